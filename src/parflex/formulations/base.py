@@ -158,7 +158,7 @@ class Formulation(ABC):
         """What the entries of groups are called."""
 
     @abstractmethod
-    def state(self, given: Given) -> Any:
+    def state(self, inputs: Given) -> Any:
         """The state of these groups."""
 
     @abstractmethod
@@ -226,7 +226,7 @@ class Formulation(ABC):
         """What the geometry is given by."""
         return {"guess": (self.robot.tree.nq,)}
 
-    def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
+    def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """The positions that follow, and what the entries are called."""
         raise self._not_made("geometry")
 
@@ -276,18 +276,18 @@ class Formulation(ABC):
         """What the twist of the platform is given by."""
         return self._vectors("velocity", "angular_velocity")
 
-    def _vectors(self, slide: str, turn: str) -> Groups:
-        return {slide: (2,), turn: (1,)} if self.robot.tree.planar else {slide: (3,), turn: (3,)}
+    def _vectors(self, linear: str, angular: str) -> Groups:
+        return {linear: (2,), angular: (1,)} if self.robot.tree.planar else {linear: (3,), angular: (3,)}
 
-    def by_platform(self, given: Given) -> Any:
+    def by_platform(self, inputs: Given) -> Any:
         """The state in which the platform stands and moves so."""
         raise self._not_made("a motion of the platform")
 
-    def missed_platform(self, state: Any, given: Given) -> Answer:
+    def missed_platform(self, state: Any, inputs: Given) -> Answer:
         """Return the `residual` of the Newton steps that found a state from a platform pose; nothing if none did."""
         return {}
 
-    def for_platform(self, state: Any, given: Given) -> Given:
+    def for_platform(self, state: Any, inputs: Given) -> Given:
         """The accelerations that `inverse` takes, from those of the platform."""
         raise self._not_made("a motion of the platform")
 
@@ -305,8 +305,8 @@ class Formulation(ABC):
         raise self._not_made("a mass matrix of the platform")
 
     def _not_made(self, what: str) -> InputError:
-        told = f"the {self.name} does not provide {what}"
-        return InputError(told, key="MODEL", value=self.question.model, hint="use another model")
+        message = f"the {self.name} does not provide {what}"
+        return InputError(message, key="MODEL", value=self.question.model, hint="use another model")
 
 
 def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
@@ -332,20 +332,20 @@ def cheapest_closures(robot: Robot) -> Closures:
 
 def _changing(robot: Robot, loop: Loop, columns: list[int]) -> int:
     """How many entries of the rows of a loop in these columns differ between poses; any poses serve."""
-    found = []
+    jacobian_blocks = []
     for seed in range(2):
         q = robot.home + np.random.default_rng(seed).uniform(-1, 1, len(robot.home))
         at = pose(robot.tree, q)
-        found.append(loop.jacobian(robot.tree, at, jacobians(robot.tree, at))[:, columns])
-    return int(np.sum(np.abs(found[0] - found[1]) > CHANGE))
+        jacobian_blocks.append(loop.jacobian(robot.tree, at, jacobians(robot.tree, at))[:, columns])
+    return int(np.sum(np.abs(jacobian_blocks[0] - jacobian_blocks[1]) > CHANGE))
 
 
-def partition_holding(robot: Robot, given: Sequence[int]) -> Partition:
+def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:
     """The partition in which the rates in `given` do not move while the others close the loops.
 
     Where the others can move while those in `given` stand, motors and passive joints follow, and tools stay.
     """
-    free = np.array([k for k in robot.free if k not in set(given)], dtype=int)
+    free = np.array([k for k in robot.free if k not in set(held_rates)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     rank = mobility.rank(J[:, free])
     return mobility.choose_partition(J, free, rank, robot.preference if rank < len(free) else np.ones(robot.tree.n))

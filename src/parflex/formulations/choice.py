@@ -38,19 +38,19 @@ def choose(robot: Robot, question: ModelRequest) -> Formulation:
     """The form in which a model of a robot is written; `refused` of it says why it is no other one."""
     refuse_impossible(robot, question)
     refused: dict[str, str] = {}
-    few = _free_beside_motors(robot, question)
+    underactuated = _free_beside_motors(robot, question)
     for name, find in (
         ("redundant form", redundant_sensor_formulation),
         ("leg form", leg_formulation),
         ("open tree", open_tree_formulation),
         ("two-node form", substructure_formulation),
     ):
-        found: Formulation | str = "motors are fewer than degrees of freedom"
-        if not few or find is open_tree_formulation:
-            found = find(robot, question) if question.at is None else "numbers at one pose need no program"
-        if isinstance(found, Formulation):
-            return replace(found, refused=refused)
-        refused[name] = found
+        form: Formulation | str = "motors are fewer than degrees of freedom"
+        if not underactuated or find is open_tree_formulation:
+            form = find(robot, question) if question.at is None else "numbers at one pose need no program"
+        if isinstance(form, Formulation):
+            return replace(form, refused=refused)
+        refused[name] = form
     if question.model == "state-rates-following":
         raise InputError(
             "only a platform whose legs have a closed form can be driven in time",
@@ -90,19 +90,19 @@ def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
 
 def _free_beside_motors(robot: Robot, question: ModelRequest) -> bool:
     """Whether an inverse model takes accelerations of fewer motors than freedoms, and gives how the rest moves."""
-    given = question.coordinates in (None, "all", "independent")
-    return question.model == "inverse" and given and not robot.tree.elastic and robot.few_motors
+    joint_coordinates = question.coordinates in (None, "all", "independent")
+    return question.model == "inverse" and joint_coordinates and not robot.tree.elastic and robot.few_motors
 
 
 def _refuse_unmeasured(robot: Robot, question: ModelRequest) -> None:
     """Raise if a flexible robot is to follow from motors or a platform, which leave its deformations open."""
-    word = question.coordinates
-    driven = word == "motors" or (word == "platform" and isinstance(leg_formulation(robot, question), str))
+    coordinates = question.coordinates
+    driven = coordinates == "motors" or (coordinates == "platform" and isinstance(leg_formulation(robot, question), str))
     if driven:
         raise InputError(
-            f"the motion of the {word} does not determine the deformation of a flexible robot",
+            f"the motion of the {coordinates} does not determine the deformation of a flexible robot",
             key="coordinates",
-            value=word,
+            value=coordinates,
             hint='use coordinates "all" or "independent", or load the robot with rigid=True',
         )
 

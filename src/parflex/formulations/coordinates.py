@@ -66,11 +66,11 @@ class RequestedCoordinates(Record, ABC):
         """What the entries of groups are called."""
 
     @abstractmethod
-    def state(self, given: Given) -> Any:
+    def state(self, inputs: Given) -> Any:
         """The state of the form."""
 
     @abstractmethod
-    def motion(self, state: Any, given: Given) -> Given:
+    def motion(self, state: Any, inputs: Given) -> Given:
         """The accelerations that the inverse model of the form takes."""
 
     @abstractmethod
@@ -90,19 +90,19 @@ class RequestedCoordinates(Record, ABC):
         """Positions that had to be found, which the next call starts from."""
         return {}
 
-    def missed(self, state: Any, given: Given) -> Answer:
+    def missed(self, state: Any, inputs: Given) -> Answer:
         """Return the `residual` of the Newton steps that found the positions; nothing where all positions are given."""
         return {}
 
-    def inverse(self, state: Any, given: Given) -> Answer:
+    def inverse(self, state: Any, inputs: Given) -> Answer:
         """Efforts, and accelerations that follow from them."""
-        return self.form.inverse(state, self.motion(state, given)) | self.found(state)
+        return self.form.inverse(state, self.motion(state, inputs)) | self.found(state)
 
     def direct(self, state: Any, tau: Array) -> Answer:
         """Accelerations under efforts."""
         answer = self.form.direct(state, tau)
-        own = answer["qdd"] if "qdd" in answer else self.form.accelerations_under(state, tau)
-        return self.accelerations(state, own) | self.found(state)
+        independent = answer["qdd"] if "qdd" in answer else self.form.accelerations_under(state, tau)
+        return self.accelerations(state, independent) | self.found(state)
 
     def kinematics(self, state: Any) -> Answer:
         """Pose and twist of the end effector in world axes, and all rates."""
@@ -145,13 +145,13 @@ class AllCoordinates(RequestedCoordinates):
         """The independent rates."""
         return self.form.independent_names
 
-    def state(self, given: Given) -> Any:
+    def state(self, inputs: Given) -> Any:
         """The independent rates are read."""
-        return self.form.moving(given["q"], given["qd"][self.form.independent])
+        return self.form.moving(inputs["q"], inputs["qd"][self.form.independent])
 
-    def motion(self, state: Any, given: Given) -> Given:
+    def motion(self, state: Any, inputs: Given) -> Given:
         """The independent accelerations are read; of a flexible robot those of the motors."""
-        return self.form.given_motion(state, given["qdd"])
+        return self.form.given_motion(state, inputs["qdd"])
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of all coordinates."""
@@ -194,14 +194,14 @@ class IndependentCoordinates(RequestedCoordinates):
         """The independent rates."""
         return self.form.independent_names
 
-    def state(self, given: Given) -> Any:
+    def state(self, inputs: Given) -> Any:
         """As given."""
-        return self.form.moving(given["q"], given["qd"])
+        return self.form.moving(inputs["q"], inputs["qd"])
 
-    def motion(self, state: Any, given: Given) -> Given:
+    def motion(self, state: Any, inputs: Given) -> Given:
         """As given; of a flexible robot those of the motors, or of its platform, are read."""
-        qdd: Array = np.zeros(self.form.robot.tree.n, dtype=scalar_type(given["qdd"]))
-        qdd[self.form.independent] = given["qdd"]
+        qdd: Array = np.zeros(self.form.robot.tree.n, dtype=scalar_type(inputs["qdd"]))
+        qdd[self.form.independent] = inputs["qdd"]
         return self.form.given_motion(state, qdd)
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
@@ -213,10 +213,10 @@ class IndependentCoordinates(RequestedCoordinates):
         return self.form.mass_matrix(state), self.form.independent_names
 
 
-def _labels(asked: RequestedCoordinates, rates: list[str]) -> dict[str, list[str]]:
-    positions = list(asked.form.robot.tree.position_names)
-    named = {"q": positions, "qd": rates, "qdd": rates, "rates": list(asked.form.robot.tree.rate_names)}
-    return asked.form.labels | named
+def _labels(coordinates: RequestedCoordinates, rates: list[str]) -> dict[str, list[str]]:
+    positions = list(coordinates.form.robot.tree.position_names)
+    named = {"q": positions, "qd": rates, "qdd": rates, "rates": list(coordinates.form.robot.tree.rate_names)}
+    return coordinates.form.labels | named
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,35 +249,35 @@ class MotorCoordinates(RequestedCoordinates):
     def labels(self) -> dict[str, list[str]]:
         """Motors, and all positions."""
         tree, motors = self.form.robot.tree, self.form.robot.actuated_names
-        found = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), motors)
+        motor_labels = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), motors)
         positions = list(tree.position_names)
-        return found | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
+        return motor_labels | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
 
     @property
     def read(self) -> list[str]:
         """All of them."""
         return self.form.robot.actuated_names
 
-    def state(self, given: Given) -> Any:
+    def state(self, inputs: Given) -> Any:
         """The state at which the motors stand and move so."""
-        return self.form.by_motors(given["motor_position"], given["motor_rate"], given)
+        return self.form.by_motors(inputs["motor_position"], inputs["motor_rate"], inputs)
 
-    def motion(self, state: Any, given: Given) -> Given:
+    def motion(self, state: Any, inputs: Given) -> Given:
         """From the accelerations of the motors."""
-        return self.form.for_motors(state, given["motor_acceleration"])
+        return self.form.for_motors(state, inputs["motor_acceleration"])
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of the motors."""
-        every = self.form.all_accelerations(state, independent)
-        return {"motor_acceleration": every[list(self.form.robot.actuated)]}
+        accelerations = self.form.all_accelerations(state, independent)
+        return {"motor_acceleration": accelerations[list(self.form.robot.actuated)]}
 
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
         """In the rates of the motors."""
         return self.form.motor_inertia(state), self.form.robot.actuated_names
 
-    def missed(self, state: Any, given: Given) -> Answer:
+    def missed(self, state: Any, inputs: Given) -> Answer:
         """Return how far the last step left loops and motors."""
-        return self.form.missed(state, given["motor_position"])
+        return self.form.missed(state, inputs["motor_position"])
 
     def found(self, state: Any) -> Answer:
         """All positions, unless the motors say them."""
@@ -310,22 +310,22 @@ class PlatformCoordinates(RequestedCoordinates):
     def labels(self) -> dict[str, list[str]]:
         """Motors, modes of a flexible platform, all positions and rates."""
         tree = self.form.robot.tree
-        own = {name: words for name, words in self.form.labels.items() if name.startswith(("effort", "elastic"))}
+        form_labels = {name: names for name, names in self.form.labels.items() if name.startswith(("effort", "elastic"))}
         positions = list(tree.position_names)
-        return own | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
+        return form_labels | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
 
     @property
     def read(self) -> list[str]:
         """As many components of the twist as freedoms, and those modes that are given."""
         return [*self.form.twist_read, *self.form.labels.get("elastic_rate", [])]
 
-    def state(self, given: Given) -> Any:
+    def state(self, inputs: Given) -> Any:
         """The state in which the platform stands and moves so."""
-        return self.form.by_platform(given)
+        return self.form.by_platform(inputs)
 
-    def motion(self, state: Any, given: Given) -> Given:
+    def motion(self, state: Any, inputs: Given) -> Given:
         """From the acceleration of the platform."""
-        return self.form.for_platform(state, given)
+        return self.form.for_platform(state, inputs)
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of the platform."""
@@ -346,16 +346,16 @@ class PlatformCoordinates(RequestedCoordinates):
         """In components of the platform's twist, as many as freedoms."""
         return self.form.platform_inertia(state), self.form.twist_read
 
-    def missed(self, state: Any, given: Given) -> Answer:
+    def missed(self, state: Any, inputs: Given) -> Answer:
         """Return how far the last step left loops and the platform; nothing of joints in closed form."""
-        return self.form.missed_platform(state, given)
+        return self.form.missed_platform(state, inputs)
 
     def found(self, state: Any) -> Answer:
         """All positions, where the next call needs them."""
         return {"q": state.q} if "last" in self.place_groups else {}
 
 
-def input_checks(form: Formulation, state: Any, given: Given, motors: bool) -> Answer:
+def input_checks(form: Formulation, state: Any, inputs: Given, motors: bool) -> Answer:
     """How far given positions, rates and accelerations of all coordinates are from closed; condition of what is solved.
 
     Openings are measured with the typical length, rates and accelerations of the rows against those that were given.
@@ -363,22 +363,22 @@ def input_checks(form: Formulation, state: Any, given: Given, motors: bool) -> A
     tree, locked = form.robot.tree, sorted(form.robot.locked)
     loops = [replace(loop, closed=False) for loop in form.robot.closures.loops]
     closures = replace(form.robot.closures, loops=tuple(loops))
-    q, at = given["q"], pose(tree, given["q"])
+    q, at = inputs["q"], pose(tree, inputs["q"])
     rows = closures.row_units() / tree.length
-    turns = [q[link.q_quaternion] for link in tree.links if link.joint.quaternion is not None]
-    found = {"closure": _norm([*(rows * closures.linear_residual(at)), *(turn @ turn - 1.0 for turn in turns)])}
-    qd = given["qd"] / tree.rate_units
-    qdd = given["qdd"] / tree.rate_units if "qdd" in given else np.zeros(tree.n)
-    moving = motion(tree, at, given["qd"], given["qdd"] if "qdd" in given else np.zeros(tree.n))
+    quaternions = [q[link.q_quaternion] for link in tree.links if link.joint.quaternion is not None]
+    checks = {"closure": _norm([*(rows * closures.linear_residual(at)), *(quaternion @ quaternion - 1.0 for quaternion in quaternions)])}
+    qd = inputs["qd"] / tree.rate_units
+    qdd = inputs["qdd"] / tree.rate_units if "qdd" in inputs else np.zeros(tree.n)
+    moving = motion(tree, at, inputs["qd"], inputs["qdd"] if "qdd" in inputs else np.zeros(tree.n))
     speed = qd @ qd
     opening = _norm([*(rows * closures.rate(at, moving)), *qd[locked]])
-    found["closure_rate"] = opening / np.sqrt(speed + AT_REST)
-    if "qdd" in given:
+    checks["closure_rate"] = opening / np.sqrt(speed + AT_REST)
+    if "qdd" in inputs:
         opening = _norm([*(rows * closures.bias(at, moving)), *qdd[locked]])
-        found["closure_acceleration"] = opening / np.sqrt(qdd @ qdd + speed * speed + AT_REST)
+        checks["closure_acceleration"] = opening / np.sqrt(qdd @ qdd + speed * speed + AT_REST)
     systems = form.systems(state, motors)
-    found["condition"] = _norm([condition_bound(A) for A in systems]) if systems else 1.0
-    return {name: np.array([value], dtype=scalar_type(q)) for name, value in found.items()}
+    checks["condition"] = _norm([condition_bound(A) for A in systems]) if systems else 1.0
+    return {name: np.array([value], dtype=scalar_type(q)) for name, value in checks.items()}
 
 
 def condition_bound(A: Array) -> Any:
@@ -388,8 +388,8 @@ def condition_bound(A: Array) -> Any:
     are without units, of the order of 1 in regular poses: a 1 beside them tells where all of them become small, as the
     only entry of a single rate does.
     """
-    one: Array = np.eye(A.shape[1], dtype=scalar_type(A))
-    inverse = solve(A, one) if len(A) == len(one) else solve_positive(A.T @ A, A.T)
+    identity: Array = np.eye(A.shape[1], dtype=scalar_type(A))
+    inverse = solve(A, identity) if len(A) == len(identity) else solve_positive(A.T @ A, A.T)
     return _norm([1.0, *A.ravel()]) * _norm(inverse.ravel())
 
 
@@ -448,15 +448,15 @@ def fitted_positions(form: Any, sensed: Array, q: Any) -> Any:
     return q
 
 
-def platform_state(form: Any, frame: PlatformFrame, given: Given) -> Any:
+def platform_state(form: Any, frame: PlatformFrame, inputs: Given) -> Any:
     """The state in which the platform stands and moves so, near the last positions."""
     planar = form.robot.tree.planar
-    p, R = to_space(planar, given["position"], given["rotation"])
-    q = _placed(form, frame, p, R, given["last"])
+    p, R = to_space(planar, inputs["position"], inputs["rotation"])
+    q = _placed(form, frame, p, R, inputs["last"])
     rows = frame.rows(pose(form.robot.tree, q))
-    still = form.moving(q, np.zeros(len(form.independent)))
-    twist = frame.picked(*vectors_to_space(planar, given["velocity"], given["angular_velocity"]))
-    return form.moving(q, solve(rows @ still.reduction.matrix, twist))
+    stationary = form.moving(q, np.zeros(len(form.independent)))
+    twist = frame.picked(*vectors_to_space(planar, inputs["velocity"], inputs["angular_velocity"]))
+    return form.moving(q, solve(rows @ stationary.reduction.matrix, twist))
 
 
 def _placed(form: Any, frame: PlatformFrame, p: Array, R: Array, q: Any) -> Any:
@@ -477,9 +477,9 @@ def _placed(form: Any, frame: PlatformFrame, p: Array, R: Array, q: Any) -> Any:
     return q
 
 
-def platform_driven(form: Any, frame: PlatformFrame, state: Any, given: Given) -> Array:
+def platform_driven(form: Any, frame: PlatformFrame, state: Any, inputs: Given) -> Array:
     """Independent accelerations for those of the platform."""
-    desired = vectors_to_space(form.robot.tree.planar, given["acceleration"], given["angular_acceleration"])
+    desired = vectors_to_space(form.robot.tree.planar, inputs["acceleration"], inputs["angular_acceleration"])
     drift = frame.accelerations(state.at, state.qd, state.bias)
     rows = frame.rows(state.at) @ state.reduction.matrix
     return solve(rows, frame.picked(*desired) - frame.picked(*drift))
@@ -487,8 +487,8 @@ def platform_driven(form: Any, frame: PlatformFrame, state: Any, given: Given) -
 
 def inertia_along(M: Array, rows: Array, units: Array | None = None) -> Array:
     """The mass matrix in rates that are `rows` of the rates of M; of more rows than rates in their least squares."""
-    one: Array = np.eye(len(rows), dtype=scalar_type(rows))
-    P = solve(rows, one) if units is None else least_squares(rows, one, units)
+    identity: Array = np.eye(len(rows), dtype=scalar_type(rows))
+    P = solve(rows, identity) if units is None else least_squares(rows, identity, units)
     return P.T @ M @ P
 
 
@@ -531,9 +531,9 @@ class PlatformFrame(Record):
         sizes = np.array([1.0, 1.0, 1.0, *3 * [self.tree.length * 4.0 / (1.0 + np.trace(R @ R_here.T))]])
         return self.missing(at, p, R) * sizes[list(self.read)]
 
-    def picked(self, slide: Any, turn: Any) -> Array:
+    def picked(self, linear: Any, angular: Any) -> Array:
         """Of two world vectors the components that are read."""
-        return np.concatenate([slide, turn])[list(self.read)]
+        return np.concatenate([linear, angular])[list(self.read)]
 
 
 def frame_of(tree: Tree) -> tuple[str, Place]:
@@ -546,10 +546,10 @@ def frame_of(tree: Tree) -> tuple[str, Place]:
 
 def platform_frame(robot: Robot) -> PlatformFrame:
     """The platform, or the end effector where that one says how the robot moves and the platform does not."""
-    here = Configuration(robot, robot.home)
-    freedoms, moving = here.J.shape[1], {}
+    configuration = Configuration(robot, robot.home)
+    freedoms, moving = configuration.J.shape[1], {}
     for name in (frame_of(robot.tree)[0], robot.tree.end_effector):
-        _, moving[name] = here.platform_freedom(name)
+        _, moving[name] = configuration.platform_freedom(name)
         if len(moving[name]) == freedoms:
             read = tuple(TWIST.index(word) for word in moving[name])
             return PlatformFrame(robot.tree, name, robot.tree.places[name], read)
@@ -573,17 +573,17 @@ def to_space(planar: bool, p: Array, R: Array) -> tuple[Array, Array]:
     """Position and rotation in space of those in the plane."""
     if not planar:
         return p, R
-    whole = [[R[0, 0], R[0, 1], 0.0], [R[1, 0], R[1, 1], 0.0], [0.0, 0.0, 1.0]]
-    return np.array([*p, 0.0], dtype=p.dtype), np.array(whole, dtype=R.dtype)
+    rotation = [[R[0, 0], R[0, 1], 0.0], [R[1, 0], R[1, 1], 0.0], [0.0, 0.0, 1.0]]
+    return np.array([*p, 0.0], dtype=p.dtype), np.array(rotation, dtype=R.dtype)
 
 
-def vectors_to_space(planar: bool, slide: Array, turn: Array) -> tuple[Array, Array]:
+def vectors_to_space(planar: bool, linear: Array, angular: Array) -> tuple[Array, Array]:
     """Two vectors in space of those in the plane."""
     if not planar:
-        return slide, turn
-    return np.array([*slide, 0.0], dtype=slide.dtype), np.array([0.0, 0.0, *turn], dtype=turn.dtype)
+        return linear, angular
+    return np.array([*linear, 0.0], dtype=linear.dtype), np.array([0.0, 0.0, *angular], dtype=angular.dtype)
 
 
-def to_plane(planar: bool, slide: Array, turn: Array) -> tuple[Array, Array]:
+def to_plane(planar: bool, linear: Array, angular: Array) -> tuple[Array, Array]:
     """Of two vectors in space what the plane has of them."""
-    return (slide[:2], turn[2:]) if planar else (slide, turn)
+    return (linear[:2], angular[2:]) if planar else (linear, angular)

@@ -184,7 +184,7 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
     configuration = Configuration(robot, robot.home)
     forms = {model: _asked(robot, model, coordinates) for model in MODELS}
     form = forms["direct"] or choose(robot, ModelRequest("state-rates"))  # this one every robot has
-    names = {model: None if found is None else found.name for model, found in forms.items()}
+    names = {model: None if formulation is None else formulation.name for model, formulation in forms.items()}
     sections = [
         _bodies(robot),
         _coordinates(robot),
@@ -256,13 +256,13 @@ def _bodies(robot: Robot) -> ExplanationSection:
             *_axial(bending),
         ]
     rows = (1,) if any(frame.mdh is not None for frame in robot.description.frame) else ()
-    mean = (37, 38) if any(link.body.acting for link in bending) else ()
-    bent = (24, 25, 26, 27, *mean) if bending else ()
+    nonlinear = (37, 38) if any(link.body.acting for link in bending) else ()
+    bent = (24, 25, 26, 27, *nonlinear) if bending else ()
     entries = (*robot.description.frame, *((robot.description.platform,) if robot.description.platform else ()))
     modal = (32,) if any(entry.modal is not None for entry in entries) else ()
     reduced = REDUCED if any(link.body.reduced for link in bending) else ()
-    given = [link for link in bending if link.body.found is not None]
-    matrices = (*SUPER, *((STRESSED,) if any(link.body.acting for link in given) else ())) if given else ()
+    superelements = [link for link in bending if link.body.found is not None]
+    matrices = (*SUPER, *((STRESSED,) if any(link.body.acting for link in superelements) else ())) if superelements else ()
     return ExplanationSection("bodies", "Bodies", tuple(text), (*rows, 3, *bent, *modal, *reduced, *matrices))
 
 
@@ -275,8 +275,8 @@ def _rows(robot: Robot) -> list[str]:
         if leg is None:
             alone = [_described(robot, link, link.name) for link in links]
         else:
-            own = tuple(_described(robot, link, link.name.removeprefix(f"{leg}.")) for link in links)
-            groups.setdefault(own, []).append(leg)
+            descriptions = tuple(_described(robot, link, link.name.removeprefix(f"{leg}.")) for link in links)
+            groups.setdefault(descriptions, []).append(leg)
     rows = [f"- {row}" for row in alone]
     for parts, legs in groups.items():
         head = f"legs {listed(legs)}, each" if len(legs) > 1 else f"leg {legs[0]}"
@@ -310,8 +310,8 @@ def _shapes(robot: Robot) -> list[str]:
         beam = beams.get(link.name)
         if beam is not None:
             kind = "Timoshenko" if beam.shear else "Euler-Bernoulli"
-            whole = beam.elements if link.body.reduced else len(beam_elements(robot.tree.links, number))
-            what = f"{kind} beam of {beam.length:g} m in {count_of(whole, 'element')}{_reduced(link)}"
+            element_count = beam.elements if link.body.reduced else len(beam_elements(robot.tree.links, number))
+            what = f"{kind} beam of {beam.length:g} m in {count_of(element_count, 'element')}{_reduced(link)}"
         elif any(link.name.startswith(f"{name}.") for name in beams):
             what = f"further {'parts' if link.body.reduced else 'elements'} of these beams{_reduced(link)}"
         else:
@@ -322,12 +322,12 @@ def _shapes(robot: Robot) -> list[str]:
 
 def _reduced(link: Link) -> str:
     """What is left of a beam of many elements."""
-    said = link.body.reduced
-    if said is None:
+    reduction = link.body.reduced
+    if reduction is None:
         return ""
     return (
-        f", reduced from {count_of(said.elements, 'element')} to its ends and {count_of(said.kept, 'mode')} with both "
-        f"held (frequencies up to {said.band:g} Hz are at most {said.bound:.2g} Hz too high)"
+        f", reduced from {count_of(reduction.elements, 'element')} to its ends and {count_of(reduction.kept, 'mode')} with both "
+        f"held (frequencies up to {reduction.band:g} Hz are at most {reduction.bound:.2g} Hz too high)"
     )
 
 
@@ -388,11 +388,11 @@ def _coordinates(robot: Robot) -> ExplanationSection:
 def _at_home(robot: Robot, most: int = 6) -> str:
     """Length and force of elements at home, at rest; the first ones."""
     values = element_values(Configuration(robot, robot.home))
-    told = [
-        f"{one.name} ({one.kind}) {values[one.name]['length']:.4g} m, {values[one.name]['force']:.4g} N"
-        for one in robot.tree.elements[:most]
+    texts = [
+        f"{element.name} ({element.kind}) {values[element.name]['length']:.4g} m, {values[element.name]['force']:.4g} N"
+        for element in robot.tree.elements[:most]
     ]
-    return "; ".join(told) + (f"; ... ({len(robot.tree.elements)})" if len(robot.tree.elements) > most else "")
+    return "; ".join(texts) + (f"; ... ({len(robot.tree.elements)})" if len(robot.tree.elements) > most else "")
 
 
 # -- loops ------------------------------------------------------------------------------------------------------
@@ -417,14 +417,14 @@ def _loops(robot: Robot) -> ExplanationSection:
     at_home = {row.name: f", {robot.home[row.position]:.4g} m at home" for row in distances if row.number is not None}
     text += [f"- {row.kind}, 1 row: {row.equation}{at_home.get(row.name, '')}" for row in distances]
     mobility = robot.mobility
-    said = f"Together {count_of(robot.closures.size, 'row')} of J_tot with rank {mobility.rank}"
+    rank_text = f"Together {count_of(robot.closures.size, 'row')} of J_tot with rank {mobility.rank}"
     if mobility.redundant:
         names = [robot.closures.row_names[k] for k in mobility.redundant]
-        said += f": the robot is over-constrained, {count_of(len(names), 'row repeats', 'rows repeat')} others "
-        said += f"({listed(names, 4)})"
+        rank_text += f": the robot is over-constrained, {count_of(len(names), 'row repeats', 'rows repeat')} others "
+        rank_text += f"({listed(names, 4)})"
     if mobility.home_rank < mobility.rank:
-        said += f". Home is a singular pose, where the rank is only {mobility.home_rank}"
-    text.append(said + ".")
+        rank_text += f". Home is a singular pose, where the rank is only {mobility.home_rank}"
+    text.append(rank_text + ".")
     universal = any(loop.turning == "universal" for loop in loops)
     words = [word for word, rows in (("loops", loops), ("couplings", couplings), ("rods", distances)) if rows]
     title = listed(words).capitalize().replace(", ", " and ") if words else "Loops"
@@ -500,8 +500,8 @@ def _programs(form: Formulation, names: Mapping[str, str | None]) -> Explanation
         name = names[model]
         if name is not None and name != form.name:
             others.setdefault(name, []).append(model)
-    rest = [f"Written in the {name}: {', '.join(models)}." for name, models in others.items()]
-    return ExplanationSection("programs", f"Programs: {form.name}", (*form.because, *rest), form.equations)
+    other_forms = [f"Written in the {name}: {', '.join(models)}." for name, models in others.items()]
+    return ExplanationSection("programs", f"Programs: {form.name}", (*form.because, *other_forms), form.equations)
 
 
 def _data(robot: Robot) -> ExplanationSection:
@@ -559,8 +559,8 @@ class Explanation(Record):
             parts += [paragraph for paragraph in section.text if not paragraph.startswith("- ")]
             parts += ["\n".join(items)] if items else []
             if section.equations:
-                shown = "\n".join(line.removeprefix(INDENT) for n in section.equations for line in _numbered(n))
-                parts.append(f"```text\n{shown}\n```")
+                equation_lines = "\n".join(line.removeprefix(INDENT) for n in section.equations for line in _numbered(n))
+                parts.append(f"```text\n{equation_lines}\n```")
         return "\n\n".join(parts) + "\n"
 
     def as_dict(self) -> dict[str, Any]:
@@ -616,11 +616,11 @@ def coupling_texts(robot: Robot) -> dict[str, str]:
     """What each coupling of a robot relates, and how it holds, by name."""
     rows = {row.name: row for row in robot.closures.constraints if isinstance(row, Coupling)}
     springs = {spring.name: spring_text(spring, robot.tree) for spring in robot.tree.springs}
-    found = {}
+    texts = {}
     for name in (coupling.name for coupling in robot.description.coupling):
         line = f"{rows[name].equation}{loss_text(rows[name])}" if name in rows else springs[name]
-        found[name] = line.removeprefix(f"{name}: ")
-    return found
+        texts[name] = line.removeprefix(f"{name}: ")
+    return texts
 
 
 def reduced_links(robot: Robot) -> list[Link]:
@@ -630,24 +630,24 @@ def reduced_links(robot: Robot) -> list[Link]:
 
 def reduction_of(robot: Robot) -> list[dict[str, Any]]:
     """Of each reduced body: modes kept of how many, elements, lowest frequency left out, bound at the band's edge."""
-    found = []
+    reductions = []
     for link in reduced_links(robot):
-        said = link.body.reduced
-        assert said is not None
-        inner = (link.body.size - link.body.held) * (said.elements - 1)
-        cut = said.left_out if said.kept < inner else None
-        found.append(
+        reduction = link.body.reduced
+        assert reduction is not None
+        inner = (link.body.size - link.body.held) * (reduction.elements - 1)
+        cut = reduction.left_out if reduction.kept < inner else None
+        reductions.append(
             {
                 "body": link.name,
-                "kept": said.kept,
+                "kept": reduction.kept,
                 "of": inner,
-                "elements": said.elements,
+                "elements": reduction.elements,
                 "left_out_hz": cut,
-                "band_hz": said.band,
-                "bound_hz": said.bound,
+                "band_hz": reduction.band,
+                "bound_hz": reduction.bound,
             }
         )
-    return found
+    return reductions
 
 
 def without_reduction(robot: Robot) -> Robot:
@@ -667,4 +667,4 @@ def without_reduction(robot: Robot) -> Robot:
 
 def superelements_of(robot: Robot) -> dict[str, dict[str, Any]]:
     """Of each super-element: mass, centre, inertia, positions of nodes, residual of K on rigid motions, frequencies."""
-    return {link.name: said.as_dict() for link in robot.tree.links if (said := link.body.found) is not None}
+    return {link.name: superelement.as_dict() for link in robot.tree.links if (superelement := link.body.found) is not None}

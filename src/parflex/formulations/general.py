@@ -91,22 +91,22 @@ class GeneralState(Record):
 
     def pushed(self, tau: Array, solve_mass: Callable[[Array, Array], Array] = solve_positive) -> tuple[Array, Any]:
         """Independent accelerations under efforts of the motors, theory (17), and the forces of lossy gears."""
-        push = self.along_rates(tau)
-        free = solve_mass(self.mass_matrix, self.reduction.forces(push) - self.c)
+        applied = self.along_rates(tau)
+        lossless = solve_mass(self.mass_matrix, self.reduction.forces(applied) - self.c)
         losses = self.losses
         if losses is None:
-            return free, 0.0
-        J, pushes = self.reduction.matrix, losses.pushes.T
-        per_loss = solve_mass(self.mass_matrix, J.T @ pushes)
-        missing = self.forces(self.bias + J @ free) - push
-        lost, forces = losses.forces(missing, mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - pushes)
-        return free + per_loss @ lost, forces
+            return lossless, 0.0
+        J, loss_directions = self.reduction.matrix, losses.pushes.T
+        per_loss = solve_mass(self.mass_matrix, J.T @ loss_directions)
+        missing = self.forces(self.bias + J @ lossless) - applied
+        loss_sizes, forces = losses.forces(missing, mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions)
+        return lossless + per_loss @ loss_sizes, forces
 
     def along_rates(self, tau: Array) -> Array:
         """Efforts of the motors along all rates; of several cases in columns."""
-        push: Array = np.zeros((len(self.qd), *tau.shape[1:]), dtype=scalar_type(tau))
-        push[list(self.form.robot.actuated)] = tau
-        return push
+        forces: Array = np.zeros((len(self.qd), *tau.shape[1:]), dtype=scalar_type(tau))
+        forces[list(self.form.robot.actuated)] = tau
+        return forces
 
     @cached_property
     def mass_matrix(self) -> Array:
@@ -166,23 +166,23 @@ class GeneralFormulation(Formulation):
     def labels(self) -> dict[str, list[str]]:
         """Positions, rates and motors by their names."""
         names, motors = self.independent_names, self.robot.actuated_names
-        own = set(motors)
+        motor_names = set(motors)
         return {
             **{"q": list(self.robot.tree.position_names), "qd": names, "qdd": names, "mass_matrix": names},
             **{"effort": motors, "motor_acceleration": motors, "rates": list(self.robot.tree.rate_names)},
-            "free_acceleration": [name for name in names if name not in own],
+            "free_acceleration": [name for name in names if name not in motor_names],
         }
 
-    def state(self, given: Given) -> GeneralState:
+    def state(self, inputs: Given) -> GeneralState:
         """All rates from the independent ones."""
-        return self.moving(given["q"], given["qd"])
+        return self.moving(inputs["q"], inputs["qd"])
 
     def inverse(self, state: GeneralState, motion: Given) -> Answer:
         """Efforts of the motors, theory (14), (16); of a flexible robot also how the rest accelerates."""
         if self._prescribed:
             effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
-            rest = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
-            return {"effort": effort, "free_acceleration": qdd[rest]}
+            unactuated = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
+            return {"effort": effort, "free_acceleration": qdd[unactuated]}
         return {"effort": state.efforts(state.forces(state.accelerations(motion["qdd"])))}
 
     def direct(self, state: GeneralState, tau: Array) -> Answer:
@@ -198,11 +198,11 @@ class GeneralFormulation(Formulation):
     def systems(self, state: GeneralState, motors: bool) -> list[Array]:
         """J_f; and J_a unless the motors are independent rates themselves."""
         units, part = self.robot.tree.rate_units, self.partition
-        found = [unitless_block(self.robot, part, state.reduction.block)] if len(part.dependent) else []
+        matrices = [unitless_block(self.robot, part, state.reduction.block)] if len(part.dependent) else []
         actuated = list(self.robot.actuated)
         if motors and len(actuated) >= len(part.independent) and set(actuated) != set(part.independent.tolist()):
-            found.append(state.J_a * units[part.independent] / units[actuated][:, None])
-        return found
+            matrices.append(state.J_a * units[part.independent] / units[actuated][:, None])
+        return matrices
 
     # -- motion in time --------------------------------------------------------------------------------
 
@@ -219,9 +219,9 @@ class GeneralFormulation(Formulation):
 
     def here(self, qd: Array, wrenches: Given | None = None) -> GeneralState:
         """The state at the pose of the question, of which all rates are known."""
-        at = self.question.at
-        assert at is not None
-        return GeneralState(self, at.at, at.q, at.reduction, qd, on_links(self.robot.tree, at.at, wrenches or {}))
+        configuration = self.question.at
+        assert configuration is not None
+        return GeneralState(self, configuration.at, configuration.q, configuration.reduction, qd, on_links(self.robot.tree, configuration.at, wrenches or {}))
 
     def given(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
         """The state of all positions and all (or the independent) rates, as they are; the block is inverted."""
@@ -242,19 +242,19 @@ class GeneralFormulation(Formulation):
         """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
         independent = [int(k) for k in self.independent]
         motors = [independent.index(k) for k in self.robot.actuated]
-        rest = [k for k in range(len(independent)) if k not in set(motors)]
+        unactuated = [k for k in range(len(independent)) if k not in set(motors)]
         qdd: Array = np.zeros(len(independent), dtype=scalar_type(state.qd, accelerations))
         qdd[motors] = accelerations
-        if not rest:
+        if not unactuated:
             efforts, _ = driven_efforts(state, state.forces(state.accelerations(qdd)), independent)
             return efforts[motors], qdd
         M, c = state.mass_matrix, state.c
 
         def solved(c: Array, driven: Array) -> tuple[Array, Array]:
-            own = np.zeros((len(independent), *c.shape[1:]), dtype=scalar_type(c, driven, M))
-            own[motors] = driven
-            own[rest] = solve_positive(M[np.ix_(rest, rest)], -c[rest] - M[np.ix_(rest, motors)] @ own[motors])
-            return M[motors] @ own + c[motors], own
+            solution = np.zeros((len(independent), *c.shape[1:]), dtype=scalar_type(c, driven, M))
+            solution[motors] = driven
+            solution[unactuated] = solve_positive(M[np.ix_(unactuated, unactuated)], -c[unactuated] - M[np.ix_(unactuated, motors)] @ solution[motors])
+            return M[motors] @ solution + c[motors], solution
 
         return with_losses(state, solved, c, qdd[motors])[:2]
 
@@ -264,10 +264,10 @@ class GeneralFormulation(Formulation):
 
     # -- geometry --------------------------------------------------------------------------------------
 
-    def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
+    def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """All positions by Newton from a guess, in which the independent ones are held."""
         names = list(self.robot.tree.position_names)
-        q = newton_closed(self.robot, self.partition, given["guess"], FAR)
+        q = newton_closed(self.robot, self.partition, inputs["guess"], FAR)
         residual = residual_norm(self.robot.closures.gaps(pose(self.robot.tree, q)))
         return {"q": q, "residual": residual}, {"guess": names, "q": names}
 
@@ -310,24 +310,24 @@ class GeneralFormulation(Formulation):
         """The platform, or the end effector."""
         return platform_frame(self.robot)
 
-    def by_platform(self, given: Given) -> GeneralState:
+    def by_platform(self, inputs: Given) -> GeneralState:
         """Positions by Newton with the platform at its prescribed pose, then rates."""
-        return coordinates.platform_state(self, self.frame, given)
+        return coordinates.platform_state(self, self.frame, inputs)
 
-    def missed_platform(self, state: GeneralState, given: Given) -> Answer:
+    def missed_platform(self, state: GeneralState, inputs: Given) -> Answer:
         """Return how far loops are open, and the platform from its pose in the components that are read."""
         gaps = (self.finder or self).robot.closures.gaps(state.at)
-        p, R = to_space(self.robot.tree.planar, given["position"], given["rotation"])
+        p, R = to_space(self.robot.tree.planar, inputs["position"], inputs["rotation"])
         return {"residual": residual_norm(np.concatenate([gaps, self.frame.gaps(state.at, p, R)]))}
 
-    def for_platform(self, state: GeneralState, given: Given) -> Given:
+    def for_platform(self, state: GeneralState, inputs: Given) -> Given:
         """Independent accelerations."""
-        return {"qdd": coordinates.platform_driven(self, self.frame, state, given)}
+        return {"qdd": coordinates.platform_driven(self, self.frame, state, inputs)}
 
     def platform_accelerations(self, state: GeneralState, independent: Array) -> Answer:
         """Of the platform, or the end effector."""
-        found = self.frame.accelerations(state.at, state.qd, state.accelerations(independent))
-        a, al = to_plane(self.robot.tree.planar, *found)
+        vectors = self.frame.accelerations(state.at, state.qd, state.accelerations(independent))
+        a, al = to_plane(self.robot.tree.planar, *vectors)
         return {"acceleration": a, "angular_acceleration": al}
 
     @property
@@ -355,9 +355,9 @@ def general_formulation(
     return GeneralFormulation(replace(robot, closures=closures), replace(partition, rows=chosen), question=question)
 
 
-def held_formulation(robot: Robot, given: Sequence[int], question: ModelRequest) -> GeneralFormulation:
+def held_formulation(robot: Robot, held_rates: Sequence[int], question: ModelRequest) -> GeneralFormulation:
     """The form that finds positions by Newton while some rates are held; loops are open on the way, and seen so."""
-    return GeneralFormulation(robot, partition_holding(robot, given), question=question)
+    return GeneralFormulation(robot, partition_holding(robot, held_rates), question=question)
 
 
 def driven_efforts(
@@ -368,14 +368,14 @@ def driven_efforts(
     tau = motor_efforts(reduced, forces, actuated, form, sharing)
     if losses is None:
         return tau, 0.0
-    pushes = losses.pushes
+    directions = losses.pushes
     alone = None if sharing is None else sharing.weights_alone()  # what a loss adds is linear in it
-    per_loss = np.array([motor_efforts(reduced, push, actuated, form, alone) for push in pushes]).T
-    missing, change = forces.copy(), -pushes.T
+    per_loss = np.array([motor_efforts(reduced, direction, actuated, form, alone) for direction in directions]).T
+    missing, change = forces.copy(), -directions.T
     missing[motors] = missing[motors] - tau
     change[motors] = change[motors] + per_loss
-    lost, felt = losses.forces(missing, change)
-    return tau - per_loss @ lost, felt
+    loss_sizes, gear_forces = losses.forces(missing, change)
+    return tau - per_loss @ loss_sizes, gear_forces
 
 
 def motor_efforts(
@@ -417,9 +417,9 @@ class OpenTreeFormulation(GeneralFormulation):
         """Accelerations by articulated bodies; these know no locked joints."""
         if self.robot.locked:
             return super().direct(state, tau)
-        push: Array = np.zeros(self.robot.tree.n, dtype=scalar_type(tau))
-        push[list(self.robot.actuated)] = tau
-        return {"qdd": articulated_accelerations(self.robot.tree, state.at, state.q, state.qd, push)}
+        forces: Array = np.zeros(self.robot.tree.n, dtype=scalar_type(tau))
+        forces[list(self.robot.actuated)] = tau
+        return {"qdd": articulated_accelerations(self.robot.tree, state.at, state.q, state.qd, forces)}
 
     def mass_matrix(self, state: GeneralState) -> Array:
         """The matrix of the tree."""

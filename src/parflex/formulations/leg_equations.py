@@ -43,9 +43,9 @@ def _freedoms(form: Legs, force: Array, moment: Array, elastic: Array) -> Array:
     return picked if form.elastic is None else np.concatenate([picked, elastic])
 
 
-def _at_attachment(form: Legs, leg: Leg, R: Array, push: Array) -> Array:
+def _at_attachment(form: Legs, leg: Leg, R: Array, force: Array) -> Array:
     """A force at an attachment along the elastic unknowns."""
-    return np.zeros(0) if form.elastic is None else form.elastic.slots[leg.number].T @ (R.T @ push)
+    return np.zeros(0) if form.elastic is None else form.elastic.slots[leg.number].T @ (R.T @ force)
 
 
 def motor_columns(form: Legs, states: list[LegMotion], R: Array | None = None) -> Array:
@@ -56,11 +56,11 @@ def motor_columns(form: Legs, states: list[LegMotion], R: Array | None = None) -
     columns: list[Any] = [None] * len(form.robot.actuated)
     R = np.eye(3) if R is None else R
     for state in states:
-        for own, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
-            unit = np.eye(state.leg.tree.n)[own]
-            push = from_leg_axes(state.leg, state.at, solve(state.J.T, unit))
-            felt = _at_attachment(form, state.leg, R, push)
-            columns[motor] = _freedoms(form, push, cross(state.arm, push), felt)
+        for joint, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
+            unit = np.eye(state.leg.tree.n)[joint]
+            force = from_leg_axes(state.leg, state.at, solve(state.J.T, unit))
+            elastic_forces = _at_attachment(form, state.leg, R, force)
+            columns[motor] = _freedoms(form, force, cross(state.arm, force), elastic_forces)
     return np.array(columns).T
 
 
@@ -72,7 +72,7 @@ def _legs(
     `passive`: what motors carry themselves is not put on the platform.
     """
     motors: Array = np.zeros(len(form.robot.actuated), dtype=object)
-    states, pushes = [], []
+    states, leg_forces = [], []
     for leg, q in zip(form.legs, values, strict=True):
         state = leg_motion(form, leg, q, platform)
         states.append(state)
@@ -80,9 +80,9 @@ def _legs(
             leg.tree, q, state.qd, state.qdd, without
         )
         motors[list(leg.motors)] = H[list(leg.actuated)]
-        left = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
-        pushes.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(left, dtype=H.dtype))))
-    return states, _summed(form, platform.R, states, pushes), motors
+        transmitted = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
+        leg_forces.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(transmitted, dtype=H.dtype))))
+    return states, _summed(form, platform.R, states, leg_forces), motors
 
 
 def inverse(
@@ -90,11 +90,11 @@ def inverse(
 ) -> tuple[Array, Array]:
     """Efforts of the motors, and accelerations of the modes of the platform; `values` are joint values of each leg."""
     force, moment, s = platform_wrench(form, platform)
-    states, felt, motors = _legs(form, values, platform, without, passive=True)
+    states, leg_load, motors = _legs(form, values, platform, without, passive=True)
     B = motor_columns(form, states, platform.R)
     if form.elastic is None:
-        return solve(B, _freedoms(form, force, moment, s) + felt) + motors, s
-    h = _reduced_rows(form, platform, force, moment, s) + felt
+        return solve(B, _freedoms(form, force, moment, s) + leg_load) + motors, s
+    h = _reduced_rows(form, platform, force, moment, s) + leg_load
     A = _elastic_columns(form, platform, states, without)
     rigid = len(h) - form.elastic.size
     # [Long2014, eqs. (44)-(49)]: elastic rows first, what they leave of the others
@@ -113,15 +113,15 @@ def equations(
     unknowns. The platform's acceleration in `platform` is zero but for gravity.
     """
     force, moment, s = platform_wrench(form, platform)
-    states, felt, _ = _legs(form, values, platform, without, passive=False)
+    states, leg_load, _ = _legs(form, values, platform, without, passive=False)
     B = motor_columns(form, states, platform.R)
     A = _platform_inertia(form, platform)
     for state in states:
         follow, picked = _follow(form, state, platform.R)
         A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at, without) @ follow
     if form.elastic is None:
-        return A, _freedoms(form, force, moment, s) + felt, B, s
-    return A, _reduced_rows(form, platform, force, moment, s) + felt, B, s
+        return A, _freedoms(form, force, moment, s) + leg_load, B, s
+    return A, _reduced_rows(form, platform, force, moment, s) + leg_load, B, s
 
 
 def mode_accelerations(form: Legs, platform: PlatformMotion, freedom: Array, s: Array) -> Array:
@@ -165,8 +165,8 @@ def _platform_inertia(form: Legs, platform: PlatformMotion) -> Array:
         return rigid.astype(scalar_type(R))
     A_re = _coupling(form, platform)
     corner = A_re @ form.elastic.lift
-    whole = np.block([[rigid - A_re @ form.elastic.rest @ A_re.T, corner], [corner.T, form.elastic.M_y]])
-    return whole.astype(scalar_type(R))
+    inertia = np.block([[rigid - A_re @ form.elastic.rest @ A_re.T, corner], [corner.T, form.elastic.M_y]])
+    return inertia.astype(scalar_type(R))
 
 
 def _elastic_columns(form: Legs, platform: PlatformMotion, states: list[LegMotion], without: tuple[str, ...]) -> Array:
@@ -177,23 +177,23 @@ def _elastic_columns(form: Legs, platform: PlatformMotion, states: list[LegMotio
     A = A.astype(scalar_type(platform.R))
     for state in states:
         follow, picked = _follow(form, state, platform.R)
-        moved = follow.T @ mass_matrix(state.leg.tree, state.at, without) @ follow[:, rigid:]
-        A[np.ix_(picked, [k - rigid for k in picked[rigid:]])] += moved
+        leg_inertia = follow.T @ mass_matrix(state.leg.tree, state.at, without) @ follow[:, rigid:]
+        A[np.ix_(picked, [k - rigid for k in picked[rigid:]])] += leg_inertia
     return A
 
 
-def _summed(form: Legs, R: Array, states: list[LegMotion], pushes: list[Array]) -> Array:
+def _summed(form: Legs, R: Array, states: list[LegMotion], leg_forces: list[Array]) -> Array:
     """Forces of all legs along the platform's freedoms."""
-    force = sum(pushes[1:], pushes[0])
-    felt = [_at_attachment(form, state.leg, R, push) for state, push in zip(states, pushes, strict=True)]
-    elastic = sum(felt[1:], felt[0])
+    force = sum(leg_forces[1:], leg_forces[0])
+    elastic_forces = [_at_attachment(form, state.leg, R, leg_force) for state, leg_force in zip(states, leg_forces, strict=True)]
+    elastic = sum(elastic_forces[1:], elastic_forces[0])
     if not form.by_columns or form.elastic is not None:
-        moments = [cross(state.arm, push) for state, push in zip(states, pushes, strict=True)]
+        moments = [cross(state.arm, leg_force) for state, leg_force in zip(states, leg_forces, strict=True)]
         return _freedoms(form, force, sum(moments[1:], moments[0]), elastic)
     moment = np.zeros(3)
     for axis in range(3):
         weighted = sum(
-            (state.leg.attachment[axis] * push for state, push in zip(states, pushes, strict=True)), np.zeros(3)
+            (state.leg.attachment[axis] * leg_force for state, leg_force in zip(states, leg_forces, strict=True)), np.zeros(3)
         )
         moment = moment + cross(R[:, axis], weighted)
     return _freedoms(form, force, moment, elastic)
@@ -202,15 +202,15 @@ def _summed(form: Legs, R: Array, states: list[LegMotion], pushes: list[Array]) 
 def _follow(form: Legs, state: LegMotion, R: Array) -> tuple[Array, list[int]]:
     """Joint rates of a leg per unit of the freedoms that move its end, and the numbers of these."""
     leg, units = state.leg, np.eye(3)
-    slides, turns = ((0, 1), (2,)) if form.planar else ((0, 1, 2), (0, 1, 2))
-    columns = [to_leg_axes(leg, state.at, units[axis]) for axis in slides]
-    columns += [to_leg_axes(leg, state.at, cross(units[axis], state.arm)) for axis in turns]
+    translations, rotations = ((0, 1), (2,)) if form.planar else ((0, 1, 2), (0, 1, 2))
+    columns = [to_leg_axes(leg, state.at, units[axis]) for axis in translations]
+    columns += [to_leg_axes(leg, state.at, cross(units[axis], state.arm)) for axis in rotations]
     picked = list(range(len(columns)))
     if form.elastic is not None:
         slots = form.elastic.slots[leg.number]
-        moved = [k for k in range(slots.shape[1]) if slots[:, k].any()]
-        columns += [to_leg_axes(leg, state.at, R @ slots[:, k]) for k in moved]
-        picked += [len(_rigid_rows(form)) + k for k in moved]
+        active = [k for k in range(slots.shape[1]) if slots[:, k].any()]
+        columns += [to_leg_axes(leg, state.at, R @ slots[:, k]) for k in active]
+        picked += [len(_rigid_rows(form)) + k for k in active]
     return solve(state.J, np.array(columns).T), picked
 
 
@@ -241,8 +241,8 @@ def platform_newton(form: Legs, pose: PlatformPose, motors: Array, angle: Angle,
         states = legs_at(form, pose, angle)
         missing = np.zeros(len(motors), dtype=object)
         for state, values in states:
-            for own, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
-                missing[motor] = _missing(state.leg, own, values[own], motors[motor])
+            for joint, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
+                missing[motor] = _missing(state.leg, joint, values[joint], motors[motor])
         columns = motor_columns(form, [state for state, _ in states])
         pose = pose.moved(solve(columns.T, missing), form.planar)
     return pose
@@ -262,24 +262,24 @@ def legs_at(
     return result
 
 
-def _missing(leg: Leg, own: int, here: Any, desired: Any) -> Any:
+def _missing(leg: Leg, joint: int, current: Any, desired: Any) -> Any:
     """What a motor still has to move; a small angle by its sine, so that no angle has to be found from it."""
-    if not leg.tree.links[own].periodic:
-        return desired - here
-    return np.sin(desired) * np.cos(here) - np.cos(desired) * np.sin(here)
+    if not leg.tree.links[joint].periodic:
+        return desired - current
+    return np.sin(desired) * np.cos(current) - np.cos(desired) * np.sin(current)
 
 
 def motor_residual(form: Legs, values: Sequence[Any], motors: Array) -> Array:
     """Return how far motors are from the given values, in metres; angles as chords, which vanish at no other angle."""
     length, gaps = form.robot.tree.length, []
     for leg, joints in zip(form.legs, values, strict=True):
-        for own, motor in zip(leg.actuated, leg.motors, strict=True):
-            link, here, desired = leg.tree.links[own], joints[own], motors[motor]
+        for joint, motor in zip(leg.actuated, leg.motors, strict=True):
+            link, current, desired = leg.tree.links[joint], joints[joint], motors[motor]
             if link.periodic:
-                gaps += [length * (np.sin(desired) - np.sin(here)), length * (np.cos(desired) - np.cos(here))]
+                gaps += [length * (np.sin(desired) - np.sin(current)), length * (np.cos(desired) - np.cos(current))]
             else:
                 unit = length if link.joint.rate_units[0] == "rad" else 1.0
-                gaps.append(unit * (desired - here))
+                gaps.append(unit * (desired - current))
     return np.array(gaps)
 
 
@@ -295,7 +295,7 @@ def motor_motion(form: Legs, pose: PlatformPose, rates: Array, angle: Angle) -> 
 def motor_accelerations(form: Legs, platform: PlatformMotion, values: list[Any], desired: Array) -> tuple[Array, Array]:
     """Acceleration and angular acceleration of the platform for those of the motors."""
     pairs = zip(form.legs, values, strict=True)
-    states = [leg_motion(form, leg, np.array(own, dtype=object), platform) for leg, own in pairs]
+    states = [leg_motion(form, leg, np.array(joint_values, dtype=object), platform) for leg, joint_values in pairs]
     drift = np.zeros(len(desired), dtype=object)
     for state in states:
         drift[list(state.leg.motors)] = state.qdd[list(state.leg.actuated)]

@@ -134,13 +134,13 @@ class LegFormulation(Formulation):
         modes = dict.fromkeys(("elastic", "elastic_rate", "elastic_acceleration"), names) if names else {}
         return {"effort": self.robot.actuated_names} | modes
 
-    def state(self, given: Given) -> LegState:
+    def state(self, inputs: Given) -> LegState:
         """The platform as given, and the joint values of its legs."""
-        p, R = to_space(self.legs.planar, given["position"], given["rotation"])
-        v, w = vectors_to_space(self.legs.planar, given["velocity"], given["angular_velocity"])
-        bent = [given[name] for name in ("elastic", "elastic_rate")] if self._modes else []
-        still = np.zeros(3)
-        platform = PlatformMotion(R, p, v, w, still - self.robot.tree.gravity, still, *bent)
+        p, R = to_space(self.legs.planar, inputs["position"], inputs["rotation"])
+        v, w = vectors_to_space(self.legs.planar, inputs["velocity"], inputs["angular_velocity"])
+        elastic_state = [inputs[name] for name in ("elastic", "elastic_rate")] if self._modes else []
+        zero = np.zeros(3)
+        platform = PlatformMotion(R, p, v, w, zero - self.robot.tree.gravity, zero, *elastic_state)
         return LegState(self, platform, self._values(platform))
 
     def _values(self, platform: PlatformMotion) -> list[Array]:
@@ -161,8 +161,8 @@ class LegFormulation(Formulation):
         """Accelerations of the platform in world axes, and of its modes."""
         freedom, modes = self._accelerations(state, tau)
         split, rigid = (2, 3) if self.legs.planar else (3, 6)
-        found = {"acceleration": freedom[:split], "angular_acceleration": freedom[split:rigid]}
-        return found | ({"elastic_acceleration": modes} if self._modes else {})
+        accelerations = {"acceleration": freedom[:split], "angular_acceleration": freedom[split:rigid]}
+        return accelerations | ({"elastic_acceleration": modes} if self._modes else {})
 
     def _accelerations(self, state: LegState, tau: Array) -> tuple[Array, Array]:
         A, h, B, s = leg_equations.equations(self.legs, state.values, state.platform)
@@ -193,15 +193,15 @@ class LegFormulation(Formulation):
     def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> LegState:
         """The platform from its own coordinates; of the legs' positions only their turns are taken."""
         link = self.robot.tree.links[self.legs.platform]
-        own, ed = rates[: link.v.stop - link.v.start], rates[link.v.stop - link.v.start :]
+        platform_rates, ed = rates[: link.v.stop - link.v.start], rates[link.v.stop - link.v.start :]
         R, p = link.joint.transform(q[link.q])
-        v, w, still = R @ (link.joint.S_v @ own), R @ (link.joint.S_w @ own), np.zeros(3)
-        platform = PlatformMotion(R, p, v, w, still - self.robot.tree.gravity, still, q[link.e], ed)
+        v, w, zero = R @ (link.joint.S_v @ platform_rates), R @ (link.joint.S_w @ platform_rates), np.zeros(3)
+        platform = PlatformMotion(R, p, v, w, zero - self.robot.tree.gravity, zero, q[link.e], ed)
         if not self.question.positions_given:
             return LegState(self, platform, self._values(platform), q, rates)
         links = self.robot.tree.links
-        given = [np.array([q[links[j].q.start] for j in leg.links]) for leg in self.legs.legs]
-        return LegState(self, platform, given, q, rates)
+        joint_values = [np.array([q[links[j].q.start] for j in leg.links]) for leg in self.legs.legs]
+        return LegState(self, platform, joint_values, q, rates)
 
     def accelerations_under(self, state: LegState, tau: Array) -> Array:
         """Accelerations of the platform in its own axes, and of its modes, under the efforts of the motors."""
@@ -238,18 +238,18 @@ class LegFormulation(Formulation):
             return {"motor_position": (len(self.robot.actuated),)} | self.last_groups
         return self._pose_groups | ({"elastic": (self._modes,)} if self._modes else {})
 
-    def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
+    def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """Joint values of the legs in closed form; or the pose of the platform by Newton."""
         if self.question.model == "geometry-direct":
-            sensed = given["motor_position"]
-            found = self._found(sensed, given)
-            joint_values = [own for _, own in legs_at(self.legs, found, self.question.angle or _plain_angle)]
-            answer = {"position": found.position, "turn": found.turn}
+            sensed = inputs["motor_position"]
+            platform_pose = self._found(sensed, inputs)
+            joint_values = [leg_joints for _, leg_joints in legs_at(self.legs, platform_pose, self.question.angle or _plain_angle)]
+            answer = {"position": platform_pose.position, "turn": platform_pose.turn}
             answer["residual"] = residual_norm(motor_residual(self.legs, joint_values, sensed))
             return answer, {"motor_position": self.robot.actuated_names}
-        p, R = to_space(self.legs.planar, given["position"], given["rotation"])
-        still, e = np.zeros(3), given["elastic"] if self._modes else np.zeros(0)
-        values = plain_values(self.legs, self._values(PlatformMotion(R, p, still, still, still, still, e)))
+        p, R = to_space(self.legs.planar, inputs["position"], inputs["rotation"])
+        zero, e = np.zeros(3), inputs["elastic"] if self._modes else np.zeros(0)
+        values = plain_values(self.legs, self._values(PlatformMotion(R, p, zero, zero, zero, zero, e)))
         links = self.robot.tree.links
         joints = [values[links[j].q.start] for leg in self.legs.legs for j in leg.links]
         names = [link.name for leg in self.legs.legs for link in leg.tree.links]
@@ -275,13 +275,13 @@ class LegFormulation(Formulation):
         """Newton for the platform alone, then its twist; `last` is its pose, or all positions."""
         guess = last.get("last")
         if guess is not None:
-            own, slides = guess[self.robot.tree.links[self.legs.platform].q], 2 if self.legs.planar else 3
-            last = {"last_position": own[:slides], "last_turn": own[slides:]}
-        now = self._found(sensed, last)
-        platform, values = motor_motion(self.legs, now, rates, self.question.angle or _plain_angle)
+            platform_q, position_size = guess[self.robot.tree.links[self.legs.platform].q], 2 if self.legs.planar else 3
+            last = {"last_position": platform_q[:position_size], "last_turn": platform_q[position_size:]}
+        platform_pose = self._found(sensed, last)
+        platform, values = motor_motion(self.legs, platform_pose, rates, self.question.angle or _plain_angle)
         if guess is not None:
-            guess = with_pose(self.legs, guess, np.concatenate([now.position, now.turn]))
-        return LegState(self, platform, [np.array(q, dtype=object) for q in values], guess, found=now)
+            guess = with_pose(self.legs, guess, np.concatenate([platform_pose.position, platform_pose.turn]))
+        return LegState(self, platform, [np.array(q, dtype=object) for q in values], guess, found=platform_pose)
 
     def for_motors(self, state: LegState, desired: Array) -> Given:
         """Accelerations of the platform."""
@@ -313,17 +313,17 @@ class LegFormulation(Formulation):
         """The twist of the platform, and the rates of its modes."""
         return ({"elastic_rate": (self._modes,)} if self._modes else {}) | super().twist_groups
 
-    def by_platform(self, given: Given) -> LegState:
+    def by_platform(self, inputs: Given) -> LegState:
         """The platform as given."""
-        state = self.state(given)
-        if "last" not in given:
+        state = self.state(inputs)
+        if "last" not in inputs:
             return state
-        q = platform_position(self.legs, state.platform, given["last"])
-        return replace(state, guess=with_pose(self.legs, given["last"], q))
+        q = platform_position(self.legs, state.platform, inputs["last"])
+        return replace(state, guess=with_pose(self.legs, inputs["last"], q))
 
-    def for_platform(self, state: LegState, given: Given) -> Given:
+    def for_platform(self, state: LegState, inputs: Given) -> Given:
         """As given."""
-        return given
+        return inputs
 
     @property
     def twist_read(self) -> list[str]:
@@ -338,17 +338,17 @@ class LegFormulation(Formulation):
 
 def leg_formulation(robot: Robot, question: ModelRequest) -> LegFormulation | str:
     """The leg form of a robot, or why it has none or why this model of it is not written so."""
-    found = find_legs(robot)
-    if isinstance(found, str):
-        return found
-    if not found.closed_form and not question.positions_given:
+    legs = find_legs(robot)
+    if isinstance(legs, str):
+        return legs
+    if not legs.closed_form and not question.positions_given:
         return "the joint values of its legs have no closed form that is recognised"
-    why = _unknown_to_legs(robot, question, found)
-    if why:
-        return why
-    if found.elastic is not None:
-        found = replace(found, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in found.legs))
-    return LegFormulation(robot, found, question=question)
+    reason = _unknown_to_legs(robot, question, legs)
+    if reason:
+        return reason
+    if legs.elastic is not None:
+        legs = replace(legs, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in legs.legs))
+    return LegFormulation(robot, legs, question=question)
 
 
 def _unknown_to_legs(robot: Robot, question: ModelRequest, legs: Legs) -> str | None:
@@ -407,12 +407,12 @@ class LegState(Record):
     def qd(self) -> Array:
         """All rates."""
         form, tree = self.form, self.form.robot.tree
-        found: Array = np.zeros(tree.n, dtype=object)
-        found[form.independent] = self._own_rates() if self.rates is None else self.rates
+        rates: Array = np.zeros(tree.n, dtype=object)
+        rates[form.independent] = self._own_rates() if self.rates is None else self.rates
         for leg, joints in zip(form.legs.legs, self.values, strict=True):
-            own = leg_motion(form.legs, leg, joints, self.platform).qd
-            found[[tree.links[j].v.start for j in leg.links]] = own
-        return found
+            leg_rates = leg_motion(form.legs, leg, joints, self.platform).qd
+            rates[[tree.links[j].v.start for j in leg.links]] = leg_rates
+        return rates
 
     def _own_rates(self) -> Array:
         joint, platform = self.form.robot.tree.links[self.form.legs.platform].joint, self.platform
@@ -422,59 +422,59 @@ class LegState(Record):
 
 def plain_values(legs: Legs, values: list[Array], near: Array | None = None) -> dict[int, Any]:
     """Joint values by position coordinate of the robot, angles as numbers; `near` says in which turn they are."""
-    tree, found = legs.robot.tree, {}
-    for leg, own in zip(legs.legs, values, strict=True):
-        for link, value in zip((tree.links[j] for j in leg.links), own, strict=True):
-            found[link.q.start] = value
+    tree, positions = legs.robot.tree, {}
+    for leg, joint_values in zip(legs.legs, values, strict=True):
+        for link, value in zip((tree.links[j] for j in leg.links), joint_values, strict=True):
+            positions[link.q.start] = value
             if not link.periodic:
                 continue
             cos, sin = np.cos(value), np.sin(value)
             if near is None:
-                found[link.q.start] = np.arctan2(sin, cos)
+                positions[link.q.start] = np.arctan2(sin, cos)
                 continue
             guess = near[link.q.start]
             c, s = np.cos(guess), np.sin(guess)
-            found[link.q.start] = guess + np.arctan2(sin * c - cos * s, cos * c + sin * s)
-    return found
+            positions[link.q.start] = guess + np.arctan2(sin * c - cos * s, cos * c + sin * s)
+    return positions
 
 
 def all_accelerations(form: Any, state: LegState, independent: Array) -> Array:
     """Accelerations of all coordinates for those of the platform and its modes, in its own axes."""
     legs, tree = form.legs, form.robot.tree
-    found: Array = np.zeros(tree.n, dtype=scalar_type(independent, state.platform.R))
-    found[form.independent] = independent
-    joint, own = tree.links[legs.platform].joint, found[tree.links[legs.platform].v]
-    a, al = (state.platform.R @ (S @ own) for S in (joint.S_v, joint.S_w))
+    accelerations: Array = np.zeros(tree.n, dtype=scalar_type(independent, state.platform.R))
+    accelerations[form.independent] = independent
+    joint, platform_qdd = tree.links[legs.platform].joint, accelerations[tree.links[legs.platform].v]
+    a, al = (state.platform.R @ (S @ platform_qdd) for S in (joint.S_v, joint.S_w))
     driven = replace(state.platform, a=a - tree.gravity, al=al)
     for leg, joints in zip(legs.legs, state.values, strict=True):
         moving = leg_motion(legs, leg, joints, driven)
         qdd = moving.qdd
         if legs.elastic is not None:
-            modes = independent[len(own) :]
+            modes = independent[len(platform_qdd) :]
             bending = driven.R @ legs.elastic.rate(leg.number, modes)
             qdd = qdd + solve(moving.J, to_leg_axes(leg, moving.at, bending))
-        found[[tree.links[j].v.start for j in leg.links]] = qdd
-    return found
+        accelerations[[tree.links[j].v.start for j in leg.links]] = qdd
+    return accelerations
 
 
 def closure_systems(legs: Legs, state: LegState, motors: bool) -> list[Array]:
     """Without units: what each leg's joints do at its end; and the rates of the motors in those of the platform."""
     tree = legs.robot.tree
     units, length = tree.rate_units, tree.length
-    states = [leg_motion(legs, leg, own, state.platform) for leg, own in zip(legs.legs, state.values, strict=True)]
-    found = [one.J * units[[tree.links[j].v.start for j in one.leg.links]] / length for one in states]
+    states = [leg_motion(legs, leg, joint_values, state.platform) for leg, joint_values in zip(legs.legs, state.values, strict=True)]
+    systems = [leg_state.J * units[[tree.links[j].v.start for j in leg_state.leg.links]] / length for leg_state in states]
     if motors and legs.elastic is None:
-        slides = 2 if legs.planar else 3
+        translations = 2 if legs.planar else 3
         rates = motor_columns(legs, states, state.platform.R).T
-        freedoms = np.r_[np.full(slides, length), np.ones(rates.shape[1] - slides)]
-        found.append(rates * freedoms / units[list(legs.robot.actuated)][:, None])
-    return found
+        freedoms = np.r_[np.full(translations, length), np.ones(rates.shape[1] - translations)]
+        systems.append(rates * freedoms / units[list(legs.robot.actuated)][:, None])
+    return systems
 
 
-def with_pose(legs: Legs, q: Any, own: Array) -> Any:
+def with_pose(legs: Legs, q: Any, platform_q: Array) -> Any:
     """All positions with other ones of the platform."""
     placed = q.copy()
-    placed[legs.robot.tree.links[legs.platform].q] = own
+    placed[legs.robot.tree.links[legs.platform].q] = platform_q
     return placed
 
 

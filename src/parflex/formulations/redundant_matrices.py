@@ -155,21 +155,21 @@ def redundant_matrices(
     slopes = tree.position_rates(np.asarray(q, dtype=float), rates)
     entries = np.array([Dual(float(value), np.array([slope])) for value, slope in zip(q, slopes, strict=True)])
     at = pose(tree, entries)
-    here = _Moving(at, jacobians(tree, at), rates)
-    S, S_dot = _per_motor(form, here)
+    moving = _Moving(at, jacobians(tree, at), rates)
+    S, S_dot = _per_motor(form, moving)
     T_q, T_q_dot = _per_control(form, S, S_dot)
-    N, N_dot = _with_platform(form, here)
-    D_tot, C_tot = _tree_matrices(form, here, without)
+    N, N_dot = _with_platform(form, moving)
+    D_tot, C_tot = _tree_matrices(form, moving, without)
     G_tot, F_tot = _loads(form, np.asarray(q, dtype=float), without, wrenches or {})
-    back = (N @ S[form.legs]).T
+    motor_projection = (N @ S[form.legs]).T
     return RedundantModel(
         names=form.names,
         motors=form.names[: S.shape[1]],
-        D=back @ D_tot @ N @ T_q,
-        C=back @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
-        G=back @ G_tot,
-        H=back @ _own_terms(tree, np.asarray(q, dtype=float), rates, without),
-        F_ext=back @ F_tot,
+        D=motor_projection @ D_tot @ N @ T_q,
+        C=motor_projection @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
+        G=motor_projection @ G_tot,
+        H=motor_projection @ _own_terms(tree, np.asarray(q, dtype=float), rates, without),
+        F_ext=motor_projection @ F_tot,
         T=S[form.legs],
         T_q=T_q,
         J_C=N[form.platform],
@@ -184,21 +184,21 @@ def _loads(
 ) -> tuple[Array, Array]:
     """Forces along all rates of the open tree: those that hold it against gravity, and those of the wrenches."""
     tree = replace(form.robot.tree, elements=())
-    at, still = pose(tree, q), np.zeros(tree.n)
-    resting = motion(tree, at, still, still, np.zeros(3) if "gravity" in without else -tree.gravity)
-    held = newton_euler(tree, at, resting).forces
-    return held, held - newton_euler(tree, at, resting, on_links(tree, at, wrenches)).forces
+    at, zero_rates = pose(tree, q), np.zeros(tree.n)
+    rest_motion = motion(tree, at, zero_rates, zero_rates, np.zeros(3) if "gravity" in without else -tree.gravity)
+    gravity_forces = newton_euler(tree, at, rest_motion).forces
+    return gravity_forces, gravity_forces - newton_euler(tree, at, rest_motion, on_links(tree, at, wrenches)).forces
 
 
 def _own_terms(tree: Tree, q: Array, rates: Array, without: tuple[str, ...]) -> Array:
     """Forces of friction, springs and dampers, of joints and between points."""
-    still, found = np.zeros(tree.n), joint_forces(tree, q, rates, np.zeros(tree.n), without)
+    zero_rates, forces = np.zeros(tree.n), joint_forces(tree, q, rates, np.zeros(tree.n), without)
     if not tree.elements or "springs" in without:
-        return found
+        return forces
     at = pose(tree, q)
-    moving = motion(tree, at, rates, still)
+    moving = motion(tree, at, rates, zero_rates)
     plain = newton_euler(replace(tree, elements=()), at, moving).forces
-    return found + newton_euler(tree, at, moving).forces - plain
+    return forces + newton_euler(tree, at, moving).forces - plain
 
 
 def _parts(values: Array) -> tuple[Array, Array]:
@@ -208,14 +208,14 @@ def _parts(values: Array) -> tuple[Array, Array]:
     return both[..., 0], both[..., 1]
 
 
-def _per_motor(form: RedundantSets, here: _Moving) -> tuple[Array, Array]:
+def _per_motor(form: RedundantSets, moving: _Moving) -> tuple[Array, Array]:
     """All rates per motor rate, and the derivative of that: J_f S_f = -J_0."""
     tree, part = form.robot.tree, form.general.partition
     motors = form.motors
     S, S_dot = np.zeros((tree.n, len(motors))), np.zeros((tree.n, len(motors)))
     S[motors, range(len(motors))] = 1.0
     if len(part.dependent):
-        J, J_dot = _parts(form.robot.closures.jacobian(here.at, here.links)[part.rows])
+        J, J_dot = _parts(form.robot.closures.jacobian(moving.at, moving.links)[part.rows])
         block = J[:, part.dependent]
         S[part.dependent] = np.linalg.solve(block, -J[:, motors])
         S_dot[part.dependent] = np.linalg.solve(block, -(J_dot @ S))
@@ -238,15 +238,15 @@ def _per_control(form: RedundantSets, S: Array, S_dot: Array) -> tuple[Array, Ar
     return T_q, T_q_dot
 
 
-def _with_platform(form: RedundantSets, here: _Moving) -> tuple[Array, Array]:
+def _with_platform(form: RedundantSets, moving: _Moving) -> tuple[Array, Array]:
     """All rates per rate of the legs' joints, [1; J_C], and its derivative, [0; J_C_dot]."""
     N, N_dot = np.zeros((form.robot.tree.n, len(form.legs))), np.zeros((form.robot.tree.n, len(form.legs)))
     N[form.legs, range(len(form.legs))] = 1.0
     if not len(form.platform):
         return N, N_dot
-    J, J_dot = _parts(form.hold.closures.jacobian(here.at, here.links))
+    J, J_dot = _parts(form.hold.closures.jacobian(moving.at, moving.links))
     if form.hold.quadratic is not None:
-        J_dot = J_dot + _turned(form.hold, here) @ J
+        J_dot = J_dot + _turned(form.hold, moving) @ J
     weights = form.hold.weights
     inverse = np.linalg.pinv(weights[:, None] * J[:, form.platform]) * weights
     J_C = -(inverse @ J[:, form.legs])
@@ -255,24 +255,24 @@ def _with_platform(form: RedundantSets, here: _Moving) -> tuple[Array, Array]:
     return N, N_dot
 
 
-def _turned(hold: PlatformConstraint, here: _Moving) -> Array:
+def _turned(hold: PlatformConstraint, moving: _Moving) -> Array:
     """What turns rows fixed on the platform into rows of the world, as (43) has them."""
     result = np.zeros((hold.closures.size, hold.closures.size))
     for rows, loop in zip(hold.closures.slices(), hold.closures.loops, strict=True):
-        w = _parts(here.links[loop.first.link][1])[0] @ here.rates
+        w = _parts(moving.links[loop.first.link][1])[0] @ moving.rates
         n = loop.translations @ loop.first.rotation.T
         result[rows, rows] = n @ hat(w) @ n.T
     return result
 
 
-def _tree_matrices(form: RedundantSets, here: _Moving, without: tuple[str, ...]) -> tuple[Array, Array]:
+def _tree_matrices(form: RedundantSets, moving: _Moving, without: tuple[str, ...]) -> tuple[Array, Array]:
     """Inertia and Coriolis matrix of the open tree: sums of J^T M J and of J^T (M J_dot + [momentum] J)."""
     tree = form.robot.tree
     D, C = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
-    for link, both in zip(tree.links, here.links, strict=True):
+    for link, both in zip(tree.links, moving.links, strict=True):
         J, J_dot = _parts(np.concatenate(both))
         inertia: Any = link.body.as_rigid().inertia_matrix()
-        momentum = inertia @ (J @ here.rates)
+        momentum = inertia @ (J @ moving.rates)
         p, L = hat(momentum[:3]), hat(momentum[3:])
         D += J.T @ inertia @ J
         C += J.T @ (inertia @ J_dot - np.block([[np.zeros((3, 3)), p], [p, L]]) @ J)

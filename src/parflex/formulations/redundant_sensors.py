@@ -84,13 +84,13 @@ class RedundantSensorFormulation(Formulation):
     def labels(self) -> dict[str, list[str]]:
         """Motors and sensed joints by their names."""
         names, positions = self.independent_names, list(self.robot.tree.position_names)
-        own = ("qd", "qdd", "measured", "measured_rate", "reference", "reference_rate", "reference_acceleration")
+        control_groups = ("qd", "qdd", "measured", "measured_rate", "reference", "reference_rate", "reference_acceleration")
         motors = names[: len(self.sets.motors)]
-        return dict.fromkeys(own, names) | dict.fromkeys(("q", "guess", "last"), positions) | {"effort": motors}
+        return dict.fromkeys(control_groups, names) | dict.fromkeys(("q", "guess", "last"), positions) | {"effort": motors}
 
-    def state(self, given: Given) -> tuple[Array, Array]:
+    def state(self, inputs: Given) -> tuple[Array, Array]:
         """Positions and rates as given: they need not fit the loops."""
-        return given["q"], given["qd"]
+        return inputs["q"], inputs["qd"]
 
     def inverse(self, state: tuple[Array, Array], motion: Given) -> Answer:
         """Efforts of the motors for accelerations of motors and sensed joints."""
@@ -109,9 +109,9 @@ class RedundantSensorFormulation(Formulation):
         """A guess of all positions, and what the sensors give."""
         return {"guess": (self.robot.tree.nq,), "measured": (len(self.independent),)}
 
-    def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
+    def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """All positions that fit the sensors best, by Newton from the guess."""
-        q = with_measured(self.sets, given["guess"], given["measured"])
+        q = with_measured(self.sets, inputs["guess"], inputs["measured"])
         for _ in range(FAR):
             q = self.robot.tree.moved(q, geometry_step(self.sets, q)[0])
         return {"q": q, "residual": residual_norm(geometry_gaps(self.sets, q))}, self.labels
@@ -156,10 +156,10 @@ def _passive(form: RedundantSets, at: Pose, qd: Array) -> _Passive:
     tree, closures = form.robot.tree, form.robot.closures
     reduced = reduction(closures.jacobian(at, jacobians(tree, at)), form.general.partition)
     units = tree.rate_units[form.control]
-    found = _Passive(reduced, reduced.matrix[form.control] / units[:, None], units, qd, np.zeros(tree.n))
-    z = found.fit(qd)
-    still = np.zeros(len(form.general.independent))
-    return replace(found, z=z, b=reduced.accelerations(closures, at, reduced.rates(z), still))
+    passive = _Passive(reduced, reduced.matrix[form.control] / units[:, None], units, qd, np.zeros(tree.n))
+    z = passive.fit(qd)
+    zero_accelerations = np.zeros(len(form.general.independent))
+    return replace(passive, z=z, b=reduced.accelerations(closures, at, reduced.rates(z), zero_accelerations))
 
 
 def _leg_rates(form: RedundantSets, qd: Array, passive: _Passive | None) -> Array:
@@ -233,8 +233,8 @@ def _moving(form: RedundantSets, at: Pose, rates: Array, accelerations: Array) -
     body = tree.link_of_rate[int(form.platform[0])]
     joint, w = tree.links[body].joint, moving.w[body]
     products = np.array([w[a] * w[b] for a, b in PRODUCTS])
-    follow = _followed(hold, None, _end_rows(hold, at, moving, 2)) + hold.quadratic @ products
-    moving.a[body], moving.al[body] = joint.S_v @ follow, joint.S_w @ follow
+    platform_acceleration = _followed(hold, None, _end_rows(hold, at, moving, 2)) + hold.quadratic @ products
+    moving.a[body], moving.al[body] = joint.S_v @ platform_acceleration, joint.S_w @ platform_acceleration
     moving.U[body] = acceleration_matrix(w, moving.al[body])
     return moving
 

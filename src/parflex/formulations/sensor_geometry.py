@@ -98,8 +98,8 @@ def _opened(closures: Closures) -> Closures:
 def _loops(form: RedundantSets) -> Closures:
     """All loops and couplings that hold an unknown, loops seen from the platform where they hold it."""
     tree = form.robot.tree
-    held = {loop.name: loop for loop in form.hold.closures.loops}
-    loops = [held.get(loop.name, loop) for loop in form.robot.closures.loops]
+    from_platform = {loop.name: loop for loop in form.hold.closures.loops}
+    loops = [from_platform.get(loop.name, loop) for loop in form.robot.closures.loops]
     unknown = {*form.platform, *form.others}
 
     def moved(row: Loop | Constraint) -> bool:
@@ -305,11 +305,11 @@ def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) ->
     if not platform:
         return PlatformConstraint(closures, weights)
     rng = np.random.default_rng(0)
-    found = []
+    jacobian_blocks = []
     for q in (robot.home, robot.home + rng.uniform(-1, 1, tree.nq)):
         at = pose(tree, q)
-        found.append(weights[:, None] * closures.jacobian(at, jacobians(tree, at))[:, platform])
-    scaled = found[0] * tree.rate_units[platform]
+        jacobian_blocks.append(weights[:, None] * closures.jacobian(at, jacobians(tree, at))[:, platform])
+    scaled = jacobian_blocks[0] * tree.rate_units[platform]
     if mobility.rank(scaled) < len(platform):
         raise InputError(
             "the joints of the legs do not determine the pose of the platform",
@@ -317,9 +317,9 @@ def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) ->
             value=robot.name,
             hint="the redundant model needs a platform constrained by its closures",
         )
-    if np.abs(found[0] - found[1]).max() > CHANGE:
+    if np.abs(jacobian_blocks[0] - jacobian_blocks[1]).max() > CHANGE:
         return PlatformConstraint(closures, weights)
-    inverse = _clean(np.linalg.pinv(found[0]) * weights)
+    inverse = _clean(np.linalg.pinv(jacobian_blocks[0]) * weights)
     points = len(bodies) == 1 and all(_is_point(tree, loop, bodies[0]) for loop in loops)
     carries = any(link.parent == bodies[0] for link in tree.links)
     return PlatformConstraint(
@@ -328,8 +328,8 @@ def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) ->
 
 
 def _is_point(tree: Any, loop: Loop, body: int) -> bool:
-    whole = len(loop.translations) == (2 if tree.planar else 3)
-    return whole and loop.turning == "free" and loop.first.link == body and loop.second.link != body
+    all_translations = len(loop.translations) == (2 if tree.planar else 3)
+    return all_translations and loop.turning == "free" and loop.first.link == body and loop.second.link != body
 
 
 def _quadratic(loops: list[Loop], inverse: Array) -> Array:

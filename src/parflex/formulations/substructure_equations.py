@@ -67,9 +67,9 @@ def substructure_state(
         _add_beam(state, beam)
     for j, body in form.bodies.items():
         if j not in form.on_beams:
-            own = state.moving.links[j]
-            M, forces = _body(body, own.w, own.turned)
-            add_to(state, own.J, own.columns, M, forces + M @ np.concatenate([own.a, own.al]))
+            frame = state.moving.links[j]
+            M, forces = _body(body, frame.w, frame.turned)
+            add_to(state, frame.J, frame.columns, M, forces + M @ np.concatenate([frame.a, frame.al]))
     for modal in form.modal:
         _add_modal(state, modal)
     _add_joints(state, without)
@@ -79,17 +79,17 @@ def substructure_state(
 
 def _add_modal(state: SubstructureState, modal: CutModal) -> None:
     """Inertia and forces of a flexible body that is not cut."""
-    link, own = state.form.robot.tree.links[modal.link], state.moving.links[modal.link]
+    link, frame = state.form.robot.tree.links[modal.link], state.moving.links[modal.link]
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
-    still, count = np.zeros(3), modal.body.size
+    zero, count = np.zeros(3), modal.body.size
     w = state.rates.w(modal.link)
-    forces = np.concatenate(modal.body.forces(acceleration_matrix(w, still), still, w, e, ed, np.zeros(count)))
+    forces = np.concatenate(modal.body.forces(acceleration_matrix(w, zero), zero, w, e, ed, np.zeros(count)))
     M = modal.body.inertia_matrix(e)
-    J_v, J_w, columns, places = own.widened(modal.slots)
+    J_v, J_w, columns, places = frame.widened(modal.slots)
     modes = np.zeros((count, len(columns)))
     modes[:, places] = np.eye(count)[:, list(modal.free)]
-    parts = (own.a, own.al, J_v, J_w)
-    a, al, J_v, J_w = parts if own.turned is None else (own.turned.T @ part for part in parts)
+    parts = (frame.a, frame.al, J_v, J_w)
+    a, al, J_v, J_w = parts if frame.turned is None else (frame.turned.T @ part for part in parts)
     add_to(state, np.vstack([J_v, J_w, modes]), columns, M, forces + M @ np.concatenate([a, al, np.zeros(count)]))
 
 
@@ -101,9 +101,9 @@ def _add_wrenches(state: SubstructureState, external: Mapping[str, Array]) -> No
 
 
 def _add_wrench(state: SubstructureState, link: int, force: Array, moment: Array) -> None:
-    own = state.moving.links[link]
-    columns = list(own.columns)
-    state.f[columns] = state.f[columns] - own.J_v.T @ own.out(force) - own.J_w.T @ own.out(moment)
+    frame = state.moving.links[link]
+    columns = list(frame.columns)
+    state.f[columns] = state.f[columns] - frame.J_v.T @ frame.out(force) - frame.J_w.T @ frame.out(moment)
 
 
 def _add_bending(state: SubstructureState, link: int, bend: Array) -> None:
@@ -140,19 +140,19 @@ def _add_beam(state: SubstructureState, beam: CutBeam) -> None:
     def loaded(e: Array, ed: Array, w: Array, w_tip: Array, R: Array) -> list[tuple[Array, Array]]:
         M, forces = beam.form.equations(e, ed, w, form.used)
         M, forces = M.astype(object), forces.astype(object)  # of root and tip, then of modes
-        for body, spin, axes, own in (
+        for body, spin, axes, span in (
             (carried[0], w, None, slice(0, count)),
             (carried[1], w_tip, R, slice(count, 2 * count)),
         ):
             if body is not None:
                 added, forced = _body(body, spin, axes)
-                M[own, own] = M[own, own] + added[np.ix_(used, used)]
-                forces[own] = forces[own] + forced[used]
+                M[span, span] = M[span, span] + added[np.ix_(used, used)]
+                forces[span] = forces[span] + forced[used]
         return [(M, forces)]
 
     key = ("inertia", beam.body, tuple(carried))
-    given = [state.at.q[link.e], rates.qd[link.e_v], rates.w(beam.link), rates.before[beam.tip]]
-    assemble_beam([state], beam, loaded, key, *given, state.at.local_rotation[beam.tip])
+    arguments = [state.at.q[link.e], rates.qd[link.e_v], rates.w(beam.link), rates.before[beam.tip]]
+    assemble_beam([state], beam, loaded, key, *arguments, state.at.local_rotation[beam.tip])
 
 
 def _add_joints(state: SubstructureState, without: tuple[str, ...]) -> None:
@@ -160,10 +160,10 @@ def _add_joints(state: SubstructureState, without: tuple[str, ...]) -> None:
     tree = state.form.robot.tree
     terms = joint_forces(tree, state.at.q, state.rates.qd, np.zeros(tree.n), without)
     for k, (columns, row) in state.moving.joints.items():
-        own = tree.links[tree.link_of_rate[k]].terms
-        inert = own.inert and "motor-inertia" not in without
+        joint_terms = tree.links[tree.link_of_rate[k]].terms
+        inert = joint_terms.inert and "motor-inertia" not in without
         if inert or not is_zero(terms[k]):
-            add_to(state, row[None, :], columns, np.array([[own.inertia if inert else 0.0]]), terms[k : k + 1])
+            add_to(state, row[None, :], columns, np.array([[joint_terms.inertia if inert else 0.0]]), terms[k : k + 1])
 
 
 def motor_slots(state: SubstructureState) -> list[int]:
@@ -184,16 +184,16 @@ def independent_accelerations(state: SubstructureState, x: Array) -> Array:
     for beam in form.beams:
         start = tree.links[beam.link].e_v.start
         values |= dict(zip(range(start + beam.ends, start + beam.body.size), x[beam.slots], strict=True))
-        own = [k for k in range(beam.ends) if start + k in requested]
-        if own:
+        coordinates = [k for k in range(beam.ends) if start + k in requested]
+        if coordinates:
             bent = elastic_acceleration(state, beam, x)
-            values |= {start + k: bent[k] for k in own}
+            values |= {start + k: bent[k] for k in coordinates}
     for j, link in enumerate(tree.links):
         if is_free(form.robot, j):
             moving = state.moving.links[j]
             gravity = state.at.rotation[j].T @ tree.gravity
-            some = x[list(moving.columns)]
-            a, al = moving.a + moving.J_v @ some + gravity, moving.al + moving.J_w @ some
+            unknowns = x[list(moving.columns)]
+            a, al = moving.a + moving.J_v @ unknowns + gravity, moving.al + moving.J_w @ unknowns
             motion = np.concatenate([a, al])[list(form.used)]
             values |= dict(zip(range(link.v.start, link.v.stop), motion, strict=True))
     return np.array([values[int(k)] for k in form.partition.independent])
@@ -201,11 +201,11 @@ def independent_accelerations(state: SubstructureState, x: Array) -> Array:
 
 def accelerations_under(state: SubstructureState, tau: Array) -> Array:
     """Accelerations of the independent coordinates under the efforts of the motors."""
-    right = -state.f
+    rhs = -state.f
     for slot, effort in zip(motor_slots(state), tau, strict=True):
-        right[slot] = right[slot] + effort
+        rhs[slot] = rhs[slot] + effort
     try:
-        x = _solved(state, state.A, right, range(state.form.size))
+        x = _solved(state, state.A, rhs, range(state.form.size))
     except np.linalg.LinAlgError:
         raise singular_inertia_error() from None
     return independent_accelerations(state, _numbers(x, state.at.q))
@@ -214,29 +214,29 @@ def accelerations_under(state: SubstructureState, tau: Array) -> Array:
 def efforts_for(state: SubstructureState, accelerations: Array) -> tuple[Array, Array]:
     """Efforts of the motors for their accelerations, and the accelerations of all independent coordinates."""
     driven = motor_slots(state)
-    rest = [k for k in range(state.form.size) if k not in set(driven)]
+    free = [k for k in range(state.form.size) if k not in set(driven)]
     A, f, q = state.A, state.f, state.at.q
     x = np.zeros(state.form.size, dtype=object)
     x[driven] = accelerations
-    right = -f[rest] - A[np.ix_(rest, driven)] @ x[driven]
-    x[rest] = _solved(state, A[np.ix_(rest, rest)], right, rest)
+    rhs = -f[free] - A[np.ix_(free, driven)] @ x[driven]
+    x[free] = _solved(state, A[np.ix_(free, free)], rhs, free)
     effort = A[driven] @ x + f[driven]
     return _numbers(effort, q), independent_accelerations(state, _numbers(x, q))
 
 
-def _solved(state: SubstructureState, A: Array, right: Array, unknowns: Sequence[int]) -> Array:
+def _solved(state: SubstructureState, A: Array, rhs: Array, unknowns: Sequence[int]) -> Array:
     """Unknowns from their part of the matrix, in an order that keeps it sparse."""
     if not can_share_call(state.f):
-        return solve_symmetric(A, right, sparse=True)
+        return solve_symmetric(A, rhs, sparse=True)
     steps = eliminate_groups(A, groups_among(state.form, unknowns))
-    return np.array(substitute_groups(steps, list(right)), dtype=object)
+    return np.array(substitute_groups(steps, list(rhs)), dtype=object)
 
 
 def groups_among(form: Substructures, unknowns: Sequence[int]) -> list[list[int]]:
     """Groups of unknowns as they are numbered among some of them."""
     place = {k: number for number, k in enumerate(unknowns)}
-    found = [[place[k] for k in group if k in place] for group in form.groups]
-    return [group for group in found if group]
+    groups = [[place[k] for k in group if k in place] for group in form.groups]
+    return [group for group in groups if group]
 
 
 def _numbers(values: Array, q: Any) -> Array:
@@ -256,37 +256,37 @@ def assemble_beam(states: Sequence[SubstructureState], beam: CutBeam, load: Load
     used, R = state.form.used, state.at.local_rotation[beam.tip]
     arm = tip.arm if tip.anchor is not None else None
     tip = tip.anchor if tip.anchor is not None and arm is not None else tip
-    (J_A, rows), (J_B, others) = (_moving(end.J[list(used)], end.columns) for end in (root, tip))
+    (J_A, root_columns), (J_B, tip_columns) = (_moving(end.J[list(used)], end.columns) for end in (root, tip))
     ends = [root.a, root.al, J_A, tip.a, tip.al, J_B, R, state.rates.before[beam.tip]]
     same = tip.turned is R
-    turns = [part for part in (root.turned, None if same else tip.turned) if part is not None]
-    more = [*ends, *turns, *([] if arm is None else [arm])]
-    how = (used, root.turned is not None, same, tip.turned is not None, arm is not None)
+    rotations = [part for part in (root.turned, None if same else tip.turned) if part is not None]
+    motion_arrays = [*ends, *rotations, *([] if arm is None else [arm])]
+    layout = (used, root.turned is not None, same, tip.turned is not None, arm is not None)
 
     def blocks(*all_given: Array) -> tuple[Array, ...]:
         """Of each state: blocks of root, both, tip, modes, modes and ends, and their forces."""
-        own = list(all_given[: len(more)])
-        motion = own[: len(ends)]
-        rest = iter(own[len(ends) :])
-        root_turned = next(rest) if how[1] else None
-        tip_turned = motion[6] if same else next(rest) if how[3] else None
-        hangs = next(rest) if arm is not None else None
-        found: list[Array] = []
-        for M, forces in load(*all_given[len(more) :]):
-            found += _in_unknowns(M, forces, motion, root_turned, tip_turned, hangs, list(used))
-        return tuple(found)
+        arguments = list(all_given[: len(motion_arrays)])
+        motion = arguments[: len(ends)]
+        optional = iter(arguments[len(ends) :])
+        root_turned = next(optional) if layout[1] else None
+        tip_turned = motion[6] if same else next(optional) if layout[3] else None
+        tip_arm = next(optional) if arm is not None else None
+        entries: list[Array] = []
+        for M, forces in load(*all_given[len(motion_arrays) :]):
+            entries += _in_unknowns(M, forces, motion, root_turned, tip_turned, tip_arm, list(used))
+        return tuple(entries)
 
-    results = shared_call(blocks, ("beam", key, how), *more, *arrays)
+    results = shared_call(blocks, ("beam", key, layout), *motion_arrays, *arrays)
     slots = list(range(beam.slots.start, beam.slots.stop))
     for number, into in enumerate(states):
         AA, f_A, AB, BB, f_B, II, f_I, IA, IB = results[9 * number : 9 * number + 9]
-        _add_square(into, rows, AA, f_A)
-        _add_square(into, others, BB, f_B)
-        _add_between(into, rows, others, AB)
+        _add_square(into, root_columns, AA, f_A)
+        _add_square(into, tip_columns, BB, f_B)
+        _add_between(into, root_columns, tip_columns, AB)
         if slots:
             _add_square(into, slots, II, f_I)
-            _add_between(into, slots, rows, IA)
-            _add_between(into, slots, others, IB)
+            _add_between(into, slots, root_columns, IA)
+            _add_between(into, slots, tip_columns, IB)
 
 
 def _in_unknowns(
@@ -302,27 +302,27 @@ def _in_unknowns(
     a_A, al_A, J_A, a_B, al_B, J_B, R, w = motion
     count = len(used)
     arm = np.zeros(3) if arm is None else R @ arm
-    turns = _turn_of_tip(R, tip_turned)
+    tip_rotation = _turn_of_tip(R, tip_turned)
     at_root = [part if root_turned is None else root_turned.T @ part for part in (a_A, al_A)]
-    a, al = (part if turns is None else turns.T @ part for part in (a_B, al_B))
+    a, al = (part if tip_rotation is None else tip_rotation.T @ part for part in (a_B, al_B))
     at_tip = [a + cross(al, arm) + hat(w) @ hat(w) @ arm, al]
-    still = np.zeros(len(M) - 2 * count)
-    forces = forces + M @ np.concatenate([np.concatenate(at_root)[used], np.concatenate(at_tip)[used], still])
-    one, two, modes = slice(0, count), slice(count, 2 * count), slice(2 * count, len(M))
-    M_AA, M_AB, M_BB = M[one, one], M[one, two], M[two, two]
-    M_IA, M_IB, f_A, f_B = M[modes, one], M[modes, two], forces[one], forces[two]
+    zero_modes = np.zeros(len(M) - 2 * count)
+    forces = forces + M @ np.concatenate([np.concatenate(at_root)[used], np.concatenate(at_tip)[used], zero_modes])
+    root, tip, modes = slice(0, count), slice(count, 2 * count), slice(2 * count, len(M))
+    M_AA, M_AB, M_BB = M[root, root], M[root, tip], M[tip, tip]
+    M_IA, M_IB, f_A, f_B = M[modes, root], M[modes, tip], forces[root], forces[tip]
     if root_turned is not None:
         Q = _both(root_turned, used)
         M_AA, M_AB, M_IA, f_A = _turned(M_AA, Q, used), Q @ M_AB, M_IA @ Q.T, Q @ f_A
-    found = [*projected(J_A, M_AA, f_A)]
+    blocks = [*projected(J_A, M_AA, f_A)]
     M_AB, M_IA = J_A.T @ M_AB, M_IA @ J_A
     if any(not _zero(x) for x in arm):
         shift = np.block([[np.eye(3), -hat(arm)], [np.zeros((3, 3)), np.eye(3)]])[np.ix_(used, used)]
         M_AB, M_BB, M_IB, f_B = M_AB @ shift, shift.T @ M_BB @ shift, M_IB @ shift, shift.T @ f_B
-    if turns is not None:
-        Q = _both(turns, used)
+    if tip_rotation is not None:
+        Q = _both(tip_rotation, used)
         M_AB, M_BB, M_IB, f_B = M_AB @ Q.T, _turned(M_BB, Q, used), M_IB @ Q.T, Q @ f_B
-    return [*found, M_AB @ J_B, *projected(J_B, M_BB, f_B), M[modes, modes], forces[modes], M_IA, M_IB @ J_B]
+    return [*blocks, M_AB @ J_B, *projected(J_B, M_BB, f_B), M[modes, modes], forces[modes], M_IA, M_IB @ J_B]
 
 
 def projected(J: Array, M: Array, forces: Array) -> tuple[Array, Array]:
@@ -338,8 +338,8 @@ def projected(J: Array, M: Array, forces: Array) -> tuple[Array, Array]:
 
 def add_to(state: SubstructureState, J: Array, columns: Sequence[int], M: Array, forces: Array) -> None:
     """Add J^T M J and J^T forces, J over some unknowns."""
-    own, moving = _moving(J, columns)
-    _add_square(state, moving, *projected(own, M, forces))
+    J_nonzero, moving = _moving(J, columns)
+    _add_square(state, moving, *projected(J_nonzero, M, forces))
 
 
 def _add_square(state: SubstructureState, columns: list[int], square: Array, along: Array) -> None:
@@ -360,8 +360,8 @@ def _add_between(state: SubstructureState, rows: list[int], columns: list[int], 
 
 def _moving(J: Array, columns: Sequence[int]) -> tuple[Array, list[int]]:
     """The columns of J that are not zero, and the unknowns that they belong to, in their order."""
-    found = sorted((k, place) for place, k in enumerate(columns) if any(not _zero(x) for x in J[:, place]))
-    return J[:, [place for _, place in found]], [k for k, _ in found]
+    nonzero = sorted((k, place) for place, k in enumerate(columns) if any(not _zero(x) for x in J[:, place]))
+    return J[:, [place for _, place in nonzero]], [k for k, _ in nonzero]
 
 
 def _zero(x: Any) -> bool:
@@ -384,15 +384,15 @@ def elastic_acceleration(state: SubstructureState, beam: CutBeam, x: Array) -> A
 
     def bent(
         e: Array, ed: Array, w: Array, R: Array, J_A: Array, x_A: Array, a_A: Array, J_B: Array, x_B: Array, a_B: Array,
-        *turns: Array,
+        *rotations: Array,
     ) -> tuple[Array]:  # fmt: skip
-        rest = iter(turns)
-        own = [None if part is None else next(rest) for part in turned]
-        ends = (own[0], _turn_of_tip(R, R if same else own[1]))
+        remaining = iter(rotations)
+        frame_rotations = [None if part is None else next(remaining) for part in turned]
+        ends = (frame_rotations[0], _turn_of_tip(R, R if same else frame_rotations[1]))
         parts: list[Array] = []
-        for J, moved, a, turn in ((J_A, x_A, a_A, ends[0]), (J_B, x_B, a_B, ends[1])):
-            whole = a + J @ moved
-            parts += [whole[:3], whole[3:]] if turn is None else [turn.T @ whole[:3], turn.T @ whole[3:]]
+        for J, unknowns, a, rotation in ((J_A, x_A, a_A, ends[0]), (J_B, x_B, a_B, ends[1])):
+            acceleration = a + J @ unknowns
+            parts += [acceleration[:3], acceleration[3:]] if rotation is None else [rotation.T @ acceleration[:3], rotation.T @ acceleration[3:]]
         return (form.elastic_rates(e) @ np.concatenate(parts) + form.drift(e, ed, w),)
 
     def motion(end: MovingFrame) -> list[Array]:
@@ -400,8 +400,8 @@ def elastic_acceleration(state: SubstructureState, beam: CutBeam, x: Array) -> A
 
     key = ("elastic acceleration", beam.body, same, tuple(part is None for part in turned))
     state_of = [state.at.q[link.e], state.rates.qd[link.e_v], state.rates.w(beam.link), R]
-    turns = [part for part in turned if part is not None]
-    return shared_call(bent, key, *state_of, *motion(root), *motion(tip), *turns)[0]
+    rotations = [part for part in turned if part is not None]
+    return shared_call(bent, key, *state_of, *motion(root), *motion(tip), *rotations)[0]
 
 
 def _both(R: Array, used: list[int]) -> Array:
@@ -456,8 +456,8 @@ class StepMatrix:
     ) -> None:
         self.form, self.c1, self.c2, self.joints = without_gravity(form), c1, c2, dict(joints or {})
         self.state = substructure_state(self.form, q, np.zeros(len(form.partition.independent)))
-        held = set(motor_slots(self.state)) if driven else set()
-        self.rest = [k for k in range(form.size) if k not in held]
+        held_slots = set(motor_slots(self.state)) if driven else set()
+        self.rest = [k for k in range(form.size) if k not in held_slots]
         motors = {int(k) for k in form.robot.actuated} if driven else set()
         self.free = [i for i, k in enumerate(form.partition.independent) if int(k) not in motors]
         self.turning = turning_positions(form, [int(form.partition.independent[i]) for i in self.free])
@@ -475,26 +475,26 @@ class StepMatrix:
             acting = [matrix for matrix in matrices if np.any(matrix != 0)]
             if states:
                 assemble_beam(states, beam, _between_ends, "elastic matrices", rates, *acting)
-        for which, modal in enumerate(self.form.modal):
+        for number, modal in enumerate(self.form.modal):
             slots = range(modal.slots.start, modal.slots.stop)
-            for state, matrix in zip((stiff, damped), self._modal(which), strict=True):
+            for state, matrix in zip((stiff, damped), self._modal(number), strict=True):
                 add_to(state, np.eye(len(slots)), slots, matrix, np.zeros(len(slots)))
         for k, slope in self._slopes():
             columns, row = self.state.moving.joints[k]
             for state, value in ((stiff, slope.stiffness), (damped, slope.damping)):
                 if not is_zero(value):
                     add_to(state, row[None, :], columns, np.array([[value]], dtype=object), np.zeros(1))
-        whole = np.zeros((n, n), dtype=object)
+        total = np.zeros((n, n), dtype=object)
         for i, k in np.argwhere(np.tril((self.state.A != 0) | (damped.A != 0) | (stiff.A != 0))):
-            whole[i, k] = whole[k, i] = self._sum(self.state.A[i, k], damped.A[i, k], stiff.A[i, k])
-        matrix = whole[np.ix_(self.rest, self.rest)]
+            total[i, k] = total[k, i] = self._sum(self.state.A[i, k], damped.A[i, k], stiff.A[i, k])
+        matrix = total[np.ix_(self.rest, self.rest)]
         if can_share_call(self.state.f):
             return eliminate_groups(matrix, groups_among(self.form, self.rest))
         return eliminate(matrix, sparse=True)
 
-    def _sum(self, own: Any, damping: Any, stiffness: Any) -> Any:
+    def _sum(self, inertia: Any, damping: Any, stiffness: Any) -> Any:
         """An entry of the matrix."""
-        total = complex_pair(own) if isinstance(self.c2, ComplexPair) else own
+        total = complex_pair(inertia) if isinstance(self.c2, ComplexPair) else inertia
         for factor, part in ((self.c1, damping), (self.c2, stiffness)):
             total = total if is_zero(part) else total + factor * part
         return total
@@ -512,9 +512,9 @@ class StepMatrix:
             self._beams[beam.link] = rates, (stiffness, damping)
         return self._beams[beam.link]
 
-    def _modal(self, which: int) -> tuple[Array, Array]:
+    def _modal(self, number: int) -> tuple[Array, Array]:
         """The same of the free coordinates of a body that is not cut."""
-        modal = self.form.modal[which]
+        modal = self.form.modal[number]
         e, free = self.state.at.q[self.form.robot.tree.links[modal.link].e], np.ix_(modal.free, modal.free)
         return modal.body.stiffness_at(e)[free], modal.body.damping_at(e)[free]
 
@@ -529,9 +529,9 @@ class StepMatrix:
         Then how a change of rates by that changes the rates of `turning` positions.
         """
         stiff, damped = self._apart(self._forces, miss)
-        right = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
+        rhs = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
         x = np.zeros(self.form.size, dtype=object)
-        x[self.rest] = substitute_groups_or_rows(factors, right)
+        x[self.rest] = substitute_groups_or_rows(factors, rhs)
         (back,) = self._apart(lambda part: (independent_accelerations(self.state, part)[self.free],), x)
         change = np.array([m - b for m, b in zip(miss, back, strict=True)], dtype=object)
         (turned,) = self._apart(self._turned, change)
@@ -569,9 +569,9 @@ class StepMatrix:
             acting = [matrix for matrix in matrices if np.any(matrix != 0)]
             if states:
                 assemble_beam(states, beam, _against, "elastic forces", strained, rates, *acting)
-        for which, modal in enumerate(form.modal):
+        for number, modal in enumerate(form.modal):
             strained = qd[tree.links[modal.link].e_v][list(modal.free)]
-            for state, matrix in zip((stiff, damped), self._modal(which), strict=True):
+            for state, matrix in zip((stiff, damped), self._modal(number), strict=True):
                 state.f[modal.slots] = state.f[modal.slots] + matrix @ strained
         for k, slope in self._slopes():
             for state, value in ((stiff, slope.stiffness), (damped, slope.damping)):
@@ -581,11 +581,11 @@ class StepMatrix:
         return stiff.f, damped.f
 
 
-def substitute_groups_or_rows(factors: Factors, right: list[Any]) -> list[Any]:
+def substitute_groups_or_rows(factors: Factors, rhs: list[Any]) -> list[Any]:
     """Solutions by factors of single unknowns, or of groups of them."""
     groups = [step for step in factors if isinstance(step, GroupStep)]
     single = [step for step in factors if isinstance(step, EliminationStep)]
-    return substitute_groups(groups, right) if groups else substitute(single, right)
+    return substitute_groups(groups, rhs) if groups else substitute(single, rhs)
 
 
 def _between_ends(rates: Array, *matrices: Array) -> list[tuple[Array, Array]]:

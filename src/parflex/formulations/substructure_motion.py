@@ -72,29 +72,29 @@ class MovingFrame(Record):
 
     def behind(self, S_v: Array, S_w: Array, rate: Array, slots: slice, absolute: bool) -> MovingFrame:
         """Of a frame behind a joint here; `S_v`, `S_w` in the axes used."""
-        slide, turn = S_v @ rate, S_w @ rate
-        a, al = self.a + 2 * cross(self.w, slide), self.al + cross(self.w, turn)
-        return MovingFrame(self.turned, self.w + turn, a, al, *self._moved(S_v, S_w, slots, absolute, 1.0))
+        v_rel, w_rel = S_v @ rate, S_w @ rate
+        a, al = self.a + 2 * cross(self.w, v_rel), self.al + cross(self.w, w_rel)
+        return MovingFrame(self.turned, self.w + w_rel, a, al, *self._moved(S_v, S_w, slots, absolute, 1.0))
 
     def before(self, S_v: Array, S_w: Array, rate: Array, slots: slice, absolute: bool) -> MovingFrame:
         """Of a frame before a joint, behind which this one is."""
-        slide, turn = S_v @ rate, S_w @ rate
-        w = self.w - turn
+        v_rel, w_rel = S_v @ rate, S_w @ rate
+        w = self.w - w_rel
         J = self._moved(S_v, S_w, slots, absolute, -1.0)
-        return MovingFrame(self.turned, w, self.a - 2 * cross(w, slide), self.al - cross(w, turn), *J)
+        return MovingFrame(self.turned, w, self.a - 2 * cross(w, v_rel), self.al - cross(w, w_rel), *J)
 
     def _moved(
         self, S_v: Array, S_w: Array, slots: slice, absolute: bool, sign: float
     ) -> tuple[Array, Array, tuple[int, ...]]:
         """J behind a joint; with `absolute` its unknowns are the turning of the frame itself about its axes."""
-        J_v, J_w, columns, own = self.widened(slots)
-        width = len(own)
+        J_v, J_w, columns, places = self.widened(slots)
+        width = len(places)
         if absolute:
             # about all axes of a ball nothing is left of the turning before it
             J_w = np.zeros(J_w.shape, dtype=object) if width == 3 else J_w - np.outer(S_w[:, 0], S_w[:, 0] @ J_w)
-            J_w[:, own] = np.eye(3) if width == 3 else S_w
+            J_w[:, places] = np.eye(3) if width == 3 else S_w
             return J_v, J_w, columns
-        J_v[:, own], J_w[:, own] = sign * S_v[:, :width], sign * S_w[:, :width]
+        J_v[:, places], J_w[:, places] = sign * S_v[:, :width], sign * S_w[:, :width]
         return J_v, J_w, columns
 
     def widened(self, slots: slice) -> tuple[Array, Array, tuple[int, ...], list[int]]:
@@ -131,22 +131,22 @@ def accelerations(form: Substructures, at: Pose, rates: SubstructureRates) -> Su
 def _joint_rows(form: Substructures, step: CutStep, source: MovingFrame, target: MovingFrame) -> dict[int, JointRow]:
     """Accelerations of the free rates of a joint: unknowns of their own, or what one link turns beyond the other."""
     link = form.robot.tree.links[step.tie.second]
-    own = [link.v.start + k for k in step.tie.free]
+    joint_rates = [link.v.start + k for k in step.tie.free]
     if step.link in form.absolute:
-        moved = target if step.forward else source
-        axis = moved.out(link.joint.S_w)[:, 0]
+        frame = target if step.forward else source
+        axis = frame.out(link.joint.S_w)[:, 0]
         before, behind = (source, target) if step.forward else (target, source)
         columns = tuple(sorted({*behind.columns, *before.columns}))
-        return {own[0]: (columns, axis @ (_over(columns, behind) - _over(columns, before)))}
+        return {joint_rates[0]: (columns, axis @ (_over(columns, behind) - _over(columns, before)))}
     slots = range(step.slots.start, step.slots.stop)
-    return {k: ((slot,), np.ones(1)) for k, slot in zip(own, slots, strict=True)}
+    return {k: ((slot,), np.ones(1)) for k, slot in zip(joint_rates, slots, strict=True)}
 
 
 def _over(columns: tuple[int, ...], carried: MovingFrame) -> Array:
     """J_w over more unknowns than its own."""
-    whole = np.zeros((3, len(columns)), dtype=object)
-    whole[:, [columns.index(k) for k in carried.columns]] = carried.J_w
-    return whole
+    expanded = np.zeros((3, len(columns)), dtype=object)
+    expanded[:, [columns.index(k) for k in carried.columns]] = carried.J_w
+    return expanded
 
 
 def _reference(form: Substructures, at: Pose, rates: SubstructureRates, piece: CutSubstructure) -> MovingFrame:
@@ -177,17 +177,17 @@ def _stepped(
     none, rate = slice(0, 0), rates.hinge[step.tie.closure]
     ends = (h.loop.first, h.loop.second) if step.forward else (h.loop.second, h.loop.first)
     fixed = np.zeros((3, 0)), np.zeros((3, 0)), np.zeros(0), none, aligned
-    here = _forward(source, ends[0].rotation, ends[0].position, *fixed)
+    near_frame = _forward(source, ends[0].rotation, ends[0].position, *fixed)
     R, p = hinge_pose(at, h)
     if not h.guided:
-        there = across(here, R, p, h.S_v, h.S_w, rate, step.slots, aligned, absolute)
+        far_frame = across(near_frame, R, p, h.S_v, h.S_w, rate, step.slots, aligned, absolute)
     else:  # two joints in a row, passed in the order in which the step meets them
         split = step.slots.start + h.guided
         guided = np.eye(3), p, h.guided_v, h.guided_w, rate[: h.guided], slice(step.slots.start, split), aligned
-        own = R, np.zeros(3), h.S_v, h.S_w, rate[h.guided :], slice(split, step.slots.stop), aligned, absolute
-        first, last = (guided, own) if step.forward else (own, guided)
-        there = across(across(here, *first), *last)
-    return _backward(there, ends[1].rotation, ends[1].position, *fixed)
+        second_axes = R, np.zeros(3), h.S_v, h.S_w, rate[h.guided :], slice(split, step.slots.stop), aligned, absolute
+        first, last = (guided, second_axes) if step.forward else (second_axes, guided)
+        far_frame = across(across(near_frame, *first), *last)
+    return _backward(far_frame, ends[1].rotation, ends[1].position, *fixed)
 
 
 def _node_motion(
@@ -199,23 +199,23 @@ def _node_motion(
     assert node is not None
     e, ed = at.q[body.e], rates.qd[body.e_v]
     free = next(list(modal.free) for modal in form.modal if modal.link == step.tie.first)
-    turns = node.L(e) @ node.Phi_r
-    return node.Phi_d[:, free], turns[:, free], node.Phi_d @ ed, turns @ ed, node.L_drift(e, ed)
+    rotations = node.L(e) @ node.Phi_r
+    return node.Phi_d[:, free], rotations[:, free], node.Phi_d @ ed, rotations @ ed, node.L_drift(e, ed)
 
 
 def _on_node(
     form: Substructures, at: Pose, rates: SubstructureRates, step: CutStep, source: MovingFrame, aligned: bool
 ) -> MovingFrame:
     """A node of a body that is not cut, which moves with it and by its coordinates."""
-    slides, turns, slide, turn, drift = (source.out(part) for part in _node_motion(form, at, rates, step))
-    moved = source.offset(source.out(at.local_position[step.link]), source.turned)
-    a, al = moved.a + 2 * cross(source.w, slide), moved.al + cross(source.w, turn) + drift
-    J_v, J_w, columns, own = moved.widened(step.slots)
-    J_v[:, own] += slides
-    J_w[:, own] += turns
+    translations, rotations, v_rel, w_rel, drift = (source.out(part) for part in _node_motion(form, at, rates, step))
+    frame = source.offset(source.out(at.local_position[step.link]), source.turned)
+    a, al = frame.a + 2 * cross(source.w, v_rel), frame.al + cross(source.w, w_rel) + drift
+    J_v, J_w, columns, places = frame.widened(step.slots)
+    J_v[:, places] += translations
+    J_w[:, places] += rotations
     R = at.local_rotation[step.link]
-    bent = MovingFrame(source.out(R) if aligned else None, source.w + turn, a, al, J_v, J_w, columns)
-    return bent if aligned else replace(bent, turned=None).in_axes(R)
+    node_frame = MovingFrame(source.out(R) if aligned else None, source.w + w_rel, a, al, J_v, J_w, columns)
+    return node_frame if aligned else replace(node_frame, turned=None).in_axes(R)
 
 
 def _off_node(
@@ -224,14 +224,14 @@ def _off_node(
     """The body that carries a node, from the node."""
     node = step.source
     back = at.local_rotation[node].T
-    here = replace(source, turned=source.out(back)) if aligned else source.in_axes(back)
-    slides, turns, slide, turn, drift = (here.out(part) for part in _node_motion(form, at, rates, step))
-    w = here.w - turn
-    a, al = here.a - 2 * cross(w, slide), here.al - cross(w, turn) - drift
-    J_v, J_w, columns, own = here.widened(step.slots)
-    J_v[:, own] -= slides
-    J_w[:, own] -= turns
-    return MovingFrame(here.turned, w, a, al, J_v, J_w, columns).offset(-here.out(at.local_position[node]), here.turned)
+    frame = replace(source, turned=source.out(back)) if aligned else source.in_axes(back)
+    translations, rotations, v_rel, w_rel, drift = (frame.out(part) for part in _node_motion(form, at, rates, step))
+    w = frame.w - w_rel
+    a, al = frame.a - 2 * cross(w, v_rel), frame.al - cross(w, w_rel) - drift
+    J_v, J_w, columns, places = frame.widened(step.slots)
+    J_v[:, places] -= translations
+    J_w[:, places] -= rotations
+    return MovingFrame(frame.turned, w, a, al, J_v, J_w, columns).offset(-frame.out(at.local_position[node]), frame.turned)
 
 
 def _forward(
@@ -248,8 +248,8 @@ def _forward(
     """Over a frame at p, turned by R in the source, and a joint there."""
     if aligned:
         turned = source.out(R)
-        moved = source.offset(source.out(p), turned)
-        return moved.behind(turned @ S_v, turned @ S_w, rate, slots, absolute)
+        frame = source.offset(source.out(p), turned)
+        return frame.behind(turned @ S_v, turned @ S_w, rate, slots, absolute)
     return source.offset(p, None).in_axes(R).behind(S_v, S_w, rate, slots, absolute)
 
 
@@ -269,8 +269,8 @@ def _backward(
         turned = source.out(R.T)
         anchor = replace(source.before(source.out(S_v), source.out(S_w), rate, slots, absolute), turned=turned)
         return replace(anchor.offset(-(turned @ p), turned), anchor=anchor, arm=-p)
-    moved = source.before(S_v, S_w, rate, slots, absolute).in_axes(R.T)
-    return moved.offset(-p, None)
+    frame = source.before(S_v, S_w, rate, slots, absolute).in_axes(R.T)
+    return frame.offset(-p, None)
 
 
 @dataclass(eq=False, repr=False)
@@ -320,7 +320,7 @@ class _Sweep:
 
     def _joints(self) -> bool:
         """Over joints of the tree with known rates."""
-        moved = False
+        progress = False
         for j, link in enumerate(self.tree.links):
             if link.node is not None:
                 continue
@@ -336,12 +336,12 @@ class _Sweep:
                 v, w = self.twists[j]
                 w = self._out(j, w - S_w @ rate)
                 self.twists[link.parent] = (self._out(j, v - S_v @ rate) - cross(w, p), w)
-            moved = True
-        return moved
+            progress = True
+        return progress
 
     def _nodes(self) -> bool:
         """To nodes of bodies that are not cut, whose rates are always known, and back from them."""
-        moved = False
+        progress = False
         for j, link in enumerate(self.tree.links):
             if link.node is None or link.parent not in self.whole or (j in self.twists) == (link.parent in self.twists):
                 continue
@@ -349,11 +349,11 @@ class _Sweep:
                 self.twists[link.parent] = self._off_node(j, self.twists[j], True)
             else:
                 v, w = self.twists[link.parent]
-                slide, turn = self._on_node(j, self.qd[self.tree.links[link.parent].e_v])
+                v_rel, w_rel = self._on_node(j, self.qd[self.tree.links[link.parent].e_v])
                 p = self.at.local_position[j]
-                self.twists[j] = (self._into(j, v + cross(w, p) + slide), self._into(j, w + turn))
-            moved = True
-        return moved
+                self.twists[j] = (self._into(j, v + cross(w, p) + v_rel), self._into(j, w + w_rel))
+            progress = True
+        return progress
 
     def _on_node(self, j: int, ed: Array) -> Twist:
         """How a node moves against its body."""
@@ -365,9 +365,9 @@ class _Sweep:
         """The twist of the body that carries a node, its coordinates moving or held."""
         v, w = (self._out(j, part) for part in twist)
         if moving:
-            slide, turn = self._on_node(j, self.qd[self.tree.links[self.tree.links[j].parent].e_v])
-            w = w - turn
-            return v - cross(w, self.at.local_position[j]) - slide, w
+            v_rel, w_rel = self._on_node(j, self.qd[self.tree.links[self.tree.links[j].parent].e_v])
+            w = w - w_rel
+            return v - cross(w, self.at.local_position[j]) - v_rel, w
         return v - cross(w, self.at.local_position[j]), w
 
     def _into(self, j: int, vector: Array) -> Array:
@@ -378,54 +378,54 @@ class _Sweep:
 
     def _beams(self) -> bool:
         """Over beams with known rates; rates of beams with known ends."""
-        moved = False
+        progress = False
         for beam in self.form.beams:
             link, tip = self.tree.links[beam.link], beam.form.body.nodes["tip"]
             known = all(self.known[link.e_v])
             ends = [end in self.twists for end in (beam.link, beam.tip)]
             e, p = self.at.q[link.e], self.at.local_position[beam.tip]
             if known and ends[0] != ends[1]:
-                rest, turned = self.tree.links[beam.tip].rotation, self.at.turned[beam.tip]
-                given = (e, self.qd[link.e_v], p, rest, turned)
+                mounting, turned = self.tree.links[beam.tip].rotation, self.at.turned[beam.tip]
+                arguments = (e, self.qd[link.e_v], p, mounting, turned)
                 if ends[0]:
-                    way, key = partial(_to_tip, tip), ("to tip", beam.body)
-                    found = shared_call(way, key, *given, *self.twists[beam.link])
-                    self.before[beam.tip], self.twists[beam.tip] = found[0], (found[1], found[2])
+                    propagate, key = partial(_to_tip, tip), ("to tip", beam.body)
+                    tip_motion = shared_call(propagate, key, *arguments, *self.twists[beam.link])
+                    self.before[beam.tip], self.twists[beam.tip] = tip_motion[0], (tip_motion[1], tip_motion[2])
                 else:
-                    way, key = partial(_to_root, tip), ("to root", beam.body)
-                    v, w = shared_call(way, key, *given, *self.twists[beam.tip])
+                    propagate, key = partial(_to_root, tip), ("to root", beam.body)
+                    v, w = shared_call(propagate, key, *arguments, *self.twists[beam.tip])
                     self.twists[beam.link] = (v, w)
-                moved = True
+                progress = True
             elif not known and all(ends):
                 start, stop = link.e_v.start, link.e_v.start + beam.ends
                 self.qd[start:stop] = self._from_ends(beam, self.twists[beam.tip])
                 self.known[start:stop] = [True] * beam.ends
-                moved = True
-        return moved
+                progress = True
+        return progress
 
     def _from_ends(self, beam: CutBeam, tip: Twist) -> Array:
-        def bent(e: Array, rest: Array, turned: Array, *twists: Array) -> tuple[Array]:
-            at_tip = [rest @ (turned @ part) for part in twists[2:]]
+        def bent(e: Array, mounting: Array, turned: Array, *twists: Array) -> tuple[Array]:
+            at_tip = [mounting @ (turned @ part) for part in twists[2:]]
             return (beam.form.elastic_rates(e) @ np.concatenate([*twists[:2], *at_tip]),)
 
-        e, rest = self.at.q[self.tree.links[beam.link].e], self.tree.links[beam.tip].rotation
-        given = (e, rest, self.at.turned[beam.tip], *self.twists[beam.link], *tip)
-        return shared_call(bent, ("from ends", beam.body), *given)[0]
+        e, mounting = self.at.q[self.tree.links[beam.link].e], self.tree.links[beam.tip].rotation
+        arguments = (e, mounting, self.at.turned[beam.tip], *self.twists[beam.link], *tip)
+        return shared_call(bent, ("from ends", beam.body), *arguments)[0]
 
     def _closures(self) -> bool:
         """Over closures: welds at once, hinges when the beam behind them says how far they turn."""
-        for given in self.form.given:
-            h = self.form.hinges[given.closure]
-            near, far = (h.loop.first, h.loop.second) if given.from_first else (h.loop.second, h.loop.first)
+        for dependent in self.form.given:
+            h = self.form.hinges[dependent.closure]
+            near, far = (h.loop.first, h.loop.second) if dependent.from_first else (h.loop.second, h.loop.first)
             if not h.size:
                 for a, b in ((near, far), (far, near)):
                     if a.link in self.twists and b.link not in self.twists:
-                        self.twists[b.link] = _to_link(b, self._across(given, self._of(a), a is h.loop.first))
+                        self.twists[b.link] = _to_link(b, self._across(dependent, self._of(a), a is h.loop.first))
                         return True
-            beam = self.form.beams[given.beam]
+            beam = self.form.beams[dependent.beam]
             ready = near.link in self.twists and beam.link in self.twists and far.link not in self.twists
             if h.size and ready:
-                self._turn_hinge(given, beam, near, far)
+                self._turn_hinge(dependent, beam, near, far)
                 return True
         return False
 
@@ -433,76 +433,76 @@ class _Sweep:
         v, w = self.twists[place.link]
         return place.rotation.T @ (v + cross(w, place.position)), place.rotation.T @ w
 
-    def _across(self, given: DependentBeam, twist: Twist, from_first: bool, rate: Array | None = None) -> Twist:
+    def _across(self, dependent: DependentBeam, twist: Twist, from_first: bool, rate: Array | None = None) -> Twist:
         """From one place of a closure to the other."""
-        h = self.form.hinges[given.closure]
-        turn, rho = hinge_pose(self.at, h)
-        slide = h.S_v @ rate[h.guided :] if rate is not None else np.zeros(3)
-        spin = h.S_w @ rate[h.guided :] if rate is not None else np.zeros(3)
+        h = self.form.hinges[dependent.closure]
+        R, rho = hinge_pose(self.at, h)
+        v_rel = h.S_v @ rate[h.guided :] if rate is not None else np.zeros(3)
+        w_rel = h.S_w @ rate[h.guided :] if rate is not None else np.zeros(3)
         guided_v, guided_w = np.zeros(3), np.zeros(3)
         if h.guided and rate is not None:
             guided_v, guided_w = h.guided_v @ rate[: h.guided], h.guided_w @ rate[: h.guided]
         v, w = twist
         if from_first:
-            return turn.T @ (v + cross(w, rho) + guided_v) + slide, turn.T @ (w + guided_w) + spin
-        w = turn @ (w - spin) - guided_w
-        return turn @ (v - slide) - guided_v - cross(w, rho), w
+            return R.T @ (v + cross(w, rho) + guided_v) + v_rel, R.T @ (w + guided_w) + w_rel
+        w = R @ (w - w_rel) - guided_w
+        return R @ (v - v_rel) - guided_v - cross(w, rho), w
 
-    def _turn_hinge(self, given: DependentBeam, beam: CutBeam, near: Place, far: Place) -> None:
+    def _turn_hinge(self, dependent: DependentBeam, beam: CutBeam, near: Place, far: Place) -> None:
         """The rates of a hinge from the coordinates of the beam that are given, then across it."""
-        h = self.form.hinges[given.closure]
+        h = self.form.hinges[dependent.closure]
         base = self._of(near)
         zero = (np.zeros(3), np.zeros(3))
-        still = self._down(_to_link(far, self._across(given, base, given.from_first)), far.link, beam.tip, True)
+        held_twist = self._down(_to_link(far, self._across(dependent, base, dependent.from_first)), far.link, beam.tip, True)
         link = self.tree.links[beam.link]
-        requested = self.qd[link.e_v][list(given.kept)] - self._from_ends(beam, still)[list(given.kept)]
+        requested = self.qd[link.e_v][list(dependent.kept)] - self._from_ends(beam, held_twist)[list(dependent.kept)]
         matrix = []
         rates = beam.form.elastic_rates(self.at.q[link.e])[:, 6:]
         for unit in np.eye(h.size):
-            moved = _to_link(far, self._across(given, zero, given.from_first, unit))
-            end = self._down(moved, far.link, beam.tip, False)
-            matrix.append((rates @ np.concatenate([self._out(beam.tip, part) for part in end]))[list(given.kept)])
+            unit_twist = _to_link(far, self._across(dependent, zero, dependent.from_first, unit))
+            end = self._down(unit_twist, far.link, beam.tip, False)
+            matrix.append((rates @ np.concatenate([self._out(beam.tip, part) for part in end]))[list(dependent.kept)])
         rate = solve(np.array(matrix).T, requested)
-        self.hinge[given.closure] = rate
-        self.twists[far.link] = _to_link(far, self._across(given, base, given.from_first, rate))
+        self.hinge[dependent.closure] = rate
+        self.twists[far.link] = _to_link(far, self._across(dependent, base, dependent.from_first, rate))
 
     def _down(self, twist: Twist, link: int, target: int, moving: bool) -> Twist:
         """The twist of a link nearer to the root, from one further out, joints between moving or held."""
         while link != target:
-            own = self.tree.links[link]
-            if own.node is not None:
-                twist, link = self._off_node(link, twist, moving), own.parent
+            tree_link = self.tree.links[link]
+            if tree_link.node is not None:
+                twist, link = self._off_node(link, twist, moving), tree_link.parent
                 continue
-            rate: Any = self.qd[own.v] if moving else np.zeros(len(own.joint.rate_labels))
-            w = self._out(link, twist[1] - own.joint.S_w @ rate)
-            v = self._out(link, twist[0] - own.joint.S_v @ rate) - cross(w, self.at.local_position[link])
-            twist, link = (v, w), own.parent
+            rate: Any = self.qd[tree_link.v] if moving else np.zeros(len(tree_link.joint.rate_labels))
+            w = self._out(link, twist[1] - tree_link.joint.S_w @ rate)
+            v = self._out(link, twist[0] - tree_link.joint.S_v @ rate) - cross(w, self.at.local_position[link])
+            twist, link = (v, w), tree_link.parent
         return twist
 
     def _hinge_rate(self, closure: int) -> Array:
         """Rates of a closure whose two places are known."""
         h = self.form.hinges[closure]
-        turn, rho = hinge_pose(self.at, h)
+        R, rho = hinge_pose(self.at, h)
         (v1, w1), (v2, w2) = self._of(h.loop.first), self._of(h.loop.second)
-        v, w = v2 - turn.T @ (v1 + cross(w1, rho)), w2 - turn.T @ w1
-        own = np.linalg.pinv(np.vstack([h.S_v, h.S_w])) @ np.concatenate([v, w])
+        v, w = v2 - R.T @ (v1 + cross(w1, rho)), w2 - R.T @ w1
+        second_rates = np.linalg.pinv(np.vstack([h.S_v, h.S_w])) @ np.concatenate([v, w])
         if not h.guided:
-            return own
+            return second_rates
         # of a closed loop, axes in the first place are at right angles to those in the second that turn or slide alike
-        return np.concatenate([h.guided_v.T @ (turn @ v) + h.guided_w.T @ (turn @ w), own])
+        return np.concatenate([h.guided_v.T @ (R @ v) + h.guided_w.T @ (R @ w), second_rates])
 
 
-def _to_tip(node: Node, e: Array, ed: Array, p: Array, rest: Array, turned: Array, v: Array, w: Array) -> tuple:
+def _to_tip(node: Node, e: Array, ed: Array, p: Array, mounting: Array, turned: Array, v: Array, w: Array) -> tuple:
     """The angular velocity at a tip in the axes of the root, then the twist of the tip, from that of the root."""
-    slide, turn = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
-    return w + turn, turned.T @ (rest.T @ (v + cross(w, p) + slide)), turned.T @ (rest.T @ (w + turn))
+    v_rel, w_rel = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
+    return w + w_rel, turned.T @ (mounting.T @ (v + cross(w, p) + v_rel)), turned.T @ (mounting.T @ (w + w_rel))
 
 
-def _to_root(node: Node, e: Array, ed: Array, p: Array, rest: Array, turned: Array, v: Array, w: Array) -> Twist:
+def _to_root(node: Node, e: Array, ed: Array, p: Array, mounting: Array, turned: Array, v: Array, w: Array) -> Twist:
     """The twist of a root from that of the tip."""
-    slide, turn = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
-    w = rest @ (turned @ w) - turn
-    return rest @ (turned @ v) - cross(w, p) - slide, w
+    v_rel, w_rel = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
+    w = mounting @ (turned @ w) - w_rel
+    return mounting @ (turned @ v) - cross(w, p) - v_rel, w
 
 
 def _to_link(place: Place, twist: Twist) -> Twist:

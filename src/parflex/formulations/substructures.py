@@ -87,12 +87,12 @@ class SubstructureFormulation(Formulation):
         """A piece may move freely with the root of a beam, the tip of one or the link at a closure."""
         if len(self.robot.free) > FEW_RATES or self.question.model == "jacobian-of-inverse":
             return [self]
-        found = {_moved_with(self.pieces): self.pieces}
+        variants = {_moved_with(self.pieces): self.pieces}
         for other in (find_substructures(self.robot, preferred) for preferred in PREFERENCES[1:]):
             if other is not None:  # the same pieces once more would be the same program, made and optimised again
-                found.setdefault(_moved_with(other), other)
-        return [self if own is self.pieces else SubstructureFormulation(self.robot, own, question=self.question)
-                for own in found.values()]  # fmt: skip
+                variants.setdefault(_moved_with(other), other)
+        return [self if pieces is self.pieces else SubstructureFormulation(self.robot, pieces, question=self.question)
+                for pieces in variants.values()]  # fmt: skip
 
     # -- inverse and direct model ----------------------------------------------------------------------
 
@@ -110,22 +110,22 @@ class SubstructureFormulation(Formulation):
     def labels(self) -> dict[str, list[str]]:
         """Positions, rates and motors by their names."""
         names, motors = self.independent_names, self.robot.actuated_names
-        own = set(motors)
+        motor_names = set(motors)
         return {
             **{"q": list(self.robot.tree.position_names), "qd": names, "qdd": names},
             **{"effort": motors, "motor_acceleration": motors},
-            "free_acceleration": [name for name in names if name not in own],
+            "free_acceleration": [name for name in names if name not in motor_names],
         }
 
-    def state(self, given: Given) -> SubstructureState:
+    def state(self, inputs: Given) -> SubstructureState:
         """Inertia and forces in the unknowns."""
-        return self.moving(given["q"], given["qd"])
+        return self.moving(inputs["q"], inputs["qd"])
 
     def inverse(self, state: SubstructureState, motion: Given) -> Answer:
         """Efforts of the motors for their accelerations, and how the rest accelerates."""
         effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
-        rest = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
-        return {"effort": effort, "free_acceleration": qdd[rest]}
+        unactuated = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
+        return {"effort": effort, "free_acceleration": qdd[unactuated]}
 
     def direct(self, state: SubstructureState, tau: Array) -> Answer:
         """Accelerations of the independent coordinates under the efforts of the motors."""
@@ -178,14 +178,14 @@ def substructure_formulation(robot: Robot, question: ModelRequest) -> Substructu
         return f"'{question.model}' is asked in the independent rates"
     if question.independent:
         return "the independent rates were named"
-    found = substructures_or_reason(robot)
-    if isinstance(found, str):
-        return found
-    if question.model in MOTION_GIVEN and not set(robot.actuated) <= set(found.partition.independent.tolist()):
+    pieces = substructures_or_reason(robot)
+    if isinstance(pieces, str):
+        return pieces
+    if question.model in MOTION_GIVEN and not set(robot.actuated) <= set(pieces.partition.independent.tolist()):
         return "a motor of it is locked"
-    return SubstructureFormulation(robot, found, question=question)
+    return SubstructureFormulation(robot, pieces, question=question)
 
 
-def _moved_with(own: Substructures) -> tuple[tuple[int, ...], ...]:
+def _moved_with(pieces: Substructures) -> tuple[tuple[int, ...], ...]:
     """What tells one way to write pieces from another: the link that each moves with, and the way to its others."""
-    return tuple((piece.reference, *(step.link for step in piece.steps)) for piece in own.pieces)
+    return tuple((piece.reference, *(step.link for step in piece.steps)) for piece in pieces.pieces)
