@@ -75,11 +75,11 @@ def base_columns(regressor: Regressor, along: Sequence[ClosedMotion] = (), seed:
     others = (random_motion(regressor, states, seed + 1, on_ways=True), *along)
     ratio = regressor.robot.gearing.units / regressor.robot.tree.rate_units
     # efforts behind a gear are as much smaller as their rates are larger: rows and columns compare at its other side
-    own = np.array([_ratio(regressor, one, ratio) for one in regressor.unknowns])
-    W = np.concatenate([near, *(regressor.of(one)[0] for one in others)])
-    found = independent_columns(stacked(_evenly(W * ratio[list(regressor.partition.independent)][:, None] / own)))
-    groups = found.groups / own[found.kept][:, None] * own
-    return replace(found, groups=groups, usual=np.sqrt(np.mean(stacked(near) ** 2, axis=0)))
+    column_scales = np.array([_ratio(regressor, item, ratio) for item in regressor.unknowns])
+    W = np.concatenate([near, *(regressor.of(item)[0] for item in others)])
+    base = independent_columns(stacked(_evenly(W * ratio[list(regressor.partition.independent)][:, None] / column_scales)))
+    groups = base.groups / column_scales[base.kept][:, None] * column_scales
+    return replace(base, groups=groups, usual=np.sqrt(np.mean(stacked(near) ** 2, axis=0)))
 
 
 def _evenly(W: Array) -> Array:
@@ -92,20 +92,20 @@ def _evenly(W: Array) -> Array:
     return W
 
 
-def grouped_by(base: BaseColumns, found: BaseColumns) -> BaseColumns:
+def grouped_by(base: BaseColumns, record_base: BaseColumns) -> BaseColumns:
     """The same where rows of a record leave some of the columns: those that it does not tell go to those it tells."""
-    if len(found.kept) == len(base.kept):
+    if len(record_base.kept) == len(base.kept):
         return base
     groups = base.groups.copy()
-    groups[found.kept] = found.groups @ base.groups
-    beside = base.usual[[base.kept[k] for k in found.kept]][:, None] / np.where(base.usual > 0, base.usual, np.inf)
-    groups[found.kept] = np.where(np.abs(groups[found.kept]) * beside < SHARE, 0.0, groups[found.kept])
+    groups[record_base.kept] = record_base.groups @ base.groups
+    size_ratios = base.usual[[base.kept[k] for k in record_base.kept]][:, None] / np.where(base.usual > 0, base.usual, np.inf)
+    groups[record_base.kept] = np.where(np.abs(groups[record_base.kept]) * size_ratios < SHARE, 0.0, groups[record_base.kept])
     return replace(base, groups=groups)
 
 
-def _ratio(regressor: Regressor, one: Unknown, ratio: Array) -> float:
+def _ratio(regressor: Regressor, unknown: Unknown, ratio: Array) -> float:
     """How much larger a column is behind the gear of its own link: as rates, and as what they cause."""
-    return 1.0 if one.element else float(np.max(ratio[regressor.robot.tree.links[one.link].v], initial=0.0) or 1.0) ** 2
+    return 1.0 if unknown.element else float(np.max(ratio[regressor.robot.tree.links[unknown.link].v], initial=0.0) or 1.0) ** 2
 
 
 def independent_columns(W: Array, least: float = DEPENDENT, usual: Array | None = None) -> BaseColumns:
@@ -114,7 +114,7 @@ def independent_columns(W: Array, least: float = DEPENDENT, usual: Array | None 
     A column is zero beside the largest one, or beside what is usual for it.
     """
     size = np.linalg.norm(W, axis=0)
-    kept: list[int] = []
+    independent: list[int] = []
     bound = ZERO * size.max() if usual is None else FAINT * usual * np.sqrt(len(W))
     empty = [int(k) for k in np.flatnonzero(size <= bound)]
     Q = np.zeros((len(W), 0))
@@ -126,15 +126,15 @@ def independent_columns(W: Array, least: float = DEPENDENT, usual: Array | None 
             rest = rest - Q @ (Q.T @ rest)
         left = float(np.linalg.norm(rest))
         if left > least:
-            kept.append(k)
+            independent.append(k)
             Q = np.column_stack([Q, rest / left])
-    groups = np.zeros((len(kept), W.shape[1]))
-    if kept:
+    groups = np.zeros((len(independent), W.shape[1]))
+    if independent:
         scaled = W / np.where(size > 0, size, 1.0)
-        groups = np.linalg.lstsq(scaled[:, kept], scaled, rcond=None)[0] * size / size[kept][:, None]
-        groups[np.abs(groups) * (size[kept][:, None] / np.where(size > 0, size, np.inf)) < SHARE] = 0.0
+        groups = np.linalg.lstsq(scaled[:, independent], scaled, rcond=None)[0] * size / size[independent][:, None]
+        groups[np.abs(groups) * (size[independent][:, None] / np.where(size > 0, size, np.inf)) < SHARE] = 0.0
     groups[:, empty] = 0.0
-    return BaseColumns(kept, groups, empty, size / np.sqrt(max(len(W), 1)))
+    return BaseColumns(independent, groups, empty, size / np.sqrt(max(len(W), 1)))
 
 
 def random_motion(regressor: Regressor, count: int, seed: int, on_ways: bool = False) -> ClosedMotion:
@@ -149,13 +149,13 @@ def random_motion(regressor: Regressor, count: int, seed: int, on_ways: bool = F
 
 def _stored_poses(regressor: Regressor, count: int, seed: int, on_ways: bool) -> tuple[Array, int]:
     """Random closed poses, from the disk if they were found before, and how many were drawn for them."""
-    robot, found = regressor.robot, _poses_on_ways if on_ways else _poses_about_home
-    key = cache.key_of(robot, found.__name__, count, seed) if robot.closures.size else None
+    robot, find_poses = regressor.robot, _poses_on_ways if on_ways else _poses_about_home
+    key = cache.key_of(robot, find_poses.__name__, count, seed) if robot.closures.size else None
     if key is not None:
         key = key.removesuffix(".program") + ".poses"
     return cache.stored(
         key,
-        lambda: found(regressor, count, seed),
+        lambda: find_poses(regressor, count, seed),
         lambda poses: {"q": poses[0].tolist(), "drawn": poses[1]},
         lambda content: (np.array(content["q"]), content["drawn"]),
     )
@@ -164,19 +164,19 @@ def _stored_poses(regressor: Regressor, count: int, seed: int, on_ways: bool) ->
 def _poses_about_home(regressor: Regressor, count: int, seed: int) -> tuple[Array, int]:
     robot, amplitude = regressor.robot, AMPLITUDE
     tree, rng, drawn = robot.tree, np.random.default_rng(seed), 0
-    found: list[Array] = []
+    poses: list[Array] = []
     for _ in range(20 * count):
-        if len(found) == count:
+        if len(poses) == count:
             break
         try:
             drawn += 1
             near = tree.moved(robot.home, rng.uniform(-1, 1, tree.n) * amplitude * robot.gearing.units)
-            found.append(np.asarray(robot.close(near)) if robot.closures.size else near)
+            poses.append(np.asarray(robot.close(near)) if robot.closures.size else near)
         except ParflexError:
             amplitude *= 0.9  # nearer to home
-    if len(found) < count:
+    if len(poses) < count:
         raise SingularError("no closed poses are found about home", key="home", hint="choose another home")
-    return np.array(found), drawn
+    return np.array(poses), drawn
 
 
 def _poses_on_ways(regressor: Regressor, count: int, seed: int) -> tuple[Array, int]:
@@ -185,21 +185,21 @@ def _poses_on_ways(regressor: Regressor, count: int, seed: int) -> tuple[Array, 
     Near home columns of linkages differ by high powers of the motion alone: poses must be far apart to tell them.
     """
     rng, stride = np.random.default_rng(seed), STRIDE
-    found: list[Array] = []
+    poses: list[Array] = []
     for drawn in range(20 * count):
-        if len(found) >= count:
-            return np.array(found[:count]), drawn
-        turns = rng.uniform(-1, 1, (int(REACH / STRIDE), len(regressor.partition.independent)))
-        turns[1:] *= TURNED
-        lengths = stride * rng.uniform(SHORT, 1.0, len(turns))
-        steps = list(_steps(regressor, np.cumsum(turns, axis=0), lengths))
-        found += steps
+        if len(poses) >= count:
+            return np.array(poses[:count]), drawn
+        directions = rng.uniform(-1, 1, (int(REACH / STRIDE), len(regressor.partition.independent)))
+        directions[1:] *= TURNED
+        lengths = stride * rng.uniform(SHORT, 1.0, len(directions))
+        steps = list(_steps(regressor, np.cumsum(directions, axis=0), lengths))
+        poses += steps
         if not steps:
             stride *= 0.9
     raise SingularError("no closed poses are found about home", key="home", hint="choose another home")
 
 
-def _steps(regressor: Regressor, ways: Array, lengths: Array) -> Iterator[Array]:
+def _steps(regressor: Regressor, directions: Array, lengths: Array) -> Iterator[Array]:
     """Closed poses from home on, where independent rates have these directions."""
     robot, q = regressor.robot, regressor.robot.home
     units, rows = robot.gearing.units, list(regressor.partition.independent)
@@ -211,8 +211,8 @@ def _steps(regressor: Regressor, ways: Array, lengths: Array) -> Iterator[Array]
 
     J = speeds(q)
     most = NEAR_SINGULAR * np.abs(J).max()
-    for way, length in zip(ways, lengths, strict=True):
-        rates = J @ way
+    for direction, length in zip(directions, lengths, strict=True):
+        rates = J @ direction
         near = robot.tree.moved(q, rates * (length / np.abs(rates).max()) * units)
         try:
             there = np.asarray(robot.close(near)) if robot.closures.size else near
@@ -234,36 +234,36 @@ def stacked(W: Array) -> Array:
 def grouped_text(base: BaseColumns, names: list[str], place: int) -> str:
     """What a base parameter is made of, e.g. "ZZ[1] + 0.25 M[2]"."""
     weights = base.groups[place]
-    own = base.kept[place]
-    parts: list[Any] = [names[own]]
+    column = base.kept[place]
+    parts: list[Any] = [names[column]]
     for k in np.flatnonzero(weights):
-        if k != own:
+        if k != column:
             weight = weights[k]
             sign, size = ("+", weight) if weight > 0 else ("-", -weight)
             parts.append(f"{sign} {names[k]}" if abs(size - 1) < SHARE else f"{sign} {size:.6g} {names[k]}")
     return " ".join(parts)
 
 
-def nearest_parameters(base: BaseColumns, values: Array, every: Sequence[Unknown], told: list[int]) -> dict[str, float]:
+def nearest_parameters(base: BaseColumns, values: Array, every: Sequence[Unknown], identifiable: list[int]) -> dict[str, float]:
     """All parameters, changed as little as the identified ones allow, each measured with its own size.
 
     Numbers of joints and springs that would become negative are zero where others can take their part.
     """
-    theta, size = np.array([one.value for one in every]), characteristic_sizes(every, base.kept)
-    G, wanted = base.groups[told], values[told]
-    signed = np.array([one.symbol in NEVER_NEGATIVE for one in every])
+    theta, size = np.array([unknown.value for unknown in every]), characteristic_sizes(every, base.kept)
+    G, target = base.groups[identifiable], values[identifiable]
+    signed = np.array([unknown.symbol in NEVER_NEGATIVE for unknown in every])
     gone = np.zeros(len(every), dtype=bool)
-    found = theta
+    nearest = theta
     for _ in range(len(every)):
         start = np.where(gone, 0.0, theta)
-        way = np.where(gone, 0.0, size)
-        change = np.linalg.lstsq(G * way, wanted - G @ start, rcond=None)[0] * way
-        missed = np.abs(G @ (start + change) - wanted)
+        scales = np.where(gone, 0.0, size)
+        change = np.linalg.lstsq(G * scales, target - G @ start, rcond=None)[0] * scales
+        missed = np.abs(G @ (start + change) - target)
         if gone.any() and (missed > EXACT * (np.abs(G) @ np.maximum(np.abs(theta), size))).any():
             break  # others cannot: it is negative, and said to be
-        found = start + change
-        negative = signed & (found < 0)
+        nearest = start + change
+        negative = signed & (nearest < 0)
         if not negative.any():
             break
         gone |= negative
-    return {one.name: float(value) for one, value in zip(every, found, strict=True)}
+    return {unknown.name: float(value) for unknown, value in zip(every, nearest, strict=True)}

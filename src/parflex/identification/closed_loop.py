@@ -146,15 +146,15 @@ class Replay:
         u = np.arange(count) / count
         for degree in range(2, MOST_POWERS + 1):
             powers = u[:, None] ** np.arange(degree + 1)
-            found = np.linalg.lstsq(powers, self.record.position[:count], rcond=None)[0]
-            left = ((self.record.position[:count] - powers @ found) ** 2).sum(axis=0)
+            coefficients = np.linalg.lstsq(powers, self.record.position[:count], rcond=None)[0]
+            left = ((self.record.position[:count] - powers @ coefficients) ** 2).sum(axis=0)
             noise = np.sqrt(left / max(count - degree - 1, 1))
             spread = noise * np.sqrt(np.diag(np.linalg.pinv(powers.T @ powers)))[:, None]
-            if degree > 2 and not (np.abs(found[-1]) > SURE * spread[-1]).any():
+            if degree > 2 and not (np.abs(coefficients[-1]) > SURE * spread[-1]).any():
                 break
-            kept = found[:2], spread[:2]
+            accepted = coefficients[:2], spread[:2]
         time = np.array([[1.0], [count * self.record.step]])
-        first, spread = (part / time for part in kept)
+        first, spread = (part / time for part in accepted)
         first[1] = np.where(np.abs(first[1]) > SURE * spread[1], first[1], 0.0)
         return first.ravel(), spread.ravel()
 
@@ -172,14 +172,14 @@ class Replay:
         law: Any = self.law
         begin: Any = self.begun(off)
         run = SampledRun(law, plant, begin, self.settings, grid, t)
-        found = run.go(begin.start, begin.start_rates[plant.problem.places], None)
-        if found.status != "ok" or not np.isfinite(found.y).all():
+        solution = run.go(begin.start, begin.start_rates[plant.problem.places], None)
+        if solution.status != "ok" or not np.isfinite(solution.y).all():
             return None
         tree = plant.robot.tree
-        q = found.y[:: self.every, : tree.nq]
+        q = solution.y[:: self.every, : tree.nq]
         if not self._follows(q[:, self.regressor.motor_q]):
             return None
-        rates = found.y[:: self.every, tree.nq : 2 * tree.nq][:, self.regressor.motor_q]
+        rates = solution.y[:: self.every, tree.nq : 2 * tree.nq][:, self.regressor.motor_q]
         return Replayed(q, rates, run.efforts[:: self.every][:count])
 
     def feedback(self, effort: Array) -> tuple[Array, Array] | None:
@@ -193,9 +193,9 @@ class Replay:
         first, second = (self.scale * np.asarray(gain, dtype=float) for gain in self.described.gains)
         return (first * second / self.scale if self.described.law == "cascade" else first), second
 
-    def moving(self, found: Replayed) -> ClosedMotion:
+    def moving(self, replayed: Replayed) -> ClosedMotion:
         """The motion of all joints in a simulated record."""
-        return self.regressor.moved(found.q, found.rate, np.gradient(found.rate, self.record.step, axis=0))
+        return self.regressor.moved(replayed.q, replayed.rate, np.gradient(replayed.rate, self.record.step, axis=0))
 
     def _follows(self, position: Array) -> bool:
         """Whether the motors stay near to where they were measured."""
@@ -203,8 +203,8 @@ class Replay:
         links = [robot.tree.links[robot.tree.link_of_rate[k]] for k in robot.actuated]
         turning = np.array([link.periodic for link in links])
         off = np.where(turning, off - 2 * np.pi * np.round(off / (2 * np.pi)), off)
-        way = np.ptp(self.record.position, axis=0)
-        return bool((np.abs(off) <= NEAR * way.max(initial=0.0, where=way > 0)).all())
+        travel = np.ptp(self.record.position, axis=0)
+        return bool((np.abs(off) <= NEAR * travel.max(initial=0.0, where=travel > 0)).all())
 
 
 def _law(robot: Robot, law: FeedbackLaw, gains: Array, offset: Array, rows: Array) -> RecordedLaw:
@@ -243,7 +243,7 @@ class PlantMembers:
 
     def __init__(self, regressor: Regressor, base: BaseColumns) -> None:
         self.regressor, self.base = regressor, base
-        self.by_file = np.array([one.value for one in regressor.unknowns])
+        self.by_file = np.array([unknown.value for unknown in regressor.unknowns])
         if not base.kept:
             raise InputError("no motion of the motors tells a parameter", key="robot", value=regressor.robot.name,
                              hint="give a robot with bodies that move")  # fmt: skip
@@ -255,28 +255,28 @@ class PlantMembers:
 
     def parameters(self, values: Array, carried: Mapping[int, float] = {}) -> Array:
         """All parameters: those of the file, of which the base columns have what differs; and a payload."""
-        found = self.by_file.copy()
-        found[self.base.kept] += values - self.base.groups @ self.by_file
+        theta = self.by_file.copy()
+        theta[self.base.kept] += values - self.base.groups @ self.by_file
         for column, more in carried.items():
-            found[column] += more
-        return found
+            theta[column] += more
+        return theta
 
     def robot(self, values: Array, carried: Mapping[int, float] = {}) -> Robot:
         """The robot with these base parameters, whose joints stick."""
         theta = self.parameters(values, carried)
         tree, every = self.regressor.robot.tree, self.regressor.unknowns
-        own: dict[int, dict[str, float]] = {}
+        by_link: dict[int, dict[str, float]] = {}
         elements: dict[str, dict[str, float]] = {}
-        for one, value in zip(every, theta, strict=True):
-            if one.element:
-                elements.setdefault(one.element, {})[one.symbol] = float(value) or TINY
+        for unknown, value in zip(every, theta, strict=True):
+            if unknown.element:
+                elements.setdefault(unknown.element, {})[unknown.symbol] = float(value) or TINY
             else:
-                own.setdefault(one.link, {})[one.symbol] = float(value)
+                by_link.setdefault(unknown.link, {})[unknown.symbol] = float(value)
         smooth = self.regressor.friction != "file"
         motors = {tree.link_of_rate[k] for k in self.regressor.robot.actuated} if smooth else set()
         links = []
         for j, link in enumerate(tree.links):
-            numbers = own.get(j, {})
+            numbers = by_link.get(j, {})
             terms = _terms(link, numbers, by_direction(every, j), j in motors)
             links.append(replace(link, body=_body(link, numbers), terms=terms))
         changed = with_tree(
@@ -294,7 +294,7 @@ class PlantMembers:
         """A robot that differs in all numbers that base columns and payloads change."""
         chosen = {self.regressor.unknowns[k].link for k in self.base.kept}
         place = first.tree.places[first.tree.end_effector].link
-        symbols = {(one.link, one.symbol) for one in self.regressor.unknowns}
+        symbols = {(unknown.link, unknown.symbol) for unknown in self.regressor.unknowns}
         links = []
         for j, link in enumerate(first.tree.links):
             if (j in chosen or j == place) and any((j, symbol) in symbols for symbol in PARAMETERS):
@@ -306,12 +306,12 @@ class PlantMembers:
                 if (j, symbol) in symbols:
                     words |= {word: getattr(link.terms, word) + OFF for word in fields}
             links.append(replace(link, terms=replace(link.terms, **words)))
-        own: dict[str, dict[str, float]] = {}
-        for one in self.regressor.unknowns:
-            if one.element:
+        by_element: dict[str, dict[str, float]] = {}
+        for unknown in self.regressor.unknowns:
+            if unknown.element:
                 # rests differ, too
-                own.setdefault(one.element, {})[one.symbol] = (3 if one.symbol == "k_rest" else 2) * one.value + OFF
-        return with_tree(first, replace(with_element_numbers(first.tree, own), links=tuple(links)))
+                by_element.setdefault(unknown.element, {})[unknown.symbol] = (3 if unknown.symbol == "k_rest" else 2) * unknown.value + OFF
+        return with_tree(first, replace(with_element_numbers(first.tree, by_element), links=tuple(links)))
 
 
 def _body(link: Link, numbers: Mapping[str, float]) -> Any:
@@ -338,9 +338,9 @@ def _terms(link: Link, numbers: Mapping[str, float], both: bool, smooth: bool) -
     ):  # fmt: skip
         if forth not in numbers:
             continue
-        one, two = numbers[forth], numbers.get(back, numbers[forth]) if both else numbers[forth]
+        forward, backward = numbers[forth], numbers.get(back, numbers[forth]) if both else numbers[forth]
         if plain == "coulomb":
             least = LEAST * max(abs(terms.coulomb), 1e-3)
-            one, two = max(one, least), max(two, least)
-        words |= {plain: (one + two) / 2, more: (one - two) / 2}
+            forward, backward = max(forward, least), max(backward, least)
+        words |= {plain: (forward + backward) / 2, more: (forward - backward) / 2}
     return replace(terms, **words)

@@ -129,18 +129,18 @@ class Simulations:
         self.members, self.replays, self.choice = members, list(replays), choice
         regressor, self.size = members.regressor, len(members.base.kept)
         self.carried = [
-            payload_parameters(regressor, one.record.payload) if one.record.payload else {} for one in replays
+            payload_parameters(regressor, replay.record.payload) if replay.record.payload else {} for replay in replays
         ]
         self.count = 0  # simulations so far
         self.response: Array | None = None  # by linear equations, the last one
         self.kept: list[Array] = []  # rows of each record that are fast enough
         self.measured: list[Array] = []  # decimated efforts of each record, where motors are rows
-        self.ways = [np.zeros((len(one.first), 0)) for one in replays]  # of the starts, that are looked for
+        self.ways = [np.zeros((len(replay.first), 0)) for replay in replays]  # of the starts, that are looked for
         self.started: list[Array] = []  # how efforts of each record depend on its start
 
-    def places(self, told: list[int]) -> list[int]:
+    def places(self, identifiable: list[int]) -> list[int]:
         """Where values have the base parameters that are told, and all coordinates of the starts."""
-        return [*told, *range(self.size, self.size + sum(way.shape[1] for way in self.ways))]
+        return [*identifiable, *range(self.size, self.size + sum(basis.shape[1] for basis in self.ways))]
 
     def _moved(self, number: int, values: Array) -> Replayed | None:
         """One record, simulated."""
@@ -150,39 +150,39 @@ class Simulations:
 
     def at(self, values: Array, regressed: bool = True) -> SimulationRound | None:
         """All records with these parameters and starts; None where the robot does not follow."""
-        regressor, choice, kept = self.members.regressor, self.choice, self.members.base.kept
+        regressor, choice, columns = self.members.regressor, self.choice, self.members.base.kept
         self.count += 1
         rows, parts, positions, left = [], [], [], []
         for number, replay in enumerate(self.replays):
-            found = self._moved(number, values)
-            if found is None:
+            replayed = self._moved(number, values)
+            if replayed is None:
                 return None
             inside = slice(choice.edge, len(replay.record.t) - choice.edge)
             # the motion of all joints costs as much as the simulation: only where something asks for it
-            moving = replay.moving(found).part(inside) if regressed or regressor.spare else None
-            simulated = self._rows(moving, found.effort)
-            rate = decimate_rows(found.rate[inside], choice)
+            moving = replay.moving(replayed).part(inside) if regressed or regressor.spare else None
+            simulated = self._rows(moving, replayed.effort)
+            rate = decimate_rows(replayed.rate[inside], choice)
             if len(self.kept) <= number:
                 self.kept.append(fast_enough(regressor, rate, choice, replay.record.effort))
                 self.measured.append(self._rows(moving, replay.record.effort))
             measured = self._rows(moving, replay.record.effort) if regressor.spare else self.measured[number]
-            W = decimate_rows(regressor.of(moving, kept)[0], choice) if regressed and moving else simulated[:, :, None]
+            W = decimate_rows(regressor.of(moving, columns)[0], choice) if regressed and moving else simulated[:, :, None]
             known, used = np.zeros_like(measured), self.kept[number]
             rows.append(EffortRows(W, measured - simulated, rate=rate, known=known, used=used))
             parts.append((measured, simulated))
-            positions.append(found.q[:, regressor.motor_q])
-            left.append(self._along_rows(moving, replay.record.effort - found.effort))
+            positions.append(replayed.q[:, regressor.motor_q])
+            left.append(self._along_rows(moving, replay.record.effort - replayed.effort))
         return SimulationRound(join_rows(rows), parts, positions, left)
 
-    def look_for_starts(self, values: Array, told: list[int], now: SimulationRound) -> Array:
+    def look_for_starts(self, values: Array, identifiable: list[int], now: SimulationRound) -> Array:
         """Take what efforts show of the starts among the unknowns: values with it, none of it yet."""
-        parts = self._linear(values, told)
+        parts = self._linear(values, identifiable)
         if parts is not None:
             slopes, self.started = np.concatenate([part[0] for part in parts]), [part[1] for part in parts]
         else:
-            found = self.at(values)
-            assert found is not None  # as it was before
-            slopes, self.started = found.rows.W[:, :, told], self._by_starts(values, now)
+            simulated = self.at(values)
+            assert simulated is not None  # as it was before
+            slopes, self.started = simulated.rows.W[:, :, identifiable], self._by_starts(values, now)
         weights = solution(replace(now.rows, W=slopes), "wls")[1]
         spreads = [replay.unsure for replay in self.replays]
         self.ways = observable_starts(self.started, spreads, [weights[part] for part in now.rows.parts])
@@ -198,50 +198,50 @@ class Simulations:
         self.ways = observable_starts(self.started, spreads, [weights[part] for part in now.rows.parts])
         return start_effects(self.started, self.ways)
 
-    def slopes(self, values: Array, told: list[int], again: bool = True) -> Array:
+    def slopes(self, values: Array, identifiable: list[int], again: bool = True) -> Array:
         """How efforts depend on parameters and starts, nearly: by linear equations, or else by the regressor."""
         if self.response is None or again:
-            self.response = self.linear(values, told)
+            self.response = self.linear(values, identifiable)
         if self.response is not None:
             return self.response
-        found = self.at(values)
-        assert found is not None  # as it was before
-        return np.concatenate([found.rows.W[:, :, told], start_effects(self.started, self.ways)], axis=2)
+        simulated = self.at(values)
+        assert simulated is not None  # as it was before
+        return np.concatenate([simulated.rows.W[:, :, identifiable], start_effects(self.started, self.ways)], axis=2)
 
-    def linear(self, values: Array, told: list[int]) -> Array | None:
+    def linear(self, values: Array, identifiable: list[int]) -> Array | None:
         """How efforts of all records depend on some base parameters and the starts; None where no equations say it."""
-        parts = self._linear(values, told)
+        parts = self._linear(values, identifiable)
         if parts is None:
             return None
         by_starts = start_effects([part[1] for part in parts], self.ways)
         return np.concatenate([np.concatenate([part[0] for part in parts]), by_starts], axis=2)
 
-    def _linear(self, values: Array, told: list[int]) -> list[tuple[Array, Array]] | None:
+    def _linear(self, values: Array, identifiable: list[int]) -> list[tuple[Array, Array]] | None:
         """Of each record by linear equations: per unit of base parameters, and of all numbers of its start."""
         members, parts = self.members, []
-        columns = [members.base.kept[k] for k in told]
+        columns = [members.base.kept[k] for k in identifiable]
         for number, (replay, carried) in enumerate(zip(self.replays, self.carried, strict=True)):
-            found = self._moved(number, values)
+            replayed = self._moved(number, values)
             theta = members.parameters(values[: self.size], carried)
-            answers = None if found is None else linear_response(members.regressor, replay, found, theta, columns)
+            answers = None if replayed is None else linear_response(members.regressor, replay, replayed, theta, columns)
             if answers is None:
                 return None
             thin = decimate_rows(self.choice.inside(answers), self.choice)
-            parts.append((thin[:, :, : len(told)], thin[:, :, len(told) :]))
+            parts.append((thin[:, :, : len(identifiable)], thin[:, :, len(identifiable) :]))
         return parts
 
     def _by_starts(self, values: Array, now: SimulationRound) -> list[Array]:
         """How efforts of each record depend on all numbers of its start, by a simulation of each."""
-        kept, self.ways = self.ways, [np.diag(replay.unsure) for replay in self.replays]
+        bases, self.ways = self.ways, [np.diag(replay.unsure) for replay in self.replays]
         numbers = len(self.replays[0].first)
-        found = np.zeros((*now.rows.y.shape, numbers))
+        slopes = np.zeros((*now.rows.y.shape, numbers))
         for k in range(numbers):
-            one = np.tile(np.arange(numbers) == k, len(self.replays)).astype(float)
-            end = self.at(np.concatenate([values[: self.size], one]), regressed=False)
-            found[:, :, k] = 0.0 if end is None else now.rows.y - end.rows.y
-        self.ways = kept
+            coordinates = np.tile(np.arange(numbers) == k, len(self.replays)).astype(float)
+            end = self.at(np.concatenate([values[: self.size], coordinates]), regressed=False)
+            slopes[:, :, k] = 0.0 if end is None else now.rows.y - end.rows.y
+        self.ways = bases
         return [
-            found[part] / np.maximum(replay.unsure, 1e-300)
+            slopes[part] / np.maximum(replay.unsure, 1e-300)
             for part, replay in zip(now.rows.parts, self.replays, strict=True)
         ]
 
@@ -260,78 +260,78 @@ class Simulations:
         return kept_instants(self.choice.inside(record.t), self.choice)
 
 
-def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) -> SimulatedFit:
+def didim(simulations: Simulations, identifiable: list[int], starts: Sequence[Array]) -> SimulatedFit:
     """Parameters with which simulated efforts are those measured, from the best of some starts."""
     tried = [(values, simulations.at(values, regressed=False)) for values in starts]
-    known = [(values, found) for values, found in tried if found is not None]
+    known = [(values, simulated) for values, simulated in tried if simulated is not None]
     if not known:
         raise InputError(
             "the robot does not follow its reference under the controller of the map", key="controller",
             hint="check gains, signs, units, limit and sample time of [controller]",
         )  # fmt: skip
-    values, now = min(known, key=lambda one: one[1].error)
+    values, now = min(known, key=lambda trial: trial[1].error)
     rounds, slow = len(tried), False
-    values = simulations.look_for_starts(values, told, now)
+    values = simulations.look_for_starts(values, identifiable, now)
     for _ in range(MOST_ROUNDS):
-        slopes = simulations.slopes(values, told, slow)
+        slopes = simulations.slopes(values, identifiable, slow)
         step = solution(replace(now.rows, W=slopes), "wls")[0]
         size = np.linalg.norm(np.concatenate([part for part, _ in now.parts]))
         if float(np.linalg.norm(slopes @ step)) <= max(float(SETTLED * size), NEAR * now.error):
             break
         expected = now.error - float(np.linalg.norm((now.rows.y - slopes @ step) * now.rows.mask))
         before = now.error
-        values, now, more = _forward(simulations, values, now, told, step)
+        values, now, more = _forward(simulations, values, now, identifiable, step)
         rounds, slow = rounds + more, before - now.error < SLOW * expected
         if more > HALVINGS:
             break
-    return _judged(simulations, values, now, told, rounds)
+    return _judged(simulations, values, now, identifiable, rounds)
 
 
 def _forward(
-    simulations: Simulations, values: Array, now: SimulationRound, told: list[int], step: Array
+    simulations: Simulations, values: Array, now: SimulationRound, identifiable: list[int], step: Array
 ) -> tuple[Array, SimulationRound, int]:
     """A step that does not make efforts worse, halved until it does not; its simulations."""
     for halved in range(HALVINGS):
         trial = values.copy()
-        trial[simulations.places(told)] += step / 2**halved
-        found = simulations.at(trial, regressed=False)
-        if found is not None and found.error <= WORSE * now.error:
-            return trial, found, halved + 1
+        trial[simulations.places(identifiable)] += step / 2**halved
+        simulated = simulations.at(trial, regressed=False)
+        if simulated is not None and simulated.error <= WORSE * now.error:
+            return trial, simulated, halved + 1
     return values, now, HALVINGS + 1
 
 
 def _judged(
-    simulations: Simulations, values: Array, now: SimulationRound, told: list[int], rounds: int
+    simulations: Simulations, values: Array, now: SimulationRound, identifiable: list[int], rounds: int
 ) -> SimulatedFit:
     """The last step with the dependence of simulated efforts themselves, and covariances with it."""
-    before, places, count = simulations.count, simulations.places(told), len(told)
-    G = effort_dependence(simulations, values, now.rows, told)
+    before, places, count = simulations.count, simulations.places(identifiable), len(identifiable)
+    G = effort_dependence(simulations, values, now.rows, identifiable)
     linear = replace(now.rows, W=G, y=now.rows.y + G @ values[places])
     fitted = fit_rows(linear, "wls")
     moved = values.copy()
     moved[places] = fitted.values
-    found = simulations.at(moved, regressed=False)
-    if found is None or found.error > WORSE * now.error:
-        found, moved = now, values
-    fitted = _about(fitted, moved, told, found, linear)
+    simulated = simulations.at(moved, regressed=False)
+    if simulated is None or simulated.error > WORSE * now.error:
+        simulated, moved = now, values
+    fitted = _about(fitted, moved, identifiable, simulated, linear)
     # what follows asks for parameters alone: rows without what starts explain of them give the same
     both = np.concatenate([G[:, :, :count], linear.y[:, :, None]], axis=2)
     left = projected_out(G[:, :, count:], both, fitted.weights)
     rows = replace(linear, W=left[:, :, :-1], y=left[:, :, -1])
-    return SimulatedFit(fitted, rows, rounds + simulations.count - before, moved, found)
+    return SimulatedFit(fitted, rows, rounds + simulations.count - before, moved, simulated)
 
 
-def effort_dependence(simulations: Simulations, values: Array, rows: EffortRows, told: list[int]) -> Array:
+def effort_dependence(simulations: Simulations, values: Array, rows: EffortRows, identifiable: list[int]) -> Array:
     """How simulated efforts depend on parameters, as rows: by linear equations if simulations say alike."""
     for again in (False, True):
-        G = simulations.linear(values, told) if again else simulations.response
-        if G is not None and _confirmed(simulations, values, rows, told, G, _spread(replace(rows, W=G))):
+        G = simulations.linear(values, identifiable) if again else simulations.response
+        if G is not None and _confirmed(simulations, values, rows, identifiable, G, _spread(replace(rows, W=G))):
             return G
     regressed = simulations.at(values)
     assert regressed is not None  # as it was before
-    W = np.concatenate([regressed.rows.W[:, :, told], start_effects(simulations.started, simulations.ways)], axis=2)
+    W = np.concatenate([regressed.rows.W[:, :, identifiable], start_effects(simulations.started, simulations.ways)], axis=2)
     nearly = replace(rows, W=W)
-    return by_simulations(simulations, values, nearly, told, _spread(nearly))
+    return by_simulations(simulations, values, nearly, identifiable, _spread(nearly))
 
 
 def _spread(rows: EffortRows) -> Array:
@@ -340,12 +340,12 @@ def _spread(rows: EffortRows) -> Array:
 
 
 def _confirmed(
-    simulations: Simulations, values: Array, rows: EffortRows, told: list[int], G: Array, spread: Array
+    simulations: Simulations, values: Array, rows: EffortRows, identifiable: list[int], G: Array, spread: Array
 ) -> bool:
     """Whether efforts change as G says where all parameters change, each by a deviation to either side."""
     for signs in np.random.default_rng(0).choice([-SPAN, SPAN], (CONFIRMED, len(spread))):
         trial = values.copy()
-        trial[simulations.places(told)] += signs * spread
+        trial[simulations.places(identifiable)] += signs * spread
         end = simulations.at(trial, regressed=False)
         changed = np.zeros_like(rows.y) if end is None else (rows.y - end.rows.y) * rows.mask
         if not np.linalg.norm(changed - (G @ (signs * spread)) * rows.mask) <= ALIKE * np.linalg.norm(changed):
@@ -354,11 +354,11 @@ def _confirmed(
 
 
 def by_simulations(
-    simulations: Simulations, values: Array, rows: EffortRows, told: list[int], spread: Array
+    simulations: Simulations, values: Array, rows: EffortRows, identifiable: list[int], spread: Array
 ) -> Array:  # fmt: skip
     """The same by one simulation of each parameter."""
     G = rows.W.copy()
-    for place, k in enumerate(simulations.places(told)):
+    for place, k in enumerate(simulations.places(identifiable)):
         width = max(SPAN * float(spread[place]), 1e-7 * abs(float(values[k])), 1e-12)
         trial = values.copy()
         trial[k] += width
@@ -369,14 +369,14 @@ def by_simulations(
 
 
 def _about(
-    fitted: LeastSquaresFit, values: Array, told: list[int], found: SimulationRound, linear: EffortRows
+    fitted: LeastSquaresFit, values: Array, identifiable: list[int], simulated: SimulationRound, linear: EffortRows
 ) -> LeastSquaresFit:
     """The fit of the parameters that are told, with values and residuals of a simulation."""
-    count, noise = len(told), noise_of(found.rows, found.rows.y)
+    count, noise = len(identifiable), noise_of(simulated.rows, simulated.rows.y)
     white, robust = fitted.white[:count, :count], fitted.robust[:count, :count]
-    own = (linear.W[:, :, :count] * linear.mask[:, :, None]).reshape(-1, count)
-    condition = float(np.linalg.cond(np.linalg.qr(own, mode="r")))
-    return LeastSquaresFit(values[told], white, robust, found.rows.y, condition, noise, fitted.lag, fitted.weights)
+    masked_rows = (linear.W[:, :, :count] * linear.mask[:, :, None]).reshape(-1, count)
+    condition = float(np.linalg.cond(np.linalg.qr(masked_rows, mode="r")))
+    return LeastSquaresFit(values[identifiable], white, robust, simulated.rows.y, condition, noise, fitted.lag, fitted.weights)
 
 
 class SimulatedRecords:
@@ -397,11 +397,11 @@ class SimulatedRecords:
     def of(self, records: Sequence[Recording]) -> Simulations:
         """Records with their controller."""
         return Simulations(
-            self.members, [Replay(self.members.regressor, self.mapped, one) for one in records], self.choice
+            self.members, [Replay(self.members.regressor, self.mapped, record) for record in records], self.choice
         )
 
     def fitted(
-        self, records: Sequence[Recording], told: list[int], first: Array, seen: BaseColumns
+        self, records: Sequence[Recording], identifiable: list[int], first: Array, record_base: BaseColumns
     ) -> tuple[LeastSquaresFit, EffortRows]:
         """Parameters, begun with those of the file or the `first` ones, whichever follow the records better.
 
@@ -409,47 +409,47 @@ class SimulatedRecords:
         part of it.
         """
         by_file = self.members.base.groups @ self.members.by_file
-        part = (seen.groups @ self.members.by_file - by_file)[told]
+        part = (record_base.groups @ self.members.by_file - by_file)[identifiable]
         start = by_file.copy()
-        start[told] = first - part
+        start[identifiable] = first - part
         simulations = self.of(records)
-        found = didim(simulations, told, [by_file, start])
-        self.values, self.known = found.values[: len(by_file)], (list(records), simulations, found)
+        fit = didim(simulations, identifiable, [by_file, start])
+        self.values, self.known = fit.values[: len(by_file)], (list(records), simulations, fit)
         self.steps = [
-            f"simulated under the controller of the map {found.rounds} times; its positions need no filter, "
+            f"simulated under the controller of the map {fit.rounds} times; its positions need no filter, "
             f"{self.choice.cut} samples are cut at both ends"
         ]
-        rows = replace(found.rows, y=found.rows.y + found.rows.W @ part)
-        return replace(found.fitted, values=found.fitted.values + part), rows
+        rows = replace(fit.rows, y=fit.rows.y + fit.rows.W @ part)
+        return replace(fit.fitted, values=fit.fitted.values + part), rows
 
     def predictions(self, records: Sequence[Recording]) -> list[Prediction]:
         """Efforts of records by simulation, and by that of the robot of the file."""
         if not records:
             return []
-        simulations, starts, found = self._simulated(records)
+        simulations, starts, simulation = self._simulated(records)
         by_file = self.members.base.groups @ self.members.by_file
         other_robot = simulations.at(np.concatenate([by_file, starts]), regressed=False)
         made = []
-        for number, (record, (measured, simulated)) in enumerate(zip(records, found.parts, strict=True)):
+        for number, (record, (measured, simulated)) in enumerate(zip(records, simulation.parts, strict=True)):
             other = np.full_like(measured, np.nan) if other_robot is None else other_robot.parts[number][1]
             shown = np.where(simulations.kept[number], measured, np.nan)
             made.append(Prediction(record.name, simulations.instants(number), shown, simulated, other))
-        self._judge_following(records, found.positions, made)
+        self._judge_following(records, simulation.positions, made)
         return made
 
     def misfits(self) -> list[Misfit]:
         """Residuals of the records that were used, beside the noise of their efforts."""
         assert self.known is not None  # by a fit before
         records, simulations, fit = self.known
-        names, found = self.members.regressor.rows, []
+        names, misfits = self.members.regressor.rows, []
         for number, (record, (measured, made), left) in enumerate(
             zip(records, fit.last.parts, fit.last.left, strict=True)
         ):
-            seen = np.broadcast_to(simulations.kept[number], measured.shape)
-            found += misfits_of_simulation(
-                names, record.name, seen, measured - made, measured, left, record.step, self.choice
+            mask = np.broadcast_to(simulations.kept[number], measured.shape)
+            misfits += misfits_of_simulation(
+                names, record.name, mask, measured - made, measured, left, record.step, self.choice
             )
-        return found
+        return misfits
 
     def _simulated(self, records: Sequence[Recording]) -> tuple[Simulations, Array, SimulationRound]:
         """Records with the parameters that were found, their starts, and the simulation."""
@@ -458,19 +458,19 @@ class SimulatedRecords:
         if list(records) == used:
             return simulations, fit.values[len(self.values) :], fit.last
         simulations = self.of(records)
-        found = simulations.at(self.values, regressed=False)
-        if found is None:
+        simulation = simulations.at(self.values, regressed=False)
+        if simulation is None:
             raise InputError(
                 "the robot does not follow the reference of this record under the controller of the map",
                 file=records[0].name, key="controller", hint="check it, or leave the record out",
             )  # fmt: skip
-        values, found = refined_starts(simulations, self.values, found, fit.fitted.noise)
-        return simulations, values[len(self.values) :], found
+        values, simulation = refined_starts(simulations, self.values, simulation, fit.fitted.noise)
+        return simulations, values[len(self.values) :], simulation
 
     def _judge_following(self, records: Sequence[Recording], positions: list[Array], made: list[Prediction]) -> None:
         assert self.mapped.controller is not None
         motors = self.members.regressor.robot.actuated_names
-        shares = [tracking_errors(record, own, self.choice) for record, own in zip(records, positions, strict=True)]
+        shares = [tracking_errors(record, simulated, self.choice) for record, simulated in zip(records, positions, strict=True)]
         worst = max(float(share.max()) for share, _ in shares)
         self.steps.append(f"simulated positions miss those recorded by {100 * worst:.3g} % of the following error")
         self.warnings += tracking_warnings(motors, self.mapped.controller, records, shares, made)
@@ -493,10 +493,10 @@ def refined_starts(
     for _ in range(STEPS):
         trial = values.copy()
         trial[-size:] = shrunk_start(columns, now.rows.y + columns @ values[-size:], weights)
-        found = simulations.at(trial, regressed=False)
-        if found is None or not found.error < now.error:
+        simulated = simulations.at(trial, regressed=False)
+        if simulated is None or not simulated.error < now.error:
             break
-        values, now = trial, found
+        values, now = trial, simulated
     return values, now
 
 
@@ -524,19 +524,19 @@ def tracking_warnings(
 
     Under computed torque what is left to follow is the error of the model: it says nothing of the gains.
     """
-    found: list[str] = []
+    messages: list[str] = []
     if law.law == "ctc":
-        return found
-    for record, (share, over), told in zip(records, shares, predictions, strict=True):
-        limit = max(GAINS_OFF, UNEXPLAINED * told.relative_error)
+        return messages
+    for record, (share, over), prediction in zip(records, shares, predictions, strict=True):
+        limit = max(GAINS_OFF, UNEXPLAINED * prediction.relative_error)
         far = [k for k in range(len(motors)) if share[k] > limit and over[k] > HARDLY]
         if far:
-            k = max(far, key=lambda one: float(share[one]))
-            found.append(
+            k = max(far, key=lambda index: float(share[index]))
+            messages.append(
                 f"{Path(record.name).name}: under the controller of the map '{motors[k]}' misses recorded positions by "
                 f"{100 * share[k]:.3g} % of its following error: check gains, sample time and delay of [controller]"
             )
-    return found
+    return messages
 
 
 def observable_starts(responses: Sequence[Array], spreads: Sequence[Array], weights: Sequence[Array]) -> list[Array]:
@@ -545,29 +545,29 @@ def observable_starts(responses: Sequence[Array], spreads: Sequence[Array], weig
     `responses` (instants x rows x numbers) are efforts per unit of a start, `spreads` its deviations as the first
     samples leave them, `weights` (instants x rows) one over the noise of efforts, or zero where they are not used.
     """
-    found = []
+    result = []
     for response, spread, weight in zip(responses, spreads, weights, strict=True):
         shown = (response * spread * weight[:, :, None]).reshape(-1, len(spread))
-        _, sizes, ways = np.linalg.svd(shown, full_matrices=False)
-        found.append(spread[:, None] * ways[sizes > UNSEEN].T)
-    return found
+        _, sizes, directions = np.linalg.svd(shown, full_matrices=False)
+        result.append(spread[:, None] * directions[sizes > UNSEEN].T)
+    return result
 
 
-def start_effects(responses: Sequence[Array], ways: Sequence[Array]) -> Array:
+def start_effects(responses: Sequence[Array], bases: Sequence[Array]) -> Array:
     """Efforts of all records (instants x rows x directions) per unit of each direction: a record has its own alone."""
-    count, first, parts = sum(way.shape[1] for way in ways), 0, []
-    for response, way in zip(responses, ways, strict=True):
+    count, first, parts = sum(basis.shape[1] for basis in bases), 0, []
+    for response, basis in zip(responses, bases, strict=True):
         part = np.zeros((*response.shape[:2], count))
-        part[:, :, first : first + way.shape[1]] = response @ way
-        first += way.shape[1]
+        part[:, :, first : first + basis.shape[1]] = response @ basis
+        first += basis.shape[1]
         parts.append(part)
     return np.concatenate(parts)
 
 
-def start_offsets(ways: Sequence[Array], coordinates: Array) -> list[Array]:
+def start_offsets(bases: Sequence[Array], coordinates: Array) -> list[Array]:
     """By how much each start is off, from coordinates along all directions."""
-    ends = np.cumsum([way.shape[1] for way in ways])[:-1]
-    return [way @ part for way, part in zip(ways, np.split(coordinates, ends), strict=True)]
+    ends = np.cumsum([basis.shape[1] for basis in bases])[:-1]
+    return [basis @ part for basis, part in zip(bases, np.split(coordinates, ends), strict=True)]
 
 
 def projected_out(columns: Array, values: Array, weights: Array) -> Array:
@@ -599,34 +599,34 @@ class _Along(Record):
 
 
 def linear_response(
-    regressor: Regressor, replay: Replay, found: Replayed, theta: Array, columns: list[int]
+    regressor: Regressor, replay: Replay, replayed: Replayed, theta: Array, columns: list[int]
 ) -> Array | None:
     """Efforts (instants x motors x columns) per unit of some unknowns; None where the controller is not linear.
 
     Columns of the start come last: of positions of all motors, and of their rates.
     """
-    feedback = replay.feedback(found.effort)
+    feedback = replay.feedback(replayed.effort)
     if feedback is None or regressor.spare:
         return None
     try:
-        along = _along(regressor, replay, found, theta)
+        along = _along(regressor, replay, replayed, theta)
     except ParflexError:  # beside a singular pose
         return None
-    W = regressor.of(replay.moving(found), columns)[0]
+    W = regressor.of(replay.moving(replayed), columns)[0]
     return _answers(along, W, replay, *feedback)
 
 
-def _along(regressor: Regressor, replay: Replay, found: Replayed, theta: Array) -> _Along:
+def _along(regressor: Regressor, replay: Replay, replayed: Replayed, theta: Array) -> _Along:
     robot, step = regressor.robot, replay.record.step
-    count, motors = len(found.q), list(robot.actuated)
+    count, motors = len(replayed.q), list(robot.actuated)
     at = np.unique(np.append(np.arange(0, count, max(1, round(KNOTS / step))), count - 1))
-    moving = replay.moving(found)
-    position, rate = found.q[at][:, regressor.motor_q], found.rate[at]
-    acceleration = np.gradient(found.rate, step, axis=0)[at]
+    moving = replay.moving(replayed)
+    position, rate = replayed.q[at][:, regressor.motor_q], replayed.rate[at]
+    acceleration = np.gradient(replayed.rate, step, axis=0)[at]
     here = ClosedMotion(moving.q[at], moving.qd[at], moving.qdd[at], moving.J[at])
 
     # where a joint turns back Coulomb friction changes by a step, which is not a slope
-    sliding = np.where([one.symbol in ("FS", "FS_back") for one in regressor.unknowns], 0.0, theta)
+    sliding = np.where([unknown.symbol in ("FS", "FS_back") for unknown in regressor.unknowns], 0.0, theta)
 
     def efforts(motion: ClosedMotion) -> Array:
         W, known = regressor.of(motion)
@@ -635,13 +635,13 @@ def _along(regressor: Regressor, replay: Replay, found: Replayed, theta: Array) 
     now = efforts(here)
     parts = np.zeros((3, len(at), len(motors), len(motors)))
     for k, motor in enumerate(motors):
-        beside = BESIDE * float(robot.tree.rate_units[motor])
-        way = beside * (np.arange(len(motors)) == k)
+        increment = BESIDE * float(robot.tree.rate_units[motor])
+        displacement = increment * (np.arange(len(motors)) == k)
         faster = ClosedMotion(here.q, here.qd, here.qdd + here.J[:, :, k], here.J)
         parts[0, :, :, k] = efforts(faster) - now
-        parts[1, :, :, k] = (efforts(regressor.moved(here.q, rate + way, acceleration)) - now) / beside
-        there = regressor.moving(position + way, rate, acceleration, here.q[0])
-        parts[2, :, :, k] = (efforts(there) - now) / beside
+        parts[1, :, :, k] = (efforts(regressor.moved(here.q, rate + displacement, acceleration)) - now) / increment
+        there = regressor.moving(position + displacement, rate, acceleration, here.q[0])
+        parts[2, :, :, k] = (efforts(there) - now) / increment
     return _Along(at, *parts)
 
 

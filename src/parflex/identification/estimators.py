@@ -80,9 +80,9 @@ class EffortRows(Record):
 
     def columns(self, chosen: list[int]) -> EffortRows:
         """The same with some of the columns."""
-        own = None if self.instruments is None else self.instruments[:, :, chosen]
+        instruments = None if self.instruments is None else self.instruments[:, :, chosen]
         late = None if self.late is None else (self.late[0], self.late[1][:, :, chosen], self.late[2])
-        return replace(self, W=self.W[:, :, chosen], instruments=own, late=late)
+        return replace(self, W=self.W[:, :, chosen], instruments=instruments, late=late)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,51 +119,51 @@ class LeastSquaresFit(Record):
 
 def fit_rows(rows: EffortRows, estimator: str = "ols") -> LeastSquaresFit:
     """Fit by "ols", "wls" or "irls", with instruments where rows have them."""
-    found = _judged(rows, *solution(rows, estimator))
+    fit = _judged(rows, *solution(rows, estimator))
     if estimator != "irls":
-        return found
-    wider = _by_outliers(rows, found) ** 2
-    return replace(found, white=wider * found.white, robust=wider * found.robust)
+        return fit
+    wider = _by_outliers(rows, fit) ** 2
+    return replace(fit, white=wider * fit.white, robust=wider * fit.robust)
 
 
-def _by_outliers(rows: EffortRows, found: LeastSquaresFit) -> float:
+def _by_outliers(rows: EffortRows, fit: LeastSquaresFit) -> float:
     """By how much deviations are larger than weights say, as these follow the residuals (Huber).
 
     A residual beyond the threshold has a weight, and no slope: the parameters do not follow it.
     """
-    used, noise = rows.mask > 0, np.maximum(_noise(rows, found.residuals, "irls"), 1e-300)
-    far = (np.abs(found.residuals) / noise)[used]
+    used, noise = rows.mask > 0, np.maximum(_noise(rows, fit.residuals, "irls"), 1e-300)
+    far = (np.abs(fit.residuals) / noise)[used]
     slope, weight = float((far <= HUBER).mean()), float(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)).mean())
-    few = 1 + len(found.values) / max(len(far), 1) * (1 - slope) / max(slope, 1e-300)
+    few = 1 + len(fit.values) / max(len(far), 1) * (1 - slope) / max(slope, 1e-300)
     return few * weight / max(slope, 1e-300)
 
 
 def solution(rows: EffortRows, estimator: str) -> tuple[Array, Array]:
     """Parameters of a fit alone, and the weights of its rows."""
     ones = rows.mask
-    found = _solved(rows, ones)
+    values = _solved(rows, ones)
     if estimator == "ols":
-        return found, ones
+        return values, ones
     weights = ones
     quiet = max(QUIET * float(np.abs(rows.y).max(initial=0.0)), 1e-300)
     for _ in range(MOST_ROUNDS):
-        residual = rows.y - rows.W @ found
+        residual = rows.y - rows.W @ values
         weights = ones / np.maximum(_noise(rows, residual, estimator), quiet)
         if estimator == "irls":
             far = np.abs(residual) * weights
             weights = weights * np.sqrt(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)))
-        before, found = found, _solved(rows, weights)
-        if np.abs(found - before).max() <= SETTLED * np.abs(found).max():
+        before, values = values, _solved(rows, weights)
+        if np.abs(values - before).max() <= SETTLED * np.abs(values).max():
             break
-    return found, weights
+    return values, weights
 
 
 def _noise(rows: EffortRows, residual: Array, estimator: str) -> Array:
     """Of each row: from squares, or from the median where outliers are expected."""
     if estimator == "irls":
-        seen = np.where(rows.mask > 0, residual, np.nan)
-        seen[:, ~rows.mask.any(axis=0)] = 0.0
-        return MEDIAN * np.nanmedian(np.abs(seen - np.nanmedian(seen, axis=0)), axis=0)
+        masked = np.where(rows.mask > 0, residual, np.nan)
+        masked[:, ~rows.mask.any(axis=0)] = 0.0
+        return MEDIAN * np.nanmedian(np.abs(masked - np.nanmedian(masked, axis=0)), axis=0)
     count, size = rows.mask.sum(axis=0), rows.W.shape[2] / rows.y.shape[1]
     return np.sqrt(((residual * rows.mask) ** 2).sum(axis=0) / np.maximum(count - size, 1.0))
 
@@ -201,8 +201,8 @@ class WeightedRows:
         self.rows, self.mask = rows, rows.mask
         self.W, self.y = rows.W * weights[:, :, None], rows.y * weights
         self.Z = self.W if rows.instruments is None else rows.instruments * weights[:, :, None]
-        flat, own = (part.reshape(-1, rows.W.shape[2]) for part in (self.W, self.Z))
-        self.ZW, self.ZZ, self.Zy = own.T @ flat, own.T @ own, own.T @ self.y.ravel()
+        flat, flat_instruments = (part.reshape(-1, rows.W.shape[2]) for part in (self.W, self.Z))
+        self.ZW, self.ZZ, self.Zy = flat_instruments.T @ flat, flat_instruments.T @ flat_instruments, flat_instruments.T @ self.y.ravel()
         self.Wf = [spectra_of(self.W[part]) for part in rows.parts]
         self.Zf = self.Wf if rows.instruments is None else [spectra_of(self.Z[part]) for part in rows.parts]
 
@@ -226,13 +226,13 @@ class WeightedRows:
         in one matrix would be lost in rounding, and a parameter that is hardly told would have no deviation.
         """
         if self.rows.instruments is not None:
-            long, own = (_lengths(part.reshape(-1, part.shape[2])[:, chosen]) for part in (self.W, self.Z))
-            scaled = self.ZW[np.ix_(chosen, chosen)] / np.outer(own, long)
-            return np.asarray(np.linalg.pinv(scaled, rcond=ROUNDING) / np.outer(long, own))
+            lengths, instrument_lengths = (_lengths(part.reshape(-1, part.shape[2])[:, chosen]) for part in (self.W, self.Z))
+            scaled = self.ZW[np.ix_(chosen, chosen)] / np.outer(instrument_lengths, lengths)
+            return np.asarray(np.linalg.pinv(scaled, rcond=ROUNDING) / np.outer(lengths, instrument_lengths))
         R = self.factors[0][:, chosen]
-        long = _lengths(R)
-        half = np.linalg.pinv(R / long, rcond=ROUNDING)
-        return np.asarray(half @ half.T / np.outer(long, long))
+        lengths = _lengths(R)
+        half = np.linalg.pinv(R / lengths, rcond=ROUNDING)
+        return np.asarray(half @ half.T / np.outer(lengths, lengths))
 
     def covariances(self, values: Array, chosen: list[int]) -> tuple[Array, Array, int]:
         """Covariances of parameters of some columns, for white and for correlated residuals, and the lag of these."""
@@ -255,8 +255,8 @@ class WeightedRows:
 
 def _lengths(columns: Array) -> Array:
     """Of columns; one of those that are zero."""
-    found = np.linalg.norm(columns, axis=0)
-    return np.where(found > 0, found, 1.0)
+    lengths = np.linalg.norm(columns, axis=0)
+    return np.where(lengths > 0, lengths, 1.0)
 
 
 def _wider(stationary: Array, neighbours: Array) -> Array:
@@ -265,11 +265,11 @@ def _wider(stationary: Array, neighbours: Array) -> Array:
     Spectra of residuals are right where these are stationary, sums over neighbouring instants where errors of the model
     come and go with the motion.
     """
-    one, other = (np.sqrt(np.maximum(np.diag(C), 0.0)) for C in (stationary, neighbours))
-    safe = np.where(one > 0, one, np.inf)  # spectra without what the fit made of them may leave nothing
+    by_spectra, by_neighbours = (np.sqrt(np.maximum(np.diag(C), 0.0)) for C in (stationary, neighbours))
+    safe = np.where(by_spectra > 0, by_spectra, np.inf)  # spectra without what the fit made of them may leave nothing
     correlation = np.clip(stationary / safe[:, None] / safe, -1.0, 1.0)
     np.fill_diagonal(correlation, 1.0)
-    size = np.maximum(one, other)
+    size = np.maximum(by_spectra, by_neighbours)
     return np.asarray(correlation * np.outer(size, size))
 
 
@@ -314,8 +314,8 @@ def spectral_middle(Zf: Array, Wf: Array, residual: Array, bread: Array, mask: A
     level = np.sqrt(np.einsum("fi,fj->fij", free, free))
     least = max(FEWEST, round(np.sqrt(len(mask))))
     spectrum = _averaged(power, least) / np.maximum(_averaged(level.astype(complex), least).real, LEAST_FREE)
-    own = np.sqrt(np.maximum(spectrum[:, every, every].real, 0.0))
-    by_fit = own[:, :, None] * own[:, None, :] * _averaged(white, least)
+    amplitudes = np.sqrt(np.maximum(spectrum[:, every, every].real, 0.0))
+    by_fit = amplitudes[:, :, None] * amplitudes[:, None, :] * _averaged(white, least)
     by_fit[:, every, every] = 0.0
     spectrum = spectrum - by_fit / np.maximum(_averaged(level.astype(complex), least).real, LEAST_FREE)
     twice = np.full(len(Zf), 2.0)  # frequencies below zero
@@ -369,13 +369,13 @@ def total_least_squares(rows: EffortRows) -> tuple[LeastSquaresFit, Array, Array
     for length in (2 * lag, 1):  # blocks of instants keep what is correlated together
         rng = np.random.default_rng(0)
         sums = np.cumsum(np.concatenate([np.zeros((1, *blocks.shape[1:])), blocks]), axis=0)
-        found = []
+        samples = []
         for _ in range(RESAMPLED):
             chosen = [_chosen(rng, part, length) for part in rows.parts]  # without its record, no payload is known
             first, last = (np.concatenate(ends) for ends in zip(*chosen, strict=True))
             s, theta = _solved_gains((sums[last] - sums[first]).sum(axis=0), motors)
-            found.append(np.concatenate([s, theta]))
-        spreads.append(np.atleast_2d(np.cov(np.array(found).T)))
+            samples.append(np.concatenate([s, theta]))
+        spreads.append(np.atleast_2d(np.cov(np.array(samples).T)))
     robust, white = spreads
     judged = LeastSquaresFit(
         values, white[motors:, motors:], robust[motors:, motors:], scaled.y - rows.W @ values, after.condition,
@@ -413,5 +413,5 @@ def _solved_gains(G: Array, motors: int) -> tuple[Array, Array]:
     left = G[:motors, :motors] - cross.T @ per
     _, vectors = np.linalg.eigh((left + left.T) / 2)
     s = vectors[:, 0]
-    found = (per @ s) / size
-    return s / found[-1], found[:-1] / found[-1]
+    values = (per @ s) / size
+    return s / values[-1], values[:-1] / values[-1]

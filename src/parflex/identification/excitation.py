@@ -183,19 +183,19 @@ def excite(
         raise InputError("a distance of 1 is home itself", key="distance", value=distance, hint="give e.g. 0.3")
     limits = read_motion_limits(search.regressor, amplitude, velocity_limit, effort_limit, workspace, distance)
     rng = np.random.default_rng(seed)
-    found: list[Array] = []
+    candidates: list[Array] = []
     for k in range(starts):
         if progress is not None:
             progress(k, starts)
-        found.append(
+        candidates.append(
             search.best(
                 search.random(rng, AMPLITUDE if amplitude is None else amplitude, limits), limits, farther=k % 2 == 0
             )
         )
     if progress is not None:
         progress(starts, starts)
-    best = max(found, key=search.log_det)
-    return _told(search, best, limits, [search.log_det(one) for one in found])
+    best = max(candidates, key=search.log_det)
+    return _told(search, best, limits, [search.log_det(candidate) for candidate in candidates])
 
 
 def _told(search: ExcitationSearch, x: Array, limits: MotionLimits, reached: list[float]) -> Excitation:
@@ -225,7 +225,7 @@ class ExcitationSearch:
         refuse_unsuited(robot)
         every = unknowns(robot, friction)
         self.regressor = self.soft = Regressor(robot, every, friction)
-        if any(one.symbol in ("FS", "FS_back") for one in every):
+        if any(unknown.symbol in ("FS", "FS_back") for unknown in every):
             # friction that changes its sign at once makes the determinant jump where a reversal passes an instant
             speed = SOFT * reach * np.pi * harmonics / time
             self.soft = Regressor(robot, every, friction, float(2.0 ** np.round(np.log2(speed))))
@@ -238,7 +238,7 @@ class ExcitationSearch:
         self.sloped = DifferentiatedRows(self.soft, self.base.kept)
         self.series = FourierSeries(time, harmonics, len(robot.actuated))
         self.usual = self.base.usual[self.base.kept]
-        self.theta = self.base.groups @ np.array([one.value for one in self.regressor.unknowns])
+        self.theta = self.base.groups @ np.array([unknown.value for unknown in self.regressor.unknowns])
 
     def instants(self, fine: int = 1) -> Array:
         """Equal times over a period."""
@@ -248,9 +248,9 @@ class ExcitationSearch:
     def moving(self, x: Array, t: Array) -> tuple[ClosedMotion, Array, Array]:
         """All joints along a series, and rates and accelerations of the motors."""
         position, rate, acceleration = self.series.moved(x, t)
-        found = self.regressor.moving(position, rate, acceleration)
-        self._refuse_jumps(found, t[1] - t[0])
-        return found, rate, acceleration
+        motion = self.regressor.moving(position, rate, acceleration)
+        self._refuse_jumps(motion, t[1] - t[0])
+        return motion, rate, acceleration
 
     def _refuse_jumps(self, moving: ClosedMotion, step: float) -> None:
         """Refuse a motion that passes singular poses between instants: joints are then not where rates bring them."""
@@ -258,10 +258,10 @@ class ExcitationSearch:
         links = [link for link in tree.links if link.joint.one_axis]
         q, qd = moving.q[:, [link.q.start for link in links]], moving.qd[:, [link.v.start for link in links]]
         units = self.regressor.robot.gearing.units[[link.v.start for link in links]]
-        way = np.roll(q, -1, axis=0) - q
+        change = np.roll(q, -1, axis=0) - q
         turning = np.array([link.periodic for link in links])
-        way = np.where(turning, way - 2 * np.pi * np.round(way / (2 * np.pi)), way)
-        if (np.abs(way - step * (qd + np.roll(qd, -1, axis=0)) / 2) > JUMP * units).any():
+        change = np.where(turning, change - 2 * np.pi * np.round(change / (2 * np.pi)), change)
+        if (np.abs(change - step * (qd + np.roll(qd, -1, axis=0)) / 2) > JUMP * units).any():
             raise SingularError("the motion passes a singular pose", key="motion", hint="choose a smaller one")
 
     def information(self, W: Array) -> Array:
@@ -310,19 +310,19 @@ class ExcitationSearch:
         and random motions would be held up there, and tiny in all other directions.
         """
         home = self.regressor.moved(self.regressor.robot.home[None], *np.zeros((2, 1, self.series.motors)))
-        _, size, ways = np.linalg.svd(in_units(self.regressor, home.J)[0], full_matrices=False)
-        return ways.T @ ((size[-1] / size)[:, None] * ways)
+        _, size, directions = np.linalg.svd(in_units(self.regressor, home.J)[0], full_matrices=False)
+        return directions.T @ ((size[-1] / size)[:, None] * directions)
 
     def random(self, rng: np.random.Generator, reach: float, limits: MotionLimits) -> Array:
         """A random series within limits, in which all joints move alike about home."""
         robot, series = self.regressor.robot, self.series
         slow = FourierSeries(series.time, max(2, -(-series.harmonics // 2)), series.motors)  # loops add harmonics
         t = np.arange(CLOSED * series.harmonics) * series.time / (CLOSED * series.harmonics)
-        ways = slow.moved(rng.standard_normal(slow.motors * slow.free), t)[0]
-        ways = ways - ways.mean(axis=0)
-        ways = ways / np.sqrt((ways**2).sum(axis=1).mean())
-        found = self._closed_series(t, LEAST * ways)
-        if found is None or not self._within(found, limits, self.instants(FINE)):
+        displacements = slow.moved(rng.standard_normal(slow.motors * slow.free), t)[0]
+        displacements = displacements - displacements.mean(axis=0)
+        displacements = displacements / np.sqrt((displacements**2).sum(axis=1).mean())
+        accepted = self._closed_series(t, LEAST * displacements)
+        if accepted is None or not self._within(accepted, limits, self.instants(FINE)):
             raise InputError(
                 "limits leave no motion about home", key="limits", value=robot.name,
                 hint="widen them, or choose another home",
@@ -330,15 +330,15 @@ class ExcitationSearch:
         low, high = LEAST, reach * np.sqrt(series.motors)
         for _ in range(START_HALVINGS):
             middle = (low + high) / 2
-            x = self._closed_series(t, middle * ways)
+            x = self._closed_series(t, middle * displacements)
             if x is not None and self._within(x, limits, self.instants(FINE)):
-                low, found = middle, x
+                low, accepted = middle, x
             else:
                 high = middle
-        inner = self._closed_series(t, INSIDE * low * ways)
-        return found if inner is None or not self._within(inner, limits, self.instants(FINE)) else inner
+        inner = self._closed_series(t, INSIDE * low * displacements)
+        return accepted if inner is None or not self._within(inner, limits, self.instants(FINE)) else inner
 
-    def _closed_series(self, t: Array, ways: Array) -> Array | None:
+    def _closed_series(self, t: Array, displacements: Array) -> Array | None:
         """The series of the motors nearest to a motion along ways (instants x freedoms) of all joints about home.
 
         None where the loops do not close.
@@ -349,11 +349,11 @@ class ExcitationSearch:
         allowed = allowed * tree.rate_units[:, None]
         if robot.gearing.any:  # rotors as their gears turn them
             allowed = home.J[0] * robot.gearing.units[list(self.regressor.partition.independent)] @ np.linalg.inv(per)
-        q, before, places = np.asarray(robot.home), np.zeros(ways.shape[1]), []
+        q, before, places = np.asarray(robot.home), np.zeros(displacements.shape[1]), []
         try:
-            for way in ways:
-                near = tree.moved(q, allowed @ (way - before))
-                q, before = np.asarray(robot.close(near)) if robot.closures.size else near, way
+            for displacement in displacements:
+                near = tree.moved(q, allowed @ (displacement - before))
+                q, before = np.asarray(robot.close(near)) if robot.closures.size else near, displacement
                 places.append(q[self.regressor.motor_q])
         except ParflexError:
             return None
@@ -513,16 +513,16 @@ def minimise(
     value, slope = valued(x)
     H, fresh = np.eye(len(x)), True
     for _ in range(rounds):
-        way = -H @ slope
-        if not way @ slope < 0:
-            H, way, fresh = np.eye(len(x)), -slope, True
-        size = np.abs(way).max(initial=0.0)
+        direction = -H @ slope
+        if not direction @ slope < 0:
+            H, direction, fresh = np.eye(len(x)), -slope, True
+        size = np.abs(direction).max(initial=0.0)
         if size == 0:
             break
         length = min(1.0, longest / size) if not fresh else CAREFUL * longest / size
         for _ in range(STEP_HALVINGS):
-            after, turned = valued(x + length * way)
-            if after <= value + ENOUGH * length * float(way @ slope):
+            after, turned = valued(x + length * direction)
+            if after <= value + ENOUGH * length * float(direction @ slope):
                 break
             length /= 2
         else:
@@ -530,7 +530,7 @@ def minimise(
                 break
             H, fresh = np.eye(len(x)), True
             continue
-        step, change = length * way, turned - slope
+        step, change = length * direction, turned - slope
         done = value - after <= settled * max(1.0, abs(value))
         x, value, slope = x + step, after, turned
         product = float(step @ change)
@@ -554,14 +554,14 @@ def check_motion_target(robot: Robot, path: str) -> None:
     check_writable(series)
 
 
-def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> list[str]:
+def write_motion(robot: Robot, excitation: Excitation, path: str, step: float) -> list[str]:
     """Positions, velocities and accelerations of the motors at equal times; and the series."""
-    columns = plan_motion(robot, found.motion, ignore_limits=True).table(step, found.motion["duration"])
+    columns = plan_motion(robot, excitation.motion, ignore_limits=True).table(step, excitation.motion["duration"])
     series = Path(path).with_suffix(".toml")
-    files = [str(file) for file in write_table(path, columns, {"motion": found.motion})]
-    lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]
+    files = [str(file) for file in write_table(path, columns, {"motion": excitation.motion})]
+    lines = [f"{key} = {excitation.motion[key]!r}" for key in ("frequency", "duration")]
     for key in ("start", "sines", "cosines"):
-        lines += [f"{key} = {_written(found.motion[key])}"]
+        lines += [f"{key} = {_written(excitation.motion[key])}"]
     write_text(series, "\n".join(lines) + "\n")
     return [*files, str(series)]
 
@@ -574,7 +574,7 @@ def read_region(text: str | None) -> dict[str, list[float]] | None:
     """Limits of places from e.g. "x=-0.1:0.1,y=0:0.2"."""
     if text is None:
         return None
-    found: dict[str, list[float]] = {}
+    limits: dict[str, list[float]] = {}
     for part in text.split(","):
         axis, _, pair = part.partition("=")
         try:
@@ -582,5 +582,5 @@ def read_region(text: str | None) -> dict[str, list[float]] | None:
         except ValueError:
             raise InputError(f"'{part}' is not a direction with two limits", key="workspace", value=part,
                              hint="give e.g. x=-0.1:0.1,y=0:0.2") from None  # fmt: skip
-        found[axis.strip()] = [low, high]
-    return found
+        limits[axis.strip()] = [low, high]
+    return limits

@@ -51,19 +51,19 @@ class MotionLimits(Record):
         """Largest values, by kind, each with its limit."""
         robot = regressor.robot
         tree, motors = robot.tree, robot.actuated_names
-        found: dict[str, Any] = {"position": {}, "speed": {}, "effort": {}, "workspace": {}}
+        result: dict[str, Any] = {"position": {}, "speed": {}, "effort": {}, "workspace": {}}
         for q, v, low, high in self.joints:
             values = moving.q[:, q]
-            found["position"][tree.rate_names[v]] = _told(values.min(), values.max(), low, high)
+            result["position"][tree.rate_names[v]] = _told(values.min(), values.max(), low, high)
         rates = moving.qd[:, list(robot.actuated)]
         for k, name in enumerate(motors):
-            found["speed"][name] = _told(-np.abs(rates[:, k]).max(), np.abs(rates[:, k]).max(), None, self.speed[k])
-            found["effort"][name] = _told(efforts[:, k].min(), efforts[:, k].max(), self.lower[k], self.upper[k])
+            result["speed"][name] = _told(-np.abs(rates[:, k]).max(), np.abs(rates[:, k]).max(), None, self.speed[k])
+            result["effort"][name] = _told(efforts[:, k].min(), efforts[:, k].max(), self.lower[k], self.upper[k])
         for k, axis in enumerate(AXES[: 2 if tree.planar else 3]):
-            found["workspace"][axis] = _told(place[:, k].min(), place[:, k].max(), *self.box[k])
+            result["workspace"][axis] = _told(place[:, k].min(), place[:, k].max(), *self.box[k])
         near = float(self.home_spread / self.spread(regressor, moving.J).max())
-        found["distance"] = {"lowest": near, "limit": self.distance}
-        return found
+        result["distance"] = {"lowest": near, "limit": self.distance}
+        return result
 
     def watched(self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array) -> tuple[Array, Array]:
         """Values (instants x values) and what each may reach at most: of both sides of all limits.
@@ -72,9 +72,9 @@ class MotionLimits(Record):
         """
         values, bounds = [], []
 
-        def both(one: Array, low: float, high: float) -> None:
+        def both(signal: Array, low: float, high: float) -> None:
             middle = (low + high) / 2 if np.isfinite(low) and np.isfinite(high) else 0.0
-            values.extend([one - middle, middle - one])
+            values.extend([signal - middle, middle - signal])
             bounds.extend([high - middle, middle - low])
 
         for q, _, low, high in self.joints:
@@ -141,8 +141,8 @@ def in_units(regressor: Regressor, J: Array) -> Array:
     Rotors add nothing: they move as what they drive.
     """
     gearing = regressor.robot.gearing
-    found = J / gearing.units[:, None] * gearing.units[list(regressor.partition.independent)]
-    return np.where(gearing.rotors[:, None], 0.0, found) if gearing.any else found
+    scaled = J / gearing.units[:, None] * gearing.units[list(regressor.partition.independent)]
+    return np.where(gearing.rotors[:, None], 0.0, scaled) if gearing.any else scaled
 
 
 def _told(low: float, high: float, lowest: float | None, highest: float) -> dict[str, Any]:
@@ -181,24 +181,24 @@ def read_motion_limits(
     speed = read_velocity_limits(motors, velocity_limit)
     lower, upper = read_limits(motors, effort_limit)
     home_J = regressor.moved(robot.home[None], *np.zeros((2, 1, len(motors)))).J
-    found = MotionLimits(joints, speed, lower, upper, _box(robot, workspace), distance, 1.0)
-    spread = float(found.spread(regressor, home_J)[0])
-    return MotionLimits(joints, speed, lower, upper, found.box, distance, spread)
+    provisional = MotionLimits(joints, speed, lower, upper, _box(robot, workspace), distance, 1.0)
+    spread = float(provisional.spread(regressor, home_J)[0])
+    return MotionLimits(joints, speed, lower, upper, provisional.box, distance, spread)
 
 
-def read_velocity_limits(motors: Sequence[str], given: Any) -> Array:
+def read_velocity_limits(motors: Sequence[str], limit: Any) -> Array:
     """The highest speed of each motor: one number for all, or by name."""
-    found = np.full(len(motors), np.inf)
-    table = given if isinstance(given, Mapping) else dict.fromkeys(motors, given)
+    limits = np.full(len(motors), np.inf)
+    table = limit if isinstance(limit, Mapping) else dict.fromkeys(motors, limit)
     for motor, value in by_motor(motors, table, "velocity_limit", "speed limit").items():
         if value is not None:
-            found[motor] = number(value, "velocity_limit", above=0.0, example=2)
-    return found
+            limits[motor] = number(value, "velocity_limit", above=0.0, example=2)
+    return limits
 
 
-def _box(robot: Robot, given: Mapping[str, Any] | None) -> Array:
+def _box(robot: Robot, workspace: Mapping[str, Any] | None) -> Array:
     box = np.tile([-np.inf, np.inf], (3, 1))
-    for axis, pair in (given or {}).items():
+    for axis, pair in (workspace or {}).items():
         if axis not in AXES:
             raise InputError(f"'{axis}' is not a direction of the workspace", key="workspace", value=str(axis),
                              hint=did_you_mean(str(axis), AXES))  # fmt: skip
@@ -267,13 +267,13 @@ class DifferentiatedRows:
                 *tracer.group("place", 3),
             ]  # fmt: skip
             inputs = [*q, *qd, *qdd, *(J.ravel() if loops else ())]
-            felt = np.array(gradient(values, weights, inputs), dtype=object)
+            slopes = np.array(gradient(values, weights, inputs), dtype=object)
             cuts = np.cumsum([tree.nq, tree.n, tree.n])
-            by_q, by_qd, by_qdd, by_J = np.split(felt, cuts)
-            found = {"q": _along_rates(tree, q, by_q), "qd": by_qd, "qdd": by_qdd}
-            return found | ({"J": by_J.reshape(tree.n, count)} if loops else {})
+            by_q, by_qd, by_qdd, by_J = np.split(slopes, cuts)
+            result = {"q": _along_rates(tree, q, by_q), "qd": by_qd, "qdd": by_qdd}
+            return result | ({"J": by_J.reshape(tree.n, count)} if loops else {})
 
-        names = tuple(one.name for one in every)
+        names = tuple(unknown.name for unknown in every)
         more = (names, tuple(map(int, regressor.partition.independent)), regressor.friction, *regressor.softness)
         return cached_program(robot, "effort-rows-felt", Options(), outputs, *more)
 
@@ -289,8 +289,8 @@ class DifferentiatedRows:
             C = robot.closures.jacobian(at, jacobians(tree, at))[rows]
             bias = robot.closures.bias(at, motion(tree, at, qd, np.zeros(tree.n)))[rows]
             weights = [*tracer.group("rows", *C.shape).ravel(), *tracer.group("bias", len(bias))]
-            felt = np.array(gradient([*C.ravel(), *bias], weights, [*q, *qd]), dtype=object)
-            by_q, by_qd = np.split(felt, [tree.nq])
+            slopes = np.array(gradient([*C.ravel(), *bias], weights, [*q, *qd]), dtype=object)
+            by_q, by_qd = np.split(slopes, [tree.nq])
             return {"q": _along_rates(tree, q, by_q), "qd": by_qd}
 
         return cached_program(robot, "closing-felt", Options(rows=tuple(map(int, rows))), outputs)
@@ -298,16 +298,16 @@ class DifferentiatedRows:
     def back(self, moving: ClosedMotion, rate: Array, acceleration: Array, seeds: Seeds) -> tuple[Array, Array, Array]:
         """Slopes by positions, rates and accelerations of the motors (each instants x motors)."""
         part, J = self.regressor.partition, moving.J
-        given = {"q": moving.q, "qd": moving.qd, "qdd": moving.qdd, "weights": seeds.rows, "known": seeds.known,
+        inputs = {"q": moving.q, "qd": moving.qd, "qdd": moving.qdd, "weights": seeds.rows, "known": seeds.known,
                  "place": seeds.place}  # fmt: skip
         if not len(part.dependent):
-            felt = self._felt_rows(**given)
-            by_q, by_qd = felt["q"] + seeds.q, felt["qd"] + seeds.qd
+            slopes = self._felt_rows(**inputs)
+            by_q, by_qd = slopes["q"] + seeds.q, slopes["qd"] + seeds.qd
             chosen = part.independent
-            return by_q[:, chosen], by_qd[:, chosen], felt["qdd"][:, chosen]
-        felt = self._felt_rows(**given, J=J)
-        by_q, by_qd, by_qdd = felt["q"] + seeds.q, felt["qd"] + seeds.qd, felt["qdd"]
-        by_J = felt["J"] + seeds.J + by_qdd[:, :, None] * acceleration[:, None, :]
+            return by_q[:, chosen], by_qd[:, chosen], slopes["qdd"][:, chosen]
+        slopes = self._felt_rows(**inputs, J=J)
+        by_q, by_qd, by_qdd = slopes["q"] + seeds.q, slopes["qd"] + seeds.qd, slopes["qdd"]
+        by_J = slopes["J"] + seeds.J + by_qdd[:, :, None] * acceleration[:, None, :]
         C = self.regressor.loop_rows(moving.q)
         turned = np.swapaxes(C[:, :, part.dependent], 1, 2)
         bias = moving.qdd - np.einsum("nij,nj->ni", J, acceleration)
@@ -323,17 +323,17 @@ class DifferentiatedRows:
         weights[:, :, part.dependent] += of_J @ np.swapaxes(J[:, part.dependent], 1, 2)
         last = self._felt_loops(q=moving.q, qd=moving.qd, rows=weights, bias=pulls)
         by_q = by_q + last["q"]
-        position, rates, accelerations = (np.einsum("nij,ni->nj", J, felt_of) for felt_of in (by_q, by_qd, by_qdd))
+        position, rates, accelerations = (np.einsum("nij,ni->nj", J, slope) for slope in (by_q, by_qd, by_qdd))
         return position, rates, accelerations
 
 
 def _along_rates(tree: Tree, q: Array, by_q: Array) -> Array:
     """Slopes along the rates, from those by coordinates, of which a joint may have more."""
-    found = np.zeros(tree.n, dtype=object)
+    slopes = np.zeros(tree.n, dtype=object)
     for link in tree.links:
         for k in range(link.v.start, link.v.stop):
             unit = np.zeros(link.v.stop - link.v.start)
             unit[k - link.v.start] = 1.0
             changes = link.joint.position_rates(q[link.q], unit)
-            found[k] = sum((change * slope for change, slope in zip(changes, by_q[link.q], strict=True)), 0.0)
-    return found
+            slopes[k] = sum((change * slope for change, slope in zip(changes, by_q[link.q], strict=True)), 0.0)
+    return slopes

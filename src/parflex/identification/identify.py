@@ -146,37 +146,37 @@ def identify(
     refuse_unsuited(robot)
     every = unknowns(robot, friction, [keep] if isinstance(keep, str) else keep)
     regressor = Regressor(robot, every, friction)
-    used = [read_recording(one, mapped, robot, keep_spikes, name) for one, name in _named(record, "record")]
+    used = [read_recording(item, mapped, robot, keep_spikes, name) for item, name in _named(record, "record")]
     if not used:
         raise InputError("no record is given", key="record", hint="give at least one file")
-    held_out = [read_recording(one, mapped, robot, keep_spikes, name) for one, name in _named(validate, "validation")]
+    held_out = [read_recording(item, mapped, robot, keep_spikes, name) for item, name in _named(validate, "validation")]
     refuse_repeated(used)
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
     refuse_rest(used, choice)
     if estimator == "iv" and least_speed is None and motors_with_friction(regressor):
         choice = without_sticking(used, choice)
     base = base_columns(regressor, visited_states(regressor, [*used, *held_out], choice))
-    found = [_rows(regressor, base, one, choice, estimator == "iv") for one in used]
-    rows = join_rows([one[1] for one in found])
+    prepared = [_rows(regressor, base, item, choice, estimator == "iv") for item in used]
+    rows = join_rows([item[1] for item in prepared])
     if estimator != "iv":  # instruments undo what noise does, but not what differences do
-        choice, rows, found = _as_in_print(regressor, base, used, choice, rows, found)
+        choice, rows, prepared = _as_in_print(regressor, base, used, choice, rows, prepared)
     suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
-    told, missed, seen = _told_by(rows, base)
-    rows, found, beside = without_reversals(rows.columns(told), found, told, choice)
+    solvable, missed, record_base = _told_by(rows, base)
+    rows, prepared, omitted_rows = without_reversals(rows.columns(solvable), prepared, solvable, choice)
     gains: dict[str, dict[str, float]] = {}
-    parts = [one[1].columns(told) for one in found]
+    parts = [item[1].columns(solvable) for item in prepared]
     simulated: SimulatedRecords | None = None
     first = np.zeros(0)  # parameters by rows, with which simulations begin
     if estimator == "tls":
-        fitted, rows, found, gains = _with_gains(regressor, mapped, rows, found)
-        parts = [one[1].columns(told) for one in found]  # in N, N m
+        fitted, rows, prepared, gains = _with_gains(regressor, mapped, rows, prepared)
+        parts = [item[1].columns(solvable) for item in prepared]  # in N, N m
     elif estimator == "didim":
         from parflex.identification.didim import SimulatedRecords  # brings the control of runs with it
 
         simulated = SimulatedRecords(regressor, base, mapped, choice, used[0].step)
         first = fit_rows(rows, "wls").values
         try:
-            fitted, rows = simulated.fitted(used, told, first, seen)
+            fitted, rows = simulated.fitted(used, solvable, first, record_base)
         except InputError as error:
             error.hint = next((text for text in suspected if text), error.hint)
             raise
@@ -184,64 +184,64 @@ def identify(
         fitted = fit_rows(rows, "wls" if estimator == "iv" else estimator)
     essential = _essential(rows, fitted)
     values = np.zeros(len(base.kept))
-    values[told] = fitted.values
-    theta, consistent = nearest_parameters(seen, values, every, told), None
-    names = [one.name for one in every]
+    values[solvable] = fitted.values
+    theta, consistent = nearest_parameters(record_base, values, every, solvable), None
+    names = [item.name for item in every]
     if simulated is not None:
         predictions, later = (simulated.predictions(several) for several in (used, held_out))
     else:
-        predictions = [prediction_of(one, found_of, values) for one, found_of in zip(used, found, strict=True)]
-        checked = [rows_of_record(regressor, base, one, choice) for one in held_out]
+        predictions = [prediction_of(item, prepared_record, values) for item, prepared_record in zip(used, prepared, strict=True)]
+        checked = [rows_of_record(regressor, base, item, choice) for item in held_out]
         whole = base.groups @ np.array(list(theta.values()))  # other motions feel what these records do not tell
-        later = [prediction_of(one, found_of, whole) for one, found_of in zip(held_out, checked, strict=True)]
-    warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
+        later = [prediction_of(item, prepared_record, whole) for item, prepared_record in zip(held_out, checked, strict=True)]
+    warnings = [f"{Path(item.name).name}: {text}" for item in [*used, *held_out] for text in item.warnings]
     other_signs = _signs(used, parts, estimator)
     warnings += other_signs + gain_warnings(gains) + effort_doubts(regressor, used, parts, choice)
     warnings += [text for text in suspected if text]
-    for one, text, (_, part, by_file) in zip(used, suspected, found, strict=True):
+    for item, text, (_, part, by_file) in zip(used, suspected, prepared, strict=True):
         right = share(part.mask * (part.y - by_file), part.mask * part.y) < FAR  # as units are: no other one is named
-        warnings += _far(regressor, base, one, choice, text or ("" if right else None))
-    warnings += [text for one in held_out for text in _far(regressor, base, one, choice, None)]
+        warnings += _far(regressor, base, item, choice, text or ("" if right else None))
+    warnings += [text for item in held_out for text in _far(regressor, base, item, choice, None)]
     warnings += passive_doubts(regressor, [*used, *held_out], choice)
     warnings += repeated_validation(used, held_out)
     warnings += unused_payloads(mapped, [*used, *held_out])
     payloads = payload_warnings(regressor, used, parts)
-    warnings += payloads or (scale_warnings(regressor, seen, told, fitted, used) if gains else [])
+    warnings += payloads or (scale_warnings(regressor, record_base, solvable, fitted, used) if gains else [])
     contradicting = contradictions(regressor, [*used, *held_out], choice)
     warnings += contradicting
     explained = bool(payloads or other_signs or contradicting)  # these say why
-    kept = [base.kept[k] for k in told]
+    kept_columns = [base.kept[k] for k in solvable]
     if not explained:
-        factors = np.array([one["value"] / one["given"] for one in gains.values()]) if gains else 1.0
-        scaled = [replace(one, effort=one.effort * factors) for one in used]
+        factors = np.array([item["value"] / item["given"] for item in gains.values()]) if gains else 1.0
+        scaled = [replace(item, effort=item.effort * factors) for item in used]
         best = fitted.values if simulated is None else first
         of_rows = [
-            one for record, part in zip(scaled, parts, strict=True)
-            for one in misfits_of_rows(regressor, kept, record, part, best, choice, estimator == "irls")
+            item for record, part in zip(scaled, parts, strict=True)
+            for item in misfits_of_rows(regressor, kept_columns, record, part, best, choice, estimator == "irls")
         ]  # fmt: skip
         misfits = simulated.misfits() if simulated else of_rows
         doubts = misfit_doubts(misfits, of_rows)
         warnings += doubts
         explained = any(CONTROLLER in text for text in doubts)
-    parameters = identified_parameters(regressor, seen, told, fitted, essential)
-    efforts = np.concatenate([one.measured for one in predictions])
-    left = np.concatenate([one.measured - one.predicted for one in predictions])
+    parameters = identified_parameters(regressor, record_base, solvable, fitted, essential)
+    efforts = np.concatenate([item.measured for item in predictions])
+    left = np.concatenate([item.measured - item.predicted for item in predictions])
     errors = per_motor(regressor.rows, efforts, left)
     unsure = insignificant_parameters(parameters, rows, fitted)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
-        noisy = noise_doubts(regressor, kept, used, parts, choice, fitted)
+        noisy = noise_doubts(regressor, kept_columns, used, parts, choice, fitted)
         warnings += noisy
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
         warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
-    warnings += impossible_bodies(regressor, seen, told, fitted, parameters, rows, explained)
+    warnings += impossible_bodies(regressor, record_base, solvable, fitted, parameters, rows, explained)
     warnings += misfit_warnings(errors) + rest_warnings(used, choice, regressor)
     warnings += simulated.warnings if simulated else []
     warnings += validation_warnings(regressor.rows, errors, later)
     if physical:
-        real = physical_parameters(robot, every, seen, told, fitted)
-        theta, consistent = real.theta, _predicting(real, found, told, left, efforts)
-    steps = processing_steps(used, choice, estimator, fitted, regressor, beside)
+        real = physical_parameters(robot, every, record_base, solvable, fitted)
+        theta, consistent = real.theta, _predicting(real, prepared, solvable, left, efforts)
+    steps = processing_steps(used, choice, estimator, fitted, regressor, omitted_rows)
     steps += scale_steps(regressor, used) if gains else []
     steps += simulated.steps if simulated else []
     return Identified(
@@ -275,30 +275,30 @@ def _far(
 
 def _as_in_print(
     regressor: Regressor, base: BaseColumns, used: list[Recording], choice: FilterChoice, rows: EffortRows,
-    found: list[tuple[Array, EffortRows, Array]],
+    prepared: list[tuple[Array, EffortRows, Array]],
 ) -> tuple[FilterChoice, EffortRows, list[tuple[Array, EffortRows, Array]]]:  # fmt: skip
     """The filter, rows and what is prepared of each record, with central differences where these move nothing."""
     printed = replace(choice, whole=False)
-    others = [_rows(regressor, base, one, printed, False) for one in used]
-    joint, told = join_rows([one[1] for one in others]), _told_by(rows, base)[0]
-    if differences_hold(rows.columns(told), joint.columns(told)):
+    others = [_rows(regressor, base, item, printed, False) for item in used]
+    joint, identifiable = join_rows([item[1] for item in others]), _told_by(rows, base)[0]
+    if differences_hold(rows.columns(identifiable), joint.columns(identifiable)):
         return printed, joint, others
-    return choice, rows, found
+    return choice, rows, prepared
 
 
 def _predicting(
-    real: PhysicalParameters, found: list[Any], told: list[int], left: Array, efforts: Array
+    consistent: PhysicalParameters, prepared: list[Any], identifiable: list[int], left: Array, efforts: Array
 ) -> dict[str, float]:
     """How efforts are predicted by parameters that can be, beside the best ones."""
-    predicted = np.concatenate([rows.mask * (rows.W[:, :, told] @ real.values) for _, rows, _ in found])
-    measured = np.concatenate([rows.mask * rows.y for _, rows, _ in found])
+    predicted = np.concatenate([rows.mask * (rows.W[:, :, identifiable] @ consistent.values) for _, rows, _ in prepared])
+    measured = np.concatenate([rows.mask * rows.y for _, rows, _ in prepared])
     return {
-        "relative_error": share(measured - predicted, measured), "best": share(left, efforts), "moved": real.moved,
-        "smallest": real.smallest,
+        "relative_error": share(measured - predicted, measured), "best": share(left, efforts), "moved": consistent.moved,
+        "smallest": consistent.smallest,
     }  # fmt: skip
 
 
-def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, found: list[Any]) -> Any:
+def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, prepared: list[Any]) -> Any:
     """The fit with drive gains, rows whose efforts have them, and the gains by motor."""
     if regressor.spare:
         raise InputError(
@@ -307,9 +307,9 @@ def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, found
         )  # fmt: skip
     fitted, factors, robust, white = total_least_squares(rows)
 
-    def scaled(one: EffortRows) -> EffortRows:
-        assert one.known is not None
-        return replace(one, y=(one.y + one.known) * factors - one.known)
+    def scaled(unscaled: EffortRows) -> EffortRows:
+        assert unscaled.known is not None
+        return replace(unscaled, y=(unscaled.y + unscaled.known) * factors - unscaled.known)
 
     gains = {}
     for k, motor in enumerate(regressor.rows):
@@ -319,19 +319,19 @@ def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, found
             "deviation_white": float(abs(before) * white[k]), "relative": float(robust[k] / abs(factors[k])),
             "given": before,
         }  # fmt: skip
-    return fitted, scaled(rows), [(t, scaled(one), by_file) for t, one, by_file in found], gains
+    return fitted, scaled(rows), [(t, scaled(record_rows), by_file) for t, record_rows, by_file in prepared], gains
 
 
-def _named(given: Any, word: str) -> list[tuple[Any, str]]:
+def _named(records: Any, word: str) -> list[tuple[Any, str]]:
     """Records, and how each is called that is no file: by its number where there are several."""
-    every = [] if given is None else [given] if isinstance(given, (str, Path, Mapping)) else list(given)
-    return [(one, f"{word} {k}" if len(every) > 1 else word) for k, one in enumerate(every, start=1)]
+    every = [] if records is None else [records] if isinstance(records, (str, Path, Mapping)) else list(records)
+    return [(record, f"{word} {k}" if len(every) > 1 else word) for k, record in enumerate(every, start=1)]
 
 
 def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int], BaseColumns]:
     """Base parameters that the record tells, those that it cannot, and how it groups them."""
-    found = independent_columns(stacked(rows.W * rows.mask[:, :, None]), FLAT, base.usual[base.kept])
-    return found.kept, [k for k in range(len(base.kept)) if k not in found.kept], grouped_by(base, found)
+    independent = independent_columns(stacked(rows.W * rows.mask[:, :, None]), FLAT, base.usual[base.kept])
+    return independent.kept, [k for k in range(len(base.kept)) if k not in independent.kept], grouped_by(base, independent)
 
 
 def _essential(rows: EffortRows, fitted: LeastSquaresFit) -> list[bool]:
@@ -357,12 +357,12 @@ def _signs(used: list[Recording], parts: list[EffortRows], estimator: str) -> li
     if len(parts) < 2:
         return []
     first = fit_rows(parts[0], "ols").values
-    found = []
+    messages = []
     for record, rows in zip(used[1:], parts[1:], strict=True):
         predicted = rows.W @ first
         if float((predicted * rows.y).sum()) < 0:
-            found.append(
+            messages.append(
                 f"{Path(record.name).name}: efforts have the sign opposite to those of {Path(used[0].name).name}: "
                 "check signs of gains and positions"
             )
-    return found
+    return messages

@@ -40,20 +40,20 @@ def _added(regressor: Regressor, carried: RigidBody) -> dict[int, float]:
     body = carried.in_parent(place.rotation, place.position)
     numbers = dict(zip(PARAMETERS, body_parameters(body), strict=True))
     return {
-        k: numbers[one.symbol]
-        for k, one in enumerate(regressor.unknowns)
-        if one.of_body and one.link == place.link and numbers[one.symbol]
+        k: numbers[unknown.symbol]
+        for k, unknown in enumerate(regressor.unknowns)
+        if unknown.of_body and unknown.link == place.link and numbers[unknown.symbol]
     }
 
 
 def payload_rows(regressor: Regressor, moving: ClosedMotion) -> Array:
     """Efforts (instants x rows x 4) per unit of a payload's mass and first moments."""
-    found = []
+    columns = []
     for unit in UNITS:
         added = _added(regressor, unit)
         W, _ = regressor.of(moving, list(added))
-        found.append(W @ np.array(list(added.values())))
-    return np.stack(found, axis=2)
+        columns.append(W @ np.array(list(added.values())))
+    return np.stack(columns, axis=2)
 
 
 def payload_warnings(regressor: Regressor, used: Sequence[Recording], parts: Sequence[EffortRows]) -> list[str]:
@@ -62,13 +62,13 @@ def payload_warnings(regressor: Regressor, used: Sequence[Recording], parts: Seq
     Loaded records beside others tell what they carry: mass and first moments are looked for in addition. Where gains of
     drives follow from payloads, that tells centres, and ratios of several masses, but no common factor.
     """
-    found: list[str] = []
+    messages: list[str] = []
     if len(used) < 2:
-        return found
+        return messages
     for k, (record, rows) in enumerate(zip(used, parts, strict=True)):
         if record.payload is not None and rows.carried is not None:
-            found += _carries(regressor, record, _beside(parts, k), record.payload)
-    return found
+            messages += _carries(regressor, record, _beside(parts, k), record.payload)
+    return messages
 
 
 def unused_payloads(mapped: ColumnMap, records: Sequence[Recording]) -> list[str]:
@@ -86,8 +86,8 @@ def _beside(parts: Sequence[EffortRows], chosen: int) -> EffortRows:
     more = []
     for k, rows in enumerate(parts):
         carried = rows.carried if k == chosen else None
-        own = np.zeros((*rows.y.shape, len(UNITS))) if carried is None else carried
-        more.append(np.concatenate([rows.W, own], axis=2))
+        payload_columns = np.zeros((*rows.y.shape, len(UNITS))) if carried is None else carried
+        more.append(np.concatenate([rows.W, payload_columns], axis=2))
     starts = np.cumsum([0, *(len(rows.y) for rows in parts[:-1])])
     return EffortRows(
         np.concatenate(more), np.concatenate([rows.y for rows in parts]), tuple(map(int, starts)),
@@ -100,20 +100,20 @@ def _carries(
 ) -> list[str]:
     size = rows.W.shape[2] - len(UNITS)
     flat = (rows.W * rows.mask[:, :, None]).reshape(-1, rows.W.shape[2])
-    own, length = flat[:, size:], np.linalg.norm(flat[:, size:], axis=0)
-    left = own - flat[:, :size] @ np.linalg.lstsq(flat[:, :size], own, rcond=None)[0]
-    told = [k for k in range(len(UNITS)) if np.linalg.norm(left[:, k]) > TOLD * max(length[k], 1e-300)]
-    if 0 not in told:
+    payload_columns, length = flat[:, size:], np.linalg.norm(flat[:, size:], axis=0)
+    left = payload_columns - flat[:, :size] @ np.linalg.lstsq(flat[:, :size], payload_columns, rcond=None)[0]
+    identifiable = [k for k in range(len(UNITS)) if np.linalg.norm(left[:, k]) > TOLD * max(length[k], 1e-300)]
+    if 0 not in identifiable:
         return []  # nothing tells it from the robot
-    fitted = fit_rows(replace(rows.columns([*range(size), *(size + k for k in told)]), instruments=None), "wls")
+    fitted = fit_rows(replace(rows.columns([*range(size), *(size + k for k in identifiable)]), instruments=None), "wls")
     off, spread = fitted.values[size:], fitted.robust[size:, size:]
     mass, *place = named
-    scale = np.array([1.0, *[regressor.robot.tree.length] * 3])[told] * abs(mass)
+    scale = np.array([1.0, *[regressor.robot.tree.length] * 3])[identifiable] * abs(mass)
     far = float(off @ np.linalg.pinv(spread) @ off)
-    if not (far > SURE**2 * len(told) and (np.abs(off) > OFF * scale).any()):
+    if not (far > SURE**2 * len(identifiable) and (np.abs(off) > OFF * scale).any()):
         return []
     moments = mass * np.array([1.0, *place])
-    moments[told] += off
+    moments[identifiable] += off
     centre = ", ".join(f"{value:.3g}" for value in moments[1:] / moments[0])
     if moments[0] < 0:  # what is missing here is on another one
         return [
@@ -128,10 +128,10 @@ def _carries(
 
 def gain_warnings(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
     """A warning where all gains are off alike: payloads say how large efforts are."""
-    factors = np.array([one["value"] / one["given"] for one in gains.values()])
+    factors = np.array([gain["value"] / gain["given"] for gain in gains.values()])
     if not len(factors) or np.ptp(factors) > OFF * abs(factors.mean()):
         return []
-    spread = max(one["deviation"] / abs(one["given"]) for one in gains.values())
+    spread = max(gain["deviation"] / abs(gain["given"]) for gain in gains.values())
     if not abs(factors.mean() - 1) > max(OFF, SURE * spread):
         return []
     return [
@@ -141,18 +141,18 @@ def gain_warnings(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def scale_warnings(
-    regressor: Regressor, base: BaseColumns, told: Sequence[int], fitted: LeastSquaresFit, used: Sequence[Recording]
+    regressor: Regressor, base: BaseColumns, identifiable: Sequence[int], fitted: LeastSquaresFit, used: Sequence[Recording]
 ) -> list[str]:
     """A warning where gains were found and all parameters of bodies are off the file's by one factor.
 
     That is what a payload does that is not as heavy as is named; a file that is rough has many factors.
     """
-    theta = np.array([one.value for one in regressor.unknowns])
-    own = [k for k, j in enumerate(told) if regressor.unknowns[base.kept[j]].of_body]
-    groups = base.groups[[told[k] for k in own]]
-    by_file, values = groups @ theta, fitted.values[own]
+    theta = np.array([item.value for item in regressor.unknowns])
+    body_indices = [k for k, j in enumerate(identifiable) if regressor.unknowns[base.kept[j]].of_body]
+    groups = base.groups[[identifiable[k] for k in body_indices]]
+    by_file, values = groups @ theta, fitted.values[body_indices]
     # what files are rough by, of a parameter, and what the record tells
-    spread = np.sqrt(np.diag(fitted.robust)[own] + (OFF * (np.abs(groups) @ np.abs(theta))) ** 2)
+    spread = np.sqrt(np.diag(fitted.robust)[body_indices] + (OFF * (np.abs(groups) @ np.abs(theta))) ** 2)
     sure = np.abs(by_file) > SURE * spread
     if np.count_nonzero(sure) < FEWEST:
         return []
@@ -160,8 +160,8 @@ def scale_warnings(
     factor = float((by_file * values / spread**2).sum() / (by_file**2 / spread**2).sum())
     if abs(factor - 1) <= OFF or (np.abs(values - factor * by_file) > ALIKE * spread).any() or factor <= 0:
         return []
-    heavy = [f"{one.payload[0] / factor:.3g} kg in place of {one.payload[0]:.3g} kg in {Path(one.name).name}"
-             for one in used if one.payload is not None]  # fmt: skip
+    heavy = [f"{item.payload[0] / factor:.3g} kg in place of {item.payload[0]:.3g} kg in {Path(item.name).name}"
+             for item in used if item.payload is not None]  # fmt: skip
     return [
         f"parameters of the bodies are {factor:.3g} times those of the file, all alike, and gains are in proportion to "
         f"the payload that is named: check it, as {' and '.join(heavy)} would give those of the file"
@@ -170,7 +170,7 @@ def scale_warnings(
 
 def scale_steps(regressor: Regressor, used: Sequence[Recording]) -> list[str]:
     """What gains of drives are in proportion to, in words: a common factor of all that is known is told by nothing."""
-    known = [f"{one.payload[0]:.4g} kg in {Path(one.name).name}" for one in used if one.payload is not None]
+    known = [f"{record.payload[0]:.4g} kg in {Path(record.name).name}" for record in used if record.payload is not None]
     known += taken_from_file(regressor.robot, regressor.unknowns)
     return [
         f"gains and parameters are in proportion to what is known ({', '.join(known)}): 1 % of that is 1 % of every "

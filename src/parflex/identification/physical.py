@@ -59,43 +59,43 @@ def pseudo_inertia(numbers: Array) -> Array:
 
 
 def physical_parameters(
-    robot: Robot, every: Sequence[Unknown], base: BaseColumns, told: list[int], fitted: LeastSquaresFit
+    robot: Robot, every: Sequence[Unknown], base: BaseColumns, identifiable: list[int], fitted: LeastSquaresFit
 ) -> PhysicalParameters:
     """Parameters nearest to those of the file with pseudo-inertias that are positive definite."""
-    theta = np.array([one.value for one in every])
+    theta = np.array([unknown.value for unknown in every])
     links = _bodies(every, theta, base)
     length, mass = robot.tree.length, _usual_mass(every, theta)
     cones = _Cones(every, links, length, MARGIN * mass)
     size = characteristic_sizes(every, base.kept)
-    G = base.groups[told] * size  # of changes, each measured with its own size
-    missing = fitted.values - base.groups[told] @ theta
+    G = base.groups[identifiable] * size  # of changes, each measured with its own size
+    missing = fitted.values - base.groups[identifiable] @ theta
     root = _root(fitted.white)
     change = _best_change(cones, root, G, missing, theta, size)
     moves = np.abs(root @ (G @ change - missing)).max() >= 1e-3  # of a deviation
-    kept = G @ change if moves else missing
-    change = cones.solved(np.eye(len(theta)), np.zeros(len(theta)), theta, size, (G, kept), change)
-    found = theta + size * change
-    values = base.groups[told] @ found
-    blocks = [_scaled(pseudo_inertia(found[list(rows)]), length) for rows in links.values()]
+    target = G @ change if moves else missing
+    change = cones.solved(np.eye(len(theta)), np.zeros(len(theta)), theta, size, (G, target), change)
+    closest = theta + size * change
+    values = base.groups[identifiable] @ closest
+    blocks = [_scaled(pseudo_inertia(closest[list(rows)]), length) for rows in links.values()]
     smallest = min((float(np.linalg.eigvalsh(block)[0]) for block in blocks), default=0.0) / mass
     moved = float(np.sqrt(np.mean((root @ (values - fitted.values)) ** 2)))
     return PhysicalParameters(
-        {one.name: float(value) for one, value in zip(every, found, strict=True)}, values, smallest, moved
+        {unknown.name: float(value) for unknown, value in zip(every, closest, strict=True)}, values, smallest, moved
     )
 
 
 def nearest_consistent(
-    robot: Robot, every: Sequence[Unknown], base: BaseColumns, told: list[int], values: Array, covariance: Array
+    robot: Robot, every: Sequence[Unknown], base: BaseColumns, identifiable: list[int], values: Array, covariance: Array
 ) -> tuple[Array, float]:
     """Of all base parameters that some robot can have those nearest to some values, and by how many deviations.
 
     Every link may have a body, and pseudo-inertias may be singular: what is beyond these, nothing reaches.
     """
-    theta = np.array([one.value for one in every])
-    columns = {link: own for link, own in _columns(every).items() if len(own) == len(PARAMETERS)}
+    theta = np.array([unknown.value for unknown in every])
+    columns = {link: indices for link, indices in _columns(every).items() if len(indices) == len(PARAMETERS)}
     size = characteristic_sizes(every, base.kept)
-    G = base.groups[told] * size
-    missing, root = values - base.groups[told] @ theta, _root(covariance)
+    G = base.groups[identifiable] * size
+    missing, root = values - base.groups[identifiable] @ theta, _root(covariance)
     change = _best_change(_Cones(every, columns, robot.tree.length, 0.0), root, G, missing, theta, size)
     return values + G @ change - missing, float(np.linalg.norm(root @ (G @ change - missing)))
 
@@ -106,13 +106,13 @@ def never_negative(robot: Robot, every: Sequence[Unknown], row: Array) -> bool:
     Of a body it is the product of its pseudo-inertia and a matrix, which must be semidefinite then.
     """
     basis = _pseudo_inertias(robot.tree.length)
-    for own in _columns(every).values():
-        weights = row[list(own)]
-        if len(own) == len(PARAMETERS) and weights.any():
+    for indices in _columns(every).values():
+        weights = row[list(indices)]
+        if len(indices) == len(PARAMETERS) and weights.any():
             values = np.linalg.eigvalsh(_matrix(np.linalg.solve(basis.T, weights)))
             if values[0] < -DUAL * values[-1]:
                 return False
-    others = [(one.symbol, weight) for one, weight in zip(every, row, strict=True) if weight and not one.of_body]
+    others = [(unknown.symbol, weight) for unknown, weight in zip(every, row, strict=True) if weight and not unknown.of_body]
     return bool(row.any()) and all(symbol in NEVER_NEGATIVE and weight > 0 for symbol, weight in others)
 
 
@@ -141,26 +141,26 @@ def _scaled(matrix: Array, length: float) -> Array:
 
 
 def _usual_mass(every: Sequence[Unknown], theta: Array) -> float:
-    masses = [abs(value) for one, value in zip(every, theta, strict=True) if one.symbol == "M" and value]
+    masses = [abs(value) for unknown, value in zip(every, theta, strict=True) if unknown.symbol == "M" and value]
     return float(np.mean(masses)) if masses else 1.0
 
 
 def _bodies(every: Sequence[Unknown], theta: Array, base: BaseColumns) -> dict[int, tuple[int, ...]]:
     """Columns of each link that has a body, or gets one."""
-    kept = set(base.kept)
+    independent = set(base.kept)
     return {
-        link: own for link, own in _columns(every).items()
-        if len(own) == len(PARAMETERS) and (theta[list(own)].any() or kept & set(own))
+        link: indices for link, indices in _columns(every).items()
+        if len(indices) == len(PARAMETERS) and (theta[list(indices)].any() or independent & set(indices))
     }  # fmt: skip
 
 
 def _columns(every: Sequence[Unknown]) -> dict[int, tuple[int, ...]]:
     """Columns of the body of each link."""
     columns: dict[int, list[int]] = {}
-    for k, one in enumerate(every):
-        if one.of_body:
-            columns.setdefault(one.link, []).append(k)
-    return {link: tuple(own) for link, own in columns.items()}
+    for k, unknown in enumerate(every):
+        if unknown.of_body:
+            columns.setdefault(unknown.link, []).append(k)
+    return {link: tuple(indices) for link, indices in columns.items()}
 
 
 def _pseudo_inertias(length: float) -> Array:
@@ -180,7 +180,7 @@ class _Cones:
             A = np.zeros((10, len(every)))
             A[:, list(columns)] = basis
             self.blocks.append((A, margin * _triangle(np.eye(4))))
-        rows = [k for k, one in enumerate(every) if one.symbol in NEVER_NEGATIVE]
+        rows = [k for k, unknown in enumerate(every) if unknown.symbol in NEVER_NEGATIVE]
         self.signs = np.eye(len(every))[rows]
 
     def solved(
@@ -208,15 +208,15 @@ class _Cones:
         settings.verbose = False
         unit = unit or max(float(np.abs(P).max()), 1e-300)
         matrices = (scipy_sparse.csc_matrix(np.triu(P / unit)), q / unit, scipy_sparse.csc_matrix(np.vstack(A)))
-        found = clarabel.DefaultSolver(*matrices, np.concatenate(b), cones, settings).solve()
-        if str(found.status) not in ("Solved", "AlmostSolved"):
+        solution = clarabel.DefaultSolver(*matrices, np.concatenate(b), cones, settings).solve()
+        if str(solution.status) not in ("Solved", "AlmostSolved"):
             if otherwise is not None:
                 return otherwise
             raise InputError(
-                f"no robot that can be has these parameters (the solver says {found.status})", key="physical",
+                f"no robot that can be has these parameters (the solver says {solution.status})", key="physical",
                 hint="check signs, units and the file's masses",
             )  # fmt: skip
-        return np.array(found.x)
+        return np.array(solution.x)
 
 
 def _triangle(matrix: Array) -> Array:
@@ -226,12 +226,12 @@ def _triangle(matrix: Array) -> Array:
 
 def _matrix(triangle: Array) -> Array:
     """The symmetric matrix of such a triangle."""
-    found = np.zeros((4, 4))
+    matrix = np.zeros((4, 4))
     for value, (i, j) in zip(
         triangle, ((row, column) for column in range(4) for row in range(column + 1)), strict=True
     ):
-        found[i, j] = found[j, i] = value if i == j else value / ROOT
-    return found
+        matrix[i, j] = matrix[j, i] = value if i == j else value / ROOT
+    return matrix
 
 
 def _libraries() -> tuple[Any, Any]:

@@ -126,15 +126,15 @@ def motion_of(
 
 def visited_states(regressor: Regressor, records: Sequence[Recording], choice: FilterChoice) -> list[ClosedMotion]:
     """Some states of each record, as far as loops close on straight ways between them."""
-    found = []
+    states = []
     for record in records:
         smooth = filtered_motion(record, choice)
         some = np.unique(np.linspace(0, len(smooth.t) - 1, VISITED).astype(int))
         try:
-            found.append(regressor.moving(smooth.position[some], smooth.rate[some], smooth.acceleration[some]))
+            states.append(regressor.moving(smooth.position[some], smooth.rate[some], smooth.acceleration[some]))
         except (ParflexError, np.linalg.LinAlgError):
             continue  # what is wrong with it is said where all of it is closed
-    return found
+    return states
 
 
 def rows_of_record(
@@ -168,22 +168,22 @@ def assembled_rows(
         more, _ = regressor.of(moving, list(carried))
         known = known + more @ np.array(list(carried.values()))
     y = regressor.measured(moving, effort) - known
-    by_file = W @ (base.groups @ np.array([one.value for one in regressor.unknowns]))
+    by_file = W @ (base.groups @ np.array([unknown.value for unknown in regressor.unknowns]))
     rate = moving.qd[:, list(regressor.robot.actuated)]
     both = [W, y, by_file, rate, known]
     both += [regressor.of(instruments, base.kept)[0]] if instruments is not None else []
     both += [payload_rows(regressor, moving)] if carried else []
     thin = [decimate_rows(values, choice) for values in both]
-    kept = fast_enough(regressor, thin[3], choice, record.effort)
-    if not kept.any():
+    used = fast_enough(regressor, thin[3], choice, record.effort)
+    if not used.any():
         raise InputError(
             "no sample is left: the motors are slower than the least speed everywhere", file=record.name,
             key="least_speed", value=choice.least_speed, hint="give a smaller one",
         )  # fmt: skip
-    W, y, by_file, rate, known, *own = thin
-    first, load = own[0] if instruments is not None else None, own[-1] if carried else None
+    W, y, by_file, rate, known, *extras = thin
+    first, load = extras[0] if instruments is not None else None, extras[-1] if carried else None
     late = late_signs(regressor, base.kept, record, moving, choice)
-    rows = EffortRows(W, y, instruments=first, rate=rate, known=known, used=kept, carried=load, late=late)
+    rows = EffortRows(W, y, instruments=first, rate=rate, known=known, used=used, carried=load, late=late)
     return kept_instants(t, choice), rows, by_file
 
 
@@ -194,18 +194,18 @@ def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice, effort:
     could be fitted without any error, and others would not count beside them.
     """
     rubbing = motors_with_friction(regressor)
-    kept = np.ones((len(rate), len(regressor.rows)), dtype=bool)
+    used = np.ones((len(rate), len(regressor.rows)), dtype=bool)
     dead = dead_efforts(effort, rate)
     if dead.any() and not dead.all() and not regressor.spare:
-        kept[:, dead] = False
+        used[:, dead] = False
     if not choice.least_speed or not rubbing:
-        return kept
+        return used
     least = np.array(choice.by_motor)[rubbing] if choice.by_motor else choice.least_speed
     fast = np.abs(rate[:, rubbing]) >= least
     if regressor.spare:
-        return kept & fast.all(axis=1, keepdims=True)
-    kept[:, rubbing] &= fast
-    return kept
+        return used & fast.all(axis=1, keepdims=True)
+    used[:, rubbing] &= fast
+    return used
 
 
 def dead_efforts(effort: Array, rate: Array) -> Array:
@@ -217,7 +217,7 @@ def dead_efforts(effort: Array, rate: Array) -> Array:
 
 def motors_with_friction(regressor: Regressor) -> list[int]:
     """Places of the motors whose Coulomb friction is looked for."""
-    links = {one.link for one in regressor.unknowns if one.symbol == "FS"}
+    links = {unknown.link for unknown in regressor.unknowns if unknown.symbol == "FS"}
     tree = regressor.robot.tree
     return [i for i, k in enumerate(regressor.robot.actuated) if tree.link_of_rate[k] in links]
 
@@ -229,7 +229,7 @@ def join_rows(parts: Sequence[EffortRows]) -> EffortRows:
     return EffortRows(
         np.concatenate([part.W for part in parts]), np.concatenate([part.y for part in parts]),
         tuple(int(start) for start in starts),
-        None if instruments[0] is None else np.concatenate([own for own in instruments if own is not None]),
+        None if instruments[0] is None else np.concatenate([instrument for instrument in instruments if instrument is not None]),
         np.concatenate([part.rate for part in parts if part.rate is not None]),
         np.concatenate([part.known for part in parts if part.known is not None]),
         np.concatenate([part.mask > 0 for part in parts]),
@@ -311,16 +311,16 @@ def choose_filter(
                 f"records have different steps, {records[0].step:.4g} s and {record.step:.4g} s", key="record",
                 value=record.name, hint="give records of one sample time, or identify from one of them",
             )  # fmt: skip
-    said, bands = [], [band for record in records for band in _bands(record)]
+    reasons, bands = [], [band for record in records for band in _bands(record)]
     if cutoff is not None:
-        said.append("cutoff as given")
+        reasons.append("cutoff as given")
     else:
-        cutoff, told = _spectral_cutoff(records, bands)
+        cutoff, reason = _spectral_cutoff(records, bands)
         if frequency is not None and frequency < cutoff:
-            cutoff, told = frequency, f"the lowest natural frequency {frequency:.4g} Hz of the robot"
+            cutoff, reason = frequency, f"the lowest natural frequency {frequency:.4g} Hz of the robot"
         if cutoff > HIGHEST_CUTOFF * rate:
-            cutoff, told = HIGHEST_CUTOFF * rate, f"{HIGHEST_CUTOFF:g} of the sample frequency"
-        said.append(f"cutoff from {told}")
+            cutoff, reason = HIGHEST_CUTOFF * rate, f"{HIGHEST_CUTOFF:g} of the sample frequency"
+        reasons.append(f"cutoff from {reason}")
     if not cutoff < rate / 2:
         raise InputError(
             f"a cutoff of {cutoff:.4g} Hz needs more than {2 * cutoff:.4g} samples per second, the record has "
@@ -329,19 +329,19 @@ def choose_filter(
     if decimate is None:
         fewest = min(len(record.t) for record in records) // INSTANTS
         decimate = max(1, min(int(rate / cutoff), fewest))
-        said.append("as many samples kept as the cutoff needs")
+        reasons.append("as many samples kept as the cutoff needs")
     else:
-        said.append("decimation as given")
+        reasons.append("decimation as given")
     edge = round(EDGE * rate / cutoff)
     least = 0.0 if least_speed is None else float(least_speed)
     shortest = min(len(record.t) for record in records)
-    found = FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said))
-    if shortest < 2 * found.cut + 10 * decimate:
+    choice = FilterChoice(float(cutoff), decimate, edge, least, "; ".join(reasons))
+    if shortest < 2 * choice.cut + 10 * decimate:
         raise InputError(
             f"a record of {shortest} samples is too short for {cutoff:.4g} Hz and one of {decimate} samples",
             key="cutoff", value=cutoff, hint="raise the cutoff, decimate less, or record longer",
         )  # fmt: skip
-    return found
+    return choice
 
 
 def cutoff_of(records: list[Recording]) -> float:
@@ -349,21 +349,21 @@ def cutoff_of(records: list[Recording]) -> float:
     return _spectral_cutoff(records, [band for record in records for band in _bands(record)])[0]
 
 
-def _spectral_cutoff(records: list[Recording], found: list[_Band]) -> tuple[float, str]:
+def _spectral_cutoff(records: list[Recording], bands: list[_Band]) -> tuple[float, str]:
     """A cutoff from the spectra of the positions, and why."""
     lowest = max(2 / (record.t[-1] - record.t[0]) for record in records)
-    highest = max([band.highest for band in found], default=0.0)
+    highest = max([band.highest for band in bands], default=0.0)
     highest = max(highest, lowest)
-    clean = float(np.exp(np.mean([np.log(band.clean) for band in found]))) if found else np.inf
+    clean = float(np.exp(np.mean([np.log(band.clean) for band in bands]))) if bands else np.inf
     cutoff, least = OVER * highest, highest / KEPT
-    told = f"{OVER:g} times the highest frequency {highest:.3g} Hz of the positions that is above their noise"
+    reason = f"{OVER:g} times the highest frequency {highest:.3g} Hz of the positions that is above their noise"
     if clean / KEPT < cutoff:
         cutoff = max(clean / KEPT, least)
-        told = f"the noise of accelerations, and the highest frequency {highest:.3g} Hz of the positions above noise"
+        reason = f"the noise of accelerations, and the highest frequency {highest:.3g} Hz of the positions above noise"
     shortest = min(record.t[-1] - record.t[0] for record in records)
     if cutoff < 4 * EDGE / shortest:
-        cutoff, told = 4 * EDGE / shortest, "the length of the record, of which edges are cut"
-    return cutoff, told
+        cutoff, reason = 4 * EDGE / shortest, "the length of the record, of which edges are cut"
+    return cutoff, reason
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -381,7 +381,7 @@ def _bands(record: Recording) -> list[_Band]:
     the highest frequencies, or from the lines of an encoder that are passed so seldom that these have little of it. An
     average of several spectra has no lines by chance that stand out of the noise.
     """
-    found = []
+    bands = []
     size = max(min(len(record.t), LONGEST, 2 * len(record.t) // (SEGMENTS + 1)), 16)
     for position in record.position.T:
         f, power = mean_spectrum(np.diff(position) / record.step, record.step, size)
@@ -403,21 +403,21 @@ def _bands(record: Recording) -> list[_Band]:
         # of a rate: noise of the acceleration is level (2 pi f)^2 sin^2, nearly level pi^2 (2 pi)^2 f^4/fs^2
         signal = float(((2 * np.pi * f[: sunk + 1]) ** 2 * power[: sunk + 1]).sum() * f[1])
         noise = max(level, 1e-300) * 4 * np.pi**4 * record.step**2 / 5
-        found.append(_Band(float(f[most]), float((FAINT * signal / noise) ** 0.2)))
-    return found
+        bands.append(_Band(float(f[most]), float((FAINT * signal / noise) ** 0.2)))
+    return bands
 
 
 def filtered_motion(record: Recording, choice: FilterChoice, position: Array | None = None) -> FilteredMotion:
     """Positions filtered forwards and backwards, their rates and accelerations."""
     values = record.position if position is None else position
     q, *rates = derivatives(values, 2 * choice.cutoff * record.step, record.step, 2 if choice.whole else 0)
-    way = np.gradient(q, record.step, axis=0)
+    central_rates = np.gradient(q, record.step, axis=0)
     if choice.whole:
         qd, qdd = rates
         # beside a reversal dry friction acts along the way from neighbour to neighbour, not by the rate of an instant
-        qd = np.where(np.sign(qd) == np.sign(way), qd, way)
+        qd = np.where(np.sign(qd) == np.sign(central_rates), qd, central_rates)
     else:
-        qd, qdd = way, np.gradient(way, record.step, axis=0)
+        qd, qdd = central_rates, np.gradient(central_rates, record.step, axis=0)
     still = motors_at_rest(values, q, 2 * choice.cutoff * record.step)
     # rounding of the filter and an encoder that flickers have signs, too, and positions about which weights vary
     q[:, still], qd[:, still], qdd[:, still] = np.median(values[:, still], axis=0), 0.0, 0.0
@@ -520,13 +520,13 @@ def derivatives(values: Array, band: float, step: float, highest: int = 2) -> li
     f = np.fft.rfftfreq(size)
     over = np.tan(np.pi / 2 * np.minimum(2 * f, 1.0)) / np.tan(np.pi / 2 * band)
     spectrum = np.fft.rfft(part - line, size) / (1 + over ** (2 * ORDER))
-    found = []
+    result = []
     for order in range(highest + 1):
         smooth = np.fft.irfft(spectrum, size)[:, more : more + count]
         smooth += (line[:, more : more + count], slope / step, 0.0)[min(order, 2)]
-        found.append(np.ascontiguousarray(smooth.T).reshape(values.shape))
+        result.append(np.ascontiguousarray(smooth.T).reshape(values.shape))
         spectrum = spectrum * (2j * np.pi * f / step)
-    return found
+    return result
 
 
 def decimated(values: Array, every: int) -> Array:
@@ -538,16 +538,16 @@ def decimated(values: Array, every: int) -> Array:
     flat = values.reshape(len(values), -1)
     blocks, more = (len(flat) - 1) // every, int(np.ceil(2 * LONGER / BAND))
     ends = (more * every, (more + blocks) * every - (len(flat) - 1))
-    found = np.empty((blocks + 1, flat.shape[1]))
-    poles, shares, own = _chebyshev(BAND / every)
+    result = np.empty((blocks + 1, flat.shape[1]))
+    poles, shares, direct = _chebyshev(BAND / every)
     for start in range(0, flat.shape[1], BLOCK):
         some = slice(start, start + BLOCK)
         part = np.pad(flat[:, some], (ends, (0, 0)), mode="reflect", reflect_type="odd")
-        kept = slice(more, more + blocks + 1)
-        sums = _carried(part, poles, every)[kept] + _carried(part[::-1], poles, every)[::-1][kept]
-        at = part[::every][kept]
-        found[:, some] = own * at + 2 * np.einsum("p,npc->nc", shares, sums - at[:, None]).real
-    return found.reshape(-1, *values.shape[1:])
+        inner = slice(more, more + blocks + 1)
+        sums = _carried(part, poles, every)[inner] + _carried(part[::-1], poles, every)[::-1][inner]
+        at = part[::every][inner]
+        result[:, some] = direct * at + 2 * np.einsum("p,npc->nc", shares, sums - at[:, None]).real
+    return result.reshape(-1, *values.shape[1:])
 
 
 def _carried(values: Array, poles: Array, every: int) -> Array:
@@ -555,13 +555,13 @@ def _carried(values: Array, poles: Array, every: int) -> Array:
     powers = poles[:, None] ** np.arange(every - 1, -1, -1)
     blocks = values[1:].reshape(-1, every, values.shape[1])
     both = np.concatenate([powers.real, powers.imag]) @ blocks
-    found = np.empty((len(blocks) + 1, len(poles), values.shape[1]), dtype=complex)
-    found[0] = values[0] / (1 - poles[:, None])  # constant before
-    found[1:] = both[:, : len(poles)] + 1j * both[:, len(poles) :]
+    sums = np.empty((len(blocks) + 1, len(poles), values.shape[1]), dtype=complex)
+    sums[0] = values[0] / (1 - poles[:, None])  # constant before
+    sums[1:] = both[:, : len(poles)] + 1j * both[:, len(poles) :]
     once = poles[:, None] ** every
     for k in range(len(blocks)):
-        found[k + 1] += once * found[k]
-    return found
+        sums[k + 1] += once * sums[k]
+    return sums
 
 
 def _chebyshev(band: float) -> tuple[Array, Array, float]:
@@ -605,16 +605,16 @@ def mean_spectrum(values: Array, step: float, size: int) -> tuple[Array, Array]:
 
 
 def without_reversals(
-    rows: EffortRows, found: Sequence[Prepared], told: list[int], choice: FilterChoice
+    rows: EffortRows, prepared: Sequence[Prepared], identifiable: list[int], choice: FilterChoice
 ) -> tuple[EffortRows, list[Prepared], int]:
     """Rows of all records and what is prepared of each, without rows beside reversals; and how many these are."""
-    used = rows_in_use(rows, [one[1].columns(told) for one in found], choice)
+    used = rows_in_use(rows, [item[1].columns(identifiable) for item in prepared], choice)
     left_out = int((rows.mask > 0).sum() - used.sum())
     if not left_out:
-        return rows, list(found), 0
+        return rows, list(prepared), 0
     parts = [
-        (t, replace(one, used=used[part]), by_file)
-        for (t, one, by_file), part in zip(found, rows.parts, strict=True)
+        (t, replace(item, used=used[part]), by_file)
+        for (t, item, by_file), part in zip(prepared, rows.parts, strict=True)
     ]  # fmt: skip
     return replace(rows, used=used), parts, left_out
 
@@ -644,16 +644,16 @@ def reversal_efforts(rows: EffortRows, values: Array, choice: FilterChoice) -> A
     if rows.late is None:
         return np.zeros_like(rows.y)
     samples, change, count = rows.late
-    found = np.zeros((count, rows.y.shape[1]))
-    np.add.at(found, samples, change @ values)
-    return decimate_rows(found, choice)
+    efforts = np.zeros((count, rows.y.shape[1]))
+    np.add.at(efforts, samples, change @ values)
+    return decimate_rows(efforts, choice)
 
 
 def _noise(rows: EffortRows, fitted: LeastSquaresFit) -> Array:
     """Of each row by the median: reversals are outliers."""
-    seen = np.where(rows.mask > 0, np.abs(fitted.residuals), np.nan)
-    seen[:, ~rows.mask.any(axis=0)] = 0.0
-    return MEDIAN * np.nanmedian(seen, axis=0)
+    masked = np.where(rows.mask > 0, np.abs(fitted.residuals), np.nan)
+    masked[:, ~rows.mask.any(axis=0)] = 0.0
+    return MEDIAN * np.nanmedian(masked, axis=0)
 
 
 def deviations_moved(judged: LeastSquaresFit, rows: EffortRows, stake: Array) -> float:
@@ -665,21 +665,21 @@ def deviations_moved(judged: LeastSquaresFit, rows: EffortRows, stake: Array) ->
 
 
 def late_signs(
-    regressor: Regressor, kept: Sequence[int], record: Recording, moving: ClosedMotion, choice: FilterChoice
+    regressor: Regressor, columns: Sequence[int], record: Recording, moving: ClosedMotion, choice: FilterChoice
 ) -> tuple[Array, Array, int] | None:
     """Samples at which a joint with dry friction turns at another instant behind twice the cutoff.
 
     Beside them what rows change there, per parameter, and the number of all samples; None where no joint rubs.
     """
     tree = regressor.robot.tree
-    rubbing = sorted({tree.links[one.link].v.start for one in regressor.unknowns if one.symbol == "FS"})
+    rubbing = sorted({tree.links[unknown.link].v.start for unknown in regressor.unknowns if unknown.symbol == "FS"})
     if not rubbing:
         return None
     sharper = replace(choice, cutoff=min(SHARPER * choice.cutoff, HIGHEST_REVERSAL_CUTOFF / record.step))
-    own = filtered_motion(record, sharper).rate
+    motor_rates = filtered_motion(record, sharper).rate
     if regressor.spare:
-        own = np.einsum("nij,nj->ni", np.linalg.pinv(moving.J[:, list(regressor.robot.actuated)]), own)
-    rate = np.einsum("nij,nj->ni", moving.J, own)[:, rubbing]
+        motor_rates = np.einsum("nij,nj->ni", np.linalg.pinv(moving.J[:, list(regressor.robot.actuated)]), motor_rates)
+    rate = np.einsum("nij,nj->ni", moving.J, motor_rates)[:, rubbing]
     # the mean of a sign over the step about its sample: one that changes between two samples acts from there on
     half = np.maximum(np.abs(np.gradient(rate, axis=0)) / 2, 1e-300)
     side = np.sign(moving.qd[:, rubbing])
@@ -691,7 +691,7 @@ def late_signs(
         forth, back = now.qd.copy(), now.qd.copy()
         forth[:, k] *= CREEPS
         back[:, k] *= -CREEPS
-        rows, others = (regressor.of(replace(now, qd=qd), kept)[0] for qd in (forth, back))
+        rows, others = (regressor.of(replace(now, qd=qd), columns)[0] for qd in (forth, back))
         samples.append(turned)
         change.append(part[turned, None, None] * (rows - others))
     return np.concatenate(samples), np.concatenate(change), len(rate)
@@ -738,8 +738,8 @@ def quantisation_noise(position: Array) -> Array:
 
     At the frequencies of a motion the error of a staircase has less, so that this is the most that it can do.
     """
-    found = [quantised_positions(column) for column in position.T]
-    return np.array([0.0 if one is None else one.as_white for one in found])
+    quantisations = [quantised_positions(column) for column in position.T]
+    return np.array([0.0 if quantisation is None else quantisation.as_white for quantisation in quantisations])
 
 
 def differences_hold(whole: EffortRows, by_differences: EffortRows) -> bool:

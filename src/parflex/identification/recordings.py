@@ -174,8 +174,8 @@ def _measurement(
         for word in ("position", "effort", *(("reference",) if columns.reference else ()))
     }
     passive = {
-        joint: _read_column(table, one, f"position.{joint}", t) for joint, one in columns.passive.items()
-        if columns.named or _has_numbers(table, one.column, len(t))
+        joint: _read_column(table, column, f"position.{joint}", t) for joint, column in columns.passive.items()
+        if columns.named or _has_numbers(table, column.column, len(t))
     }  # fmt: skip
     every, slow = _every(motors, parts)
     parts |= {PASSIVE: np.stack(list(passive.values()), axis=1)} if passive else {}
@@ -189,8 +189,8 @@ def _measurement(
             f"{rate:.4g} per second"
         )
     for word in ("position", "effort") if not keep_spikes else ():
-        parts[word], told = without_spikes(f"{word}s", motors, t, parts[word])
-        warnings += told
+        parts[word], messages = without_spikes(f"{word}s", motors, t, parts[word])
+        warnings += messages
     parts, uneven = resampled(clock, parts)
     t = clock.regular if uneven else t
     far = _far(robot, motors, parts["position"])
@@ -279,14 +279,14 @@ def _every(motors: Sequence[str], parts: Mapping[str, Array]) -> tuple[slice, st
             if stride > 1:
                 held[f"{word}s of '{motor}'"] = stride, int(rows[0]) % stride
     if held:
-        (first, own), *others = held.items()
-        for other, two in others:
-            if two != own:
+        (first, grid), *others = held.items()
+        for other, other_grid in others:
+            if other_grid != grid:
                 raise InputError(
-                    f"{first} change in one of {own[0]} rows, {other} in one of {two[0]} at other instants",
-                    key="position", value=own[0], hint="record all columns at one rate, and each sample once",
+                    f"{first} change in one of {grid[0]} rows, {other} in one of {other_grid[0]} at other instants",
+                    key="position", value=grid[0], hint="record all columns at one rate, and each sample once",
                 )  # fmt: skip
-        return slice(own[1], None, own[0]), first if len(held) < len(moved) else "all values"
+        return slice(grid[1], None, grid[0]), first if len(held) < len(moved) else "all values"
     some, every = np.any(moved, axis=0), np.all(moved, axis=0)
     if moved and np.mean(some) < STOOD and np.sum(every) > AT_ONCE * np.sum(some) and np.sum(some) >= CHANGES:
         held_for = np.diff(np.flatnonzero(some))
@@ -300,7 +300,7 @@ def _every(motors: Sequence[str], parts: Mapping[str, Array]) -> tuple[slice, st
 
 def _far(robot: Robot, motors: Sequence[str], position: Array) -> list[tuple[str, str]]:
     """Positions beyond limits or of many turns, as degrees or millimetres are."""
-    found = []
+    result = []
     for motor, column in zip(motors, position.T, strict=True):
         link = robot.tree.links[robot.tree.number(motor)]
         far, limits = float(np.abs(column).max()), link.limits
@@ -310,8 +310,8 @@ def _far(robot: Robot, motors: Sequence[str], position: Array) -> list[tuple[str
         if beyond or far > most:
             unit, other, gain = ("rad", "degrees", "0.0174532925") if turns else ("m", "millimetres", "0.001")
             where = f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} {unit}"
-            found.append((where + (BEYOND if beyond else ""), f"if they are {other}, give gain = {gain}"))
-    return found
+            result.append((where + (BEYOND if beyond else ""), f"if they are {other}, give gain = {gain}"))
+    return result
 
 
 def _refuse_rest(robot: Robot, position: Array) -> None:
@@ -351,20 +351,20 @@ def _limited(motors: Sequence[str], effort: Array) -> list[str]:
 
     Coarsely measured efforts have one value about each maximum, too, but then nearly as often the next one.
     """
-    found = []
+    messages = []
     for motor, column in zip(motors, effort.T, strict=True):
         top = float(np.abs(column).max())
         held = np.abs(column) >= top * (1 - 1e-9)
         runs = held[1:] & held[:-1]
         below = np.abs(column[~held])
-        beside = np.count_nonzero(below >= below.max(initial=0.0) * (1 - 1e-9))
+        second_count = np.count_nonzero(below >= below.max(initial=0.0) * (1 - 1e-9))
         # one value all the time is no limit: nothing was recorded, which is told elsewhere
-        if top > 0 and HELD < np.mean(held) < 1 and runs.any() and held.sum() > FLAT * beside:
-            found.append(
+        if top > 0 and HELD < np.mean(held) < 1 and runs.any() and held.sum() > FLAT * second_count:
+            messages.append(
                 f"the effort of '{motor}' stands at its limit {top:.4g} in {int(held.sum())} samples: "
                 "slow the motion down, or cut them"
             )
-    return found
+    return messages
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -443,15 +443,15 @@ def _map(table: Mapping[str, Any], motors: list[str], file: str, passive: Sequen
             raise InputError(
                 f"unknown key '{key}'", key=key, value=short_text(table[key]), hint=did_you_mean(key, KEYS)
             )
-    given = table.get("position", {})
+    position_table = table.get("position", {})
     sensors = (
-        {joint: entry for joint, entry in _flat(given).items() if joint in passive}
-        if isinstance(given, Mapping)
+        {joint: entry for joint, entry in _flat(position_table).items() if joint in passive}
+        if isinstance(position_table, Mapping)
         else {}
     )
-    own = {joint: entry for joint, entry in _flat(given).items() if joint not in sensors} if sensors else given
+    of_motors = {joint: entry for joint, entry in _flat(position_table).items() if joint not in sensors} if sensors else position_table
     position, effort = (
-        _columns({**table, "position": own}, key, motors, needed=True) for key in ("position", "effort")
+        _columns({**table, "position": of_motors}, key, motors, needed=True) for key in ("position", "effort")
     )
     others = {joint: _column(entry, f"position.{joint}") for joint, entry in sensors.items()}
     _refuse_shared({**position, **others}, effort)
@@ -462,12 +462,12 @@ def _map(table: Mapping[str, Any], motors: list[str], file: str, passive: Sequen
 
 
 def _columns(table: Mapping[str, Any], key: str, motors: list[str], needed: bool = False) -> dict[str, Column]:
-    given = table.get(key, {})
-    if not isinstance(given, Mapping):
+    entries = table.get(key, {})
+    if not isinstance(entries, Mapping):
         raise InputError(
-            f"'{key}' is a table of joints", key=key, value=short_text(given), hint=f'{key}.JOINT = "COLUMN"'
+            f"'{key}' is a table of joints", key=key, value=short_text(entries), hint=f'{key}.JOINT = "COLUMN"'
         )
-    flat = _flat(given)
+    flat = _flat(entries)
     for joint in flat:
         if joint not in motors:
             raise InputError(f"'{joint}' is not a motor", key=f"{key}.{joint}", value=joint,
@@ -483,26 +483,26 @@ def _columns(table: Mapping[str, Any], key: str, motors: list[str], needed: bool
 
 def _refuse_shared(position: Mapping[str, Column], effort: Mapping[str, Column]) -> None:
     """Refuse a column that is named twice: one signal is not two."""
-    seen: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for key, columns in (("position", position), ("effort", effort)):
-        for motor, one in columns.items():
-            if one.column in seen:
+        for motor, column in columns.items():
+            if column.column in owners:
                 raise InputError(
-                    f"the column '{one.column}' is that of {seen[one.column]}, too", key=f"{key}.{motor}",
-                    value=one.column, hint="give each its own column; copy it where two drives share a signal",
+                    f"the column '{column.column}' is that of {owners[column.column]}, too", key=f"{key}.{motor}",
+                    value=column.column, hint="give each its own column; copy it where two drives share a signal",
                 )  # fmt: skip
-            seen[one.column] = f"{key}.{motor}"
+            owners[column.column] = f"{key}.{motor}"
 
 
-def _flat(given: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     """Names with dots that were written without quotes are tables in TOML."""
-    found: dict[str, Any] = {}
-    for name, entry in given.items():
+    result: dict[str, Any] = {}
+    for name, entry in table.items():
         if isinstance(entry, Mapping) and not set(entry) & set(ENTRY):
-            found |= _flat(entry, f"{before}{name}.")
+            result |= _flat(entry, f"{before}{name}.")
         else:
-            found[before + str(name)] = entry
-    return found
+            result[before + str(name)] = entry
+    return result
 
 
 def _column(entry: Any, key: str) -> Column:
@@ -524,41 +524,41 @@ def _column(entry: Any, key: str) -> Column:
     return Column(entry["column"], gain, float(number(entry.get("offset", 0.0), f"{key}.offset")))
 
 
-def _controller(given: Any, motors: list[str]) -> FeedbackLaw | None:
-    if given is None:
+def _controller(controller: Any, motors: list[str]) -> FeedbackLaw | None:
+    if controller is None:
         return None
-    if not isinstance(given, Mapping):
-        raise InputError("'controller' is a table", key="controller", value=short_text(given),
+    if not isinstance(controller, Mapping):
+        raise InputError("'controller' is a table", key="controller", value=short_text(controller),
                          hint='law = "cascade", kp = ..., kv = ...')  # fmt: skip
-    law = given.get("law", next((name for name, words in LAWS.items() if words[0] in given), "cascade"))
+    law = controller.get("law", next((name for name, words in LAWS.items() if words[0] in controller), "cascade"))
     if law not in LAWS:
         raise InputError(f"there is no law '{law}'", key="controller.law", value=short_text(law),
                          hint=did_you_mean(str(law), LAWS))  # fmt: skip
     words = ("law", "limit", "sample_time", "rates", "delay", *LAWS[law])
-    for word in given:
+    for word in controller:
         if word not in words:
-            raise InputError(f"unknown key '{word}'", key=f"controller.{word}", value=short_text(given[word]),
+            raise InputError(f"unknown key '{word}'", key=f"controller.{word}", value=short_text(controller[word]),
                              hint=did_you_mean(word, words))  # fmt: skip
     for word in LAWS[law]:
-        if word not in given:
+        if word not in controller:
             raise InputError(f"key '{word}' is missing", key=f"controller.{word}", hint=f"add {word} = ...")
-    first, second = (_gains(given[word], f"controller.{word}", motors) for word in LAWS[law])
+    first, second = (_gains(controller[word], f"controller.{word}", motors) for word in LAWS[law])
     if law == "ctc" and len({*first}) + len({*second}) > 2:
         raise InputError("computed torque has one gain for all motors", key="controller.Kp",
-                         value=short_text(given["Kp"]), hint="give a number")  # fmt: skip
-    limit = float(number(given["limit"], "controller.limit", above=0.0)) if "limit" in given else float("inf")
-    sample = given.get("sample_time")
+                         value=short_text(controller["Kp"]), hint="give a number")  # fmt: skip
+    limit = float(number(controller["limit"], "controller.limit", above=0.0)) if "limit" in controller else float("inf")
+    sample = controller.get("sample_time")
     time = None if sample is None else float(number(sample, "controller.sample_time", above=0.0))
-    rates = str(one_of(given.get("rates", "measured"), RATES, "controller.rates"))
-    delay = integer(given.get("delay", 0), "controller.delay", 0, MOST_DELAY)
+    rates = str(one_of(controller.get("rates", "measured"), RATES, "controller.rates"))
+    delay = integer(controller.get("delay", 0), "controller.delay", 0, MOST_DELAY)
     return FeedbackLaw(law, (first, second), limit, time, rates, delay)
 
 
-def _gains(given: Any, key: str, motors: list[str]) -> tuple[float, ...]:
+def _gains(gains: Any, key: str, motors: list[str]) -> tuple[float, ...]:
     """One gain for all motors, or one for each by name."""
-    if not isinstance(given, Mapping):
-        return (float(number(given, key)),) * len(motors)
-    flat = _flat(given)
+    if not isinstance(gains, Mapping):
+        return (float(number(gains, key)),) * len(motors)
+    flat = _flat(gains)
     for joint in flat:
         if joint not in motors:
             raise InputError(f"'{joint}' is not a motor", key=f"{key}.{joint}", value=joint,
@@ -570,12 +570,12 @@ def _gains(given: Any, key: str, motors: list[str]) -> tuple[float, ...]:
     return tuple(float(number(flat[motor], f"{key}.{motor}")) for motor in motors)
 
 
-def _payloads(given: Any) -> dict[str, tuple[float, float, float, float]]:
-    if not isinstance(given, Mapping):
-        raise InputError("'payload' is a table of records", key="payload", value=short_text(given),
+def _payloads(table: Any) -> dict[str, tuple[float, float, float, float]]:
+    if not isinstance(table, Mapping):
+        raise InputError("'payload' is a table of records", key="payload", value=short_text(table),
                          hint='"loaded.csv" = [2.5, 0, 0, 0.1]')  # fmt: skip
-    found: dict[str, tuple[float, float, float, float]] = {}
-    for record, entry in given.items():
+    payloads: dict[str, tuple[float, float, float, float]] = {}
+    for record, entry in table.items():
         row = list(entry) if isinstance(entry, (list, tuple)) else []
         if len(row) != 4:
             raise InputError(
@@ -585,8 +585,8 @@ def _payloads(given: Any) -> dict[str, tuple[float, float, float, float]]:
         if float(number(row[0], f"payload.{record}")) < 0:
             raise InputError("the mass of a payload is negative", key=f"payload.{record}", value=short_text(entry),
                              hint="give what the robot carries in this record")  # fmt: skip
-        found[str(record)] = tuple(float(number(value, f"payload.{record}")) for value in row)  # type: ignore[assignment]
-    return found
+        payloads[str(record)] = tuple(float(number(value, f"payload.{record}")) for value in row)  # type: ignore[assignment]
+    return payloads
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -634,14 +634,14 @@ def recorded_clock(t: Array) -> RecordedClock:
             f"{step * rates.max():.6g} s in another", key="time", value=usual,
             hint="where times are right, interpolate the record to equal steps; else repair its clock",
         )  # fmt: skip
-    found = RecordedClock(regular, t - regular - np.interp(place, at, mean) * (np.ptp(mean) > FARTHEST * step))
-    if found.jitter > FARTHEST:
+    clock = RecordedClock(regular, t - regular - np.interp(place, at, mean) * (np.ptp(mean) > FARTHEST * step))
+    if clock.jitter > FARTHEST:
         raise InputError(
             f"steps of time differ between {steps.min():.4g} and {steps.max():.4g} s, and times are up to "
-            f"{found.jitter:.2g} steps off a regular clock", key="time", value=usual,
+            f"{clock.jitter:.2g} steps off a regular clock", key="time", value=usual,
             hint="where times are right, interpolate the record to equal steps; else give those of a regular clock",
         )  # fmt: skip
-    return found
+    return clock
 
 
 def followed_share(clock: RecordedClock, positions: Array) -> tuple[float, float]:
@@ -677,25 +677,25 @@ def resampled(clock: RecordedClock, parts: dict[str, Array]) -> tuple[dict[str, 
     from scipy.interpolate import CubicSpline
 
     even = {word: CubicSpline(clock.regular + clock.late, values)(clock.regular) for word, values in parts.items()}
-    said = f"{off}, and samples follow them (they have {100 * share:.2g} % of it): interpolated to equal steps"
-    return even, said
+    message = f"{off}, and samples follow them (they have {100 * share:.2g} % of it): interpolated to equal steps"
+    return even, message
 
 
 def without_spikes(word: str, motors: Sequence[str], t: Array, values: Array) -> tuple[Array, list[str]]:
     """Columns without their spikes, and what was done in words."""
-    found, told = values, []
+    cleaned, messages = values, []
     for k, motor in enumerate(motors):
         at = spikes(values[:, k])
         if not len(at) or len(at) > MANY * len(t):
             continue
-        found = values.copy() if found is values else found
-        found[at, k] = values[at, k] - _residuals(values[:, k])[at]
+        cleaned = values.copy() if cleaned is values else cleaned
+        cleaned[at, k] = values[at, k] - _residuals(values[:, k])[at]
         several = f"{len(at)} single samples" if len(at) > 1 else "one sample"
-        told.append(
+        messages.append(
             f"{word} of '{motor}' leave the others in {several}, first at t = {t[at[0]]:.6g} s: replaced by what "
             "neighbours say"
         )
-    return found, told
+    return cleaned, messages
 
 
 def spikes(column: Array) -> Array:
@@ -722,6 +722,6 @@ def _alone(left: Array, k: int) -> bool:
 
 def _residuals(column: Array) -> Array:
     """What samples differ by from the cubic of two neighbours on either side."""
-    found = np.zeros(len(column))
-    found[2:-2] = column[2:-2] - (4 * (column[1:-3] + column[3:-1]) - column[:-4] - column[4:]) / 6
-    return found
+    residuals = np.zeros(len(column))
+    residuals[2:-2] = column[2:-2] - (4 * (column[1:-3] + column[3:-1]) - column[:-4] - column[4:]) / 6
+    return residuals

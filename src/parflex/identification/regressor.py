@@ -106,19 +106,19 @@ class Regressor:
     def closed(self, position: Array, near: Array | None = None) -> Array:
         """All positions where the motors stand so, one instant after the other."""
         tree = self.robot.tree
-        found = np.zeros((len(position), tree.nq))
+        result = np.zeros((len(position), tree.nq))
         if self._geometry is None:
-            found[:, self.motor_q] = position
-            return found
+            result[:, self.motor_q] = position
+            return result
         last = self.first(position[0]) if near is None else near
         for start in range(0, len(position), BLOCK):
-            block, into = position[start : start + BLOCK], found[start : start + BLOCK]
+            block, into = position[start : start + BLOCK], result[start : start + BLOCK]
             done = self._together(last, block, into)
             self._one_by_one(into[done - 1] if done else last, block[done:], into[done:], start + done)
             last = into[-1]
-        return found
+        return result
 
-    def _one_by_one(self, near: Array, position: Array, found: Array, row: int) -> None:
+    def _one_by_one(self, near: Array, position: Array, out: Array, row: int) -> None:
         """Closed positions into `found`, each instant from the one before; the first is `row` of the record."""
         for k, measured in enumerate(position):
             closed, missed = self._closing(near, measured)
@@ -130,9 +130,9 @@ class Regressor:
                     f"the loops do not close at row {row + k} of the positions", key="position", value=row + k,
                     hint="check units, signs and offsets of the columns, and the working mode",
                 )  # fmt: skip
-            near = found[k] = closed
+            near = out[k] = closed
 
-    def _together(self, near: Array, position: Array, found: Array) -> int:
+    def _together(self, near: Array, position: Array, out: Array) -> int:
         """Closed positions into `found`, in a few calls for all instants; how many of them.
 
         Every `STRIDE`th is closed from the one before, where the loops are as good as linear on the way; those between
@@ -160,14 +160,14 @@ class Regressor:
                 break
             before, x[:, :size] = y, y
             y = self._geometry.call(x)[:, :size]
-        way = np.abs(np.concatenate([ends[1:] - ends[:-1], ends[-1:] - ends[-2:-1]]) * self._felt).max(axis=1)
+        travel = np.abs(np.concatenate([ends[1:] - ends[:-1], ends[-1:] - ends[-2:-1]]) * self._felt).max(axis=1)
         open_still = ~(np.abs(y - before).max(axis=1) < CLOSED)
         bent = np.abs((y - first) * self._felt).max(axis=1) > STRAIGHT * np.maximum(
-            np.repeat(way, STRIDE)[:count], CLOSED
+            np.repeat(travel, STRIDE)[:count], CLOSED
         )
         wrong = np.flatnonzero(open_still | bent)
         good = int(wrong[0]) if len(wrong) else count
-        found[:good] = y[:good]
+        out[:good] = y[:good]
         return good
 
     def _closing(self, near: Array, measured: Array) -> tuple[Array | None, float]:
@@ -183,9 +183,9 @@ class Regressor:
         before = near
         for _ in range(MOST_STEPS):
             if np.abs(y - before).max() < CLOSED:
-                missed, way = np.abs((y - first) * self._felt).max(), np.abs((first - near) * self._felt).max()
+                missed, travel = np.abs((y - first) * self._felt).max(), np.abs((first - near) * self._felt).max()
                 far = np.abs((y - near) * self._felt / self._longest).max() > 1
-                return y, np.inf if far else float(missed / max(way, CLOSED))
+                return y, np.inf if far else float(missed / max(travel, CLOSED))
             x[:size] = before = y
             y = self._geometry.call(x)[:size]
         return None, np.inf
@@ -193,20 +193,20 @@ class Regressor:
     @cached_property
     def _felt(self) -> Array:
         """1, and 0 for rotors: however far they turn, their gears are linear, and links move as they move them."""
-        found = np.ones(self.robot.tree.nq)
+        weights = np.ones(self.robot.tree.nq)
         for link in self.robot.tree.links:
             if link.joint.one_axis and self.robot.gearing.rotors[link.v.start]:
-                found[link.q.start] = 0.0
-        return found
+                weights[link.q.start] = 0.0
+        return weights
 
     @cached_property
     def _longest(self) -> Array:
         """How far coordinates go in a step at most."""
-        found = np.full(self.robot.tree.nq, LONGEST)
+        longest = np.full(self.robot.tree.nq, LONGEST)
         for link in self.robot.tree.links:
             if link.joint.one_axis and not link.periodic:
-                found[link.q.start] = LONGEST * float(self.robot.tree.rate_units[link.v.start])
-        return found
+                longest[link.q.start] = LONGEST * float(self.robot.tree.rate_units[link.v.start])
+        return longest
 
     def first(self, position: Array) -> Array:
         """A closed pose at which the motors stand so, reached from home in steps that do not leave the working mode."""
@@ -252,20 +252,20 @@ class Regressor:
         if len(part.dependent):
             rows = self.loop_rows(q)
             J[:, part.dependent] = -np.linalg.solve(rows[:, :, part.dependent], rows[:, :, part.independent])
-        own, bias = (rate, np.zeros((count, tree.n)))
+        independent, bias = (rate, np.zeros((count, tree.n)))
         J_a = J[:, motors]
         if self.spare:
-            own = np.einsum("nij,nj->ni", np.linalg.pinv(J_a), rate)
-        qd = np.einsum("nij,nj->ni", J, own)
+            independent = np.einsum("nij,nj->ni", np.linalg.pinv(J_a), rate)
+        qd = np.einsum("nij,nj->ni", J, independent)
         if len(part.dependent):
-            found = self._loops(q=q, qd=qd)
-            bias[:, part.dependent] = -np.linalg.solve(found["rows"][:, :, part.dependent], found["bias"][..., None])[
+            loops = self._loops(q=q, qd=qd)
+            bias[:, part.dependent] = -np.linalg.solve(loops["rows"][:, :, part.dependent], loops["bias"][..., None])[
                 ..., 0
             ]
-        own = acceleration
+        independent = acceleration
         if self.spare:
-            own = np.einsum("nij,nj->ni", np.linalg.pinv(J_a), acceleration - bias[:, motors])
-        return ClosedMotion(q, qd, np.einsum("nij,nj->ni", J, own) + bias, J)
+            independent = np.einsum("nij,nj->ni", np.linalg.pinv(J_a), acceleration - bias[:, motors])
+        return ClosedMotion(q, qd, np.einsum("nij,nj->ni", J, independent) + bias, J)
 
     # -- rows -------------------------------------------------------------------------------------------
 
@@ -284,7 +284,7 @@ class Regressor:
             rows = rows_of(tree, every, at, moving, J, self.smooth)
             return {"rows": rows, "known": known_forces(self, at, moving, J)}
 
-        names = tuple(one.name for one in every)
+        names = tuple(unknown.name for unknown in every)
         more = (names, tuple(map(int, self.partition.independent)), self.friction, *self.softness)
         return cached_program(robot, "effort-rows", Options(), outputs, *more)
 
@@ -295,10 +295,10 @@ class Regressor:
         W, known = np.empty((count, independent, len(chosen))), np.empty((count, independent))
         for start in range(0, count, CHUNK):
             part = slice(start, start + CHUNK)
-            given = {"q": moving.q[part], "qd": moving.qd[part], "qdd": moving.qdd[part]}
-            given |= {"J": moving.J[part]} if "J" in self.program.inputs else {}
-            found = self.program(**given)
-            W[part], known[part] = found["rows"][:, :, chosen], found["known"]
+            inputs = {"q": moving.q[part], "qd": moving.qd[part], "qdd": moving.qdd[part]}
+            inputs |= {"J": moving.J[part]} if "J" in self.program.inputs else {}
+            outputs = self.program(**inputs)
+            W[part], known[part] = outputs["rows"][:, :, chosen], outputs["known"]
         return W, known
 
     def measured(self, moving: ClosedMotion, effort: Array) -> Array:
@@ -322,26 +322,26 @@ def rows_of(
 ) -> Array:
     """Forces along all rates, or along independent ones, per unit of each unknown, over any scalar."""
     bodies = body_regressor(tree, at, moving, J)
-    found = []
+    columns = []
     elements = ElementColumns(tree, at, moving, J)
-    for one in every:
-        if one.of_body:
-            found.append(bodies[:, 10 * one.link + PARAMETERS.index(one.symbol)])
+    for unknown in every:
+        if unknown.of_body:
+            columns.append(bodies[:, 10 * unknown.link + PARAMETERS.index(unknown.symbol)])
             continue
-        if one.element:
-            found.append(elements.of(one.element, one.symbol))
+        if unknown.element:
+            columns.append(elements.of(unknown.element, unknown.symbol))
             continue
-        link = tree.links[one.link]
+        link = tree.links[unknown.link]
         k = link.v.start
         width = smooth * float(tree.rate_units[k])
-        value = joint_column(one, list(every), link, at.q[link.q.start], moving.qd[k], moving.qdd[k], width)
+        value = joint_column(unknown, list(every), link, at.q[link.q.start], moving.qd[k], moving.qdd[k], width)
         if J is not None:
-            found.append(J[k] * value)
+            columns.append(J[k] * value)
         else:
             column = np.zeros(tree.n, dtype=bodies.dtype)
             column[k] = value
-            found.append(column)
-    return np.stack(found, axis=1)
+            columns.append(column)
+    return np.stack(columns, axis=1)
 
 
 def _known_tree(tree: Tree, every: Sequence[Unknown], smooth: set[int]) -> Tree:
@@ -349,7 +349,7 @@ def _known_tree(tree: Tree, every: Sequence[Unknown], smooth: set[int]) -> Tree:
 
     Joints of `smooth` links have no friction but that which is looked for.
     """
-    looked_for = {(one.link, one.symbol) for one in every}
+    looked_for = {(unknown.link, unknown.symbol) for unknown in every}
 
     def left(j: int, link: Link) -> Link:
         terms = link.terms
@@ -365,7 +365,7 @@ def _known_tree(tree: Tree, every: Sequence[Unknown], smooth: set[int]) -> Tree:
         gone |= {"offset": 0.0} if (j, "offset") in looked_for else {}
         return replace(link, body=RigidBody(), terms=replace(terms, **gone))
 
-    known = without_elements(tree, [one.element for one in every])
+    known = without_elements(tree, [unknown.element for unknown in every])
     return replace(known, links=tuple(left(j, link) for j, link in enumerate(tree.links)))
 
 
@@ -378,8 +378,8 @@ def _partition(robot: Robot, spare: bool) -> Partition:
     if not len(free):
         return Partition(np.zeros(0, int), np.zeros(0, int), motors)
     J = scaled_jacobian(robot.closures, robot.home)
-    found = choose_partition(J, free, len(free), np.ones(robot.tree.n))
-    return Partition(found.rows, found.dependent, motors)
+    chosen = choose_partition(J, free, len(free), np.ones(robot.tree.n))
+    return Partition(chosen.rows, chosen.dependent, motors)
 
 
 def refuse_unsuited(robot: Robot) -> None:

@@ -185,7 +185,7 @@ class Identified(Record):
     @property
     def values(self) -> Array:
         """Values of the parameters in their order."""
-        return np.array([one.value for one in self.parameters.values()])
+        return np.array([parameter.value for parameter in self.parameters.values()])
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -194,11 +194,11 @@ class Identified(Record):
             "estimator": self.estimator,
             "parameters": {
                 name: {
-                    "value": one.value, "unit": one.unit, "deviation": one.deviation,
-                    "deviation_white": one.deviation_white, "relative": one.relative, "essential": one.essential,
-                    "file_value": one.file_value, "made_of": one.made_of,
+                    "value": parameter.value, "unit": parameter.unit, "deviation": parameter.deviation,
+                    "deviation_white": parameter.deviation_white, "relative": parameter.relative, "essential": parameter.essential,
+                    "file_value": parameter.file_value, "made_of": parameter.made_of,
                 }
-                for name, one in self.parameters.items()
+                for name, parameter in self.parameters.items()
             },
             "gains": self.gains,
             "condition": self.condition,
@@ -220,27 +220,27 @@ class Identified(Record):
 
 
 def identified_parameters(
-    regressor: Regressor, base: BaseColumns, told: list[int], fitted: LeastSquaresFit, essential: list[bool]
+    regressor: Regressor, base: BaseColumns, identifiable: list[int], fitted: LeastSquaresFit, essential: list[bool]
 ) -> dict[str, IdentifiedParameter]:
     """Parameters that a record tells, by name."""
-    names = [one.name for one in regressor.unknowns]
-    by_file = base.groups @ np.array([one.value for one in regressor.unknowns])
+    names = [unknown.name for unknown in regressor.unknowns]
+    by_file = base.groups @ np.array([unknown.value for unknown in regressor.unknowns])
     white, robust = (np.sqrt(np.maximum(np.diag(C), 0.0)) for C in (fitted.white, fitted.robust))
-    found = {}
-    for place, k in enumerate(told):
-        one = regressor.unknowns[base.kept[k]]
+    parameters = {}
+    for place, k in enumerate(identifiable):
+        unknown = regressor.unknowns[base.kept[k]]
         value = float(fitted.values[place])
-        found[one.name] = IdentifiedParameter(
-            value, one.unit, float(robust[place]), float(white[place]),
+        parameters[unknown.name] = IdentifiedParameter(
+            value, unknown.unit, float(robust[place]), float(white[place]),
             float(robust[place] / abs(value)) if value else float("inf"), essential[place], float(by_file[k]),
             grouped_text(base, names, k),
         )  # fmt: skip
-    return found
+    return parameters
 
 
-def prediction_of(record: Recording, found: tuple[Array, EffortRows, Array], values: Array) -> Prediction:
+def prediction_of(record: Recording, prepared: tuple[Array, EffortRows, Array], values: Array) -> Prediction:
     """Efforts of a record, measured and predicted."""
-    t, rows, by_file = found
+    t, rows, by_file = prepared
     return Prediction(record.name, t, np.where(rows.mask > 0, rows.y, np.nan), rows.W @ values, by_file)
 
 
@@ -261,9 +261,9 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
     """How well efforts of records that were not used are predicted."""
     if not later:
         return None
-    measured, predicted = (np.concatenate([getattr(one, word) for one in later]) for word in ("measured", "predicted"))
+    measured, predicted = (np.concatenate([getattr(prediction, word) for prediction in later]) for word in ("measured", "predicted"))
     return {
-        "records": [{"record": Path(one.record).name, "relative_error": one.relative_error} for one in later],
+        "records": [{"record": Path(prediction.record).name, "relative_error": prediction.relative_error} for prediction in later],
         "relative_error": share(measured - predicted, measured),
         "per_motor": per_motor(names, measured, measured - predicted),
     }
@@ -276,24 +276,24 @@ def validation_warnings(
 
     By size, as noise is alike in small motions, and as a share, as errors of the model grow with the motion.
     """
-    found = []
-    for one in later:
-        left = one.measured - one.predicted
-        own = per_motor(names, one.measured, left)
+    messages = []
+    for prediction in later:
+        left = prediction.measured - prediction.predicted
+        record_errors = per_motor(names, prediction.measured, left)
         size = dict(zip(names, np.sqrt((np.where(np.isfinite(left), left, 0.0) ** 2).mean(axis=0)), strict=True))
         far = {
-            name: there["relative_error"] for name, there in own.items()
-            if there["relative_error"] > max(STILL_GOOD, FAR_WORSE * errors[name]["relative_error"])
+            name: error["relative_error"] for name, error in record_errors.items()
+            if error["relative_error"] > max(STILL_GOOD, FAR_WORSE * errors[name]["relative_error"])
             and size[name] > FAR_WORSE * errors[name]["noise"]
         }  # fmt: skip
         if far:
             name = max(far, key=lambda word: far[word])
-            found.append(
-                f"{Path(one.record).name}: the relative error of '{name}' is {100 * far[name]:.3g} %, and "
+            messages.append(
+                f"{Path(prediction.record).name}: the relative error of '{name}' is {100 * far[name]:.3g} %, and "
                 f"{100 * errors[name]['relative_error']:.3g} % in the fit: parameters do not hold beyond the motion of "
                 "the fit, or zeros, payloads or signs of the two differ"
             )
-    return found
+    return messages
 
 
 def undetermined_parameters(
@@ -302,37 +302,37 @@ def undetermined_parameters(
     """Parameters that no motion of the motors excites, and those that this record does not."""
     grouped = {int(k) for row in base.groups for k in np.flatnonzero(row)}
     why = "the motion of the record does not excite it: record an exciting motion, such as that of parflex excite"
-    found = [{"name": names[base.kept[k]], "why": why} for k in missed]
+    result = [{"name": names[base.kept[k]], "why": why} for k in missed]
     planar = regressor.robot.tree.planar  # where nothing tells what turns out of the plane
     for k in base.without_effect:
-        one = regressor.unknowns[k]
-        if one.value and k not in grouped and not (planar and len(one.symbol) > 1):
-            found.append({"name": one.name, "why": "no motion of the motors tells it"})
-    return found
+        unknown = regressor.unknowns[k]
+        if unknown.value and k not in grouped and not (planar and len(unknown.symbol) > 1):
+            result.append({"name": unknown.name, "why": "no motion of the motors tells it"})
+    return result
 
 
 def insignificant_parameters(
     parameters: Mapping[str, IdentifiedParameter], rows: EffortRows, fitted: LeastSquaresFit
 ) -> list[dict[str, str]]:
     """Masses and inertias where none of them is sure: others do nearly the same, or motions are hardly above noise."""
-    inert = {name: one for name, one in parameters.items() if name.partition("[")[0] in INERT}
-    if any(one.relative <= UNSURE for one in inert.values()):
+    inert = {name: parameter for name, parameter in parameters.items() if name.partition("[")[0] in INERT}
+    if any(parameter.relative <= UNSURE for parameter in inert.values()):
         return []  # others are small beside them
     names = list(parameters)
     together = _alike(rows, fitted)
     return [
-        {"name": name, "why": f"its deviation is {100 * one.relative:.3g} % of it: "
-         f"{_why_unsure(one, names, *together[names.index(name)])}"} for name, one in inert.items()
+        {"name": name, "why": f"its deviation is {100 * parameter.relative:.3g} % of it: "
+         f"{_why_unsure(parameter, names, *together[names.index(name)])}"} for name, parameter in inert.items()
     ]  # fmt: skip
 
 
-def _why_unsure(one: IdentifiedParameter, names: list[str], wider: float, nearest: int, cosine: float) -> str:
+def _why_unsure(parameter: IdentifiedParameter, names: list[str], wider: float, nearest: int, cosine: float) -> str:
     if not wider > WIDER:
         return "the motion of the record is hardly above the noise"
     whose = f"{names[nearest]} has nearly the same effect (cosine {cosine:.4g})" if cosine > ALIKE else (
         "others have nearly the same effect together"
     )  # fmt: skip
-    noise = "" if one.relative <= UNSURE * wider else ", and the motion is hardly above the noise"
+    noise = "" if parameter.relative <= UNSURE * wider else ", and the motion is hardly above the noise"
     return f"in the motion of the record {whose}, which makes it {wider:.2g} times as large{noise}"
 
 
@@ -361,8 +361,8 @@ def rest_warnings(used: list[Recording], choice: FilterChoice, regressor: Regres
     if choice.least_speed:
         return []
     tree = regressor.robot.tree
-    rubbing = {one.link for one in regressor.unknowns if one.symbol in ("FS", "FS_back")}
-    found = []
+    rubbing = {unknown.link for unknown in regressor.unknowns if unknown.symbol in ("FS", "FS_back")}
+    messages = []
     for record in used:
         for j, (k, least, part) in enumerate(
             zip(regressor.robot.actuated, *rest_thresholds(record, choice), strict=True)
@@ -372,33 +372,33 @@ def rest_warnings(used: list[Recording], choice: FilterChoice, regressor: Regres
             name = f"{Path(record.name).name}: '{tree.rate_names[k]}'"
             lower = cutoff_of(used)
             if lower < choice.cutoff and rest_thresholds(record, replace(choice, cutoff=lower))[1][j] <= RESTS:
-                found.append(
+                messages.append(
                     f"{name} has a rate below its noise in {100 * part:.3g} % of the samples, where its Coulomb "
                     f"friction has no sign, but not behind a lower cutoff: use {lower:.2g} Hz"
                 )
             else:
-                found.append(
+                messages.append(
                     f"{name} rests in {100 * part:.3g} % of the samples, where its Coulomb friction has no sign: leave "
                     f"them out by a least speed of {least:.2g}"
                 )
-    return found
+    return messages
 
 
 def processing_steps(
-    used: list[Recording], choice: Any, estimator: str, fitted: LeastSquaresFit, regressor: Regressor, beside: int
+    used: list[Recording], choice: Any, estimator: str, fitted: LeastSquaresFit, regressor: Regressor, omitted_rows: int
 ) -> list[str]:
     """What was done, in words; `beside` reversals so many rows were left out."""
     taken = taken_from_file(regressor.robot, regressor.unknowns)
     left_out = [f"samples slower than {choice.least_speed:.3g} left out"] if choice.least_speed else []
-    if beside:
+    if omitted_rows:
         left_out.append(
-            f"{beside} of {fitted.residuals.size} rows left out beside reversals, where the low-pass of positions "
+            f"{omitted_rows} of {fitted.residuals.size} rows left out beside reversals, where the low-pass of positions "
             "moves the instant at which dry friction changes its sign"
         )
-    samples = sum(len(one.t) for one in used)
+    samples = sum(len(record.t) for record in used)
     return [
         f"{samples} samples of {len(used)} record{'s' if len(used) > 1 else ''}, {1 / used[0].step:.6g} per second",
-        *(f"{Path(one.name).name}: {text}" for one in used for text in one.steps),
+        *(f"{Path(record.name).name}: {text}" for record in used for text in record.steps),
         f"positions: Butterworth low-pass of order 4 at {choice.cutoff:.4g} Hz, forwards and backwards ({choice.why}); "
         f"rates and accelerations {'from the same spectrum' if choice.whole else 'by central differences'}",
         f"{choice.cut} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "

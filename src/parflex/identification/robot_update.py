@@ -27,12 +27,12 @@ NEVER_NEGATIVE = ("FV", "FS", "FV_back", "FS_back", "IA", "k", "d")
 CHANGED = 1e-12  # of its size: what differs less is the same
 
 
-def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
+def write_robot(robot: Robot, identified: Identified, path: str | Path) -> list[str]:
     """Write the file; gives warnings."""
     check_robot_target(path, robot)
     refuse_overwrite([path], robot.files)
-    rows, warnings = changed_rows(robot, found.theta, found.friction)
-    acting, more = changed_elements(robot, found.theta)
+    rows, warnings = changed_rows(robot, identified.theta, identified.friction)
+    acting, more = changed_elements(robot, identified.theta)
     warnings += more
     lines = [
         "format = 1",
@@ -40,7 +40,7 @@ def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
         f'extends = "{_parent(robot, Path(path))}"',
         "",
         "[reference]",
-        f'source = "identified by {found.estimator} from {_files(found)}"',
+        f'source = "identified by {identified.estimator} from {_files(identified)}"',
     ]
     leg_of = _leg_of(robot)
     legs = {"frame": {name: value for name, value in rows.items() if name in leg_of}}
@@ -76,8 +76,8 @@ def check_robot_target(path: str | Path, robot: Robot | None = None) -> None:
     check_writable(path)
 
 
-def _files(found: Identified) -> str:
-    names = [Path(one.name).name for one in found.measurements[: found.used]]
+def _files(identified: Identified) -> str:
+    names = [Path(recording.name).name for recording in identified.measurements[: identified.used]]
     return ", ".join(
         "".join(letter for letter in name if letter.isprintable() and letter not in '"\\') for name in names
     )
@@ -107,19 +107,19 @@ def changed_rows(
         frame = frames.get(link.name) or frames.get(link.name.rpartition(".")[0])
         if frame is None:
             continue
-        own = {symbol: theta[f"{symbol}[{link.name}]"] for symbol in (*PARAMETERS, *FRICTION, "IA", *SPRINGS)
+        numbers = {symbol: theta[f"{symbol}[{link.name}]"] for symbol in (*PARAMETERS, *FRICTION, "IA", *SPRINGS)
                if f"{symbol}[{link.name}]" in theta}  # fmt: skip
         for symbol in NEVER_NEGATIVE:
-            if own.get(symbol, 0.0) < 0:
-                warnings.append(f"{symbol}[{link.name}] = {own[symbol]:.4g} is negative: the file has zero instead")
-                own[symbol] = 0.0
-        if own.get("M", 0.0) < 0:
+            if numbers.get(symbol, 0.0) < 0:
+                warnings.append(f"{symbol}[{link.name}] = {numbers[symbol]:.4g} is negative: the file has zero instead")
+                numbers[symbol] = 0.0
+        if numbers.get("M", 0.0) < 0:
             warnings.append(
-                f"M[{link.name}] = {own['M']:.4g} kg is negative: the file has it so, and is of no real robot"
+                f"M[{link.name}] = {numbers['M']:.4g} kg is negative: the file has it so, and is of no real robot"
             )
         if friction == "none" and link.joint.one_axis and link.v.start in robot.actuated and _rubs(link):
-            own |= {"FV": 0.0, "FS": 0.0}
-        made = _tables(link, frame, own)
+            numbers |= {"FV": 0.0, "FS": 0.0}
+        made = _tables(link, frame, numbers)
         if "friction" in made and not (friction == "none" and link.v.start in robot.actuated):
             warnings += _keep_static(link, frame, made["friction"])
         if made:
@@ -143,58 +143,58 @@ def _rubs(link: Link) -> bool:
     return any(getattr(link.terms, word) for word in TERMS)
 
 
-def _tables(link: Link, frame: Any, own: Mapping[str, float]) -> dict[str, Any]:
+def _tables(link: Link, frame: Any, numbers: Mapping[str, float]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     before = body_parameters(link.body.as_rigid())
-    if any(symbol in own for symbol in PARAMETERS):
-        body = np.array([own.get(symbol, value) for symbol, value in zip(PARAMETERS, before, strict=True)])
+    if any(symbol in numbers for symbol in PARAMETERS):
+        body = np.array([numbers.get(symbol, value) for symbol, value in zip(PARAMETERS, before, strict=True)])
         if np.abs(body - before).max() > CHANGED * max(np.abs(body).max(), 1e-300):
             plain = body_parameters(read_body(frame.inertia)) + body - before  # other bodies on the link stay
             made["inertia"] = {symbol: float(value) for symbol, value in zip(PARAMETERS, plain, strict=True)}
     if not isinstance(frame, schema.Frame):
         return made
-    friction = {FRICTION[symbol]: own[symbol] for symbol in FRICTION if symbol in own}
+    friction = {FRICTION[symbol]: numbers[symbol] for symbol in FRICTION if symbol in numbers}
     if friction:
         made["friction"] = friction
         made.setdefault("inertia", _khalil(frame))  # FV and FS stand in the friction now
-    if "IA" in own:
-        made["motor_inertia"] = own["IA"]
+    if "IA" in numbers:
+        made["motor_inertia"] = numbers["IA"]
         made.setdefault("inertia", _khalil(frame))
     elif frame.inertia.IA and "inertia" in made:
         made["motor_inertia"] = frame.inertia.IA
-    if "k" in own:
-        spring = fields_of({symbol: own[symbol] for symbol in ("k", "k_rest") if symbol in own})
+    if "k" in numbers:
+        spring = fields_of({symbol: numbers[symbol] for symbol in ("k", "k_rest") if symbol in numbers})
         made["spring"] = {"rest": link.terms.rest} | spring
-    return made | ({"damper": own["d"]} if "d" in own else {})
+    return made | ({"damper": numbers["d"]} if "d" in numbers else {})
 
 
 def changed_elements(
     robot: Robot, theta: Mapping[str, float]
 ) -> tuple[dict[str, dict[str, dict[str, float]]], list[str]]:
     """Numbers of elements, struts and elastic couplings by kind of table and name; what cannot be is left, and said."""
-    found: dict[str, dict[str, dict[str, float]]] = {"element": {}, "coupling": {}}
+    result: dict[str, dict[str, dict[str, float]]] = {"element": {}, "coupling": {}}
     warnings = []
-    springs = {one.name for one in robot.tree.springs}
-    names = [*(one.name for one in linear_elements(robot)), *(link.name for link in robot.tree.links if link.strut)]
+    springs = {element.name for element in robot.tree.springs}
+    names = [*(element.name for element in linear_elements(robot)), *(link.name for link in robot.tree.links if link.strut)]
     for name in names:
-        own = {symbol: theta[f"{symbol}[{name}]"] for symbol in SPRINGS if f"{symbol}[{name}]" in theta}
-        if "k" in own and own["k"] <= 0:
-            warnings.append(f"k[{name}] = {own['k']:.4g} is not positive: the file has the spring as it was")
-            own = {symbol: value for symbol, value in own.items() if symbol == "d"}
+        numbers = {symbol: theta[f"{symbol}[{name}]"] for symbol in SPRINGS if f"{symbol}[{name}]" in theta}
+        if "k" in numbers and numbers["k"] <= 0:
+            warnings.append(f"k[{name}] = {numbers['k']:.4g} is not positive: the file has the spring as it was")
+            numbers = {symbol: value for symbol, value in numbers.items() if symbol == "d"}
         kind = "coupling" if name in springs else "element"
-        made = fields_of(own, "offset" if kind == "coupling" else "rest")
+        made = fields_of(numbers, "offset" if kind == "coupling" else "rest")
         for key in ("rest", "damping"):
             if made.get(key, 0.0) < 0:
                 warnings.append(f"the {key} of '{name}' is {made[key]:.4g}: the file has zero instead")
                 made[key] = 0.0
         if made:
-            found[kind][name] = made
+            result[kind][name] = made
         lost = [symbol for symbol in (*FRICTION, "IA") if f"{symbol}[{name}]" in theta]
         if lost:
             warnings.append(
                 f"{', '.join(lost)} of the strut '{name}' are not in the file: struts have no friction there"
             )
-    return found, warnings
+    return result, warnings
 
 
 def _khalil(frame: schema.Frame) -> dict[str, float]:
@@ -216,8 +216,8 @@ def _legs(robot: Robot, rows: Mapping[str, Mapping[str, dict[str, Any]]]) -> lis
             leg = leg_of[name]
             several.setdefault((kind, name.removeprefix(f"{leg}.")), {})[leg] = tables
     columns, lines = [], []
-    for place, ((kind, own), by_leg) in enumerate(several.items()):
-        lines += ["", f"[[legs.{kind}]]", f'name = "{own}"']
+    for place, ((kind, part_name), by_leg) in enumerate(several.items()):
+        lines += ["", f"[[legs.{kind}]]", f'name = "{part_name}"']
         first = next(iter(by_leg.values()))
         for key, value in first.items():
             parts = value if isinstance(value, dict) else {"": value}
@@ -233,10 +233,10 @@ def _legs(robot: Robot, rows: Mapping[str, Mapping[str, dict[str, Any]]]) -> lis
 
 def _leg_of(robot: Robot) -> dict[str, str]:
     """The leg of each frame, element and coupling that belongs to one."""
-    found = dict(robot.description.leg_of)
-    legs = set(found.values())
-    return found | {
-        one.name: leg for one in robot.tree.springs for leg in legs if one.name.startswith(f"{leg}.")
+    result = dict(robot.description.leg_of)
+    legs = set(result.values())
+    return result | {
+        spring.name: leg for spring in robot.tree.springs for leg in legs if spring.name.startswith(f"{leg}.")
     }  # fmt: skip
 
 

@@ -99,36 +99,36 @@ def unknowns(robot: Robot, friction: str = "file", keep: Collection[str] = ()) -
             f"there is no friction '{friction}'", key="friction", value=friction, hint=did_you_mean(friction, FRICTIONS)
         )
     _check_kept(robot, keep)
-    tree, found = robot.tree, []
+    tree, result = robot.tree, []
     for j, link in enumerate(tree.links):
         if link.strut:
             continue
         for symbol, value in zip(PARAMETERS, body_parameters(link.body.as_rigid()), strict=True):
-            found.append(Unknown(f"{symbol}[{link.name}]", symbol, j, UNITS.get(symbol, "kg m^2"), float(value)))
+            result.append(Unknown(f"{symbol}[{link.name}]", symbol, j, UNITS.get(symbol, "kg m^2"), float(value)))
     motors = set(robot.actuated)
     written = {frame.name: frame.friction.model_fields_set for frame in robot.description.frame}
     for j, link in enumerate(tree.links):
         if link.joint.one_axis:
             values = _joint_values(link)
             turns = link.joint.unit == "rad"
-            own = _terms_of(link, link.v.start in motors, friction, written.get(link.name, set()))
-            own += _late_terms(robot, link)
-            for symbol in own:
+            symbols = _terms_of(link, link.v.start in motors, friction, written.get(link.name, set()))
+            symbols += _late_terms(robot, link)
+            for symbol in symbols:
                 if symbol not in SPRINGS or not _is_kept(link.name, keep):
                     unit = OF_JOINTS[symbol][turns]
-                    found.append(Unknown(f"{symbol}[{link.name}]", symbol, j, unit, float(values[symbol])))
-    for one in linear_elements(robot):
-        if not _is_kept(one.name, keep):
-            found += unknowns_of(one)
-    return found
+                    result.append(Unknown(f"{symbol}[{link.name}]", symbol, j, unit, float(values[symbol])))
+    for element in linear_elements(robot):
+        if not _is_kept(element.name, keep):
+            result += unknowns_of(element)
+    return result
 
 
-def unknowns_of(one: LinearElement) -> list[Unknown]:
+def unknowns_of(element: LinearElement) -> list[Unknown]:
     """Numbers of an element in which its force is linear."""
-    units = {symbol: OF_JOINTS[symbol][one.turns] for symbol in one.values}
+    units = {symbol: OF_JOINTS[symbol][element.turns] for symbol in element.values}
     return [
-        Unknown(f"{symbol}[{one.name}]", symbol, -1, units[symbol], value, one.name)
-        for symbol, value in one.values.items()
+        Unknown(f"{symbol}[{element.name}]", symbol, -1, units[symbol], value, element.name)
+        for symbol, value in element.values.items()
     ]
 
 
@@ -137,7 +137,7 @@ def _is_kept(name: str, keep: Collection[str]) -> bool:
 
 
 def _check_kept(robot: Robot, keep: Collection[str]) -> None:
-    known = [one.name for one in linear_elements(robot)]
+    known = [element.name for element in linear_elements(robot)]
     known += [link.name for link in robot.tree.links if link.terms.stiffness or link.terms.damper]
     for name in keep:
         if name != ALL and name not in known:
@@ -149,8 +149,8 @@ def _check_kept(robot: Robot, keep: Collection[str]) -> None:
 
 def has_specified_rest(robot: Robot, link: Link) -> bool:
     """Whether the file says where the spring of a joint rests: else it is zero by construction."""
-    given = {frame.name: frame.spring.model_fields_set for frame in robot.description.frame if frame.spring}
-    return bool(link.terms.stiffness) and (link.strut or "rest" in given.get(link.name, set()))
+    specified = {frame.name: frame.spring.model_fields_set for frame in robot.description.frame if frame.spring}
+    return bool(link.terms.stiffness) and (link.strut or "rest" in specified.get(link.name, set()))
 
 
 def _late_terms(robot: Robot, link: Link) -> list[str]:
@@ -160,30 +160,30 @@ def _late_terms(robot: Robot, link: Link) -> list[str]:
 
 def taken_from_file(robot: Robot, every: Collection[Unknown]) -> list[str]:
     """What acts on the robot, is not looked for, and must be right in the file, in words."""
-    looked_for = {one.name for one in every}
-    linear = {one.name: one for one in linear_elements(robot)}
-    found = []
+    looked_for = {item.name for item in every}
+    linear = {item.name: item for item in linear_elements(robot)}
+    descriptions = []
     for element in robot.tree.elements:
-        own = linear.get(element.name)
-        if own is None or not all(f"{symbol}[{own.name}]" in looked_for for symbol in own.values):
-            found.append(f"{element.kind} '{element.name}'")
+        matching = linear.get(element.name)
+        if matching is None or not all(f"{symbol}[{matching.name}]" in looked_for for symbol in matching.values):
+            descriptions.append(f"{element.kind} '{element.name}'")
         elif element.speed_curve is not None or element.curve is not None:
-            found.append(f"table of '{element.name}'")
-        elif "k" in own.values and "k_rest" not in own.values:
-            found.append(f"rest of '{element.name}'")
+            descriptions.append(f"table of '{element.name}'")
+        elif "k" in matching.values and "k_rest" not in matching.values:
+            descriptions.append(f"rest of '{element.name}'")
     for spring in robot.tree.springs:
         if spring.name not in linear or f"k[{spring.name}]" not in looked_for:
-            found.append(f"coupling '{spring.name}'")
+            descriptions.append(f"coupling '{spring.name}'")
         elif f"k_rest[{spring.name}]" not in looked_for:
-            found.append(f"offset of the coupling '{spring.name}'")
+            descriptions.append(f"offset of the coupling '{spring.name}'")
     for link in robot.tree.links:
         if link.terms.damper and f"d[{link.name}]" not in looked_for:
-            found.append(f"damper of '{link.name}'")
+            descriptions.append(f"damper of '{link.name}'")
         if link.terms.stiffness and f"k[{link.name}]" not in looked_for:
-            found.append(f"spring of '{link.name}'")
+            descriptions.append(f"spring of '{link.name}'")
         elif link.terms.stiffness and f"k_rest[{link.name}]" not in looked_for:
-            found.append(f"rest of the spring of '{link.name}'")
-    return found
+            descriptions.append(f"rest of the spring of '{link.name}'")
+    return descriptions
 
 
 def _joint_values(link: Link) -> dict[str, float]:
@@ -204,58 +204,58 @@ def _joint_values(link: Link) -> dict[str, float]:
 def _terms_of(link: Link, motor: bool, friction: str, written: Collection[str]) -> list[str]:
     """Terms of a joint that are looked for: of friction those that are `written` in the file, be they zero."""
     terms = link.terms
-    own = [symbol for symbol, there in (("IA", terms.motor_inertia), ("k", terms.stiffness)) if there]
+    symbols = [symbol for symbol, there in (("IA", terms.motor_inertia), ("k", terms.stiffness)) if there]
     if motor and friction != "file":
-        return own + list(TERMS[friction])
+        return symbols + list(TERMS[friction])
     by_direction = bool(terms.more_viscous or terms.more_coulomb) or not {"viscous_back", "coulomb_back"}.isdisjoint(
         written
     )
     named = (("FV", "viscous", terms.viscous), ("FS", "coulomb", terms.coulomb))
-    own += [symbol for symbol, key, value in named if value or key in written]
-    own += ["FV_back"] if by_direction and terms.viscous else []
-    own += ["FS_back"] if by_direction and terms.coulomb else []
-    return own + (["offset"] if terms.offset or "offset" in written else [])
+    symbols += [symbol for symbol, key, value in named if value or key in written]
+    symbols += ["FV_back"] if by_direction and terms.viscous else []
+    symbols += ["FS_back"] if by_direction and terms.coulomb else []
+    return symbols + (["offset"] if terms.offset or "offset" in written else [])
 
 
-def characteristic_sizes(every: Sequence[Unknown], kept: Sequence[int]) -> Array:
+def characteristic_sizes(every: Sequence[Unknown], columns: Sequence[int]) -> Array:
     """What each number is measured with where numbers change as little as may be: its own size in the file.
 
     Numbers that are small or zero there count as a twentieth of the largest of all; stiffnesses, which are larger by
     any factor, do not say how large bodies and friction are.
     """
-    size = np.abs([one.value for one in every])
-    own = [k for k in kept if every[k].symbol not in SPRINGS]
-    return np.maximum(size, 0.05 * size[own].max(initial=1e-3))
+    size = np.abs([unknown.value for unknown in every])
+    without_springs = [k for k in columns if every[k].symbol not in SPRINGS]
+    return np.maximum(size, 0.05 * size[without_springs].max(initial=1e-3))
 
 
 def by_direction(every: list[Unknown], link: int) -> bool:
     """Whether friction of a joint differs by direction among the unknowns."""
-    return any(one.link == link and one.symbol in ("FV_back", "FS_back") for one in every)
+    return any(unknown.link == link and unknown.symbol in ("FV_back", "FS_back") for unknown in every)
 
 
 def joint_column(
-    one: Unknown, every: list[Unknown], link: Link, q: Any, rate: Any, acceleration: Any, width: float = 0.0
+    unknown: Unknown, every: list[Unknown], link: Link, q: Any, rate: Any, acceleration: Any, width: float = 0.0
 ) -> Any:
     """What a joint takes per unit of one of its terms, along its rate, over any scalar, theory (7).
 
     Coulomb friction changes its sign at once, or over rates of this width.
     """
-    if one.symbol == "IA":
+    if unknown.symbol == "IA":
         return acceleration
-    if one.symbol == "k":
-        apart = any(other.link == one.link and other.symbol == "k_rest" for other in every)
+    if unknown.symbol == "k":
+        apart = any(other.link == unknown.link and other.symbol == "k_rest" for other in every)
         return q if apart else q - link.terms.rest
-    if one.symbol in ("offset", "k_rest"):
-        return 1.0 if one.symbol == "offset" else -1.0
-    if one.symbol == "d":
+    if unknown.symbol in ("offset", "k_rest"):
+        return 1.0 if unknown.symbol == "offset" else -1.0
+    if unknown.symbol == "d":
         return rate
-    if not by_direction(every, one.link):
-        return rate if one.symbol == "FV" else smooth_sign(rate, width)
+    if not by_direction(every, unknown.link):
+        return rate if unknown.symbol == "FV" else smooth_sign(rate, width)
     side = smooth_sign(rate, width)
     shares = {"FV": (1 + side) / 2, "FV_back": (1 - side) / 2}
-    if one.symbol in shares:
-        return rate * shares[one.symbol]
-    return side * ((1 + side) / 2 if one.symbol == "FS" else (1 - side) / 2)
+    if unknown.symbol in shares:
+        return rate * shares[unknown.symbol]
+    return side * ((1 + side) / 2 if unknown.symbol == "FS" else (1 - side) / 2)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -269,28 +269,28 @@ class LinearElement(Record):
 
 def linear_elements(robot: Robot) -> list[LinearElement]:
     """Of a robot, in the order of its file, elements before couplings."""
-    offsets = {one.name for one in robot.description.coupling if "offset" in one.model_fields_set}
-    found = [LinearElement(one.name, _of_element(one), False) for one in robot.tree.elements]
+    offsets = {item.name for item in robot.description.coupling if "offset" in item.model_fields_set}
+    result = [LinearElement(item.name, _of_element(item), False) for item in robot.tree.elements]
     for spring in robot.tree.springs:
         turns = robot.tree.links[spring.numbers[0]].joint.unit == "rad"
-        found.append(LinearElement(spring.name, _of_coupling(spring, spring.name in offsets), turns))
-    return [one for one in found if one.values]
+        result.append(LinearElement(spring.name, _of_coupling(spring, spring.name in offsets), turns))
+    return [item for item in result if item.values]
 
 
-def _of_element(one: PointElement) -> dict[str, float]:
+def _of_element(element: PointElement) -> dict[str, float]:
     """A spring that rests where its points meet has no line there, along which a rest could act."""
-    if one.pulls_only or not one.acts:
+    if element.pulls_only or not element.acts:
         return {}
-    found = {"k": float(one.stiffness)} if one.stiffness and one.curve is None else {}
-    found |= {"d": float(one.damping)} if one.damping else {}
-    return found | ({"k_rest": float(one.stiffness * one.rest)} if "k" in found and not one.smooth_at_zero else {})
+    values = {"k": float(element.stiffness)} if element.stiffness and element.curve is None else {}
+    values |= {"d": float(element.damping)} if element.damping else {}
+    return values | ({"k_rest": float(element.stiffness * element.rest)} if "k" in values and not element.smooth_at_zero else {})
 
 
-def _of_coupling(one: CoupledSpring, offset: bool) -> dict[str, float]:
-    if one.play or one.pulls_only or one.lossy:
+def _of_coupling(spring: CoupledSpring, offset: bool) -> dict[str, float]:
+    if spring.play or spring.pulls_only or spring.lossy:
         return {}
-    found = {"k": float(one.stiffness)} | ({"d": float(one.damping)} if one.damping else {})
-    return found | ({"k_rest": float(one.stiffness * one.offset)} if offset else {})
+    values = {"k": float(spring.stiffness)} | ({"d": float(spring.damping)} if spring.damping else {})
+    return values | ({"k_rest": float(spring.stiffness * spring.offset)} if offset else {})
 
 
 class ElementColumns:
@@ -298,8 +298,8 @@ class ElementColumns:
 
     def __init__(self, tree: Tree, at: Any, moving: Any, J: Array | None) -> None:
         self.tree, self.at, self.moving, self.J = tree, at, moving, J
-        self.elements = {one.name: one for one in tree.elements}
-        self.springs = {one.name: one for one in tree.springs}
+        self.elements = {item.name: item for item in tree.elements}
+        self.springs = {item.name: item for item in tree.springs}
         self.jacobians = jacobians(tree, at) if tree.elements else []
 
     def of(self, name: str, symbol: str) -> Array:
@@ -324,41 +324,41 @@ class ElementColumns:
         return np.asarray(total)
 
     def _coupling(self, spring: CoupledSpring, symbol: str) -> Array:
-        way = np.zeros(self.tree.n)
-        way[list(spring.rates)] = spring.coefficients
+        row = np.zeros(self.tree.n)
+        row[list(spring.rates)] = spring.coefficients
         stretch = replace(spring, offset=0.0).stretch(self.at.q)
         share = {"k": stretch, "d": spring.rate(self.moving.qd), "k_rest": -1.0}[symbol]
-        return (way if self.J is None else self.J.T @ way) * share
+        return (row if self.J is None else self.J.T @ row) * share
 
 
 def with_element_numbers(tree: Tree, numbers: Mapping[str, Mapping[str, float]]) -> Tree:
     """The tree with elements and couplings that have these numbers, by name and symbol."""
 
-    def changed(one: Any, rest: str) -> Any:
-        own = numbers.get(one.name)
-        return one if own is None else replace(one, **fields_of(own, rest))
+    def changed(element: Any, rest: str) -> Any:
+        values = numbers.get(element.name)
+        return element if values is None else replace(element, **fields_of(values, rest))
 
     return replace(
-        tree, elements=tuple(changed(one, "rest") for one in tree.elements),
-        springs=tuple(changed(one, "offset") for one in tree.springs),
+        tree, elements=tuple(changed(item, "rest") for item in tree.elements),
+        springs=tuple(changed(item, "offset") for item in tree.springs),
     )  # fmt: skip
 
 
-def fields_of(own: Mapping[str, float], rest: str = "rest", damping: str = "damping") -> dict[str, float]:
+def fields_of(numbers: Mapping[str, float], rest: str = "rest", damping: str = "damping") -> dict[str, float]:
     """Numbers of a spring and a damper as files have them."""
-    found = {"stiffness": own["k"]} if "k" in own else {}
-    found |= {damping: own["d"]} if "d" in own else {}
-    return found | ({rest: own["k_rest"] / own["k"] if own["k"] else 0.0} if "k_rest" in own else {})
+    fields = {"stiffness": numbers["k"]} if "k" in numbers else {}
+    fields |= {damping: numbers["d"]} if "d" in numbers else {}
+    return fields | ({rest: numbers["k_rest"] / numbers["k"] if numbers["k"] else 0.0} if "k_rest" in numbers else {})
 
 
 def without_elements(tree: Tree, names: Sequence[str]) -> Tree:
     """The tree without what is linear in some elements and couplings; tables of theirs stay."""
     gone = set(names)
 
-    def left(one: PointElement) -> PointElement:
-        return replace(one, stiffness=0.0, rest=0.0, damping=0.0) if one.name in gone else one
+    def left(element: PointElement) -> PointElement:
+        return replace(element, stiffness=0.0, rest=0.0, damping=0.0) if element.name in gone else element
 
-    elements = [left(one) for one in tree.elements]
-    acting = [one for one in elements if one.name not in gone or one.curve is not None or one.speed_curve is not None]
-    springs = [one for one in tree.springs if one.name not in gone]
+    elements = [left(item) for item in tree.elements]
+    acting = [item for item in elements if item.name not in gone or item.curve is not None or item.speed_curve is not None]
+    springs = [item for item in tree.springs if item.name not in gone]
     return replace(tree, elements=tuple(acting), springs=tuple(springs))
