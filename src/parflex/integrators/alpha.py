@@ -86,8 +86,8 @@ def _place(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) ->
         work.acceleration[AVERAGE],
     )
     for k in range(len(system.free)):
-        push = (1 - alpha.mean_force) * new[k] + alpha.mean_force * old[k] - alpha.mean_mass * slow[k]
-        average[k] = push / (1 - alpha.mean_mass)
+        weighted_sum = (1 - alpha.mean_force) * new[k] + alpha.mean_force * old[k] - alpha.mean_mass * slow[k]
+        average[k] = weighted_sum / (1 - alpha.mean_mass)
         f = system.free[k]
         x[nq + f] = qd[f] + h * ((1 - alpha.gamma) * slow[k] + alpha.gamma * average[k])
     for k in range(len(system.simple)):
@@ -217,7 +217,7 @@ def alpha_steps(
     Where errors choose them, a step is part of the time between two rows, `h` then.
     """
     nq, counts, count = system.positions, work.counts, len(system.free)
-    spent, renewal = costs(system, 1, 1)
+    iteration_cost, renewal = costs(system, 1, 1)
     start_row = len(work.x) - 2
     evaluate_at(system, work, t, q, qd, start_row)
     _add_work(system, work, start_row, 0.0)  # efforts may have jumped since the last call
@@ -239,7 +239,7 @@ def alpha_steps(
                 tries = 0 if length > 0.0 else 2
                 while tries < 2:
                     anew = again or counts[STARTED] == 0
-                    if tries == 1 or anew or counts[WASTED] * spent > renewal:
+                    if tries == 1 or anew or counts[WASTED] * iteration_cost > renewal:
                         _new_matrix(system, work, alpha, begin, length, q, qd)
                     if anew:
                         for k in range(count):
@@ -255,12 +255,12 @@ def alpha_steps(
                 if length > 0.0:
                     if judged and not again and (used > 0 or chosen):
                         error = _error(system, work, alpha, length) if used > 0 else math.inf
-                        found = choose(numbers, counts, error, length, 3)
-                        if found != 0 and not chosen:
+                        verdict = choose(numbers, counts, error, length, 3)
+                        if verdict != 0 and not chosen:
                             return row, TOO_LONG
-                        if found > 0:
-                            return row, found
-                        if found < 0:
+                        if verdict > 0:
+                            return row, verdict
+                        if verdict < 0:
                             continue
                     if used == 0:
                         if again or waiting or pace < LEAST_PART * h:

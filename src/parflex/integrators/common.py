@@ -111,12 +111,12 @@ def hold(address: int, friction: Array, keeping: Array, first_x: int, first_y: i
     """
     count = len(friction)
     for calls in range(MOST_UPDATES):
-        taken = 0.0
+        largest = 0.0
         for j in range(len(friction)):
-            push = x[first_x + 2 * j + 1] * y[first_y + j]
-            x[first_x + 2 * j] += push
-            taken = max(taken, abs(push) / friction[j, STATIC])
-        if not taken > HELD:
+            correction = x[first_x + 2 * j + 1] * y[first_y + j]
+            x[first_x + 2 * j] += correction
+            largest = max(largest, abs(correction) / friction[j, STATIC])
+        if not largest > HELD:
             return calls
         for j in range(count):
             keeping[count, j] = 0.0
@@ -138,10 +138,10 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     for _ in range(MOST_CLOSINGS):
         call_model(system.address, x.ctypes.data, y.ctypes.data)
         work.counts[EVALUATIONS] += 1
-        moved = 0.0
+        displacement = 0.0
         for p in system.other:
-            moved = max(moved, abs(y[p] - x[p]) / system.far[p])
-        if not moved > 1.0:
+            displacement = max(displacement, abs(y[p] - x[p]) / system.far[p])
+        if not displacement > 1.0:
             if len(system.friction) > 0:
                 sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
                 last = system.outputs - len(system.friction)
@@ -162,11 +162,11 @@ def evaluate_pair(system: Any, work: Any) -> None:
     for _ in range(MOST_CLOSINGS):
         call_model(system.pair, x[0].ctypes.data, y[0].ctypes.data)
         work.counts[EVALUATIONS] += 2
-        moved = 0.0
+        displacement = 0.0
         for row in range(2):
             for p in system.other:
-                moved = max(moved, abs(y[row, p] - x[row, p]) / system.far[p])
-        if not moved > 1.0:
+                displacement = max(displacement, abs(y[row, p] - x[row, p]) / system.far[p])
+        if not displacement > 1.0:
             if len(system.friction) > 0:
                 sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
                 last = system.outputs - len(system.friction)
@@ -202,7 +202,7 @@ def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
     x, y, base = work.x[spare], work.y[spare], work.y[row]
     first = 2 * nq
     for k in range(count):
-        way, push = system.units[k] * POSITION_STEP, system.units[k] * RATE_STEP
+        position_step, rate_step = system.units[k] * POSITION_STEP, system.units[k] * RATE_STEP
         copy(work.x[row], x)
         for p in range(system.rates):
             x[nq + p] = 0.0
@@ -212,29 +212,29 @@ def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
         copy(work.x[row], x)
         for side in (-1.0, 1.0):
             for p in range(nq):
-                x[p] = base[p] + side * way * work.ways[k, p]
+                x[p] = base[p] + side * position_step * work.ways[k, p]
             evaluate(system, work, x, y)
             for i in range(count):
                 before = 0.0 if side < 0 else work.jacobian[0, i, k]
-                work.jacobian[0, i, k] = before + side * y[first + free[i]] / (2 * way)
+                work.jacobian[0, i, k] = before + side * y[first + free[i]] / (2 * position_step)
         copy(work.x[row], x)
-        x[nq + free[k]] += push
+        x[nq + free[k]] += rate_step
         evaluate(system, work, x, y)
         for i in range(count):
-            work.jacobian[1, i, k] = (y[first + free[i]] - base[first + free[i]]) / push
+            work.jacobian[1, i, k] = (y[first + free[i]] - base[first + free[i]]) / rate_step
 
 
 @inner
 def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
     """Powers of inputs and losses at an evaluated state, into the work."""
     nq, m, flow = system.positions, system.motors, work.flow
-    given = nq + system.rates
+    first_input = nq + system.rates
     for k in range(2 * nq):
         flow[k] = y[k]
     for k in range(m):
-        flow[2 * nq + k] = x[given + k] if system.efforts_given else y[2 * nq + 2 * system.rates + k]
+        flow[2 * nq + k] = x[first_input + k] if system.efforts_given else y[2 * nq + 2 * system.rates + k]
     for k in range(m, system.coefficients.shape[2]):
-        flow[2 * nq + k] = x[given + k]
+        flow[2 * nq + k] = x[first_input + k]
     for k in range(len(system.slack)):
         flow[system.gate_flow + k] = x[system.gate_x + k]
     call_model(system.power, flow.ctypes.data, work.powers.ctypes.data)
@@ -270,15 +270,15 @@ def record(system: Any, work: Any, t: float, q: Array, qd: Array, out_x: Array, 
 
 
 @inlined
-def cut(left: float, asked: float) -> float:
+def cut(left: float, requested: float) -> float:
     """A part of what is left: no longer than asked, a whole number of them in it."""
-    return left / max(1.0, math.ceil(left / asked * (1 - 1e-9)))
+    return left / max(1.0, math.ceil(left / requested * (1 - 1e-9)))
 
 
 @inlined
-def rows_ahead(asked: float, h: float, most: int) -> int:
+def rows_ahead(requested: float, h: float, most: int) -> int:
     """Rows that a step goes over."""
-    return max(1, min(most, int(asked / h * (1 + 1e-9))))
+    return max(1, min(most, int(requested / h * (1 + 1e-9))))
 
 
 @inner
@@ -287,13 +287,13 @@ def note_stages(work: Any, c: Array, ratio: float) -> int:
 
     Gives the first known row of the course: then it is that of the start of this step.
     """
-    course, points, acceleration, rate = work.course, work.points, work.acceleration, work.rate
+    history, points, acceleration, rate = work.course, work.points, work.acceleration, work.rate
     stages, count, nq = len(c), acceleration.shape[1], rate.shape[1]
     for i in range(stages):
         for k in range(count):
-            course[stages + i, k] = acceleration[i, k]
+            history[stages + i, k] = acceleration[i, k]
         for p in range(nq):
-            course[stages + i, count + p] = rate[i, p]
+            history[stages + i, count + p] = rate[i, p]
         points[0, i] = (c[i] - 1.0) * ratio
         points[0, stages + i] = c[i]
     if ratio > 0.0:
@@ -305,15 +305,15 @@ def note_stages(work: Any, c: Array, ratio: float) -> int:
 @inner
 def note_start(system: Any, work: Any, row: int) -> None:
     """The evaluated state of a row of the work, behind the stages, as the only one that is known before a step."""
-    nq, course, y = system.positions, work.course[row - 1], work.y[row]
+    nq, history_row, y = system.positions, work.course[row - 1], work.y[row]
     count = len(system.free)
     for k in range(count):
-        course[k] = y[2 * nq + system.free[k]]
+        history_row[k] = y[2 * nq + system.free[k]]
     for p in range(nq):
-        course[count + p] = y[nq + p]
+        history_row[count + p] = y[nq + p]
     if system.power != 0:
         find_powers(system, work, work.x[row], y)
-        copy(work.powers, course[count + nq :])
+        copy(work.powers, history_row[count + nq :])
     work.numbers[LAST], work.numbers[LAST_ERROR] = -1.0, 0.0
 
 
@@ -323,7 +323,7 @@ def step_error(work: Any, first: int, constant: float, metres: Array) -> float:
 
     What is stiff counts in full: filtered by the matrix, long steps would shake it, and shorter ones follow.
     """
-    points, course, last, factorial, largest = work.points, work.course, len(work.course), 1.0, 0.0
+    points, history, last, factorial, largest = work.points, work.course, len(work.course), 1.0, 0.0
     for j in range(first, last):
         factorial *= max(1, j - first)
         weight = constant
@@ -334,7 +334,7 @@ def step_error(work: Any, first: int, constant: float, metres: Array) -> float:
     for k in range(len(metres)):
         total = 0.0
         for j in range(first, last):
-            total += points[1, j] * course[j, k]
+            total += points[1, j] * history[j, k]
         size = factorial * abs(total) * metres[k]
         if not size <= largest:  # NaN too
             largest = size
@@ -359,15 +359,15 @@ def choose(numbers: Array, counts: Array, error: float, length: float, power: in
 
     Other answers are a status with which the run ends.
     """
-    aim, asked = numbers[AIM], numbers[STEP]
+    aim, requested = numbers[AIM], numbers[STEP]
     if error <= aim:
         counts[REFUSALS] = 0
         larger = max(error, numbers[LAST_ERROR], 1e-300)
         growth = SAFETY * (aim / larger) ** (1.0 / power)
         if error > NEARLY * aim:
-            numbers[STEP] = min(asked, length * growth)
-        elif length * growth > WORTH * asked and asked < numbers[MOST]:
-            numbers[STEP] = min(length * growth, MOST_GROWTH * asked, numbers[MOST])
+            numbers[STEP] = min(requested, length * growth)
+        elif length * growth > WORTH * requested and requested < numbers[MOST]:
+            numbers[STEP] = min(length * growth, MOST_GROWTH * requested, numbers[MOST])
         numbers[LAST_ERROR] = error
         numbers[LARGEST_ERROR] = max(numbers[LARGEST_ERROR], error)
         numbers[SHORTEST] = length if numbers[SHORTEST] == 0.0 else min(numbers[SHORTEST], length)
@@ -388,11 +388,11 @@ def choose(numbers: Array, counts: Array, error: float, length: float, power: in
 
 
 @inner
-def go_over(course: Array, numbers: Array, length: float) -> None:
+def go_over(history: Array, numbers: Array, length: float) -> None:
     """The step that is made becomes the last one."""
-    stages = len(course) // 2
+    stages = len(history) // 2
     for i in range(stages):
-        copy(course[stages + i], course[i])
+        copy(history[stages + i], history[i])
     numbers[LAST] = length
 
 
@@ -404,26 +404,26 @@ def _state_inside(
 
     Dependent positions are a guess, which the closures correct; work goes into the numbers.
     """
-    course, points, kept, numbers = work.course, work.points, work.kept, work.numbers
+    history, points, saved, numbers = work.course, work.points, work.kept, work.numbers
     nq, count = system.positions, len(system.free)
-    copy(kept, q)
-    copy(kept[nq:], qd)
-    numbers[INPUT], numbers[LOSS] = kept[len(kept) - 2], kept[len(kept) - 1]
+    copy(saved, q)
+    copy(saved[nq:], qd)
+    numbers[INPUT], numbers[LOSS] = saved[len(saved) - 2], saved[len(saved) - 1]
     for k in range(len(system.simple)):
         q[system.simple[k, 0]] += share * length * qd[system.free[system.simple[k, 1]]]
     for i in range(len(c)):
         _value_at(points, first, share * c[i])
         weight, lever = share * length * b[i], share * length * (1.0 - c[i])
-        for j in range(first, len(course)):
+        for j in range(first, len(history)):
             part = weight * points[1, j]
             for k in range(count):
-                qd[system.free[k]] += part * course[j, k]
+                qd[system.free[k]] += part * history[j, k]
             for k in range(len(system.simple)):
-                q[system.simple[k, 0]] += lever * part * course[j, system.simple[k, 1]]
+                q[system.simple[k, 0]] += lever * part * history[j, system.simple[k, 1]]
             for p in system.other:
-                q[p] += part * course[j, count + p]
-            numbers[INPUT] += part * course[j, count + nq]
-            numbers[LOSS] += part * course[j, count + nq + 1]
+                q[p] += part * history[j, count + p]
+            numbers[INPUT] += part * history[j, count + nq]
+            numbers[LOSS] += part * history[j, count + nq + 1]
 
 
 @inner
@@ -441,10 +441,10 @@ def rows_inside(
 ) -> bool:
     """Record the rows inside of a step over `span` of them, which follow row `done` of this call."""
     q, qd, numbers = work.before[: system.positions], work.before[system.positions :], work.numbers
-    put_in, lost = numbers[INPUT], numbers[LOSS]
+    input_work, lost_work = numbers[INPUT], numbers[LOSS]
     for k in range(1, span):
         _state_inside(system, work, tableau.b, tableau.c, first, k / span, span * h, q, qd)
         if not record(system, work, t + (done + k) * h, q, qd, out_x[k - 1], out_y[k - 1]):
             return False
-    numbers[INPUT], numbers[LOSS] = put_in, lost
+    numbers[INPUT], numbers[LOSS] = input_work, lost_work
     return True

@@ -198,13 +198,13 @@ class Work(CompiledRecord):
 
 def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -> Work:
     """Empty memory for a method with so many stages, of which so many are found together."""
-    count, given = len(system.free), system.coefficients.shape[2]
+    count, inputs = len(system.free), system.coefficients.shape[2]
     gates = len(system.slack)
-    width = system.positions + system.rates + given + gates + len(system.constants)
+    width = system.positions + system.rates + inputs + gates + len(system.constants)
     x = np.zeros((stages + 2, width))
     x[:, width - len(system.constants) :] = system.constants
-    turns, modes = len(system.turning), (unknowns + 1) // 2
-    whole = count if system.dense else 0
+    turning_count, modes = len(system.turning), (unknowns + 1) // 2
+    dense_count = count if system.dense else 0
     tangent = 0 if system.factors else count
     return Work(
         x,
@@ -213,17 +213,17 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
         np.zeros((max(stages, 2), system.positions)),
         np.zeros((unknowns, count)),
         np.zeros((unknowns, count)),
-        np.zeros((unknowns, turns)),
+        np.zeros((unknowns, turning_count)),
         np.zeros((modes, 4)),
         np.zeros((2, tangent, tangent)),
-        np.zeros((modes, 2, whole, whole + turns)),
+        np.zeros((modes, 2, dense_count, dense_count + turning_count)),
         np.zeros(system.positions + system.rates + gates + 4),
         np.zeros((modes, 2 * count + system.factors)),
-        np.zeros(2 * (count + turns)),
+        np.zeros(2 * (count + turning_count)),
         np.zeros(system.positions + system.rates),
         np.zeros((tangent, system.positions)),
         np.zeros((2, tangent, tangent)),
-        np.zeros(2 * system.positions + system.motors + given + gates),
+        np.zeros(2 * system.positions + system.motors + inputs + gates),
         np.zeros(2),
         np.zeros(gates),
         np.zeros(2 * gates),
@@ -290,9 +290,9 @@ def method_named(name: str, radius: float = 0.8) -> Method:
 
 def compile_loop(system: System, method: Method, judging: bool) -> None:
     """Compile the loop for systems like this one, unless it is."""
-    work, none = new_work(system, method.stages, method.unknowns, judging), np.zeros((0, 1))
-    given = (system, work, method.tableau, 0.0, 0.0, 1, none[:, 0], none[:, 0], 0.0, none, none)
-    method.steps.compiled(tuple(kind_of(value) for value in given))
+    work, empty = new_work(system, method.stages, method.unknowns, judging), np.zeros((0, 1))
+    arguments = (system, work, method.tableau, 0.0, 0.0, 1, empty[:, 0], empty[:, 0], 0.0, empty, empty)
+    method.steps.compiled(tuple(kind_of(value) for value in arguments))
 
 
 class LaboriousError(Exception):
@@ -359,10 +359,10 @@ def run_loop(
     names: list[str],
     tolerance: float,
     control: Callable[[int, Array, Array], None] | None = None,
-    shown: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] | None = None,
     corners: Sequence[Any] = (),
     first: int = 0,
-    worked: Array | None = None,
+    initial_work: Array | None = None,
     watch: Callable[[Array], tuple[int | None, int]] | None = None,
 ) -> IntegratedRows:
     """Integrate from a state, that of the row `first`, until which `worked` was put in and lost.
@@ -377,8 +377,8 @@ def run_loop(
 
     q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)
-    if worked is not None:
-        loop.work.numbers[INPUT_WORK], loop.work.numbers[LOST_WORK] = worked
+    if initial_work is not None:
+        loop.work.numbers[INPUT_WORK], loop.work.numbers[LOST_WORK] = initial_work
     x, y = loop.x, loop.y
     method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
         system, new_work(system, method.stages, method.unknowns, grid.aim > 0), method.tableau, 0.0, grid.step,
@@ -410,8 +410,8 @@ def run_loop(
                     left = loop.work.counts - counted
             if grid.labour and stop is None and _laborious(loop, grid, method):  # rows that are left count no labour
                 raise LaboriousError
-            if shown is not None:
-                shown(loop.row_time)
+            if progress is not None:
+                progress(loop.row_time)
     except KeyboardInterrupt:
         interrupted = True
     rows = slice(0, loop.done + 1)
@@ -421,8 +421,8 @@ def run_loop(
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:
         track.judged = tuple(float(loop.work.numbers[k]) for k in ERRORS)
-    happened = np.concatenate(events)
-    track.events = happened[happened[:, 2] <= t[-1] + loop.near]
+    all_events = np.concatenate(events)
+    track.events = all_events[all_events[:, 2] <= t[-1] + loop.near]
     if interrupted:
         track.status = "interrupted"
     elif stop is not None or loop.status != OK:
@@ -490,13 +490,13 @@ class _Loop:
     def _rows(self, last: int) -> int:
         """Whole intervals between rows."""
         begin, grid, rows = perf_counter(), self.grid, slice(self.done + 1, last + 1)
-        asked, before = last - self.done, self._operators
+        requested, before = last - self.done, self._operators
         filled, self.status = self.method.steps(
             self.system, self.work, self.method.tableau, self.row_time, grid.step, grid.every, self.q,
             self.qd, self.tolerance, self.x[rows], self.y[rows],
         )  # fmt: skip
         self.seconds += perf_counter() - begin
-        longer = int(asked * PORTION / max(self._operators - before, 1))
+        longer = int(requested * PORTION / max(self._operators - before, 1))
         self.portion = max(1, min(4 * self.portion, longer, self.rows))  # corners may keep calls short for long
         return filled
 

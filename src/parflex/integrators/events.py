@@ -28,24 +28,24 @@ NOTHING = 1e-14  # of a step: what may be left of it
 
 
 @inner
-def keep(kept: Array, c: Array, numbers: Array, q: Array, qd: Array, length: float) -> None:
+def keep(saved: Array, c: Array, numbers: Array, q: Array, qd: Array, length: float) -> None:
     """Keep the state at the start of a step of this length."""
     for k in range(len(q)):
-        kept[k] = q[k]
+        saved[k] = q[k]
     for k in range(len(qd)):
-        kept[len(q) + k] = qd[k]
-    kept[-2], kept[-1] = numbers[INPUT], numbers[LOSS]
+        saved[len(q) + k] = qd[k]
+    saved[-2], saved[-1] = numbers[INPUT], numbers[LOSS]
     c[LENGTH], c[PHASE], c[TRIES] = length, WHOLE, 0.0
 
 
 @inner
-def put_back(kept: Array, numbers: Array, q: Array, qd: Array) -> None:
+def put_back(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
     """The state at the start of the step again."""
     for k in range(len(q)):
-        q[k] = kept[k]
+        q[k] = saved[k]
     for k in range(len(qd)):
-        qd[k] = kept[len(q) + k]
-    numbers[INPUT], numbers[LOSS] = kept[-2], kept[-1]
+        qd[k] = saved[len(q) + k]
+    numbers[INPUT], numbers[LOSS] = saved[-2], saved[-1]
 
 
 @inner
@@ -124,29 +124,29 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
 
     It does where no gate has to turn, or where a gap is at its root: then the gate is turned.
     """
-    row, at = len(work.x) - 1, t + work.crossing[LENGTH]
-    evaluate_at(system, work, at, q, qd, row)
+    row, end_time = len(work.x) - 1, t + work.crossing[LENGTH]
+    evaluate_at(system, work, end_time, q, qd, row)
     _look(system, work, row)
-    found = _decide(work.crossing, work.gates, work.first_gaps, work.gaps, system.slack, t)
-    if found == SHORTER:
+    decision = _decide(work.crossing, work.gates, work.first_gaps, work.gaps, system.slack, t)
+    if decision == SHORTER:
         return False
-    turns, which, contacts = found != GO_ON, int(work.crossing[WHICH]), len(work.gates) - 2 * len(system.friction)
+    gates_change, which, contacts = decision != GO_ON, int(work.crossing[WHICH]), len(work.gates) - 2 * len(system.friction)
     for k in range(3):  # gates of one contact follow each other
-        if k == 0 and found == TURN:
-            _turn_at_root(work.x, work.gates, work.gaps, work.events, work.counts, which, system.gate_x, at, contacts)
-        elif turns:
-            turns = _turn_all(work.x, work.gates, work.gaps, system.slack, system.gate_x, work.crossing, contacts)
-        if not turns:
+        if k == 0 and decision == TURN:
+            _turn_at_root(work.x, work.gates, work.gaps, work.events, work.counts, which, system.gate_x, end_time, contacts)
+        elif gates_change:
+            gates_change = _turn_all(work.x, work.gates, work.gaps, system.slack, system.gate_x, work.crossing, contacts)
+        if not gates_change:
             break
         _look(system, work, row)
     if contacts < len(work.gates):
-        if found != GO_ON or unsettled(system, work, row):
-            if found == TURN:  # rates jump before the first step alone: others are drift
+        if decision != GO_ON or unsettled(system, work, row):
+            if decision == TURN:  # rates jump before the first step alone: others are drift
                 keep_at_rest(system, work, row, q, qd)
-                evaluate_at(system, work, at, q, qd, row)
-            forced = found == TURN and which >= contacts and work.gates[which] == STUCK
+                evaluate_at(system, work, end_time, q, qd, row)
+            forced = decision == TURN and which >= contacts and work.gates[which] == STUCK
             forced = forced and work.x[row, system.gate_x + which + 1] > 0.0  # one that is held, by its effort
-            work.crossing[TRIES] += settle_friction(system, work, row, forced, at)
+            work.crossing[TRIES] += settle_friction(system, work, row, forced, end_time)
         keep_at_rest(system, work, row, q, qd)
         _look(system, work, row)
     _copy(work.gaps, work.first_gaps)
@@ -161,17 +161,17 @@ def settle(system: Any, work: Any, t: float, q: Array, qd: Array) -> None:
 
 
 @inner
-def _decide(c: Array, gates: Array, first: Array, gaps: Array, slack: Array, t: float) -> int:
+def _decide(c: Array, gates: Array, start_gaps: Array, gaps: Array, slack: Array, t: float) -> int:
     """GO_ON behind the end of the step, TURN gates there, make it SHORTER, or SETTLE the gates."""
     if c[PHASE] == LAST:
         return TURN
     if c[PHASE] == SETTLED:
         return SETTLE
     if c[PHASE] == WHOLE:
-        which = _first(gates, first, gaps, slack, 0.0)
+        which = _first(gates, start_gaps, gaps, slack, 0.0)
         if which >= 0:
-            return _begin(c, gates, first, gaps, which)
-        cut = _turning_point(gates, first, gaps, c[LENGTH])
+            return _begin(c, gates, start_gaps, gaps, which)
+        cut = _turning_point(gates, start_gaps, gaps, c[LENGTH])
         if cut < c[LENGTH] and c[TRIES] == 0.0:
             c[LENGTH], c[TRIES] = cut, 1.0
             return SHORTER
@@ -182,8 +182,8 @@ def _decide(c: Array, gates: Array, first: Array, gaps: Array, slack: Array, t: 
         c[LOW_GAP] *= 0.5 if c[SIDE] > 0.0 else 1.0  # an end that stays twice counts half: both ends close in
         c[HIGH], c[HIGH_GAP], c[SIDE] = c[LENGTH], beyond, 1.0
         if beyond <= 1e-3 * slack[which] or _narrow(c, t):
-            other = _first(gates, first, gaps, slack, 2 * beyond)
-            return _begin(c, gates, first, gaps, other) if other >= 0 else TURN
+            other = _first(gates, start_gaps, gaps, slack, 2 * beyond)
+            return _begin(c, gates, start_gaps, gaps, other) if other >= 0 else TURN
     else:
         c[HIGH_GAP] *= 0.5 if c[SIDE] < 0.0 else 1.0
         c[LOW], c[LOW_GAP], c[SIDE] = c[LENGTH], beyond, -1.0
@@ -204,33 +204,33 @@ def _narrow(c: Array, t: float) -> bool:
 def _proposed(c: Array) -> float:
     """Where the line through both ends has its root, now and then the middle."""
     low, high, below, above = c[LOW], c[HIGH], c[LOW_GAP], c[HIGH_GAP]
-    found = low + (high - low) * (-below / (above - below)) if above > below else 0.5 * (low + high)
-    if int(c[TRIES]) % 8 == 7 or not low < found < high:
-        found = 0.5 * (low + high)
-    return found
+    trial = low + (high - low) * (-below / (above - below)) if above > below else 0.5 * (low + high)
+    if int(c[TRIES]) % 8 == 7 or not low < trial < high:
+        trial = 0.5 * (low + high)
+    return trial
 
 
 @inner
-def _first(gates: Array, first: Array, gaps: Array, slack: Array, least: float) -> int:
+def _first(gates: Array, start_gaps: Array, gaps: Array, slack: Array, least: float) -> int:
     """The gate that has to turn first, by a straight line, of those so far beyond zero; -1: none has to."""
-    found, soonest = -1, 2.0
+    first_gate, soonest = -1, 2.0
     for k in range(len(gates)):
         end = _missed(gates, gaps, k)
         if end > max(slack[k], least):
-            start = _missed(gates, first, k)
+            start = _missed(gates, start_gaps, k)
             share = 0.0 if start >= 0.0 else start / (start - end)
             if share < soonest:
-                found, soonest = k, share
-    return found
+                first_gate, soonest = k, share
+    return first_gate
 
 
 @inner
-def _begin(c: Array, gates: Array, first: Array, gaps: Array, which: int) -> int:
+def _begin(c: Array, gates: Array, start_gaps: Array, gaps: Array, which: int) -> int:
     """Begin the search for the root of one gap between the start of the step and its present end."""
-    start, end = _missed(gates, first, which), _missed(gates, gaps, which)
+    start, end = _missed(gates, start_gaps, which), _missed(gates, gaps, which)
     c[WHICH] = which
     if start >= 0.0:  # at the root already: it goes on through it, or left it just before and comes back
-        back = _approach(gates, first, which) < 0.0 and c[TRIES] < MOST_HALVINGS
+        back = _approach(gates, start_gaps, which) < 0.0 and c[TRIES] < MOST_HALVINGS
         c[LENGTH], c[PHASE] = (0.5 * c[LENGTH], WHOLE) if back else (0.0, LAST)
         c[TRIES] += 1.0
         return SHORTER
@@ -241,12 +241,12 @@ def _begin(c: Array, gates: Array, first: Array, gaps: Array, which: int) -> int
 
 
 @inner
-def _turning_point(gates: Array, first: Array, gaps: Array, length: float) -> float:
+def _turning_point(gates: Array, start_gaps: Array, gaps: Array, length: float) -> float:
     """Where in the step a gap may have gone through zero and back, by a cubic; its end where none may have."""
     cut = length
     for k in range(len(gates)):
-        s0, s1 = _missed(gates, first, k), _missed(gates, gaps, k)
-        r0, r1 = length * _approach(gates, first, k), length * _approach(gates, gaps, k)
+        s0, s1 = _missed(gates, start_gaps, k), _missed(gates, gaps, k)
+        r0, r1 = length * _approach(gates, start_gaps, k), length * _approach(gates, gaps, k)
         if not (r0 > 0.0 and r1 < 0.0 and s0 < 0.0):
             continue
         a, b = 3 * (2 * (s0 - s1) + r0 + r1), 2 * (3 * (s1 - s0) - 2 * r0 - r1)
@@ -264,7 +264,7 @@ def _turning_point(gates: Array, first: Array, gaps: Array, length: float) -> fl
 
 @inner
 def _turn_at_root(
-    x: Array, gates: Array, gaps: Array, events: Array, counts: Array, which: int, gate_x: int, at: float, contacts: int
+    x: Array, gates: Array, gaps: Array, events: Array, counts: Array, which: int, gate_x: int, event_time: float, contacts: int
 ) -> None:
     """Turn the gates of contacts whose gaps are at their root, and note it."""
     for k in range(contacts):
@@ -272,5 +272,5 @@ def _turn_at_root(
             _turn(x, gates, gate_x, k)
             n = counts[EVENTS]
             if n < len(events):
-                events[n, 0], events[n, 1], events[n, 2], events[n, 3] = k, gates[k], at, gaps[2 * k + 1]
+                events[n, 0], events[n, 1], events[n, 2], events[n, 3] = k, gates[k], event_time, gaps[2 * k + 1]
                 counts[EVENTS] += 1

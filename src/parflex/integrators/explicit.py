@@ -295,7 +295,7 @@ def sampled_explicit_steps(
     every: int,
     tolerance: float,
     first: int,
-    given: Given,
+    signals: Given,
     memory: Memory,
     q: Array,
     qd: Array,
@@ -309,18 +309,18 @@ def sampled_explicit_steps(
     """
     for row in range(len(out_x) - 1):
         k = first + row
-        known = act(
+        geometry_solved = act(
             sampled,
             system,
             k,
             out_y[row],
-            given.reference[k],
-            given.noise[k],
-            given.rate_noise[k],
+            signals.reference[k],
+            signals.noise[k],
+            signals.rate_noise[k],
             memory,
             efforts[row],
         )
-        if not known:
+        if not geometry_solved:
             return row, GEOMETRY
         part_x, part_y = out_x[row + 1 : row + 2], out_y[row + 1 : row + 2]
         t = k * sampled.sample_time
@@ -340,7 +340,7 @@ def sampled_gauss_steps(
     every: int,
     tolerance: float,
     first: int,
-    given: Given,
+    signals: Given,
     memory: Memory,
     q: Array,
     qd: Array,
@@ -351,18 +351,18 @@ def sampled_gauss_steps(
     """The same with an implicit method, for flexible plants."""
     for row in range(len(out_x) - 1):
         k = first + row
-        known = act(
+        geometry_solved = act(
             sampled,
             system,
             k,
             out_y[row],
-            given.reference[k],
-            given.noise[k],
-            given.rate_noise[k],
+            signals.reference[k],
+            signals.noise[k],
+            signals.rate_noise[k],
             memory,
             efforts[row],
         )
-        if not known:
+        if not geometry_solved:
             return row, GEOMETRY
         part_x, part_y = out_x[row + 1 : row + 2], out_y[row + 1 : row + 2]
         t = k * sampled.sample_time

@@ -153,9 +153,9 @@ def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Arra
 @inlined
 def _change(system: Any, work: Any, tableau: Any) -> None:
     """What a step of Newton changes all stages by, mode after mode, and the turning by that."""
-    stages, count, turns = len(tableau.c), len(system.free), len(system.turning)
+    stages, count, turning_count = len(tableau.c), len(system.free), len(system.turning)
     miss, change, turned, solved = work.miss, work.change, work.turned, work.solved
-    rows = count + turns
+    rows = count + turning_count
     for m in range(len(tableau.roots)):
         real, solving = tableau.roots[m, 1] == 0.0, work.solving[m]
         for part in range(1 if real else 2):
@@ -168,12 +168,12 @@ def _change(system: Any, work: Any, tableau: Any) -> None:
         solve_mode(system, work, m, real)
         for i in range(stages):
             re, im = tableau.back[m, 0, i], 0.0 if real else -tableau.back[m, 1, i]
-            kept, behind = 0.0 if m == 0 else 1.0, 0 if real else rows
+            carry, behind = 0.0 if m == 0 else 1.0, 0 if real else rows
             for k in range(count):
-                change[i, k] = kept * change[i, k] + (re * solved[k] + im * solved[behind + k])
-            for k in range(turns):
+                change[i, k] = carry * change[i, k] + (re * solved[k] + im * solved[behind + k])
+            for k in range(turning_count):
                 r = count + k
-                turned[i, k] = kept * turned[i, k] + (re * solved[r] + im * solved[behind + r])
+                turned[i, k] = carry * turned[i, k] + (re * solved[r] + im * solved[behind + r])
 
 
 @inlined
@@ -198,7 +198,7 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
         for k in range(count):
             miss[i, k] = y[i, 2 * nq + free[k]] - work.acceleration[i, k]
     _change(system, work, tableau)
-    largest, shaken, total, h2 = 0.0, 0.0, 0.0, h * h
+    largest, vibration, total, h2 = 0.0, 0.0, 0.0, h * h
     for i in range(stages):
         for p in system.turning:
             largest = max(largest, h * abs(y[i, nq + p] - work.rate[i, p]))
@@ -211,14 +211,14 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
             work.rate[i, system.turning[k]] += h * total
         acceleration = work.acceleration[i]
         for k in range(count):
-            own, unit = change[i, k], system.units[k]
-            acceleration[k] += own
-            size = h2 * abs(own) / unit
+            increment, unit = change[i, k], system.units[k]
+            acceleration[k] += increment
+            size = h2 * abs(increment) / unit
             if not size <= largest:  # NaN too
                 largest = size
-            shaken = max(shaken, size * (h2 * abs(miss[i, k]) / unit))
+            vibration = max(vibration, size * (h2 * abs(miss[i, k]) / unit))
     work.counts[ITERATIONS] += 1
-    return largest, max(largest, math.sqrt(shaken))
+    return largest, max(largest, math.sqrt(vibration))
 
 
 @inner
@@ -230,29 +230,29 @@ def _solve_stages(
         place(system, work.x[i], q, qd)
         give_inputs(system, work, t + tableau.c[i] * h, work.x[i])
     start_stages(system, work, tableau, h, q, qd)
-    contraction, before, known, guessed = work.numbers[CONTRACTION], 0.0, 0.0, False
+    contraction, previous_size, previous_vibration, guessed = work.numbers[CONTRACTION], 0.0, 0.0, False
     for iteration in range(1, MOST_ITERATIONS + 1):
-        size, shaken = _iterate(system, work, tableau, h, q, qd)
+        size, vibration = _iterate(system, work, tableau, h, q, qd)
         if not math.isfinite(size):
             return 0
-        if iteration > 1 and before > 0.0:
-            contraction = shaken / known
+        if iteration > 1 and previous_size > 0.0:
+            contraction = vibration / previous_vibration
             # the first change is that of a start, whose square may be the second one
-            if iteration > 2 and size > 0.9 * before and size > 100 * tolerance:
+            if iteration > 2 and size > 0.9 * previous_size and size > 100 * tolerance:
                 return 0
         share = min(contraction, 0.9)
         rounding = iteration > 2 and contraction > 0.1 and size <= tolerance
-        if shaken * share / (1 - share) <= tolerance or size == 0.0 or rounding:
-            if iteration == 1 and work.counts[UNSEEN] >= MOST_UNSEEN and shaken > tolerance:
+        if vibration * share / (1 - share) <= tolerance or size == 0.0 or rounding:
+            if iteration == 1 and work.counts[UNSEEN] >= MOST_UNSEEN and vibration > tolerance:
                 guessed = True  # it grows as the robot moves on
             else:
                 # a small change is mostly rounding, whose ratio says nothing of the contraction
-                less = iteration > 1 and shaken <= 0.1 * tolerance
+                less = iteration > 1 and vibration <= 0.1 * tolerance
                 contraction = min(contraction, work.numbers[CONTRACTION]) if less else contraction
                 work.numbers[CONTRACTION] = max(contraction, 1e-3)
                 work.counts[UNSEEN] = work.counts[UNSEEN] + 1 if iteration == 1 else 0
-                return 1 if guessed and shaken <= tolerance else iteration
-        before, known = size, shaken
+                return 1 if guessed and vibration <= tolerance else iteration
+        previous_size, previous_vibration = size, vibration
     return 0
 
 
@@ -304,7 +304,7 @@ def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arra
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
     copy(q, work.before)
     copy(qd, work.before[system.positions :])
-    put_in, lost = work.numbers[INPUT], work.numbers[LOSS]
+    input_work, lost_work = work.numbers[INPUT], work.numbers[LOSS]
     parts = 1
     for _ in range(MOST_CUTS):
         work.counts[REJECTED] += 1
@@ -320,7 +320,7 @@ def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arra
             return True
         copy(work.before, q)
         copy(work.before[system.positions :], qd)
-        work.numbers[INPUT], work.numbers[LOSS] = put_in, lost
+        work.numbers[INPUT], work.numbers[LOSS] = input_work, lost_work
         parts *= 4
     return False
 
@@ -344,12 +344,12 @@ def gauss_steps(
     Where errors choose them, a step is part of the time between two rows, `h` then, or goes over some rows.
     """
     stages, counts = len(tableau.c), work.counts
-    spent, renewal = costs(system, len(tableau.roots), stages)
+    iteration_cost, renewal = costs(system, len(tableau.roots), stages)
     gated, numbers = system.gaps != 0, work.numbers
     waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
     judged = work.judging != 0 and numbers[AIM] > 0.0  # steps, by their error
     chosen = judged and numbers[STEP] > 0.0
-    row, known = 0, 0
+    row, first_known = 0, 0
     while row < len(out_x):
         span = rows_ahead(numbers[STEP], h, len(out_x) - row) if chosen and not gated else 1
         for _ in range(every):
@@ -369,7 +369,7 @@ def gauss_steps(
                     elif again or counts[STARTED] == 0:
                         _restart(system, work, tableau, begin, length, q, qd)
                         counts[STARTED], fresh, numbers[LAST] = 1, True, 0.0
-                    elif counts[WASTED] * spent > renewal:
+                    elif counts[WASTED] * iteration_cost > renewal:
                         if gated:  # the state is asked for where a step is made again
                             _new_matrix(system, work, tableau, begin, length, q, qd)
                         else:
@@ -383,18 +383,18 @@ def gauss_steps(
                         fresh = True
                         continue
                     if judged and not again and (used > 0 or chosen):
-                        known = note_stages(work, tableau.c, numbers[LAST] / length)
+                        first_known = note_stages(work, tableau.c, numbers[LAST] / length)
                         error = (
-                            step_error(work, known, tableau.error * length * length, system.metres)
+                            step_error(work, first_known, tableau.error * length * length, system.metres)
                             if used > 0
                             else math.inf
                         )
-                        found = choose(numbers, counts, error, length, 2 * stages - known + 1)
-                        if found != 0 and not chosen:
+                        verdict = choose(numbers, counts, error, length, 2 * stages - first_known + 1)
+                        if verdict != 0 and not chosen:
                             return row, TOO_LONG
-                        if found > 0:
-                            return row, found
-                        if found < 0:
+                        if verdict > 0:
+                            return row, verdict
+                        if verdict < 0:
                             if span > 1:
                                 span = rows_ahead(numbers[STEP], h, span)
                                 left = span * h
@@ -426,7 +426,7 @@ def gauss_steps(
                         counts[BEST] = min(counts[BEST], used)
                         counts[WASTED] += used - counts[BEST]
                 if span > 1 and not rows_inside(
-                    system, work, tableau, t, h, done, known, span, out_x[row:], out_y[row:]
+                    system, work, tableau, t, h, done, first_known, span, out_x[row:], out_y[row:]
                 ):
                     return row, 2
                 if judged:
@@ -533,14 +533,14 @@ def _invert(matrix: Array, inverse: Array, n: int) -> None:
 
 
 @inner
-def _turns(inverse: Array, ways: Array, turning: Array, count: int) -> None:
+def _turns(inverse: Array, tangents: Array, turning: Array, count: int) -> None:
     """Behind each column of the inverse, how it changes the rates of turning positions."""
     for part in range(2):
         for k in range(count):
             for p in range(len(turning)):
                 total = 0.0
                 for j in range(count):
-                    total += inverse[part, k, j] * ways[j, turning[p]]
+                    total += inverse[part, k, j] * tangents[j, turning[p]]
                 inverse[part, k, count + p] = total
 
 
@@ -574,10 +574,10 @@ def costs(system: Any, modes: int, stages: int) -> tuple[int, int]:
     count = len(system.free)
     if system.dense == 0:
         return stages * system.operators + modes * system.solving, modes * system.factoring
-    spent = stages * system.operators + 8 * modes * count**2
+    iteration_cost = stages * system.operators + 8 * modes * count**2
     if system.factoring != 0:
-        return spent, modes * (system.factoring + count * system.solving)
-    return spent, 4 * count * system.operators + 8 * modes * count**3
+        return iteration_cost, modes * (system.factoring + count * system.solving)
+    return iteration_cost, 4 * count * system.operators + 8 * modes * count**3
 
 
 @inner
@@ -595,11 +595,11 @@ def invent_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Ar
         for i in range(stages):
             past[i, count + k] = y[system.other[k]]
     for j in range(2 * stages):
-        way = h * (tableau.c[j % stages] - (2.0 if j < stages else 1.0))
+        offset = h * (tableau.c[j % stages] - (2.0 if j < stages else 1.0))
         for k in range(count):
-            reach[j, k] = way * (qd[system.free[k]] + 0.5 * way * past[0, k])
+            reach[j, k] = offset * (qd[system.free[k]] + 0.5 * offset * past[0, k])
         for k in range(len(system.other)):
-            reach[j, count + k] = q[system.other[k]] + way * past[0, count + k]
+            reach[j, count + k] = q[system.other[k]] + offset * past[0, count + k]
     work.numbers[BEFORE] = work.numbers[LATEST] = h
     work.counts[CARRIED] = 0
 
@@ -616,14 +616,14 @@ def _look_ahead(weights: Array, c: Array, twice: Array, latest: float, before: f
         nodes[stages + j] = (c[j] - 1.0) * latest
     for j in range(2 * stages):
         for i in range(stages):
-            near, far = 1.0, 1.0
+            recent, older = 1.0, 1.0
             for m in range(2 * stages):
                 if m != j:
                     factor = (c[i] - nodes[m]) / (nodes[j] - nodes[m])
-                    near, far = (near * factor, far) if m >= stages else (near, far * factor)
-            weights[i, j] = near * far
+                    recent, older = (recent * factor, older) if m >= stages else (recent, older * factor)
+            weights[i, j] = recent * older
             if j >= stages:
-                weights[2 * stages + i, j - stages] = near
+                weights[2 * stages + i, j - stages] = recent
         for i in range(stages):
             total = 0.0
             for m in range(stages):
@@ -705,15 +705,15 @@ def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Arra
     work.counts[CARRIED] = 0 if by_place < by_past else 1
     for k in range(len(system.other)):
         p, column = system.other[k], count + k
-        here = work.y[last, p]
+        last_position = work.y[last, p]
         turn = TURN * math.floor(
-            (here - reach[stages + last, column]) / TURN + 0.5
+            (last_position - reach[stages + last, column]) / TURN + 0.5
         )  # angles of closures begin again at -pi
         for i in range(stages):
             work.past[i, column] = work.rate[i, p]
             reach[i, column] = reach[stages + i, column] + turn
             if k >= len(system.turning):
-                reach[stages + i, column] = work.y[i, p] + TURN * math.floor((here - work.y[i, p]) / TURN + 0.5)
+                reach[stages + i, column] = work.y[i, p] + TURN * math.floor((last_position - work.y[i, p]) / TURN + 0.5)
                 continue
             total = 0.0
             for j in range(stages):

@@ -109,7 +109,7 @@ def _rests(system: Any, work: Any, row: int, j: int) -> bool:
 
 
 @inner
-def settle_friction(system: Any, work: Any, row: int, forced: bool, at: float) -> int:
+def settle_friction(system: Any, work: Any, row: int, forced: bool, event_time: float) -> int:
     """Find which joints at rest stick, at the state of a row of the work; gives how many joints change.
 
     All bear at most their static efforts. Of those that move nevertheless, the bound falls to the effort of sliding,
@@ -148,64 +148,64 @@ def settle_friction(system: Any, work: Any, row: int, forced: bool, at: float) -
     for j in range(count):
         turned += _take(system, work, row, j, first + 2 * j, first_x)
     evaluate(system, work, work.x[row], work.y[row])
-    return turned + _note(system, work, row, at)
+    return turned + _note(system, work, row, event_time)
 
 
 @inner
 def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int) -> int:
     """Let one joint do what was found; 1 if it does something else than before."""
     split, state, before = work.split, work.split[STATE, j], work.gates[k]
-    static, held = system.friction[j, STATIC], work.stuck[INERTIA, j]
-    way = work.y[row, system.positions + system.rubbing[j]]
+    static, previous_inertia = system.friction[j, STATIC], work.stuck[INERTIA, j]
+    direction = work.y[row, system.positions + system.rubbing[j]]
     sticks = state == FREE
     if state == UNFELT:
-        way = left_over(work, j)
-        sticks = abs(way) <= PASSES * system.slack[k]
+        direction = left_over(work, j)
+        sticks = abs(direction) <= PASSES * system.slack[k]
     elif state == BOUND:
-        way = side_of(split, j)
+        direction = side_of(split, j)
         sticks = not breaks_away(work, j)
-    side = 1.0 if way > 0.0 else -1.0
-    effort, inertia, does = side * system.friction[j, COULOMB], 0.0, FORTH if side > 0.0 else BACK
+    side = 1.0 if direction > 0.0 else -1.0
+    effort, inertia, mode = side * system.friction[j, COULOMB], 0.0, FORTH if side > 0.0 else BACK
     if sticks:
-        does = STUCK
+        mode = STUCK
         effort = 0.0 if state == UNFELT else max(-static, min(static, split[SHARE, j] / split[SCALE, j]))
         if state == FREE:
-            inertia = held if before == STUCK and held > 0.0 else HOLDING / split[SCALE, j] ** 2
+            inertia = previous_inertia if before == STUCK and previous_inertia > 0.0 else HOLDING / split[SCALE, j] ** 2
         if before != STUCK:
             work.stuck[PLACE, j] = work.y[row, system.rubbing[j]]
-    work.gates[k], work.stuck[INERTIA, j] = does, inertia
+    work.gates[k], work.stuck[INERTIA, j] = mode, inertia
     work.stuck[FIRM, j] = 1.0 if sticks and state != UNFELT else 0.0
     set_friction(work.x, first_x, j, effort, inertia)
-    return 1 if does != before or inertia != held else 0
+    return 1 if mode != before or inertia != previous_inertia else 0
 
 
 @inner
 def unsettled(system: Any, work: Any, row: int) -> bool:
     """Whether joints must be asked anew behind any step: one that sticks bears all it can, or moves all the same."""
-    count, found = len(system.friction), False
+    count, is_unsettled = len(system.friction), False
     first = len(work.gates) - 2 * count
     for j in range(count):
         if work.gates[first + 2 * j] == STUCK:
             rate = abs(work.y[row, system.positions + system.rubbing[j]])
             bears_all = work.stuck[FIRM, j] != 0.0 and work.stuck[INERTIA, j] == 0.0
-            found = found or bears_all or not rate < FAR * system.slack[first + 2 * j]
-    return found
+            is_unsettled = is_unsettled or bears_all or not rate < FAR * system.slack[first + 2 * j]
+    return is_unsettled
 
 
 @inner
-def _note(system: Any, work: Any, row: int, at: float) -> int:
+def _note(system: Any, work: Any, row: int, event_time: float) -> int:
     """Note what joints do now that did something else, and which slide from rest; gives how many do something else."""
     count, changed = len(system.friction), 0
     first = len(work.gates) - 2 * count
     for j in range(count):
-        does, n = work.gates[first + 2 * j], work.counts[EVENTS]
+        mode, n = work.gates[first + 2 * j], work.counts[EVENTS]
         resting = _rests(system, work, row, j)
-        changed += 1 if does != work.stuck[TOLD, j] else 0
-        if n < len(work.events) and (does != work.stuck[TOLD, j] or (resting and does != STUCK)):
-            work.events[n, 0], work.events[n, 1] = first + 2 * j, does
-            work.events[n, 2], work.events[n, 3] = at, work.y[row, system.rubbing[j]]
+        changed += 1 if mode != work.stuck[TOLD, j] else 0
+        if n < len(work.events) and (mode != work.stuck[TOLD, j] or (resting and mode != STUCK)):
+            work.events[n, 0], work.events[n, 1] = first + 2 * j, mode
+            work.events[n, 2], work.events[n, 3] = event_time, work.y[row, system.rubbing[j]]
             work.counts[EVENTS] += 1
-        work.stuck[TOLD, j] = does
+        work.stuck[TOLD, j] = mode
     return changed
 
 
@@ -226,15 +226,15 @@ def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
     # with the last efforts of `hold`, which are not in the outputs yet: what they change is no drift
     call_model(system.address, work.x[row].ctypes.data, y.ctypes.data)
     for level in range(2):
-        far = 0.0
+        largest_drift = 0.0
         copy(work.x[row], work.aside_x)
         for j in range(count):
             if work.gates[first + 2 * j] == STUCK:
                 p = system.rubbing[j]
-                off = y[nq + p] if level == 0 else y[p] - work.stuck[PLACE, j]
-                far = max(far, abs(off) / system.slack[first + 2 * j])
-                work.aside_x[first_x + 2 * j] += work.stuck[INERTIA, j] * off
-        if not (RATE_DRIFT if level == 0 else DRIFT) < far < FAR:
+                drift = y[nq + p] if level == 0 else y[p] - work.stuck[PLACE, j]
+                largest_drift = max(largest_drift, abs(drift) / system.slack[first + 2 * j])
+                work.aside_x[first_x + 2 * j] += work.stuck[INERTIA, j] * drift
+        if not (RATE_DRIFT if level == 0 else DRIFT) < largest_drift < FAR:
             continue
         call_model(system.address, work.aside_x.ctypes.data, work.aside_y.ctypes.data)
         if level == 0:
@@ -259,23 +259,23 @@ def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
     for j in range(count):
         split[PULL, j], split[SCALE, j], split[SHARE, j] = y[first_y + j], 1.0, 0.0
     for j in range(count):
-        pull, push, felt = abs(split[PULL, j]), system.friction[j, STATIC], split[STATE, j] != SLIDES
+        pull, test_effort, responds = abs(split[PULL, j]), system.friction[j, STATIC], split[STATE, j] != SLIDES
         for _ in range(2):
-            if not felt:
+            if not responds:
                 break
-            x[first_x + 2 * j] = -push
+            x[first_x + 2 * j] = -test_effort
             call_model(system.address, x.ctypes.data, y.ctypes.data)
             work.counts[EVALUATIONS] += 1
             change = y[first_y + j] - split[PULL, j]
-            felt = change > FEELS * pull
+            responds = change > FEELS * pull
             if not change < CLEAR * pull:
                 break
-            push = push * pull / change if felt else push
+            test_effort = test_effort * pull / change if responds else test_effort
         if split[STATE, j] != SLIDES:
-            x[first_x + 2 * j], split[STATE, j] = 0.0, FREE if felt else UNFELT
+            x[first_x + 2 * j], split[STATE, j] = 0.0, FREE if responds else UNFELT
         for i in range(count):
-            holds[i, j] = (y[first_y + i] - split[PULL, i]) / push if felt else 0.0
-        split[SCALE, j] = math.sqrt(holds[j, j]) if felt else 1.0
+            holds[i, j] = (y[first_y + i] - split[PULL, i]) / test_effort if responds else 0.0
+        split[SCALE, j] = math.sqrt(holds[j, j]) if responds else 1.0
     for i in range(count):
         split[PULL, i] /= split[SCALE, i]
         for j in range(count):
@@ -331,27 +331,27 @@ def _approach(work: Any) -> bool:
     """Let efforts change until one is at its bound, or let go one that is drawn inside; False: nothing is left."""
     split, count = work.split, work.split.shape[1]
     _find_changes(work)
-    part, at = 1.0, -1
+    part, limiting = 1.0, -1
     for j in range(count):
         change = split[CHANGE, j]
         room = (split[HIGH, j] if change > 0.0 else split[LOW, j]) - split[SHARE, j]
         if split[STATE, j] == FREE and abs(change) * part > abs(room):
-            part, at = abs(room / change), j
+            part, limiting = abs(room / change), j
     for j in range(count):
         split[SHARE, j] += part * split[CHANGE, j] if split[STATE, j] == FREE else 0.0
-    if at >= 0:
-        split[SHARE, at], split[STATE, at] = (split[HIGH, at] if split[CHANGE, at] > 0.0 else split[LOW, at]), BOUND
+    if limiting >= 0:
+        split[SHARE, limiting], split[STATE, limiting] = (split[HIGH, limiting] if split[CHANGE, limiting] > 0.0 else split[LOW, limiting]), BOUND
         return True
     most = 0.0
     for j in range(count):
         if split[STATE, j] == BOUND:
-            slack = NOTHING * (split[HIGH, j] - split[LOW, j] + abs(split[PULL, j]))
-            inward = -side_of(split, j) * _pulled(work, j) - slack
+            tolerance = NOTHING * (split[HIGH, j] - split[LOW, j] + abs(split[PULL, j]))
+            inward = -side_of(split, j) * _pulled(work, j) - tolerance
             if inward > most:
-                most, at = inward, j
-    if at >= 0:
-        split[STATE, at] = FREE
-    return at >= 0
+                most, limiting = inward, j
+    if limiting >= 0:
+        split[STATE, limiting] = FREE
+    return limiting >= 0
 
 
 @inner

@@ -84,8 +84,8 @@ def turn_of_a_step(tableau: Gauss | Explicit | Alpha, angle: float) -> complex:
         before = np.array([[1.0, 1.0, 0.5 - beta], [0.0, 1.0, 1 - gamma], [-f * angle**2, 0.0, -m]])
         roots = np.linalg.eigvals(np.linalg.solve(behind, before))
         return complex(roots[np.argmin(np.abs(roots - np.exp(1j * angle)))])
-    rest = np.linalg.solve(np.eye(len(tableau.c)) - 1j * angle * tableau.A, np.ones(len(tableau.c)))
-    return complex(1 + 1j * angle * tableau.b @ rest)
+    stage_values = np.linalg.solve(np.eye(len(tableau.c)) - 1j * angle * tableau.A, np.ones(len(tableau.c)))
+    return complex(1 + 1j * angle * tableau.b @ stage_values)
 
 
 def gauss_points(count: int) -> tuple[Array, Array]:
@@ -110,9 +110,9 @@ def _modes(A: Array) -> tuple[Array, Array, Array]:
     """Roots of A that are real or above the real axis, with their rows and columns, as real and imaginary parts."""
     roots, T = np.linalg.eig(A)
     roots = np.where(np.abs(roots.imag) < 1e-9, roots.real, roots)
-    kept = [k for k in np.argsort(np.abs(roots.imag)) if roots[k].imag >= 0]
-    weights = np.where(roots[kept].imag > 0, 2.0, 1.0)
-    return _parts(roots[kept]), _parts(np.linalg.inv(T)[kept]), _parts(weights[:, None] * T.T[kept])
+    selected = [k for k in np.argsort(np.abs(roots.imag)) if roots[k].imag >= 0]
+    weights = np.where(roots[selected].imag > 0, 2.0, 1.0)
+    return _parts(roots[selected]), _parts(np.linalg.inv(T)[selected]), _parts(weights[:, None] * T.T[selected])
 
 
 def _parts(values: Array) -> Array:
