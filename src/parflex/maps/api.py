@@ -158,31 +158,31 @@ def many_frequencies(
     >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
     """
     coordinates, values = pose_table(robot, coordinates, poses)
-    held = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
-    modes = default_number_of_modes(robot, modes, held.lock, held.about)
-    check_loads(held, ())
+    conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
+    modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
+    check_loads(conditions, ())
 
     def pose_of(row: int) -> dict[str, float]:
         return dict(zip(coordinates, values[row].tolist(), strict=True))
 
-    if held.at_equilibrium or shapes == "all" or (designs and has_force_elements(robot.tree)):
-        return _responses(robot, coordinates, values, modes, shapes, designs, held, threads, progress)
+    if conditions.at_equilibrium or shapes == "all" or (designs and has_force_elements(robot.tree)):
+        return _responses(robot, coordinates, values, modes, shapes, designs, conditions, threads, progress)
     if designs:
-        rows = DesignedPoses(robot, coordinates, values, designs, modes, held.lock, bool(shapes), held.about)
+        rows = DesignedPoses(robot, coordinates, values, designs, modes, conditions.lock, bool(shapes), conditions.about)
         rows.solve(threads, progress)
         rows.say(3)
         warn_beyond_band(robot, rows.frequencies, 2)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons, rows.why)
     plain = FrequencyRows(
-        robot, coordinates, len(values), lambda some: values[some], modes, held.lock, held.about, bool(shapes)
+        robot, coordinates, len(values), lambda some: values[some], modes, conditions.lock, conditions.about, bool(shapes)
     )
-    found = plain.all(threads, progress)
-    plain.say(found.status)
-    found.warn(3)
-    warn_beyond_band(robot, found.values["frequencies"], 2)
-    warn_of_few_elements(robot, found.values["frequencies"], pose_of, held, modes, 2)
+    batch = plain.all(threads, progress)
+    plain.say(batch.status)
+    batch.warn(3)
+    warn_beyond_band(robot, batch.values["frequencies"], 2)
+    warn_of_few_elements(robot, batch.values["frequencies"], pose_of, conditions, modes, 2)
     return ManyFrequencies(
-        found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons, plain.why
+        batch.values["frequencies"], batch.status, plain.solver, batch.values.get("shapes"), batch.reasons, plain.why
     )
 
 
@@ -193,30 +193,30 @@ def _responses(
     modes: int,
     shapes: bool | str,
     designs: Mapping[str, Sequence[float]] | None,
-    held: LoadCase,
+    conditions: LoadCase,
     threads: int | None,
     progress: Progress | None,
 ) -> ManyFrequencies:
     """About equilibria, or with the shapes of all rates: mode by mode as responses."""
     kind = "motion" if shapes == "all" else "shape"
     numbers = range(1, modes + 1)
-    words = [f"frequency:{k}" for k in numbers] + [f"{kind}:{k}" for k in numbers if shapes]
-    columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
-    rows = ResponseRows(robot, coordinates, values, read_responses(robot, words), held, columns)
-    found = solve_rows(rows, threads, progress)
-    found.warn(4)
-    if not held.at_equilibrium:
-        warn_of_balanced(found.balanced, len(values), 4)
-    frequencies = np.stack([found.values[f"frequency:{k}"] for k in numbers], axis=1)
+    response_names = [f"frequency:{k}" for k in numbers] + [f"{kind}:{k}" for k in numbers if shapes]
+    columns = {key: design_column(robot, key, entries, len(values)) for key, entries in (designs or {}).items()}
+    rows = ResponseRows(robot, coordinates, values, read_responses(robot, response_names), conditions, columns)
+    batch = solve_rows(rows, threads, progress)
+    batch.warn(4)
+    if not conditions.at_equilibrium:
+        warn_of_balanced(batch.balanced, len(values), 4)
+    frequencies = np.stack([batch.values[f"frequency:{k}"] for k in numbers], axis=1)
     warn_beyond_band(robot, frequencies, 3)
 
     def pose_of(row: int) -> dict[str, float]:
         return dict(zip(coordinates, values[row].tolist(), strict=True))
 
     if not columns:
-        warn_of_few_elements(robot, frequencies, pose_of, held, modes, 3)
-    own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
-    return ManyFrequencies(frequencies, found.status, rows, own, found.reasons, rows.why)
+        warn_of_few_elements(robot, frequencies, pose_of, conditions, modes, 3)
+    entries = np.stack([batch.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
+    return ManyFrequencies(frequencies, batch.status, rows, entries, batch.reasons, rows.why)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -315,28 +315,28 @@ def many_responses(
     >>> found = parflex.many_responses(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], ["stiffness:x", "deflection:z"])
     """
     coordinates, values = pose_table(robot, coordinates, poses)
-    asked = read_responses(robot, responses)
-    held = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
-    check_loads(held, asked)
-    columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
-    rows = ResponseRows(robot, coordinates, values, asked, held, columns)
-    found = solve_rows(rows, threads, progress)
-    warn_of_first_order(robot, asked, found.values, held, found.rests, 2)
-    modes = [found.values[one.name].ravel() for one in asked if one.kind == "frequency"]
+    requested = read_responses(robot, responses)
+    conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
+    check_loads(conditions, requested)
+    columns = {key: design_column(robot, key, design_values, len(values)) for key, design_values in (designs or {}).items()}
+    rows = ResponseRows(robot, coordinates, values, requested, conditions, columns)
+    batch = solve_rows(rows, threads, progress)
+    warn_of_first_order(robot, requested, batch.values, conditions, batch.rests, 2)
+    modes = [batch.values[response.name].ravel() for response in requested if response.kind == "frequency"]
     warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]), 2)
     if modes and not columns:
-        numbers = [int(one.name.partition(":")[2] or 1) for one in asked if one.kind == "frequency"]
+        numbers = [int(response.name.partition(":")[2] or 1) for response in requested if response.kind == "frequency"]
         warn_of_few_elements(
             robot, np.stack(modes, axis=1), lambda row: dict(zip(coordinates, values[row].tolist(), strict=True)),
-            held, max(numbers), 2,
+            conditions, max(numbers), 2,
         )  # fmt: skip
     return ManyResponses(
-        found.values,
-        {one.name: one.unit for one in asked},
-        {one.name: one.parts if one.shape else () for one in asked},
-        found.status,
-        found.reasons,
-        found.fallbacks,
+        batch.values,
+        {response.name: response.unit for response in requested},
+        {response.name: response.parts if response.shape else () for response in requested},
+        batch.status,
+        batch.reasons,
+        batch.fallbacks,
         rows.way,
         rows.why,
     )
@@ -346,28 +346,28 @@ def solve_rows(rows: Any, threads: int | None, progress: Progress | None = None)
     """All rows in chunks; what could not be asked at any of them is refused."""
     threads = number_of_threads(threads)
     rows.prepare()
-    found = BatchResult.empty({one.name: one.shape for one in rows.responses}, len(rows.poses))
+    result = BatchResult.empty({response.name: response.shape for response in rows.responses}, len(rows.poses))
     chunks = chunks_of(len(rows.poses), rows.chunk)
     alone = rows.chunk == CHUNK_ALONE  # by the interpreter, which runs one thread at a time
     for chunk, part in in_order(chunks, rows.solve, 1 if alone else min(threads, len(chunks))):
-        found.put(chunk, part)
+        result.put(chunk, part)
         if progress is not None:
             progress(chunk.stop, len(rows.poses))
-    if found.refused is not None and not (found.status == OK).any():
-        raise found.refused
-    for name, error in found.refusals.items():
-        if not np.isfinite(found.values[name]).any():
+    if result.refused is not None and not (result.status == OK).any():
+        raise result.refused
+    for name, error in result.refusals.items():
+        if not np.isfinite(result.values[name]).any():
             raise error
-    found.warn(3)
-    rows.solved_in_full = found.fallbacks
-    return found
+    result.warn(3)
+    rows.solved_in_full = result.fallbacks
+    return result
 
 
 def warn_of_few_elements(
     robot: Robot,
     frequencies: Array,
     pose_of: Callable[[int], Mapping[str, Any]],
-    held: LoadCase,
+    conditions: LoadCase,
     modes: int,
     level: int,
 ) -> None:
@@ -382,16 +382,16 @@ def warn_of_few_elements(
     highest = np.nanmax(np.where(np.isfinite(frequencies), frequencies, np.nan))
     row = int(np.argwhere(frequencies.reshape(len(frequencies), -1) == highest)[0, 0])
     try:
-        if _are_enough(robot, float(highest), held):
+        if _are_enough(robot, float(highest), conditions):
             return
         pose = dict(pose_of(row))
-        found = natural_frequencies(robot, pose, modes, held.lock, held.about, wrench=held.wrench)
+        pose_modes = natural_frequencies(robot, pose, modes, conditions.lock, conditions.about, wrench=conditions.wrench)
     except ParflexError:  # which the map itself answers for
         return
     where = ", ".join(f"{name} = {float(value):.4g}" for name, value in pose.items())
-    for told in found.too_few:
+    for message in pose_modes.too_few:
         warnings.warn(
-            f"of the map, where frequencies are highest ({where}), {told}", ParflexWarning, stacklevel=level + 1
+            f"of the map, where frequencies are highest ({where}), {message}", ParflexWarning, stacklevel=level + 1
         )
 
 
@@ -402,9 +402,9 @@ def _are_enough(robot: Robot, highest: float, held: LoadCase) -> bool:
 
 def warn_of_first_order(
     robot: Robot,
-    asked: Sequence[ResponseName],
+    responses: Sequence[ResponseName],
     values: Mapping[str, Array],
-    held: LoadCase,
+    conditions: LoadCase,
     rests: Array,
     level: int,
 ) -> None:
@@ -412,14 +412,14 @@ def warn_of_first_order(
 
     Rows that `rests` names are about their equilibrium already, since springs are under tension there.
     """
-    bent = [one for one in asked if one.kind == "deflection"]
-    if not bent or held.at_equilibrium or has_force_elements(robot.tree):
+    bent = [response for response in responses if response.kind == "deflection"]
+    if not bent or conditions.at_equilibrium or has_force_elements(robot.tree):
         return
     lengths = np.array([_size(robot)] * 3 + [1.0] * 3)  # of x y z rx ry rz
     beyond = np.zeros(values[bent[0].name].size // max(1, int(np.prod(bent[0].shape))), dtype=bool)
-    for one in bent:
-        own = np.abs(values[one.name]).reshape(len(beyond), -1)
-        beyond |= (own > FIRST_ORDER * (lengths if one.direction is None else lengths[one.direction])).any(axis=1)
+    for response in bent:
+        deflections = np.abs(values[response.name]).reshape(len(beyond), -1)
+        beyond |= (deflections > FIRST_ORDER * (lengths if response.direction is None else lengths[response.direction])).any(axis=1)
     beyond &= ~rests
     if beyond.any():
         warnings.warn(

@@ -63,8 +63,8 @@ class BatchResult(Record):
 
     def put(self, rows: slice, part: BatchResult) -> None:
         """Take over what was found at some rows."""
-        for name, own in part.values.items():
-            self.values[name][rows] = own
+        for name, part_values in part.values.items():
+            self.values[name][rows] = part_values
         self.status[rows], self.reasons[rows] = part.status, part.reasons
         self.fallbacks += part.fallbacks
         self.balanced += part.balanced
@@ -74,9 +74,9 @@ class BatchResult(Record):
         self.refused = self.refused or part.refused
         self.refusals = part.refusals | self.refusals
 
-    def say(self, row: int, said: str) -> None:
+    def say(self, row: int, message: str) -> None:
         """Say something of a row that has answers."""
-        self.reasons[row] = "; ".join(word for word in (self.reasons[row], said) if word)
+        self.reasons[row] = "; ".join(text for text in (self.reasons[row], message) if text)
 
     @property
     def unstable(self) -> Array:
@@ -90,36 +90,36 @@ class BatchResult(Record):
     def mark(self, row: int, state: int, reason: str = "") -> None:
         """Say that a row has no answer, and why."""
         self.status[row], self.reasons[row] = state, reason or SAID.get(state, "")
-        for own in self.values.values():
-            own[row] = np.nan
+        for array in self.values.values():
+            array[row] = np.nan
 
     def _told(self) -> str:
         return f"{count_of(len(self.status), 'row')}, {int((self.status == OK).sum())} with an answer"
 
 
-def mark_unfinite(found: BatchResult, names: list[str], values: Array) -> Array:
+def mark_unfinite(result: BatchResult, names: list[str], values: Array) -> Array:
     """Rows of which all coordinates are numbers; the others are marked."""
     finite = np.isfinite(values)
     for row in np.flatnonzero(~finite.all(axis=1)):
         name = names[int(np.argmin(finite[row]))]
-        found.mark(int(row), UNREACHABLE, f"'{name}' is not a finite number in this row")
+        result.mark(int(row), UNREACHABLE, f"'{name}' is not a finite number in this row")
     return finite.all(axis=1)
 
 
-def row_warning(found: Modes) -> str:
+def row_warning(modes: Modes) -> str:
     """What is said of a row by its modes: that its equilibrium is not stable, or not what growing loads lead to."""
-    if found.unstable_motions:
+    if modes.unstable_motions:
         return NOT_STABLE
-    return next((word for word in (BEYOND, LOST_WARNING) if word in found.model.warnings), "")
+    return next((warning for warning in (BEYOND, LOST_WARNING) if warning in modes.model.warnings), "")
 
 
 def unstable_rows(reasons: Sequence[str]) -> Array:
     """Rows of which that is said."""
-    words = (NOT_STABLE, BEYOND, LOST_WARNING)
-    said = {reason: any(word in reason for word in words) for reason in set(reasons)}  # few texts for many rows
-    if not any(said.values()):
+    unstable_warnings = (NOT_STABLE, BEYOND, LOST_WARNING)
+    unstable = {reason: any(warning in reason for warning in unstable_warnings) for reason in set(reasons)}  # few texts for many rows
+    if not any(unstable.values()):
         return np.zeros(len(reasons), dtype=bool)
-    return np.array([said[reason] for reason in reasons], dtype=bool)
+    return np.array([unstable[reason] for reason in reasons], dtype=bool)
 
 
 def warn_of_unstable(reasons: Sequence[str], level: int) -> None:
@@ -163,14 +163,14 @@ def in_order(chunks: Iterable[slice], solve: Callable[[slice], Found], threads: 
 
 def pose_table(robot: Robot, coordinates: Sequence[str], poses: Any) -> tuple[tuple[str, ...], Array]:
     """Return the names of coordinates, and rows of their values (m, rad); some of these may be not a number."""
-    words = names(coordinates, "coordinates", "['x', 'y']")
+    requested = names(coordinates, "coordinates", "['x', 'y']")
     values = pose_rows(poses, "poses")
-    if values.shape[1] != len(words) or not len(values):
+    if values.shape[1] != len(requested) or not len(values):
         raise InputError(
-            f"poses have the shape {values.shape}", key="poses", hint=f"give rows of {len(words)} coordinates"
+            f"poses have the shape {values.shape}", key="poses", hint=f"give rows of {len(requested)} coordinates"
         )
-    found, units = read_columns(robot.tree, words, "coordinates")
-    return found, values * units
+    column_names, units = read_columns(robot.tree, requested, "coordinates")
+    return column_names, values * units
 
 
 def pose_rows(poses: Any, key: str) -> Array:
@@ -200,7 +200,7 @@ def loaded_design(robot: Robot, settings: dict[str, float]) -> Robot:
             return error.with_traceback(None)  # which holds the arrays of the caller
         return design
 
-    found = cached("loaded designs", tuple(settings.items()), build, owners=(robot,))
-    if isinstance(found, ParflexError):
-        raise copy.copy(found)
-    return found
+    loaded = cached("loaded designs", tuple(settings.items()), build, owners=(robot,))
+    if isinstance(loaded, ParflexError):
+        raise copy.copy(loaded)
+    return loaded

@@ -33,14 +33,14 @@ KINDS = ("conditioning", "singularity")
 
 def uncovered_reason(robot: Robot, responses: Sequence[ResponseName], wrench: Wrench | None) -> str:
     """Why these responses cannot be had together; empty where they can."""
-    apart = sorted({one.kind for one in responses if one.kind not in COVERED})
+    apart = sorted({item.kind for item in responses if item.kind not in COVERED})
     if apart:
         return f"{', '.join(apart)}: computed pose by pose"
-    lossy = any(one.acts and (one.damping or one.speed_curve is not None) for one in robot.tree.elements)
-    if lossy and any(one.kind == "damping" for one in responses):
+    lossy = any(item.acts and (item.damping or item.speed_curve is not None) for item in robot.tree.elements)
+    if lossy and any(item.kind == "damping" for item in responses):
         return "a damper between two points"
-    frames = [one.of for one in responses if one.of] + list(wrench or {})
-    frames += [robot.tree.end_effector] * any(one.kind == "shape" for one in responses)
+    frames = [item.of for item in responses if item.of] + list(wrench or {})
+    frames += [robot.tree.end_effector] * any(item.kind == "shape" for item in responses)
     for frame in frames:
         place = robot.tree.place(frame)
         if place.inner is not None or place.link == GROUND:
@@ -65,12 +65,12 @@ class BatchedResponses:
         self.assembly = assembly if designs is None else assembly.of_rows(designs)
         self.free, self.modes, self.wrench = free, modes, wrench or {}
         self.open_motions = {j: self.assembly.motion(j, *places) for j in self.assembly.bodies}
-        held = self.assembly.held
+        loop_rows = self.assembly.held
         self.left: Array | None = None
         usual = np.ones(len(places[0]), dtype=bool)
-        if held is not None:
-            self.left, usual = held.motions(*places)
-        self.motions = {j: self._left(*own) for j, own in self.open_motions.items()}
+        if loop_rows is not None:
+            self.left, usual = loop_rows.motions(*places)
+        self.motions = {j: self._left(*motion) for j, motion in self.open_motions.items()}
         # poses that are left to the functions of single poses; at once those where loops hold otherwise than at home
         self.K = self._closed(self.assembly.open_stiffness(self.open_motions, len(places[0])))
         self.odd = ~(usual & np.isfinite(self.K).all(axis=(1, 2)))
@@ -83,9 +83,9 @@ class BatchedResponses:
     @cached_property
     def M(self) -> Array:
         """The mass beside K: statics do without it."""
-        found = self._closed(self.assembly.open_mass(self.open_motions, len(self.K)))
-        found[self.odd] = np.eye(self.K.shape[1])
-        return found
+        mass = self._closed(self.assembly.open_mass(self.open_motions, len(self.K)))
+        mass[self.odd] = np.eye(self.K.shape[1])
+        return mass
 
     def _closed(self, matrix: Array) -> Array:
         """A matrix over what loops leave free of the unknowns."""
@@ -100,24 +100,24 @@ class BatchedResponses:
     def _stretches(self) -> list[tuple[str, Array, Any, Any]]:
         """Springs of joints and couplings: frame, stretch per unit of the unknowns, stiffness and damping."""
         size, tree = self.assembly.model.columns, self.assembly.tree
-        found = []
+        springs = []
         for j, k in self.assembly.joint_rows():
             terms = tree.links[j].terms
-            lost = self.assembly.chosen_number(terms.damper) + self.assembly.chosen_number(terms.viscous)
-            found.append(
-                (tree.links[j].name, np.eye(size)[k][None], self.assembly.chosen_number(terms.stiffness), lost)
+            damping = self.assembly.chosen_number(terms.damper) + self.assembly.chosen_number(terms.viscous)
+            springs.append(
+                (tree.links[j].name, np.eye(size)[k][None], self.assembly.chosen_number(terms.stiffness), damping)
             )
         for spring in tree.springs:
             numbers = self.assembly.chosen_number(spring.stiffness), self.assembly.chosen_number(spring.damping)
-            found.append((tree.links[spring.numbers[0]].name, self.assembly.stretch(spring), *numbers))
+            springs.append((tree.links[spring.numbers[0]].name, self.assembly.stretch(spring), *numbers))
         return [
             (file_frame(self.robot, name), row if self.left is None else (row[:, None] @ self.left)[:, 0], *numbers)
-            for name, row, *numbers in found
+            for name, row, *numbers in springs
         ]
 
-    def answer(self, one: ResponseName) -> Array:
+    def answer(self, response: ResponseName) -> Array:
         """Numbers of a response at all poses."""
-        return np.asarray(getattr(self, f"_of_{one.kind}")(one), dtype=float)
+        return np.asarray(getattr(self, f"_of_{response.kind}")(response), dtype=float)
 
     # -- modes -----------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class BatchedResponses:
     def vectors(self) -> Array:
         """Mass-normalised modes (poses x unknowns x modes) in the order of their strain energies."""
         count, size, _ = self.K.shape
-        found = np.zeros((count, size, self.modes))
+        shapes = np.zeros((count, size, self.modes))
         for k in range(count):
             try:
                 w, v = lowest_modes(self.K[k], self.M[k], self.free, self.modes)
@@ -135,24 +135,24 @@ class BatchedResponses:
             scale = np.abs(self.K[k]).max() / np.abs(self.M[k]).max()
             if (np.abs(w[: self.free]) > ZERO * scale).any() or w[self.free] <= 1e-9 * w[-1]:
                 self.failed[k] = True  # not the motions without stiffness that the robot has at home
-            found[k] = v[:, self.free :]
-        return found
+            shapes[k] = v[:, self.free :]
+        return shapes
 
     @cached_property
     def energies(self) -> dict[str, Array]:
         """Twice the strain energy of each mode (poses x modes) by frame, body by body: none is a difference."""
         tree = self.robot.tree
-        found: dict[str, Array] = {}
+        energies: dict[str, Array] = {}
         for j, (columns, W) in self.motions.items():
             name = file_frame(self.robot, tree.links[j].name)
             if W.shape[1] > 6:
                 bent = W[:, 6:] @ self.vectors[:, columns]
                 energy = np.einsum("pim,pim->pm", bent, self.assembly.stiffness[j] @ bent)
-                found[name] = found.get(name, 0.0) + energy
+                energies[name] = energies.get(name, 0.0) + energy
         for name, row, stiffness, _ in self._stretches():
             stretch = (row[:, None] @ self.vectors)[:, 0]
-            found[name] = found.get(name, 0.0) + np.reshape(stiffness, (-1, 1)) * stretch**2
-        return found
+            energies[name] = energies.get(name, 0.0) + np.reshape(stiffness, (-1, 1)) * stretch**2
+        return energies
 
     @cached_property
     def squares(self) -> Array:
@@ -169,31 +169,31 @@ class BatchedResponses:
         """Columns of the modes from the lowest frequency up."""
         return np.argsort(self.squares, axis=1, kind="stable")
 
-    def _mode(self, values: Array, one: ResponseName) -> Array:
+    def _mode(self, values: Array, response: ResponseName) -> Array:
         """Of numbers of modes (poses x ... x modes) those of one."""
-        number = self.order[:, one.mode - 1]
+        number = self.order[:, response.mode - 1]
         index = number.reshape(-1, *[1] * (values.ndim - 1))
         return np.take_along_axis(values, index, axis=-1)[..., 0]
 
-    def _of_frequency(self, one: ResponseName) -> Array:
-        return self.frequencies[:, one.mode - 1]
+    def _of_frequency(self, response: ResponseName) -> Array:
+        return self.frequencies[:, response.mode - 1]
 
-    def _of_damping(self, one: ResponseName) -> Array:
-        lost = np.einsum("pim,pij,pjm->pm", self.vectors, self.damping, self.vectors)
-        return self._mode(lost / (2 * np.sqrt(self.squares)), one)
+    def _of_damping(self, response: ResponseName) -> Array:
+        dissipation = np.einsum("pim,pij,pjm->pm", self.vectors, self.damping, self.vectors)
+        return self._mode(dissipation / (2 * np.sqrt(self.squares)), response)
 
-    def _of_shape(self, one: ResponseName) -> Array:
-        return self.twists[:, one.mode - 1]
+    def _of_shape(self, response: ResponseName) -> Array:
+        return self.twists[:, response.mode - 1]
 
-    def _of_strain(self, one: ResponseName) -> Array:
-        shares = np.stack([np.broadcast_to(self.energies.get(p, 0.0), self.squares.shape) for p in one.parts], axis=1)
-        return self._mode(shares / self.squares[:, None], one)
+    def _of_strain(self, response: ResponseName) -> Array:
+        shares = np.stack([np.broadcast_to(self.energies.get(p, 0.0), self.squares.shape) for p in response.parts], axis=1)
+        return self._mode(shares / self.squares[:, None], response)
 
     @cached_property
     def twists(self) -> Array:
         """Twists of the end effector (poses x modes x 6)."""
-        own = self.frame_rows(self.robot.tree.end_effector) @ self.vectors
-        ordered = np.take_along_axis(own, self.order[:, None, :], axis=2)
+        twists = self.frame_rows(self.robot.tree.end_effector) @ self.vectors
+        ordered = np.take_along_axis(twists, self.order[:, None, :], axis=2)
         return signed_twists(np.swapaxes(ordered, 1, 2), self.robot.tree.length)
 
     @cached_property
@@ -203,10 +203,10 @@ class BatchedResponses:
         for j, (columns, W) in self.motions.items():
             if W.shape[1] > 6:
                 body = tree.links[j].body
-                own = self.assembly.chosen_number(body.damping_at(np.zeros(body.size)))
-                D[:, columns[:, None], columns] += np.swapaxes(W[:, 6:], 1, 2) @ (own @ W[:, 6:])
-        for _, row, _, lost in self._stretches():
-            D += np.reshape(lost, (-1, 1, 1)) * (row[:, :, None] * row[:, None, :])
+                body_damping = self.assembly.chosen_number(body.damping_at(np.zeros(body.size)))
+                D[:, columns[:, None], columns] += np.swapaxes(W[:, 6:], 1, 2) @ (body_damping @ W[:, 6:])
+        for _, row, _, coefficient in self._stretches():
+            D += np.reshape(coefficient, (-1, 1, 1)) * (row[:, :, None] * row[:, None, :])
         return D
 
     # -- statics ---------------------------------------------------------------------------------------
@@ -252,24 +252,24 @@ class BatchedResponses:
         """Of a frame in world axes."""
         P = self.frame_rows(frame)
         P = P[:, PLANE] if planar else P
-        found = P @ self.inverse @ np.swapaxes(P, 1, 2)
+        compliance = P @ self.inverse @ np.swapaxes(P, 1, 2)
         self._leave_driven(np.swapaxes(P, 1, 2))
-        return found
+        return compliance
 
-    def _of_compliance(self, one: ResponseName) -> Array:
-        return selected_entry(self.compliance(one.of, one.parts == PLANAR), one)
+    def _of_compliance(self, response: ResponseName) -> Array:
+        return selected_entry(self.compliance(response.of, response.parts == PLANAR), response)
 
-    def _of_stiffness(self, one: ResponseName) -> Array:
-        C = self.compliance(one.of, one.parts == PLANAR)
-        turning = np.array([part in ("rx", "ry", "rz", "theta") for part in one.parts])
+    def _of_stiffness(self, response: ResponseName) -> Array:
+        C = self.compliance(response.of, response.parts == PLANAR)
+        turning = np.array([part in ("rx", "ry", "rz", "theta") for part in response.parts])
         lengths = np.where(turning, self.robot.tree.length, 1.0)
         scaled = C * np.outer(lengths, lengths)
         values = np.linalg.svd(scaled, compute_uv=False)
         rigid = values[:, -1] < RIGID * np.maximum(values[:, 0], 1e-300)
-        scaled[rigid] = np.eye(len(one.parts))
-        found = np.linalg.inv(scaled) * np.outer(lengths, lengths)
-        found[rigid] = np.nan
-        return selected_entry(found, one)
+        scaled[rigid] = np.eye(len(response.parts))
+        stiffness = np.linalg.inv(scaled) * np.outer(lengths, lengths)
+        stiffness[rigid] = np.nan
+        return selected_entry(stiffness, response)
 
     @cached_property
     def step(self) -> Array:
@@ -287,13 +287,13 @@ class BatchedResponses:
         self._leave_driven(force[:, :, None])
         return moved
 
-    def _of_deflection(self, one: ResponseName) -> Array:
-        moved = np.einsum("pij,pj->pi", self.frame_rows(one.of), self.step)
-        return moved if one.direction is None else moved[:, one.direction]
+    def _of_deflection(self, response: ResponseName) -> Array:
+        displacement = np.einsum("pij,pj->pi", self.frame_rows(response.of), self.step)
+        return displacement if response.direction is None else displacement[:, response.direction]
 
-    def _of_mass(self, one: ResponseName) -> Array:
-        own = [self.assembly.chosen_number(link.body.m) for link in self.assembly.tree.links]
-        return np.broadcast_to(sum(own), len(self.K))
+    def _of_mass(self, response: ResponseName) -> Array:
+        masses = [self.assembly.chosen_number(link.body.m) for link in self.assembly.tree.links]
+        return np.broadcast_to(sum(masses), len(self.K))
 
 
 class ConditionRows:
@@ -310,10 +310,10 @@ class ConditionRows:
         links = jacobians(tree, at)
         self.legs: dict[str, tuple[SparseRows, Array, int]] = {}
         for part in Configuration(rigid, rigid.home).leg_parts.values():
-            blocks = [rigid.assembler.block(here, part) for here in rigid.reference_poses]
-            ranks = [mobility.rank(self._beside_rotors(one, part.columns)) for one in blocks]
-            own = SparseRows(graph, "condition_leg", block(tree, part.rows, part.columns, at, links))
-            self.legs[part.name] = own, part.columns, max(ranks)
+            blocks = [rigid.assembler.block(reference, part) for reference in rigid.reference_poses]
+            ranks = [mobility.rank(self._beside_rotors(leg_block, part.columns)) for leg_block in blocks]
+            leg_rows = SparseRows(graph, "condition_leg", block(tree, part.rows, part.columns, at, links))
+            self.legs[part.name] = leg_rows, part.columns, max(ranks)
         J = mobility.scale(rigid.closures, rigid.closures.jacobian(at, links))[:, rigid.free]
         self.closures = SparseRows(graph, "condition_closures", J) if J.size else None
         position = {int(k): i for i, k in enumerate(rigid.free)}

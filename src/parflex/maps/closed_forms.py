@@ -87,22 +87,22 @@ class DyadPlaces(Record):
         kernel = self.program.kernel(len(start))
         if kernel is None:
             with np.errstate(all="ignore"):  # circles that do not meet
-                found = self.program(start[:, self.inputs])
+                outputs = self.program(start[:, self.inputs])
         else:
-            found = np.empty((len(start), len(self.program.program.outputs)))
-            column_rows(kernel, self.inputs, start, found)
-        circles = np.array([len(own) for own in self.legs], dtype=np.int64)
-        judged = np.array([int(one) for own in self.legs for one in own], dtype=np.int64)
+            outputs = np.empty((len(start), len(self.program.program.outputs)))
+            column_rows(kernel, self.inputs, start, outputs)
+        circles = np.array([len(leg) for leg in self.legs], dtype=np.int64)
+        judged = np.array([int(flag) for leg in self.legs for flag in leg], dtype=np.int64)
         beyond, limits = np.zeros(len(start), dtype=np.int64), np.array([PARALLEL, SPARE, FLAT])
         limits *= [1.0, self.length**2, self.length]
         turning = self.turning.astype(np.int64)
-        put_angles(found, circles, judged, limits, self.moving, turning, self.home, start, beyond)
+        put_angles(outputs, circles, judged, limits, self.moving, turning, self.home, start, beyond)
         return beyond > 0, start
 
 
 @compiled
 def put_angles(
-    found: Array,
+    outputs: Array,
     circles: Array,
     judged: Array,
     limits: Array,
@@ -118,22 +118,22 @@ def put_angles(
     apart, squared, and of the height of a triangle.
     """
     count, legs = len(moving), len(circles)
-    first = found.shape[1] - count
-    for row in range(len(found)):
+    first = outputs.shape[1] - count
+    for row in range(len(outputs)):
         k, number = 2 * legs, 0
         for n in range(legs):
-            sure = abs(found[row, 2 * n]) < limits[0] and abs(found[row, 2 * n + 1]) < limits[0]
+            sure = abs(outputs[row, 2 * n]) < limits[0] and abs(outputs[row, 2 * n + 1]) < limits[0]
             for _ in range(circles[n]):
-                if sure and (found[row, k] > limits[1] or found[row, k + 1] > limits[1]):
+                if sure and (outputs[row, k] > limits[1] or outputs[row, k + 1] > limits[1]):
                     beyond[row] = 1
-                sure = sure and found[row, k + 2] > limits[2] * limits[2] and judged[number] > 0
+                sure = sure and outputs[row, k + 2] > limits[2] * limits[2] and judged[number] > 0
                 k += 3
                 number += 1
         for n in range(count):
-            own, turns = found[row, first + n], 0.0
+            angle, turns = outputs[row, first + n], 0.0
             if turning[n] > 0:
-                turns = math.floor((home[n] - own) / (2.0 * math.pi) + 0.5)
-            q[row, moving[n]] = own + 2.0 * math.pi * turns
+                turns = math.floor((home[n] - angle) / (2.0 * math.pi) + 0.5)
+            q[row, moving[n]] = angle + 2.0 * math.pi * turns
 
 
 def dyad_places(geometry: Geometry, names: Sequence[str], target: Target) -> DyadPlaces | None:
@@ -152,8 +152,8 @@ def dyad_places(geometry: Geometry, names: Sequence[str], target: Target) -> Dya
     if not all(legs.add(part) for part in parts):
         return None
     outputs = {"tilt": legs.tilt, "circle": legs.circles, "angle": [legs.angles[j] for j in moving]}
-    made = {name: np.array(own, dtype=object) for name, own in outputs.items()}
-    program = BatchProgram(make_program(legs.graph, "circles", made, quick=True), geometry.compiled)
+    arrays = {name: np.array(values, dtype=object) for name, values in outputs.items()}
+    program = BatchProgram(make_program(legs.graph, "circles", arrays, quick=True), geometry.compiled)
     columns = np.array([tree.links[j].q.start for j in moving])
     turning = np.array([bool(tree.links[j].joint.periodic) for j in moving])
     return DyadPlaces(program, legs.inputs, columns, turning, geometry.home[columns], tree.length, tuple(legs.judged))
@@ -166,7 +166,7 @@ class _Legs:
         self.geometry, self.platform = geometry, platform
         self.graph, traced = geometry.traced()
         tree, plain = rigid_tree(traced.tree), geometry.robot.closures.loops
-        loops = {id(own): loop for own, loop in zip(plain, traced.closures.loops, strict=True)}
+        loops = {id(nominal): loop for nominal, loop in zip(plain, traced.closures.loops, strict=True)}
         self.bodies = LegBodies(tree, geometry.home, moving | {platform}, rows, loops, platform)
         branch = Subtree(tree, [platform])
         at = pose(branch.tree, branch.symbols(self.graph))
@@ -183,26 +183,26 @@ class _Legs:
         robot, tree, at = self.geometry.robot, self.geometry.tree, self.at
         judged = working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home)
         links = sorted({robot.tree.link_of_rate[int(k)] for k in part.columns})
-        numbers = [one for one in judged.dyads if isinstance(one, LegSign)]
+        numbers = [dyad for dyad in judged.dyads if isinstance(dyad, LegSign)]
         if numbers:
             return not self.geometry.legs_differ and self._point_leg(numbers)
         if not all(tree.links[j].joint.periodic for j in links):
             return False
-        found = [one for one in judged.dyads if isinstance(one, Dyad)]
-        found = found or dyads(robot.tree, part.rows, part.columns, robot.home) or []
-        if not found or self.bodies.tilts(found):
+        leg_dyads = [dyad for dyad in judged.dyads if isinstance(dyad, Dyad)]
+        leg_dyads = leg_dyads or dyads(robot.tree, part.rows, part.columns, robot.home) or []
+        if not leg_dyads or self.bodies.tilts(leg_dyads):
             return False
-        normal = np.asarray(found[0].pivots[1].axis(tree, at), dtype=float)
-        axes = [Pivot(j).axis(tree, at) for j in links] + [p.axis(tree, at) for one in found for p in one.pivots]
+        normal = np.asarray(leg_dyads[0].pivots[1].axis(tree, at), dtype=float)
+        axes = [Pivot(j).axis(tree, at) for j in links] + [p.axis(tree, at) for dyad in leg_dyads for p in dyad.pivots]
         if any(np.linalg.norm(cross(normal, axis)) > PARALLEL for axis in axes):
             return False
         aside = np.eye(3)[int(np.argmin(np.abs(normal)))]
         u = cross(aside, normal) / np.linalg.norm(cross(aside, normal))
         across = np.array([u, cross(normal, u), normal])
         motions = self._platform(across)
-        if not all(self._dyad(one, across, motions) for one in found):
+        if not all(self._dyad(dyad, across, motions) for dyad in leg_dyads):
             return False
-        self.judged.append((bool(judged.dyads),) * len(found))
+        self.judged.append((bool(judged.dyads),) * len(leg_dyads))
         if not {self.bodies.root[k] for j in links for k in (j, tree.links[j].parent)} <= set(motions):
             return False
         self.angles |= {j: self._angle(j, normal, motions) for j in links}
@@ -223,13 +223,13 @@ class _Legs:
         goal = bodies.at.of(leg.goal)[1]
         turn = R0 @ R.T if on_platform else R @ R0.T
         goal = P0 + turn @ (goal - P) if on_platform else P + turn @ (goal - P0)
-        found = PointLegPlaces(leg, bodies.tree, bodies.at, {one.which: one.side for one in numbers}, goal, turn)
+        places = PointLegPlaces(leg, bodies.tree, bodies.at, {sign.which: sign.side for sign in numbers}, goal, turn)
         L2 = self.geometry.tree.length**2
         self.tilt += [0.0, 0.0]
-        self.circles += [size * L2 for miss, height in found.meetings for size in (miss, miss, height)]
-        self.judged.append((True,) * len(found.meetings))
+        self.circles += [size * L2 for miss, height in places.meetings for size in (miss, miss, height)]
+        self.judged.append((True,) * len(places.meetings))
         home = self.geometry.home
-        self.angles |= {j: home[bodies.tree.links[j].q.start] + value for j, value in found.values.items()}
+        self.angles |= {j: home[bodies.tree.links[j].q.start] + value for j, value in places.values.items()}
         return True
 
     def _platform(self, across: Array) -> dict[int, Motion]:
@@ -245,13 +245,13 @@ class _Legs:
         """How the frame of a group stands at the nominal home, from which turns count."""
         return np.eye(3) if group == GROUND else np.asarray(self.at.rotation[group], dtype=float)
 
-    def _dyad(self, one: Dyad, across: Array, motions: dict[int, Motion]) -> bool:
+    def _dyad(self, dyad: Dyad, across: Array, motions: dict[int, Motion]) -> bool:
         """Put both bodies where their circles meet; False where they hang on something else."""
-        first, middle, last = (self.bodies.sides(pivot) for pivot in one.pivots)
+        first, middle, last = (self.bodies.sides(pivot) for pivot in dyad.pivots)
         a, b = middle
         if a not in first:
             a, b = b, a
-        bases = [next(iter(set(own) - {body}), a) for own, body in ((first, a), (last, b))]
+        bases = [next(iter(set(member) - {body}), a) for member, body in ((first, a), (last, b))]
         if a not in first or b not in last or {a, b} & set(motions) or not set(bases) <= set(motions):
             return False
 
@@ -260,16 +260,16 @@ class _Legs:
             return z[0], z[1]
 
         P1, P3 = (_moved_pair(motions[g], on(g, side)) for g, side in zip(bases, (first, last), strict=True))
-        way, own, other = _less(P3, P1), _less(on(a, middle), on(a, first)), _less(on(b, last), on(b, middle))
-        d2, a2, b2 = _square_of_pair(way), _square_of_pair(own), _square_of_pair(other)
+        span, member, other = _less(P3, P1), _less(on(a, middle), on(a, first)), _less(on(b, last), on(b, middle))
+        d2, a2, b2 = _square_of_pair(span), _square_of_pair(member), _square_of_pair(other)
         ab = np.sqrt(a2 * b2)
         share = (d2 + a2 - b2) / (2.0 * d2)
         h2 = a2 - share * share * d2
-        home = [across @ pivot.centre(self.at) for pivot in one.pivots]
+        home = [across @ pivot.centre(self.at) for pivot in dyad.pivots]
         above = float(np.sign(cross(home[2] - home[0], home[1] - home[0])[2]))
-        arm = _times(way, (share, above * np.sqrt(h2 / d2)))
+        arm = _times(span, (share, above * np.sqrt(h2 / d2)))
         self.circles += [d2 - (a2 + b2 + 2.0 * ab), (a2 + b2 - 2.0 * ab) - d2, h2]
-        for group, z, vector, p, side in ((a, own, arm, P1, first), (b, other, _less(way, arm), P3, last)):
+        for group, z, vector, p, side in ((a, member, arm, P1, first), (b, other, _less(span, arm), P3, last)):
             turn = _over(_times(vector, (z[0], -z[1])), a2 if group == a else b2)
             motions[group] = turn, _less(p, _times(turn, on(group, side)))
         return True
@@ -331,12 +331,12 @@ class PointLegPlaces:
             self._parallelogram(leg.linkage, tree, at, moves[2])
         if leg.wrist:
             u1, u2 = leg.loop.u1, leg.loop.u2
-            own, other = (u1, u2) if leg.carries_first else (u2, u1)
-            asked = turn @ (at.of(leg.goal)[0] @ other)
-            for line, move, turns in zip(self.lines, moves, leg.turning(self.lines), strict=True):
-                asked = _turned_vector(asked, line, move, back=True) if turns else asked
+            end_axis, goal_axis = (u1, u2) if leg.carries_first else (u2, u1)
+            goal_direction = turn @ (at.of(leg.goal)[0] @ goal_axis)
+            for line, move, revolute in zip(self.lines, moves, leg.turning(self.lines), strict=True):
+                goal_direction = _turned_vector(goal_direction, line, move, back=True) if revolute else goal_direction
             last = joint_axis(tree, at, leg.wrist[0])
-            c, s = _angle(last.along, rotation @ own, asked)
+            c, s = _angle(last.along, rotation @ end_axis, goal_direction)
             self.values[leg.wrist[0]] = np.arctan2(s, c)
 
     def _parallelogram(self, linkage: Parallelogram, tree: Tree, at: Pose, move: Move) -> None:
@@ -356,13 +356,13 @@ class PointLegPlaces:
         first, second, third = self.lines
         if self.leg.alone == 0:
             C = nearest_point(second, third)
-            own = self._meets(first, C, self.goal, _square_of_vector(self.end - C), 0)
-            seen = _moved_place(self.goal, first, own, back=True)
-            return [own, *self._turns(second, third, self.end - C, seen - C)]
+            move = self._meets(first, C, self.goal, _square_of_vector(self.end - C), 0)
+            moved_point = _moved_place(self.goal, first, move, back=True)
+            return [move, *self._turns(second, third, self.end - C, moved_point - C)]
         C = nearest_point(first, second)
-        own = self._meets(third, self.end, C, _square_of_vector(self.goal - C), 0)
-        seen = _moved_place(self.end, third, own)
-        return [*self._turns(first, second, seen - C, self.goal - C), own]
+        move = self._meets(third, self.end, C, _square_of_vector(self.goal - C), 0)
+        moved_point = _moved_place(self.end, third, move)
+        return [*self._turns(first, second, moved_point - C, self.goal - C), move]
 
     def _turns(self, first: JointAxis, second: JointAxis, begin: Array, end: Array) -> tuple[Move, Move]:
         """Turns about two axes that bring a vector to another of its length: the second turn first."""
@@ -380,35 +380,35 @@ class PointLegPlaces:
 
     def _parallel(self) -> list[Move]:
         """Two neighbours keep the height above their plane."""
-        one, (i, j) = self.lines[self.leg.alone], self.leg.pair
+        line, (i, j) = self.lines[self.leg.alone], self.leg.pair
         first, second = self.lines[i], self.lines[j]
         n = plane_normal(first, second)
         if self.leg.alone == 0:  # seen from the plane, which the first joint carries, the goal goes back
-            moving, wanted, back = self.goal, n @ self.end, True
+            moving, target_height, back = self.goal, n @ self.end, True
         else:
-            moving, wanted, back = self.end, n @ self.goal, False
-        if one.turns:
-            v = moving - one.point
-            A, B = n @ in_plane(v, one.along), n @ cross(one.along, v)
-            D = wanted - n @ one.point - (n @ one.along) * (one.along @ v)
-            own = self._root(A, -B if back else B, D, _square_of_vector(v) + D * D, 0)
+            moving, target_height, back = self.end, n @ self.goal, False
+        if line.turns:
+            v = moving - line.point
+            A, B = n @ in_plane(v, line.along), n @ cross(line.along, v)
+            D = target_height - n @ line.point - (n @ line.along) * (line.along @ v)
+            move = self._root(A, -B if back else B, D, _square_of_vector(v) + D * D, 0)
         else:
-            way = (wanted - n @ moving) / (n @ one.along)
-            own = (-way if back else way), 0.0
-        seen = _moved_place(moving, one, own, back)
-        goal, end = (seen, self.end) if self.leg.alone == 0 else (self.goal, seen)
+            travel = (target_height - n @ moving) / (n @ line.along)
+            move = (-travel if back else travel), 0.0
+        moved_point = _moved_place(moving, line, move, back)
+        goal, end = (moved_point, self.end) if self.leg.alone == 0 else (self.goal, moved_point)
         two = self._in_plane(first, second, n, goal, end)
-        return [own, *two] if self.leg.alone == 0 else [*two, own]
+        return [move, *two] if self.leg.alone == 0 else [*two, move]
 
     def _in_plane(self, first: JointAxis, second: JointAxis, n: Array, goal: Array, end: Array) -> tuple[Move, Move]:
         """Two joints that move the end to its goal, at the same height: the second joint first."""
         if not first.turns:  # the pivot of the second is carried along, and the goal is on a circle about it
-            own = self._meets(first, second.point, goal, _square_of_vector(in_plane(end - second.point, n)), 1, n)
-            seen = _moved_place(goal, first, own, back=True)
-            return own, _angle(second.along, end - second.point, seen - second.point)
-        own = self._meets(second, end, first.point, _square_of_vector(in_plane(goal - first.point, n)), 1, n)
-        seen = _moved_place(end, second, own)
-        return _angle(first.along, seen - first.point, goal - first.point), own
+            move = self._meets(first, second.point, goal, _square_of_vector(in_plane(end - second.point, n)), 1, n)
+            moved_point = _moved_place(goal, first, move, back=True)
+            return move, _angle(second.along, end - second.point, moved_point - second.point)
+        move = self._meets(second, end, first.point, _square_of_vector(in_plane(goal - first.point, n)), 1, n)
+        moved_point = _moved_place(end, second, move)
+        return _angle(first.along, moved_point - first.point, goal - first.point), move
 
     # -- one equation -----------------------------------------------------------------------------------------
 
@@ -484,9 +484,9 @@ class LegBodies:
         ]
         for row in rows:
             if isinstance(row, Loop) and row.turning == "none" and len(row.translations) == across:
-                own = loops.get(id(row), row)
+                loop = loops.get(id(row), row)
                 tied.append(
-                    (own.first.link, own.second.link, _joined(_frame(own.first), _turned_frame(_frame(own.second))))
+                    (loop.first.link, loop.second.link, _joined(_frame(loop.first), _turned_frame(_frame(loop.second))))
                 )
         self.root: dict[int, int] = {}  # of each link, that whose frame its group has
         self.local: dict[int, Frame] = {}
@@ -509,15 +509,15 @@ class LegBodies:
         """Of each of the two groups that a pivot joins: its place and its axis in the frame of the group."""
         if pivot.loop is None:
             parent, axis = self.tree.links[pivot.link].parent, np.eye(3)[self.tree.links[pivot.link].joint.axis]
-            own = self.local[pivot.link]
+            frame = self.local[pivot.link]
             on = _joined(self.local[parent], (self.at.local_rotation[pivot.link], self.at.local_position[pivot.link]))
-            return {self.root[pivot.link]: (own[1], own[0] @ axis), self.root[parent]: (on[1], on[0] @ axis)}
+            return {self.root[pivot.link]: (frame[1], frame[0] @ axis), self.root[parent]: (on[1], on[0] @ axis)}
         loop = self.loops.get(id(pivot.loop), pivot.loop)
-        found = {}
+        sides = {}
         for place, axis in ((loop.first, loop.u1), (loop.second, loop.u2)):
             R, p = _joined(self.local[place.link], _frame(place))
-            found[self.root[place.link]] = p, R @ (np.eye(3)[2] if self.tree.planar else axis)
-        return found
+            sides[self.root[place.link]] = p, R @ (np.eye(3)[2] if self.tree.planar else axis)
+        return sides
 
     def with_loops(self, leg: PointLeg) -> PointLeg:
         """The leg with symbols in its closures where designs differ."""
@@ -528,14 +528,14 @@ class LegBodies:
 
     def tilts(self, dyads: Sequence[Dyad | LegSign]) -> bool:
         """Whether designs turn an axis of a dyad on its body: then axes that are parallel at home need not stay so."""
-        pivots = [pivot for one in dyads if isinstance(one, Dyad) for pivot in one.pivots]
+        pivots = [pivot for dyad in dyads if isinstance(dyad, Dyad) for pivot in dyad.pivots]
         axes = [axis for pivot in pivots for _, axis in self.sides(pivot).values()]
         return any(isinstance(x, Expression) for axis in axes for x in np.ravel(axis))
 
 
 def _bodies(geometry: Geometry, robot: Robot, rows: Sequence[Any], rates: Sequence[int]) -> LegBodies:
     """Bodies of a part, over symbols where designs differ."""
-    loops = {id(own): loop for own, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    loops = {id(nominal): loop for nominal, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
     moving = {geometry.robot.tree.link_of_rate[int(k)] for k in rates}
     return LegBodies(rigid_tree(robot.tree), geometry.home, moving, rows, loops, GROUND)
 
@@ -544,7 +544,7 @@ def tilted(geometry: Geometry, rows: Sequence[Any], rates: Sequence[int], dyads:
     """Whether designs turn axes of the dyads of a part, whose joints have these rates, or take a leg in space apart."""
     if geometry.designs is None or not dyads:
         return False
-    if any(isinstance(one, LegSign) for one in dyads) and geometry.legs_differ:
+    if any(isinstance(dyad, LegSign) for dyad in dyads) and geometry.legs_differ:
         return True
     return _bodies(geometry, geometry.traced()[1], rows, rates).tilts(dyads)
 
@@ -556,14 +556,14 @@ def leg_structure(geometry: Geometry, target: Target) -> Program | None:
     """
     robot = geometry.robot
     graph, traced = geometry.traced()
-    found: list[Any] = []
+    terms: list[Any] = []
     for part in robot.assembler.parts(target, robot.locked | frozenset(robot.deformations)):
-        own = working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home).dyads
-        legs = [one.leg for one in own if isinstance(one, LegSign)][:1]
+        signs = working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home).dyads
+        legs = [sign.leg for sign in signs if isinstance(sign, LegSign)][:1]
         for leg in legs:
             bodies = _bodies(geometry, traced, part.rows, part.columns.tolist())
-            found += vanishing_terms(bodies.with_loops(leg), bodies.tree, bodies.at, robot.tree.length)
-    varied = [x for part in found for x in np.ravel(part) if isinstance(x, Expression)]
+            terms += vanishing_terms(bodies.with_loops(leg), bodies.tree, bodies.at, robot.tree.length)
+    varied = [x for part in terms for x in np.ravel(part) if isinstance(x, Expression)]
     outputs = {"structure": np.array(varied, dtype=object)}
     return make_program(graph, "structure", outputs, quick=True) if varied else None
 

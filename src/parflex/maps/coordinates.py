@@ -80,37 +80,37 @@ class PoseCoordinates:
     @property
     def columns(self) -> list[int]:
         """Positions that are given or follow from these; of a rotation vector all of its quaternion."""
-        follow = [int(np.searchsorted(self.geometry.kept, one.position)) for one in self.following]
-        turns = [k for name in self.names if name in VECTOR for k in range(self.where[name], self.where[name] + 4)]
-        return [self.where[name] for name in self.names if name not in VECTOR] + turns + follow
+        follow = [int(np.searchsorted(self.geometry.kept, joint.position)) for joint in self.following]
+        quaternion = [k for name in self.names if name in VECTOR for k in range(self.where[name], self.where[name] + 4)]
+        return [self.where[name] for name in self.names if name not in VECTOR] + quaternion + follow
 
     @cached_property
     def kept_at_home(self) -> list[str]:
         """Coordinates that are not named though they could move: of the end effector, or the other motors."""
-        tree, given = self.robot.tree, set(self.names)
+        tree, input_names = self.robot.tree, set(self.names)
         if self.asked:  # by all its coordinates, and turned as its joints leave it
             return []
         joints = [joint_named(tree, name) is not None for name in self.names]
         if any(joints) and not all(joints):  # motors and coordinates of the platform: what is open follows
             return []
         if any(joints):
-            follow = {one.rate for one in self.following}
+            follow = {joint.rate for joint in self.following}
             motors = zip(self.robot.actuated, self.robot.actuated_names, strict=True)
-            return [name for rate, name in motors if name not in given and rate not in follow]
-        here = Configuration(self.robot, self.robot.home)
+            return [name for rate, name in motors if name not in input_names and rate not in follow]
+        configuration = Configuration(self.robot, self.robot.home)
         place = tree.places[tree.end_effector]
-        v, w = place_jacobian(tree, here.at, here.link_jacobians, place)
-        R = here.at.of(place)[0]
+        v, w = place_jacobian(tree, configuration.at, configuration.link_jacobians, place)
+        R = configuration.at.of(place)[0]
         rigid = [k for k in self.robot.free if k not in self.robot.deformations]
-        closing = here.scaled_closure_jacobian[:, rigid]
+        closing = configuration.scaled_closure_jacobian[:, rigid]
         motions = mobility.null_space(closing, mobility.rank(closing)) * tree.rate_units[rigid][:, None]
         rates = np.concatenate([R @ v / tree.length, R @ w])[:, rigid] @ motions
         moved = np.abs(rates).max(axis=1, initial=0.0) > STILL
-        turns = [] if given & set(VECTOR) else ["theta"] if tree.planar else list(VECTOR)
+        rotations = [] if input_names & set(VECTOR) else ["theta"] if tree.planar else list(VECTOR)
         names = ["x", "y", "theta"] if tree.planar else ["x", "y", "z", *VECTOR]
         rows = [0, 1, 5] if tree.planar else range(6)
         movable = {name for name, row in zip(names, rows, strict=True) if moved[row]}
-        return [name for name in ("x", "y", "z", *turns) if name in movable - given]
+        return [name for name in ("x", "y", "z", *rotations) if name in movable - input_names]
 
     def start(self, values: Array, q: Array) -> Array:
         """The positions with the given coordinates set; those of a place on joints are behind them."""
@@ -141,15 +141,15 @@ class PoseCoordinates:
         home = self.geometry.home
         if self.asked:
             home = np.concatenate([home, np.zeros(len(self.geometry.varied)), self.place_at_home])
-        found = np.array([0.0 if name in VECTOR else home[self.where[name]] for name in self.names])
+        values = np.array([0.0 if name in VECTOR else home[self.where[name]] for name in self.names])
         turned = [k for k, name in enumerate(self.names) if name in VECTOR]
         if turned:
             first = self.where[self.names[turned[0]]]
             w, axis = home[first], home[first + 1 : first + 4]
             size = float(np.linalg.norm(axis))
             vector = axis * (2 * np.arctan2(size, w) / size) if size else axis
-            found[turned] = [vector[VECTOR.index(self.names[k])] for k in turned]
-        return found
+            values[turned] = [vector[VECTOR.index(self.names[k])] for k in turned]
+        return values
 
 
 class RequestedPoses:
@@ -168,11 +168,11 @@ class RequestedPoses:
     @cached_property
     def _whole(self) -> Target:
         robot = self.robot
-        found = robot.pose_finder.whole(self.read, robot.home) or self.read
-        if found is not self.read and robot.pose_finder.contradicts(found):
-            found = self.read  # what is named moves what it would keep
-        wider = self.widened(found)
-        return found if wider is None else wider
+        target = robot.pose_finder.whole(self.read, robot.home) or self.read
+        if target is not self.read and robot.pose_finder.contradicts(target):
+            target = self.read  # what is named moves what it would keep
+        wider = self.widened(target)
+        return target if wider is None else wider
 
     def widened(self, target: Target) -> Target | None:
         """Where a place on joints leaves motions free: it keeps what is not named as at home, where it can."""
@@ -211,10 +211,10 @@ def single_pose_reason(robot: Robot) -> str:
     names = ["x", "y"] if robot.tree.planar else ["x", "y", "z"]
     geometry = Geometry(robot)
     try:
-        given = PoseCoordinates(geometry, names)
-        asked = RequestedPoses(geometry, names, given.at_home.tolist())
-        asked.refuse_open_couplings()
-        closable_parts(geometry, given, asked.target)
+        coordinates = PoseCoordinates(geometry, names)
+        requested = RequestedPoses(geometry, names, coordinates.at_home.tolist())
+        requested.refuse_open_couplings()
+        closable_parts(geometry, coordinates, requested.target)
     except UnsuitedCoordinatesError as error:
         return str(error)
     except ParflexError as error:
@@ -222,14 +222,14 @@ def single_pose_reason(robot: Robot) -> str:
     return ""
 
 
-def closable_parts(geometry: Geometry, given: PoseCoordinates, target: Target) -> list[Closable]:
+def closable_parts(geometry: Geometry, coordinates: PoseCoordinates, target: Target) -> list[Closable]:
     """Parts of the robot with their rates and rows, where poses are closed together; an error says why not."""
     robot = geometry.robot
     place = robot.tree.places[robot.tree.end_effector]
     placed = [row for row in target.frames if isinstance(row, FrameTarget) and row.place is place]
-    if len(placed) < len(target.frames) or bool(placed) != bool(given.asked):
+    if len(placed) < len(target.frames) or bool(placed) != bool(coordinates.asked):
         raise UnsuitedCoordinatesError("some coordinates of the platform are given without the others")
-    if geometry.designs is not None and any(set(row.position) != given.asked for row in placed):
+    if geometry.designs is not None and any(set(row.position) != coordinates.asked for row in placed):
         # a coordinate that is not named stays as it is at the home of each design
         raise UnsuitedCoordinatesError(
             "a coordinate of the end effector is not named, and each design has its own home"
@@ -237,10 +237,10 @@ def closable_parts(geometry: Geometry, given: PoseCoordinates, target: Target) -
     parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
     if any(not all(isinstance(row, ClosingRows) for row in part.rows) for part in parts):
         raise UnsuitedCoordinatesError("rods or other conditions are among the closures")
-    if not given.asked and any(isinstance(row, Coupling) for part in parts for row in part.rows):
+    if not coordinates.asked and any(isinstance(row, Coupling) for part in parts for row in part.rows):
         # motors may turn many times what they drive: short steps would end on the way
         raise UnsuitedCoordinatesError("gears are among the closures")
-    found: list[Closable] = []
+    closable: list[Closable] = []
     for part in parts:
         rates = [int(k) for k in part.columns]
         loops = [row for row in part.rows if isinstance(row, ClosingRows)]
@@ -252,36 +252,36 @@ def closable_parts(geometry: Geometry, given: PoseCoordinates, target: Target) -
             )  # they turn many times: short steps end on the way
         if len(determined_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
             raise UnsuitedCoordinatesError("the coordinates leave motions free, and the nearest pose to home is found")
-        found.append((part, rates, loops))
-    return found
+        closable.append((part, rates, loops))
+    return closable
 
 
 def closing_parts(
-    geometry: Geometry, given: PoseCoordinates, target: Target
+    geometry: Geometry, coordinates: PoseCoordinates, target: Target
 ) -> tuple[list[NewtonStepper], list[NewtonStepper]]:
     """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
     robot = geometry.robot
     steppers: list[NewtonStepper] = []
     judges: list[NewtonStepper] = []
-    for part, rates, loops in closable_parts(geometry, given, target):
+    for part, rates, loops in closable_parts(geometry, coordinates, target):
         sides = robot.assembler.judges(part, robot.home)
         judged, around = sides.own, sides.legs
-        moved = tilted(geometry, loops, rates, judged.dyads)
-        settled = robot.assembler.settled(part, robot.home) and not moved
+        axes_tilted = tilted(geometry, loops, rates, judged.dyads)
+        settled = robot.assembler.settled(part, robot.home) and not axes_tilted
         # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
-        told = [one for one in judged.dyads if isinstance(one, Dyad) or not moved]
-        by_numbers = sides.by_legs or any(isinstance(one, LegSign) for one in told)
+        judged_dyads = [item for item in judged.dyads if isinstance(item, Dyad) or not axes_tilted]
+        by_numbers = sides.by_legs or any(isinstance(item, LegSign) for item in judged_dyads)
         picked = select_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
         chosen = None if picked is None or by_numbers else picked.tolist()
         own_steps = newton_stepper(geometry, loops, rates, chosen, judged=not by_numbers)
         steppers.append(replace(own_steps, settled=settled, folds=sides.folds))
         # as where one pose is assembled: the whole part is judged where it is solved, legs as if the platform stood
-        found = [(one, sides.folds) for one in judged.blocks if len(one.columns) < len(rates)]
-        found += [(one, False) for leg in around for one in leg.blocks if {*one.columns.tolist()} != {*rates}]
-        for one, folds in found:
-            own = [row for row in one.rows if isinstance(row, ClosingRows)]
-            made = newton_stepper(geometry, own, [int(k) for k in one.columns], one.picked.tolist())
-            judges.append(replace(made, folds=folds))
-        judges += [replace(dyad_judge(geometry, dyad), folds=sides.folds) for dyad in told]
+        blocks = [(item, sides.folds) for item in judged.blocks if len(item.columns) < len(rates)]
+        blocks += [(item, False) for leg in around for item in leg.blocks if {*item.columns.tolist()} != {*rates}]
+        for item, folds in blocks:
+            block_rows = [row for row in item.rows if isinstance(row, ClosingRows)]
+            stepper = newton_stepper(geometry, block_rows, [int(k) for k in item.columns], item.picked.tolist())
+            judges.append(replace(stepper, folds=folds))
+        judges += [replace(dyad_judge(geometry, dyad), folds=sides.folds) for dyad in judged_dyads]
         judges += [dyad_judge(geometry, dyad) for leg in around for dyad in leg.dyads]
     return steppers, judges

@@ -120,7 +120,7 @@ class DesignedPoses:
             several = in_order(
                 chunks, lambda chunk: self._together(left[chunk]), min(number_of_threads(threads), len(chunks))
             )
-            for done, in_full in chain([first], (found for _, found in several)):
+            for done, in_full in chain([first], (result for _, result in several)):
                 alone[done] = False
                 self.solved_in_full += in_full
                 if progress is not None and not alone.all():
@@ -168,31 +168,31 @@ class DesignedPoses:
                 self.why_not = str(error)
         return True
 
-    def _first(self, own: Array) -> tuple[tuple[Array, int], Array]:
+    def _first(self, indices: Array) -> tuple[tuple[Array, int], Array]:
         """Some rows by which the modes of the others are guessed, as `_together` has them, and the others."""
-        if self.finder is None or len(own) < FEWEST:
-            return (own[:0], 0), own
-        some = slice(None, None, max(APART, len(own) // SAMPLED))
+        if self.finder is None or len(indices) < FEWEST:
+            return (indices[:0], 0), indices
+        some = slice(None, None, max(APART, len(indices) // SAMPLED))
         self.learns = True
-        found = self._together(own[some])
+        solved = self._together(indices[some])
         self.learns = False
-        return found, np.delete(own, some)
+        return solved, np.delete(indices, some)
 
-    def _together(self, own: Array) -> tuple[Array, int]:
+    def _together(self, indices: Array) -> tuple[Array, int]:
         """Rows of a chunk that were solved together, and how many of them by whole matrices in the place of steps."""
-        own = own[~self.numbers.alone[own]]
-        if not len(own):  # all of them are loaded one by one
-            return own, 0
-        placed = self._place(own)
+        indices = indices[~self.numbers.alone[indices]]
+        if not len(indices):  # all of them are loaded one by one
+            return indices, 0
+        placed = self._place(indices)
         reached = placed.status == OK
-        tense = reached & self._tense(own, placed.q)
+        tense = reached & self._tense(indices, placed.q)
         good = reached & ~tense
-        chosen, q = (own, placed.q) if good.all() else (own[good], placed.q[good])
+        chosen, q = (indices, placed.q) if good.all() else (indices[good], placed.q[good])
         if self.learns:
             self.positions.remember(self.features[chosen, : len(self.coordinates)], q, chosen)
         done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)
         by_matrices = self._by_matrices(chosen[~done], q[~done])
-        at_rest = self._at_rest(own[tense], placed.q[tense]) if tense.any() else own[:0]
+        at_rest = self._at_rest(indices[tense], placed.q[tense]) if tense.any() else indices[:0]
         solved = np.concatenate([self.rows[chosen[done]], by_matrices, at_rest])
         return solved, len(by_matrices) if len(self.rows) >= WORTH else 0
 
@@ -201,30 +201,30 @@ class DesignedPoses:
         springs = None if self.rest is None else self.rest.made()
         if springs is None:
             return chosen[:0]
-        found = BatchResult.empty({one.name: one.shape for one in springs.responses}, len(chosen))
-        whole = self.geometry.whole(q[:, : len(self.geometry.kept)])
-        done = springs(found, np.arange(len(chosen)), whole, None, chosen)
+        result = BatchResult.empty({response.name: response.shape for response in springs.responses}, len(chosen))
+        full_q = self.geometry.whole(q[:, : len(self.geometry.kept)])
+        done = springs(result, np.arange(len(chosen)), full_q, None, chosen)
         rows, numbers = self.rows[chosen[done]], range(1, self.modes + 1)
-        self.frequencies[rows] = np.stack([found.values[f"frequency:{k}"][done] for k in numbers], axis=1)
+        self.frequencies[rows] = np.stack([result.values[f"frequency:{k}"][done] for k in numbers], axis=1)
         if self.twists is not None:
-            self.twists[rows] = np.stack([found.values[f"shape:{k}"][done] for k in numbers], axis=1)
+            self.twists[rows] = np.stack([result.values[f"shape:{k}"][done] for k in numbers], axis=1)
         self.at_rest[rows] = True
         return rows
 
-    def _place(self, own: Array) -> Positions:
-        return self.positions(self.features[own, : len(self.coordinates)], own)
+    def _place(self, indices: Array) -> Positions:
+        return self.positions(self.features[indices, : len(self.coordinates)], indices)
 
     def _by_steps(self, chosen: Array, q: Array) -> Array:
         """Compiled steps; which of the rows are done."""
         assert self.finder is not None
         rows = self.rows[chosen]
         features = self.features[chosen]
-        found = self.finder(q, chosen, self.platform is not None, features, in_order=len(self.rows) >= FEWEST)
+        modes = self.finder(q, chosen, self.platform is not None, features, in_order=len(self.rows) >= FEWEST)
         if self.learns:
-            self.finder.learn(features, found)
-        done = (found.ok & self._usual(chosen, q)).astype(np.int64)
+            self.finder.learn(features, modes)
+        done = (modes.ok & self._usual(chosen, q)).astype(np.int64)
         shapes = np.empty((0, 0, 0)) if self.platform is None or self.twists is None else self.twists
-        untold = put_modes(found.x, found.twists, rows, NEARLY_FREE, self.frequencies, shapes, done)
+        untold = put_modes(modes.x, modes.twists, rows, NEARLY_FREE, self.frequencies, shapes, done)
         self.why_not = self.why_not or (SHAPES_IN_FULL if untold else "")
         return done > 0
 
@@ -279,26 +279,26 @@ class DesignedPoses:
 
     def _springs(self) -> list[tuple[int, Array, float]]:
         """Joints with a spring that are not locked: where their position stands, where they rest, what is near it."""
-        found = []
+        springs = []
         for j, link in enumerate(self.robot.tree.links):
             if link.joint.one_axis and link.v.start not in self.locked.locked:
                 terms = ("links", j, "terms")
                 if np.any(self.numbers.of_part((*terms, "stiffness"), link.terms.stiffness)):
                     rest = self.numbers.of_part((*terms, "rest"), link.terms.rest)
-                    near = NEAR_REST * float(self.robot.tree.rate_units[link.v.start])
-                    found.append((int(np.searchsorted(self.geometry.kept, link.q.start)), rest, near))
-        return found
+                    tolerance = NEAR_REST * float(self.robot.tree.rate_units[link.v.start])
+                    springs.append((int(np.searchsorted(self.geometry.kept, link.q.start)), rest, tolerance))
+        return springs
 
     def _tense(self, rows: Array, q: Array) -> Array:
         """Rows with a spring of a joint under tension, or with forces of elements: about their equilibrium."""
-        found = np.zeros(len(rows), dtype=bool)
+        tense = np.zeros(len(rows), dtype=bool)
         if self.about == "undeformed":
-            return found
-        for position, rest, near in self.springs:
-            found |= np.abs(q[:, position] - (rest[rows] if rest.ndim else rest)) > near
+            return tense
+        for position, rest, tolerance in self.springs:
+            tense |= np.abs(q[:, position] - (rest[rows] if rest.ndim else rest)) > tolerance
         if self.robot.tree.springs:
-            found |= prestressed_rows(self.locked, self.numbers.tree, q, self.geometry.kept, rows)
-        return found
+            tense |= prestressed_rows(self.locked, self.numbers.tree, q, self.geometry.kept, rows)
+        return tense
 
     # -- one by one ------------------------------------------------------------------------------------
 
@@ -312,7 +312,7 @@ class DesignedPoses:
             return
         try:
             q = robot.assemble(dict(zip(self.coordinates, self.poses[row].tolist(), strict=True)))
-            found = natural_frequencies(robot, Configuration(robot, q), self.modes, self.lock, self.about)
+            modes = natural_frequencies(robot, Configuration(robot, q), self.modes, self.lock, self.about)
         except SingularError as error:
             self.status[row], self.reasons[row] = SINGULAR, error.message
         except UnreachableError as error:
@@ -322,11 +322,11 @@ class DesignedPoses:
                 raise
             self.status[row], self.reasons[row] = SINGULAR, error.message
         else:
-            self.frequencies[row], self.reasons[row] = found.frequencies, row_warning(found)
-            self.at_rest[row] = found.model.about == "equilibrium"
+            self.frequencies[row], self.reasons[row] = modes.frequencies, row_warning(modes)
+            self.at_rest[row] = modes.model.about == "equilibrium"
             if self.twists is not None:
-                own = found.model.configuration.q  # at rest
-                self.twists[row] = Platform(robot, Geometry(robot), None).of_tree(own, found.shapes)
+                equilibrium_q = modes.model.configuration.q  # at rest
+                self.twists[row] = Platform(robot, Geometry(robot), None).of_tree(equilibrium_q, modes.shapes)
 
     def say(self, level: int) -> None:
         """Warn of rows about an equilibrium."""

@@ -66,9 +66,9 @@ def _placed(robot: Robot) -> tuple[str, ...]:
     return (f"Poses by coordinates of the end effector are found one by one: {why}. This is slow.",) if why else ()
 
 
-def with_maps(told: Explanation, robot: Robot) -> Explanation:
+def with_maps(explanation: Explanation, robot: Robot) -> Explanation:
     """An explanation with a chapter on maps before that on where numbers come from."""
-    way, why = map_method(robot)
-    told_of = () if way == "none" else _placed(robot)
-    *sections, last = told.sections
-    return replace(told, sections=(*sections, ExplanationSection("maps", f"Maps: {way}", (why, *told_of)), last))
+    method, why = map_method(robot)
+    placement = () if method == "none" else _placed(robot)
+    *sections, last = explanation.sections
+    return replace(explanation, sections=(*sections, ExplanationSection("maps", f"Maps: {method}", (why, *placement)), last))

@@ -35,15 +35,15 @@ class MapStore:
         self.shape = tuple(len(axis) for axis in axes.values())
         count = int(np.prod(self.shape))
         self.values = {"frequencies": np.full((count, modes), np.nan)}
-        self.values |= {one.name: np.full((count, *one.shape), np.nan) for one in responses}
+        self.values |= {response.name: np.full((count, *response.shape), np.nan) for response in responses}
         self.status = np.full(count, WAITING, np.int8)
         self.reason = np.zeros(count, np.uint16)
         self.reasons = [""]
 
     def put(self, cells: slice, values: Mapping[str, Array], status: Array, reasons: Sequence[str]) -> None:
         """Take over what was found at some cells."""
-        for name, own in values.items():
-            self.values[name][cells] = own
+        for name, array in values.items():
+            self.values[name][cells] = array
         self.status[cells] = status
         texts, numbers = numbered(reasons)
         self.reason[cells] = np.array([self._number(text) if text else 0 for text in texts])[numbers]
@@ -61,25 +61,25 @@ class MapStore:
             return
         try:
             stored = read_npz(path)
-            found = json.loads(str(stored["settings"]))
-            same = found == settings
+            stored_settings = json.loads(str(stored["settings"]))
+            same = stored_settings == settings
             if same:
-                for name, own in self.values.items():
-                    own[:] = stored[_key(name)].reshape(own.shape)
+                for name, array in self.values.items():
+                    array[:] = stored[_key(name)].reshape(array.shape)
                 self.status[:] = stored["status"].ravel()
                 self.reason[:] = stored["reason"].ravel()
                 self.reasons = json.loads(str(stored["reasons"]))
         except FOREIGN:
             raise _refused(path, "the file is not a map", "give another name") from None
         if not same:
-            old = isinstance(found, dict) and found.get("format") != FORMAT
+            old = isinstance(stored_settings, dict) and stored_settings.get("format") != FORMAT
             what = "an earlier version wrote this map" if old else "the file holds a map with other settings"
             raise _refused(path, what, "give another name, or remove the file")
 
     def save(self, path: Path, settings: Mapping[str, Any], more: Mapping[str, Array] | None = None) -> None:
         """Write all of it."""
         content: dict[str, Array] = {f"axis_{name}": axis for name, axis in self.axes.items()}
-        content |= {_key(name): own.reshape(*self.shape, *own.shape[1:]) for name, own in self.values.items()}
+        content |= {_key(name): array.reshape(*self.shape, *array.shape[1:]) for name, array in self.values.items()}
         content |= {"status": self.status.reshape(self.shape), "reason": self.reason.reshape(self.shape)}
         content |= {"settings": np.array(json.dumps(settings)), "reasons": np.array(json.dumps(self.reasons))}
         with atomic_file(path) as file:
@@ -87,24 +87,24 @@ class MapStore:
 
     def save_csv(self, path: Path) -> None:
         """A table with one line for each cell."""
-        found = self.values["frequencies"]
-        names = [f"f{k + 1}_hz" for k in range(found.shape[1])]
-        names += [column for one in self.responses for column in one.columns]
+        frequencies = self.values["frequencies"]
+        names = [f"f{k + 1}_hz" for k in range(frequencies.shape[1])]
+        names += [column for response in self.responses for column in response.columns]
         with atomic_file(path) as file:
             head = io.StringIO()
             csv.writer(head).writerow([*self.axes, "state", *names])
             file.write(head.getvalue().encode())
-            for start in range(0, len(found), LINES):
-                cells = np.arange(start, min(start + LINES, len(found)))
+            for start in range(0, len(frequencies), LINES):
+                cells = np.arange(start, min(start + LINES, len(frequencies)))
                 index = np.unravel_index(cells, self.shape)
                 columns = [axis[k] for axis, k in zip(self.axes.values(), index, strict=True)]
-                numbers = np.concatenate([own[cells].reshape(len(cells), -1) for own in self.values.values()], axis=1)
+                numbers = np.concatenate([array[cells].reshape(len(cells), -1) for array in self.values.values()], axis=1)
                 lines = io.StringIO()
                 rows = csv.writer(lines)
                 for row, cell in enumerate(cells):
-                    told = ["" if np.isnan(value) else repr(value) for value in numbers[row].tolist()]
+                    fields = ["" if np.isnan(value) else repr(value) for value in numbers[row].tolist()]
                     place = [repr(float(column[row])) for column in columns]
-                    rows.writerow([*place, STATES[int(self.status[cell])], *told])
+                    rows.writerow([*place, STATES[int(self.status[cell])], *fields])
                 file.write(lines.getvalue().encode())
 
 
@@ -119,11 +119,11 @@ def map_settings(
     over: Sequence[tuple[str, float, float, int]],
     fixed: Mapping[str, float],
     modes: int,
-    held: LoadCase,
+    conditions: LoadCase,
     responses: Sequence[ResponseName],
 ) -> dict[str, Any]:
     """What the map is of; a map on disk is taken up only if this is the same."""
-    wrench = {name: np.asarray(own, dtype=float).tolist() for name, own in (held.wrench or {}).items()}
+    wrench = {name: np.asarray(components, dtype=float).tolist() for name, components in (conditions.wrench or {}).items()}
     return {
         "format": FORMAT,
         "robot": robot.name,
@@ -133,10 +133,10 @@ def map_settings(
         "over": [[name, float(first), float(last), int(count)] for name, first, last, count in over],
         "fixed": {name: float(value) for name, value in fixed.items()},
         "modes": int(modes),
-        "lock": held.lock if isinstance(held.lock, str) else list(held.lock),
-        "about": held.about,
+        "lock": conditions.lock if isinstance(conditions.lock, str) else list(conditions.lock),
+        "about": conditions.about,
         "wrench": wrench,
-        "responses": [one.name for one in responses],
+        "responses": [response.name for response in responses],
     }
 
 
@@ -146,8 +146,8 @@ def check_map_file(path: Path, csv: bool = False) -> None:
         raise InputError(
             f"'{path.name}' is not a map file", key="out", value=str(path), hint="name a file like map.npz"
         )
-    for one in (path, path.with_suffix(".csv")) if csv else (path,):
-        check_writable(one)
+    for target in (path, path.with_suffix(".csv")) if csv else (path,):
+        check_writable(target)
 
 
 def _key(name: str) -> str:

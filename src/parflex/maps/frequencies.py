@@ -76,10 +76,10 @@ class FrequencySolver:
         except NotCoveredError as error:
             self.assembly, self.why_not = None, str(error)
             try:
-                found = natural_frequencies(
+                modes = natural_frequencies(
                     self.robot, None, self.modes, self.lock, self.about
                 )  # refuses what cannot be asked
-                self.free = len(found.free_motions)
+                self.free = len(modes.free_motions)
             except ParflexError as home:  # elements may be slack at home alone
                 if not has_force_elements(self.robot.tree) or home.key == "lock":
                     raise
@@ -140,25 +140,25 @@ class FrequencySolver:
         result = np.empty((len(q), self.modes))
         for mask, solve in ((tense, self._general), (~tense, self)):
             if mask.any():
-                own = None if twists is None else np.full((int(mask.sum()), self.modes, 6), np.nan)
-                result[mask] = solve(q[mask], own)
+                part_twists = None if twists is None else np.full((int(mask.sum()), self.modes, 6), np.nan)
+                result[mask] = solve(q[mask], part_twists)
                 if twists is not None:
-                    twists[mask] = own
+                    twists[mask] = part_twists
         return result
 
     def _block(self, q: Array, twists: Array | None) -> Array:
         if self.finder is None:
             self.solved_in_full += len(q) if self._ready and self.assembly is not None else 0
             return self.full(q, twists)
-        found = self.finder(q, shapes=twists is not None)
+        modes = self.finder(q, shapes=twists is not None)
         with np.errstate(invalid="ignore"):
-            result = np.sqrt(found.x) / (2 * np.pi)
-        failed = ~found.ok | ~self._usual(q)
+            result = np.sqrt(modes.x) / (2 * np.pi)
+        failed = ~modes.ok | ~self._usual(q)
         if twists is not None:
-            twists[:] = found.twists
-            untold = ~np.isfinite(twists).all(axis=(1, 2))
-            self.why_not = self.why_not or (SHAPES_IN_FULL if (untold & ~failed).any() else "")
-            failed |= untold
+            twists[:] = modes.twists
+            without_shape = ~np.isfinite(twists).all(axis=(1, 2))
+            self.why_not = self.why_not or (SHAPES_IN_FULL if (without_shape & ~failed).any() else "")
+            failed |= without_shape
         if failed.any():
             again, before = (
                 None if twists is None else np.zeros((int(failed.sum()), self.modes, 6)),
@@ -180,12 +180,12 @@ class FrequencySolver:
         """Solve some poses in full too; steps that are off are given up."""
         assert self.finder is not None
         before = self.solved_in_full
-        found, exact = self.finder(q), self.full(q)
+        modes, exact = self.finder(q), self.full(q)
         self.solved_in_full = before
         with np.errstate(invalid="ignore"):
-            off = np.abs(exact - np.sqrt(found.x) / (2 * np.pi))[found.ok]
+            off = np.abs(exact - np.sqrt(modes.x) / (2 * np.pi))[modes.ok]
         self.largest_difference = max(self.largest_difference, float(off.max(initial=0.0)))
-        if (off > AGREE * exact[found.ok]).any():
+        if (off > AGREE * exact[modes.ok]).any():
             self.finder, self.why_not = None, "compiled and full solutions disagree"
 
     # -- full solutions --------------------------------------------------------------------------------
@@ -201,8 +201,8 @@ class FrequencySolver:
             J = None if twists is None else self.platform.jacobians(q[start : start + some])
             for k in range(len(K)):
                 if not np.isfinite(K[k]).all():  # loops hold otherwise than at home
-                    own = None if twists is None else twists[start + k : start + k + 1]
-                    result[start + k] = self._general(q[start + k : start + k + 1], own)[0]
+                    row_twists = None if twists is None else twists[start + k : start + k + 1]
+                    result[start + k] = self._general(q[start + k : start + k + 1], row_twists)[0]
                     continue
                 values, vectors = lowest_modes(K[k], M[k], self.free, self.modes)
                 if J is not None and twists is not None:
@@ -211,40 +211,40 @@ class FrequencySolver:
         return result
 
     def _general(self, q: Array, twists: Array | None) -> Array:
-        result, whole = np.full((len(q), self.modes), np.nan), self.geometry.whole(q)
-        done = self._with_springs(q, whole, result, twists)
+        result, full_q = np.full((len(q), self.modes), np.nan), self.geometry.whole(q)
+        done = self._with_springs(q, full_q, result, twists)
         self.solved_in_full += int((~done).sum())
         for k in np.flatnonzero(~done):
-            here = Configuration(self.robot, whole[k])
+            configuration = Configuration(self.robot, full_q[k])
             try:
-                found = natural_frequencies(self.robot, here, self.modes, self.lock, self.about)
+                modes = natural_frequencies(self.robot, configuration, self.modes, self.lock, self.about)
             except ParflexError as error:  # singular here, or more motions without stiffness: not a number
                 self.reasons[q[k].tobytes()] = error.message
                 self.too_many = error if error.key == "modes" else self.too_many
                 continue
-            self.balanced += found.model.about == "equilibrium"
-            said = row_warning(found)
-            if said:
-                self.reasons[q[k].tobytes()] = said
-            result[k] = found.frequencies
+            self.balanced += modes.model.about == "equilibrium"
+            warning = row_warning(modes)
+            if warning:
+                self.reasons[q[k].tobytes()] = warning
+            result[k] = modes.frequencies
             if twists is not None:
-                twists[k] = self.platform.of_tree(found.model.configuration.q, found.shapes)
+                twists[k] = self.platform.of_tree(modes.model.configuration.q, modes.shapes)
         return result
 
-    def _with_springs(self, q: Array, whole: Array, result: Array, twists: Array | None) -> Array:
+    def _with_springs(self, q: Array, full_q: Array, result: Array, twists: Array | None) -> Array:
         """Which of these rows programs of the whole tree answer."""
         springs = None if self.springs is None else self.springs.made()
         if springs is None:
             return np.zeros(len(q), dtype=bool)
-        found = BatchResult.empty({one.name: one.shape for one in springs.responses}, len(q))
-        done = springs(found, np.arange(len(q)), whole)
-        self.balanced += found.balanced
+        batch = BatchResult.empty({response.name: response.shape for response in springs.responses}, len(q))
+        done = springs(batch, np.arange(len(q)), full_q)
+        self.balanced += batch.balanced
         for k in np.flatnonzero(done):
-            result[k] = [found.values[f"frequency:{number + 1}"][k] for number in range(self.modes)]
+            result[k] = [batch.values[f"frequency:{number + 1}"][k] for number in range(self.modes)]
             if twists is not None:
-                twists[k] = [found.values[f"shape:{number + 1}"][k] for number in range(self.modes)]
-            if found.reasons[k]:
-                self.reasons[q[k].tobytes()] = found.reasons[k]
+                twists[k] = [batch.values[f"shape:{number + 1}"][k] for number in range(self.modes)]
+            if batch.reasons[k]:
+                self.reasons[q[k].tobytes()] = batch.reasons[k]
         return done
 
     def say(self, poses: int, some: bool) -> None:

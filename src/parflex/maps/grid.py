@@ -109,27 +109,27 @@ class FrequencyMap(Answer):
                 raise InputError(
                     f"'{name}' is not an axis of the map", key="lowest-over", value=name, hint=f"name {known}"
                 )
-        kept = [k for k, name in enumerate(self.axes) if name not in names]
-        gone = [k for k, name in enumerate(self.axes) if name in names]
-        if not gone or not kept:
+        remaining = [k for k, name in enumerate(self.axes) if name not in names]
+        removed = [k for k, name in enumerate(self.axes) if name in names]
+        if not removed or not remaining:
             raise InputError(
                 "an axis must remain and one must go", key="lowest-over", value=str(list(names)), hint="name fewer axes"
             )
-        shape = [self.status.shape[k] for k in kept]
-        status = self.status.transpose(*kept, *gone).reshape(*shape, -1)
-        found = self.frequencies.transpose(*kept, *gone, -1).reshape(*shape, status.shape[-1], -1)
-        filled = np.where(np.isnan(found), np.inf, found)
+        shape = [self.status.shape[k] for k in remaining]
+        status = self.status.transpose(*remaining, *removed).reshape(*shape, -1)
+        frequencies = self.frequencies.transpose(*remaining, *removed, -1).reshape(*shape, status.shape[-1], -1)
+        filled = np.where(np.isnan(frequencies), np.inf, frequencies)
         lowest = filled.min(axis=-2)
-        place = np.unravel_index(filled[..., 0].argmin(axis=-1), [self.status.shape[k] for k in gone])
+        place = np.unravel_index(filled[..., 0].argmin(axis=-1), [self.status.shape[k] for k in removed])
         known = np.isfinite(lowest[..., 0])
         axes = list(self.axes)
-        at = {axes[k]: np.where(known, self.axes[axes[k]][own], np.nan) for k, own in zip(gone, place, strict=True)}
+        at = {axes[k]: np.where(known, self.axes[axes[k]][index], np.nan) for k, index in zip(removed, place, strict=True)}
         best = np.where(
             (status == OK).any(axis=-1), OK, np.where((status == WAITING).any(axis=-1), WAITING, UNREACHABLE)
         )
         return replace(
             self,
-            axes={axes[k]: self.axes[axes[k]] for k in kept},
+            axes={axes[k]: self.axes[axes[k]] for k in remaining},
             frequencies=np.where(np.isfinite(lowest), lowest, np.nan),
             status=best.astype(np.int8),
             responses={},
@@ -204,33 +204,33 @@ def frequency_map(
     """
     fixed = dict(fixed or {})
     _check_axes(robot, over, fixed)
-    held = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
-    modes = default_number_of_modes(robot, modes, held.lock, held.about)
-    asked = read_responses(robot, responses) if responses else ()
-    check_loads(held, asked)
+    conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
+    modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
+    requested = read_responses(robot, responses) if responses else ()
+    check_loads(conditions, requested)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
-    settings, store = map_settings(robot, over, fixed, modes, held, asked), MapStore(axes, modes, asked)
+    settings, store = map_settings(robot, over, fixed, modes, conditions, requested), MapStore(axes, modes, requested)
     path = None if out is None else Path(out)
     if path is not None:
         check_map_file(path, csv)
         store.take_up(path, settings)
-    given = (robot, axes, fixed, modes, held, asked)
-    rows = MapRows(*given)
+    arguments = (robot, axes, fixed, modes, conditions, requested)
+    rows = MapRows(*arguments)
     results = MapResults(store, path, settings, rows.plain)
-    interrupted = _fill(results, rows, path, progress, threads, cluster, given)
+    interrupted = _fill(results, rows, path, progress, threads, cluster, arguments)
     computed = int((store.status != WAITING).sum()) - results.before
     if rows.plain is not None:
         rows.plain.say(store.status)
     if BatchResult({}, store.status, store.reasons).unstable.any():
         BatchResult({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
-    warn_of_first_order(robot, asked, store.values, held, results.rests, 2)
+    warn_of_first_order(robot, requested, store.values, conditions, results.rests, 2)
     warn_beyond_band(robot, store.values["frequencies"], 2)
 
     def cell(row: int) -> dict[str, float]:
         at = np.unravel_index(row, store.shape)
         return {name: float(axis[k]) for (name, axis), k in zip(axes.items(), at, strict=True)} | fixed
 
-    warn_of_few_elements(robot, store.values["frequencies"], cell, held, modes, 2)
+    warn_of_few_elements(robot, store.values["frequencies"], cell, conditions, modes, 2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
     plain = rows.plain
@@ -244,8 +244,8 @@ def frequency_map(
         rows.why,
         results.fallbacks,
         plain.largest_difference if plain is not None else 0.0,
-        {one.name: store.values[one.name].reshape(*store.shape, *one.shape) for one in asked},
-        {one.name: one.unit for one in asked},
+        {response.name: store.values[response.name].reshape(*store.shape, *response.shape) for response in requested},
+        {response.name: response.unit for response in requested},
         why=(store.reason.reshape(store.shape), store.reasons),
     )
 
@@ -257,11 +257,11 @@ def _fill(
     progress: Callable[[int, int], None] | None,
     threads: int | None,
     cluster: str | None,
-    given: tuple[Any, ...],
+    arguments: tuple[Any, ...],
 ) -> bool:
     """Compute what is left and keep each chunk; whether it was interrupted."""
     status = results.store.status
-    task = ChunkTask(map_solver, given, results.name, ready=rows.solve)
+    task = ChunkTask(map_solver, arguments, results.name, ready=rows.solve)
 
     def left() -> list[slice]:
         results.before = int((status != WAITING).sum())
@@ -280,9 +280,9 @@ def _fill(
     return interrupted
 
 
-def map_solver(given: tuple[Any, ...]) -> Callable[[slice], BatchResult]:
+def map_solver(arguments: tuple[Any, ...]) -> Callable[[slice], BatchResult]:
     """In a worker that is no thread: its own rows."""
-    return MapRows(*given).solve
+    return MapRows(*arguments).solve
 
 
 # -- what is asked for -----------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class MapRows:
         axes: Mapping[str, Array],
         fixed: Mapping[str, float],
         modes: int,
-        held: LoadCase,
+        conditions: LoadCase,
         responses: Sequence[ResponseName],
     ) -> None:
         self.axes, self.fixed, self.modes = dict(axes), dict(fixed), modes
@@ -313,14 +313,14 @@ class MapRows:
         self.plain: FrequencyRows | None = None
         self.others: ResponseRows | None = None
         names, self.units = read_columns(robot.tree, [*axes, *fixed], "over")
-        asked = list(responses)
-        if held.at_equilibrium:
-            own = read_responses(robot, [f"frequency:{k + 1}" for k in range(modes)])
-            asked = [*own, *(one for one in responses if one.name not in {other.name for other in own})]
+        requested = list(responses)
+        if conditions.at_equilibrium:
+            frequency_responses = read_responses(robot, [f"frequency:{k + 1}" for k in range(modes)])
+            requested = [*frequency_responses, *(response for response in responses if response.name not in {other.name for other in frequency_responses})]
         else:
-            self.plain = FrequencyRows(robot, names, self.count, self.values, modes, held.lock, held.about)
-        if asked:
-            self.others = ResponseRows(robot, names, self.values(np.arange(self.count)), asked, held)
+            self.plain = FrequencyRows(robot, names, self.count, self.values, modes, conditions.lock, conditions.about)
+        if requested:
+            self.others = ResponseRows(robot, names, self.values(np.arange(self.count)), requested, conditions)
             self.others.prepare()
         self.asked = tuple(responses)
 
@@ -348,30 +348,30 @@ class MapRows:
 
     def solve(self, cells: slice) -> BatchResult:
         """What is found at some cells."""
-        found = None if self.plain is None else self.plain.solve(cells)
+        plain = None if self.plain is None else self.plain.solve(cells)
         if self.others is None:
-            assert found is not None
-            return found
+            assert plain is not None
+            return plain
         other = self.others.solve(cells)
-        if found is None:
-            own = [other.values[f"frequency:{k + 1}"] for k in range(self.modes)]
-            return self._chosen(other, np.stack(own, axis=1))
-        for row in np.flatnonzero((other.status == OK) & (found.status != OK)):
-            other.mark(int(row), int(found.status[row]), found.reasons[row])
-        for row in np.flatnonzero((other.status == SINGULAR) & (found.status == OK)):
+        if plain is None:
+            columns = [other.values[f"frequency:{k + 1}"] for k in range(self.modes)]
+            return self._chosen(other, np.stack(columns, axis=1))
+        for row in np.flatnonzero((other.status == OK) & (plain.status != OK)):
+            other.mark(int(row), int(plain.status[row]), plain.reasons[row])
+        for row in np.flatnonzero((other.status == SINGULAR) & (plain.status == OK)):
             other.status[row] = OK  # it has frequencies; a response alone is not defined there
-        joined = self._chosen(other, found.values["frequencies"])
-        joined.fallbacks, joined.balanced, joined.difference = found.fallbacks, found.balanced, found.difference
-        joined.refused = found.refused or other.refused
+        joined = self._chosen(other, plain.values["frequencies"])
+        joined.fallbacks, joined.balanced, joined.difference = plain.fallbacks, plain.balanced, plain.difference
+        joined.refused = plain.refused or other.refused
         return joined
 
     def _chosen(self, other: BatchResult, frequencies: Array) -> BatchResult:
-        other.values = {"frequencies": frequencies} | {one.name: other.values[one.name] for one in self.asked}
+        other.values = {"frequencies": frequencies} | {response.name: other.values[response.name] for response in self.asked}
         return other
 
-    def threads(self, asked: int | None, chunks: int) -> int:
+    def threads(self, requested: int | None, chunks: int) -> int:
         """Threads that are of use: one by one is by the interpreter, which runs one thread at a time."""
-        return 1 if self.way == "one by one" else min(number_of_threads(asked), max(1, chunks))
+        return 1 if self.way == "one by one" else min(number_of_threads(requested), max(1, chunks))
 
 
 class MapResults:
@@ -405,9 +405,9 @@ class MapResults:
     def packed(self, chunk: slice, part: BatchResult) -> bytes:
         """A chunk for the journal."""
         texts, numbers = numbered(part.reasons)
-        said = [chunk.start, chunk.stop, list(part.values), texts, part.fallbacks, part.balanced]
-        arrays = {f"value{k}": own for k, own in enumerate(part.values.values())} | {"reason": numbers}
-        return npz_bytes({"said": json.dumps(said), "status": part.status, **arrays})
+        header = [chunk.start, chunk.stop, list(part.values), texts, part.fallbacks, part.balanced]
+        arrays = {f"value{k}": array for k, array in enumerate(part.values.values())} | {"reason": numbers}
+        return npz_bytes({"said": json.dumps(header), "status": part.status, **arrays})
 
     def unpacked(self, data: bytes) -> tuple[slice, BatchResult]:
         """What `packed` wrote."""

@@ -84,8 +84,8 @@ class BatchProgram:
 
     def kernel(self, rows: int) -> Kernel | None:
         """Machine code for so many rows; None where they are too few for it."""
-        wanted = rows >= COMPILE_FROM if self.compiled is None else self.compiled
-        return self._kernel if wanted else None
+        use_kernel = rows >= COMPILE_FROM if self.compiled is None else self.compiled
+        return self._kernel if use_kernel else None
 
     def __call__(self, rows: Array) -> Array:
         """Outputs (count x outputs) for rows of inputs (count x inputs)."""
@@ -137,19 +137,19 @@ class Geometry:
     @cached_property
     def rate_units(self) -> Array:
         """Units of rates: of rotors those behind their gears, as a hundred radians of a motor may be a step."""
-        found, gears = self.tree.rate_units.copy(), self.robot.gearing
+        units, gears = self.tree.rate_units.copy(), self.robot.gearing
         for k in np.flatnonzero(gears.rotors):
-            found[self.rate(int(k))] = gears.units[k]
-        return found
+            units[self.rate(int(k))] = gears.units[k]
+        return units
 
     @cached_property
     def position_units(self) -> Array:
         """Units of positions, likewise."""
-        found = position_units(self.tree)
+        units = position_units(self.tree)
         for link in self.tree.links:
             if link.joint.one_axis:
-                found[link.q.start] = self.rate_units[link.v.start]
-        return found
+                units[link.q.start] = self.rate_units[link.v.start]
+        return units
 
     def whole(self, q: Array) -> Array:
         """Positions of the robot, elastic coordinates zero."""
@@ -168,10 +168,10 @@ class Geometry:
         branch = Subtree(rigid_tree(robot.tree), links)
         q = branch.symbols(graph)
         at = pose(branch.tree, q)
-        own = [branch.number[j] for j in links]
-        outputs = {f"{k}": np.concatenate([at.rotation[k].ravel(), at.position[k]]) for k in own}
+        numbers = [branch.number[j] for j in links]
+        outputs = {f"{k}": np.concatenate([at.rotation[k].ravel(), at.position[k]]) for k in numbers}
         program = BatchProgram(make_program(graph, "places", outputs, quick=True), self.compiled)
-        return Places(program, self.inputs(branch.positions), len(own))
+        return Places(program, self.inputs(branch.positions), len(numbers))
 
     def traced(self) -> tuple[Graph, Robot]:
         """A graph, and the robot with symbols of it where designs differ."""
@@ -231,20 +231,20 @@ class Subtree:
     """Some links of a tree with all that carry them, numbered anew."""
 
     def __init__(self, tree: Tree, links: Iterable[int]) -> None:
-        kept = sorted({j for link in links if link != GROUND for j in tree.path(link)})
-        self.number = {GROUND: GROUND} | {j: k for k, j in enumerate(kept)}
-        moved, q0, v0 = [], 0, 0
+        branch_links = sorted({j for link in links if link != GROUND for j in tree.path(link)})
+        self.number = {GROUND: GROUND} | {j: k for k, j in enumerate(branch_links)}
+        renumbered, q0, v0 = [], 0, 0
         positions: list[int] = []
         rates: list[int] = []
-        for j in kept:
+        for j in branch_links:
             link = tree.links[j]
             positions += range(link.q.start, link.q.stop)
             rates += range(link.v.start, link.v.stop)
             q, v = slice(q0, len(positions)), slice(v0, len(rates))
             q0, v0 = q.stop, v.stop
             none_q, none_v = slice(q0, q0), slice(v0, v0)
-            moved.append(replace(link, parent=self.number[link.parent], q=q, v=v, e=none_q, e_v=none_v))
-        self.tree = replace(tree, links=tuple(moved), places={}, springs=(), elements=())
+            renumbered.append(replace(link, parent=self.number[link.parent], q=q, v=v, e=none_q, e_v=none_v))
+        self.tree = replace(tree, links=tuple(renumbered), places={}, springs=(), elements=())
         self.positions, self.rates = np.array(positions, dtype=int), np.array(rates, dtype=int)
 
     def symbols(self, graph: Graph) -> Array:
@@ -259,17 +259,17 @@ class Subtree:
     def coupled(self, row: Coupling) -> Coupling:
         """The coupling between the links as they are numbered here."""
         numbers = tuple(self.number[j] for j in row.numbers)
-        own = [self.tree.links[j] for j in numbers]
-        positions, rates = tuple(link.q.start for link in own), tuple(link.v.start for link in own)
+        links = [self.tree.links[j] for j in numbers]
+        positions, rates = tuple(link.q.start for link in links), tuple(link.v.start for link in links)
         return replace(row, numbers=numbers, positions=positions, rates=rates)
 
     def carried(self, dyad: Dyad | LegSign, named: Callable[[Loop], Loop]) -> Dyad | LegSign:
         """The dyad between the links as they are numbered here, its closures by what `named` gives for them."""
         if isinstance(dyad, LegSign):
-            one, two, three = (self.number[j] for j in dyad.leg.arm)
+            j1, j2, j3 = (self.number[j] for j in dyad.leg.arm)
             inner, loop = dyad.leg.linkage, self.moved(named(dyad.leg.loop))
             inner = None if inner is None else inner.carried(self.number, self.moved(named(inner.loop)))
-            return replace(dyad, leg=replace(dyad.leg, arm=(one, two, three), wrist=(), loop=loop, linkage=inner))
+            return replace(dyad, leg=replace(dyad.leg, arm=(j1, j2, j3), wrist=(), loop=loop, linkage=inner))
         loops = [None if pivot.loop is None else self.moved(named(pivot.loop)) for pivot in dyad.pivots]
         links = [self.number.get(pivot.link, GROUND) for pivot in dyad.pivots]
         first, middle, last = (Pivot(link, loop) for link, loop in zip(links, loops, strict=True))

@@ -58,9 +58,9 @@ class _OfRows(_Needed):
         self.every = every
 
     def __missing__(self, j: int) -> Array:
-        own = self.every[j]
-        self[j] = made = own[self.designs] if own.ndim == 3 else own
-        return made
+        values = self.every[j]
+        self[j] = chosen = values[self.designs] if values.ndim == 3 else values
+        return chosen
 
 
 class Assembly:
@@ -86,7 +86,7 @@ class Assembly:
         closures = model.robot.closures if designs is None else designs.closures
         self.freedoms = {j: freedoms(model.cut, self.tree, closures.loops, step) for j, step in steps.items()}
         needed = {*ends, *(model.paths[k][0] for k in ends)}
-        needed |= {one.link for own in self.freedoms.values() for one in own}
+        needed |= {freedom.link for step_freedoms in self.freedoms.values() for freedom in step_freedoms}
         self.links = sorted(needed - {GROUND})
         self.index = {j: k for k, j in enumerate(self.links)}
         self.axes = {j: self._axes(j) for j in model.roots}
@@ -127,8 +127,8 @@ class Assembly:
 
     def open_matrices(self, rotation: Array, position: Array) -> tuple[Array, Array]:
         """K and M over all unknowns, loops that no beam is part of left open."""
-        own = (j for j in self.bodies if j in self.model.tip or np.any(self.inertia[j]))
-        motions = {j: self.motion(j, rotation, position) for j in own}
+        massive_bodies = (j for j in self.bodies if j in self.model.tip or np.any(self.inertia[j]))
+        motions = {j: self.motion(j, rotation, position) for j in massive_bodies}
         return self.open_stiffness(motions, len(rotation)), self.open_mass(motions, len(rotation))
 
     def open_stiffness(self, motions: Motions, poses: int) -> Array:
@@ -187,12 +187,12 @@ class Assembly:
 
     def joint_rows(self) -> list[tuple[int, int]]:
         """Links that a joint with one axis moves, and the unknown that is its rate."""
-        own = set(self.bodies)
+        bodies = set(self.bodies)
         steps = (step for piece in self.model.cut.pieces for step in piece.steps if step.tie.size)
         return [
             (step.tie.joint, int(self.number[step.slots.start]))
             for step in steps
-            if step.tie.joint in own and self.tree.links[step.tie.joint].joint.one_axis
+            if step.tie.joint in bodies and self.tree.links[step.tie.joint].joint.one_axis
         ]
 
     def chosen_number(self, value: Any) -> Array:
@@ -244,13 +244,13 @@ class Assembly:
     def _freedom(self, step: CutStep, rotation: Array, position: Array) -> Array:
         """Twist at the common point that a step adds, per unit of its unknowns."""
         blocks = []
-        for one in self.freedoms[step.link]:
-            R, p = self.chosen_number(one.rotation).reshape(-1, 3, 3), self.chosen_number(one.position).reshape(-1, 3)
-            if one.link != GROUND:
-                k = self.index[one.link]
+        for freedom in self.freedoms[step.link]:
+            R, p = self.chosen_number(freedom.rotation).reshape(-1, 3, 3), self.chosen_number(freedom.position).reshape(-1, 3)
+            if freedom.link != GROUND:
+                k = self.index[freedom.link]
                 p = position[:, k] + (rotation[:, k] @ p[:, :, None])[:, :, 0]
                 R = rotation[:, k] @ R
-            W = _outward(R, p) @ self.chosen_number(one.S)
+            W = _outward(R, p) @ self.chosen_number(freedom.S)
             blocks.append(np.broadcast_to(W, (len(rotation), *W.shape[1:])))
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=2)
 
@@ -285,10 +285,10 @@ def _hats(p: Array) -> Array:
     return H - np.swapaxes(H, 1, 2)
 
 
-def _spread(columns: Array, own: Array, W: Array) -> Array:
+def _spread(columns: Array, block_columns: Array, W: Array) -> Array:
     """Columns of a block among sorted ones that hold them."""
     wide = np.zeros((*W.shape[:2], len(columns)))
-    wide[:, :, np.searchsorted(columns, own)] = W
+    wide[:, :, np.searchsorted(columns, block_columns)] = W
     return wide
 
 
@@ -345,14 +345,14 @@ class NodeModel:
     def felt(self, j: int) -> set[int]:
         """Unknowns that the body of a link feels."""
         slots = [self.modal[j].slots] if j in self.modal else [self.beams[j].slots] if j in self.beams else []
-        found = {k for own in slots for k in range(own.start, own.stop)}
+        unknowns = {k for slot in slots for k in range(slot.start, slot.stop)}
         for k in self.ends(j):
             root, path = self.paths[k]
             if root != GROUND:
                 first, width = self.roots[root]
-                found |= set(range(first, first + width))
-            found |= {column for step in path for column in range(step.slots.start, step.slots.stop)}
-        return found
+                unknowns |= set(range(first, first + width))
+            unknowns |= {column for step in path for column in range(step.slots.start, step.slots.stop)}
+        return unknowns
 
 
 def node_model(robot: Robot, roots: Sequence[int] = ()) -> NodeModel:
@@ -376,9 +376,9 @@ def refuse_elements(tree: Tree) -> None:
 
     Couplings with play have that of their loaded flank, as at single poses.
     """
-    if any(one.acts and (one.stiffness or one.curve is not None) for one in tree.elements):
+    if any(item.acts and (item.stiffness or item.curve is not None) for item in tree.elements):
         raise NotCoveredError("an element with a spring between two points")
-    if any(one.pulls_only for one in tree.springs):
+    if any(item.pulls_only for item in tree.springs):
         raise NotCoveredError("an elastic cable on a drum")
 
 
@@ -419,8 +419,8 @@ def freedoms(cut: CutRobot, tree: Tree, loops: Sequence[Loop], step: CutStep) ->
         return [Freedom(tie.joint, np.eye(3), np.zeros(3), S)]
     if tie.closure is not None:
         hinge, loop = cut.hinges[tie.closure], loops[tie.closure]
-        guided, own = np.concatenate([hinge.guided_v, hinge.guided_w]), np.concatenate([hinge.S_v, hinge.S_w])
-        pairs = ((loop.first, guided), (loop.second, own))
+        guided, hinge_motion = np.concatenate([hinge.guided_v, hinge.guided_w]), np.concatenate([hinge.S_v, hinge.S_w])
+        pairs = ((loop.first, guided), (loop.second, hinge_motion))
         return [Freedom(end.link, end.rotation, end.position, sign * S) for end, S in pairs if S.shape[1]]
     node, free = tree.links[tie.second].node, next(m.free for m in cut.modal if m.link == tie.first)
     assert node is not None
@@ -456,8 +456,8 @@ class LoopRows:
 
     def plain_loops(self) -> Sequence[Loop]:
         """Those of the nominal design."""
-        own = self.cut.robot.closures.loops
-        return [own[tie.closure] for tie in self.cut.left_over if tie.closure is not None]
+        loops = self.cut.robot.closures.loops
+        return [loops[tie.closure] for tie in self.cut.left_over if tie.closure is not None]
 
     def motions(self, rotation: Array, position: Array) -> tuple[Array, Array]:
         """Unknowns per unit of each motion (poses x unknowns x motions); whether loops hold as they do at home."""
@@ -486,8 +486,8 @@ class LoopRows:
         if place.link == GROUND:
             return np.broadcast_to(R, (len(rotation), 3, 3)), np.broadcast_to(p, (len(rotation), 3))
         k = self.assembly.index[place.link]
-        own = rotation[:, k]
-        return own @ R, position[:, k] + (own @ p[:, :, None])[:, :, 0]
+        link_rotation = rotation[:, k]
+        return link_rotation @ R, position[:, k] + (link_rotation @ p[:, :, None])[:, :, 0]
 
     def _twist(self, j: int, rotation: Array, position: Array) -> Array:
         """Twist of a link at the common point per unit of all unknowns."""
@@ -513,48 +513,48 @@ class LoopRows:
 
     def _coupling(self, row: Coupling, count: int) -> Array:
         """Rates of joints; those that are locked are not among the unknowns."""
-        found = np.zeros((count, 1, self.assembly.model.columns))
-        own = self.assembly.rate_unknowns
+        coupling_row = np.zeros((count, 1, self.assembly.model.columns))
+        unknowns = self.assembly.rate_unknowns
         for number, c in zip(row.numbers, row.coefficients, strict=True):
-            if number in own:
-                found[:, 0, own[number]] += self.assembly.chosen_number(c)
-        return found
+            if number in unknowns:
+                coupling_row[:, 0, unknowns[number]] += self.assembly.chosen_number(c)
+        return coupling_row
 
     def _distance(self, row: Distance, rotation: Array, position: Array) -> Array:
         """Along the line between the places, less the rate of a strut."""
         (_, P1), (_, P2) = (self._world(end, rotation, position) for end in (row.first, row.second))
         across = P2 - P1
         across = across / np.linalg.norm(across, axis=1, keepdims=True)
-        moved = []
+        velocities = []
         for place, P in ((row.first, P1), (row.second, P2)):
             W = self._twist(place.link, rotation, position)
-            moved.append(W[:, :3] + np.cross(W[:, 3:], P[:, :, None], axis=1))
-        found = across[:, None] @ (moved[1] - moved[0])
+            velocities.append(W[:, :3] + np.cross(W[:, 3:], P[:, :, None], axis=1))
+        distance_row = across[:, None] @ (velocities[1] - velocities[0])
         if row.number in self.assembly.rate_unknowns:
-            found[:, 0, self.assembly.rate_unknowns[row.number]] -= 1.0
-        return found
+            distance_row[:, 0, self.assembly.rate_unknowns[row.number]] -= 1.0
+        return distance_row
 
 
 def unknown_sizes(cut: CutRobot) -> Array:
     """Typical sizes of unknowns: the length where something slides, 1 where it turns."""
-    tree, found = cut.robot.tree, np.ones(cut.size)
+    tree, sizes = cut.robot.tree, np.ones(cut.size)
     for beam in cut.beams:
         rates = tree.rate_units[tree.links[beam.link].e_v]
-        found[beam.slots] = rates[len(rates) - beam.body.held :]
+        sizes[beam.slots] = rates[len(rates) - beam.body.held :]
     for entry in cut.modal:
-        found[entry.slots] = tree.rate_units[tree.links[entry.link].e_v][list(entry.free)]
+        sizes[entry.slots] = tree.rate_units[tree.links[entry.link].e_v][list(entry.free)]
     for piece in cut.pieces:
         if piece.reference != GROUND:
             width = piece.slots.stop - piece.slots.start
-            found[piece.slots] = [tree.length] * (width - (1 if width == 3 else 3)) + [1.0] * (1 if width == 3 else 3)
+            sizes[piece.slots] = [tree.length] * (width - (1 if width == 3 else 3)) + [1.0] * (1 if width == 3 else 3)
         for step in piece.steps:
             if step.tie.joint is not None:
-                found[step.slots] = tree.rate_units[tree.links[step.tie.joint].v][list(step.tie.free)]
+                sizes[step.slots] = tree.rate_units[tree.links[step.tie.joint].v][list(step.tie.free)]
             elif step.tie.closure is not None:
                 hinge = cut.hinges[step.tie.closure]
-                turns = np.abs(np.concatenate([hinge.guided_w, hinge.S_w], axis=1)).max(axis=0) > 0
-                found[step.slots] = np.where(turns, 1.0, tree.length)
-    return found
+                rotational = np.abs(np.concatenate([hinge.guided_w, hinge.S_w], axis=1)).max(axis=0) > 0
+                sizes[step.slots] = np.where(rotational, 1.0, tree.length)
+    return sizes
 
 
 def ends_of(cut: CutRobot) -> list[int]:

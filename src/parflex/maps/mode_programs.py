@@ -114,13 +114,13 @@ class StepTrace:
             self._substitute_early()
         self._condense()
         condensed = len(self.system.pivots)
-        felt = {k: {j: x for j, x in row.items() if not is_zero(x)} for k, row in self.system.N.rows.items() if row}
+        mass_rows = {k: {j: x for j, x in row.items() if not is_zero(x)} for k, row in self.system.N.rows.items() if row}
         self._eliminate()
-        reached = sorted(self.system.pulled(dict.fromkeys(felt, 1.0)))
+        reached = sorted(self.system.pulled(dict.fromkeys(mass_rows, 1.0)))
         b = {k: self.graph.symbol(f"b[{n}]") for n, k in enumerate(reached)}
         w = self.system.solved(b)
         pulled: Row = {}
-        for k, row in sorted(felt.items()):
+        for k, row in sorted(mass_rows.items()):
             total: Any = 0.0
             for j, x in row.items():
                 total = total + x * w.get(j, 0.0)
@@ -148,8 +148,8 @@ class StepTrace:
             "b": np.array([force[k] * scale for k in b], dtype=object),  # last: it takes the place of that of the input
         }
         parameters = [name for name in self.graph.names if name.startswith(("q[", "design["))]
-        whole = make_program(self.graph, "step", outputs, parameters=parameters, quick=True)
-        first, second = whole.split()
+        step_program = make_program(self.graph, "step", outputs, parameters=parameters, quick=True)
+        first, second = step_program.split()
         shares = np.array([x * (1.0 / home) for x, home in self.divisors], dtype=object)
         closing = make_program(self.graph, "closing", {"share": shares}, quick=True) if len(shares) else None
         sizes = len(b), len(self.system.pivots), len(twist), condensed
@@ -157,13 +157,13 @@ class StepTrace:
 
     def _twist(self, hub: int, w: Row) -> list[Any]:
         """Velocity and angular velocity of the end effector in world axes, from the frame of its link."""
-        own = np.zeros((6, 1), dtype=object)
+        local_twist = np.zeros((6, 1), dtype=object)
         for k, variable in zip(self.builder.used, self.frames.frames[hub], strict=True):
-            own[k, 0] = self._value(w, variable)
+            local_twist[k, 0] = self._value(w, variable)
         p = self.tree.places[self.tree.end_effector].position
         X = shift(np.eye(3), p)
-        moved = rotated_twists(self.at.rotation[hub], product(X, rotated_twists(self.builder.axes(hub), own)))
-        return list(moved[:, 0])
+        world_twist = rotated_twists(self.at.rotation[hub], product(X, rotated_twists(self.builder.axes(hub), local_twist)))
+        return list(world_twist[:, 0])
 
     def _value(self, w: Row, k: int) -> Any:
         form = resolved(self.known, {k: 1.0})
@@ -256,9 +256,9 @@ class StepTrace:
         for k in self.held:
             self.system.condense(k)
         hub = self.locked.tree.places[self.locked.tree.end_effector].link
-        kept = {k for form in self._open_rows().values() for k in form} | set(self._open_rows())
+        retained = {k for form in self._open_rows().values() for k in form} | set(self._open_rows())
         if hub != GROUND:
-            kept |= {k for v in self.frames.frames[hub] for k in resolved(self.known, {v: 1.0})}
+            retained |= {k for v in self.frames.frames[hub] for k in resolved(self.known, {v: 1.0})}
         owners: dict[int, list[int]] = {}
         for j, used in self.elements.items():
             for k in used:
@@ -267,12 +267,12 @@ class StepTrace:
         for piece in self.cut.pieces:
             if piece.reference == GROUND:
                 continue
-            own = self.frames.frames[piece.reference]
-            if kept & set(own) or any(k in self.known for k in own):
+            unknowns = self.frames.frames[piece.reference]
+            if retained & set(unknowns) or any(k in self.known for k in unknowns):
                 continue
-            beams = {j for k in own for j in owners.get(k, [])}
+            beams = {j for k in unknowns for j in owners.get(k, [])}
             if len(beams) == 2:
-                inner.setdefault(tuple(sorted(beams)), []).extend(own)
+                inner.setdefault(tuple(sorted(beams)), []).extend(unknowns)
         for chain in chains_of(inner):
             while chain:
                 for component in zip(*chain[::2], strict=True):  # what both neighbours of a node add cancels at once
@@ -425,11 +425,11 @@ class StepSystem:
         """A right side without parts on unknowns that were replaced: what acts on them acts on what they follow."""
         b = dict(b)
         for kind, k, _, form in self.done:
-            own = b.pop(k, 0.0) if kind == "substitute" else 0.0
-            if is_zero(own):
+            load = b.pop(k, 0.0) if kind == "substitute" else 0.0
+            if is_zero(load):
                 continue
             for j, x in form.items():
-                part = x * own
+                part = x * load
                 b[j] = b[j] + part if j in b else part
         return b
 
@@ -442,9 +442,9 @@ class StepSystem:
                 b[j] = b[j] + x if j in b else x
 
         for kind, k, _, row in self.done:
-            own = b.get(k, 0.0)
+            value = b.get(k, 0.0)
             for j, x in row.items():
-                push(j, x * own if kind == "substitute" else -(x * own))
+                push(j, x * value if kind == "substitute" else -(x * value))
         w: Row = {}
         for kind, k, inverse, row in reversed(self.done):
             total: Any = 0.0 if kind == "substitute" else b.get(k, 0.0) * inverse
@@ -473,17 +473,17 @@ def chains_of(inner: dict[tuple[int, ...], list[int]]) -> list[list[list[int]]]:
     for pair in inner:
         for j in pair:
             by_beam.setdefault(j, []).append(pair)
-    chains, seen = [], set()
+    chains, visited = [], set()
     for pair in inner:
         ends = [j for j in pair if len(by_beam[j]) == 1]
-        if pair in seen or not ends:
+        if pair in visited or not ends:
             continue
         chain, current, came = [], pair, ends[0]
         while True:
-            seen.add(current)
+            visited.add(current)
             chain.append(inner[current])
             onward = next(j for j in current if j != came)
-            following = [other for other in by_beam[onward] if other not in seen]
+            following = [other for other in by_beam[onward] if other not in visited]
             if not following:
                 break
             came, current = onward, following[0]
@@ -571,10 +571,10 @@ def _composed(pose: Program, numbers: Program) -> Program:
             values.append(emission.emit(word, *(arguments if word == "const" else [values[k] for k in arguments])))
         return [values[k] for _, k in program.outputs]
 
-    made = emitted(numbers, [place[name] for name in numbers.inputs])
-    given = [place[name] if name in place else made[int(name[len(DESIGN) : -1])] for name in pose.inputs]
-    found = emitted(pose, given)
-    outputs = tuple((name, value) for (name, _), value in zip(pose.outputs, found, strict=True))
+    number_values = emitted(numbers, [place[name] for name in numbers.inputs])
+    pose_inputs = [place[name] if name in place else number_values[int(name[len(DESIGN) : -1])] for name in pose.inputs]
+    pose_values = emitted(pose, pose_inputs)
+    outputs = tuple((name, value) for (name, _), value in zip(pose.outputs, pose_values, strict=True))
     return depth_first(Program(pose.name, names, (), tuple(emission.instructions), 0, outputs))
 
 

@@ -140,14 +140,14 @@ class PoseEntries(CompiledRecord):
 @inner
 def prepare(lane: int, poses: PoseEntries, states: LaneStates) -> None:
     """What steps take of the next poses of a lane, side by side, from their positions and designs."""
-    which, given, varied, number = states.which, poses.given, poses.varied, states.whole[lane_index(NUMBER, lane)]
+    which, inputs, varied, number = states.which, poses.given, poses.varied, states.whole[lane_index(NUMBER, lane)]
     for k in range(LANES):
         pose = which[min(number + k, len(which) - 1)]
         for n in range(len(poses.placed)):
-            given[poses.placed[n], k] = poses.q[pose, poses.positions[n]]
+            inputs[poses.placed[n], k] = poses.q[pose, poses.positions[n]]
         design = poses.designs[pose]
         for n in range(len(varied)):
-            given[varied[n], k] = poses.values[design, poses.taken[n]]
+            inputs[varied[n], k] = poses.values[design, poses.taken[n]]
     size = 8 * poses.entries.shape[1] * LANES  # bytes of what a lane has
     call_lanes(poses.address, poses.places[0], poses.places[1] + size * lane, LANES, poses.places[2])
     states.whole[lane_index(READY, lane)] = 0
@@ -203,11 +203,11 @@ def share_rest(lane: int, states: LaneStates) -> bool:
 @inner
 def store_modes(lane: int, proved: bool, states: LaneStates) -> None:
     """What a lane found at its pose: modes, and whether two are so close that their shapes are any two of a plane."""
-    known, found, flags, pose = states.known, states.found, states.flags, states.whole[lane_index(POSE, lane)]
+    known, eigenvalues, flags, pose = states.known, states.found, states.flags, states.whole[lane_index(POSE, lane)]
     if proved:
         flags[pose, 0] = 1
     for k in range(states.modes):
-        found[pose, k] = known[mode_index(k, FOUND, lane)]
+        eigenvalues[pose, k] = known[mode_index(k, FOUND, lane)]
         if known[mode_index(k, PINNED, lane)] > 0.0:
             flags[pose, 1] = 1
         if k > 0 and known[mode_index(k, FOUND, lane)] <= (1 + CLOSE) * known[mode_index(k - 1, FOUND, lane)]:
@@ -298,27 +298,27 @@ def aim_at(lane: int, mode: int, states: LaneStates) -> None:
 @inner
 def load_mode(lane: int, mode: int, states: LaneStates) -> None:
     """Start from what is kept of a mode."""
-    x, kept = states.x, states.kept
+    x, vectors = states.x, states.kept
     for k in unrolled_range(states.size):
-        x[lane_index(1 + k, lane)] = kept[lane, mode, k]
+        x[lane_index(1 + k, lane)] = vectors[lane, mode, k]
 
 
 @inner
 def store_mode(lane: int, mode: int, states: LaneStates) -> None:
     """Keep what came out of a step, which lies where the next one takes it."""
-    x, kept = states.x, states.kept
+    x, vectors = states.x, states.kept
     for k in unrolled_range(states.size):
-        kept[lane, mode, k] = x[lane_index(1 + k, lane)]
+        vectors[lane, mode, k] = x[lane_index(1 + k, lane)]
 
 
 @inner
 def store_and_load(lane: int, mode: int, following: int, states: LaneStates) -> None:
     """Both at once."""
-    x, kept = states.x, states.kept
+    x, vectors = states.x, states.kept
     for k in unrolled_range(states.size):
-        own = x[lane_index(1 + k, lane)]
-        x[lane_index(1 + k, lane)] = kept[lane, following, k]
-        kept[lane, mode, k] = own
+        value = x[lane_index(1 + k, lane)]
+        x[lane_index(1 + k, lane)] = vectors[lane, following, k]
+        vectors[lane, mode, k] = value
 
 
 @inner
@@ -338,15 +338,15 @@ def restart_mixed(lane: int, mode: int, states: LaneStates) -> None:
 
     The last vector that is kept is none of a mode.
     """
-    x, kept, known, modes = states.x, states.kept, states.known, states.modes
+    x, vectors, known, modes = states.x, states.kept, states.known, states.modes
     for k in range(states.size):
-        x[lane_index(1 + k, lane)] = 0.3 * kept[lane, modes, k]
+        x[lane_index(1 + k, lane)] = 0.3 * vectors[lane, modes, k]
     for other in range(modes):
         if known[mode_index(other, FOUND, lane)] == known[mode_index(other, FOUND, lane)]:
             continue
         weight = 1.0 + 0.37 * ((other * 7 + mode * 3) % 5)
         for k in range(states.size):
-            x[lane_index(1 + k, lane)] += weight * kept[lane, other, k]
+            x[lane_index(1 + k, lane)] += weight * vectors[lane, other, k]
 
 
 @inner
@@ -564,7 +564,7 @@ def narrow_intervals(states: LaneStates) -> None:
             shift if usual and y[lane_index(INNER, lane)] == 0.0 and shift > pole else pole
         )
     for k in range(states.modes + 1):
-        asked = 1 if k < states.modes else 0
+        requested = 1 if k < states.modes else 0
         for lane in simd_range(LANES):
             count, near, mode = (
                 whole[lane_index(COUNT, lane)],
@@ -577,22 +577,22 @@ def narrow_intervals(states: LaneStates) -> None:
                 whole[lane_index(OPEN, lane)],
             )
             high, low = known[mode_index(k, HIGH, lane)], known[mode_index(k, LOW, lane)]
-            found, warm = known[mode_index(k, FOUND, lane)], known[mode_index(k, WARM, lane)]
+            eigenvalue, warm = known[mode_index(k, FOUND, lane)], known[mode_index(k, WARM, lane)]
             own_low, own_high = numbers[lane_index(OWN_LOW, lane)], numbers[lane_index(OWN_HIGH, lane)]
             near_low, near_high = numbers[lane_index(NEAR_LOW, lane)], numbers[lane_index(NEAR_HIGH, lane)]
             below, above = numbers[lane_index(BELOW, lane)], numbers[lane_index(ABOVE, lane)]
             high, low = min(high, upper if k < count else INFINITE), max(low, 0.0 if k < count else lower)
-            missing = found != found
+            missing = eigenvalue != eigenvalue
             known[mode_index(k, HIGH, lane)], known[mode_index(k, LOW, lane)] = high, low
-            whole[lane_index(OPEN, lane)] = asked if k == near and missing else open_mode
+            whole[lane_index(OPEN, lane)] = requested if k == near and missing else open_mode
             numbers[lane_index(OWN_LOW, lane)], numbers[lane_index(OWN_HIGH, lane)] = pair(
                 k == mode, low, high, own_low, own_high
             )
             numbers[lane_index(NEAR_LOW, lane)], numbers[lane_index(NEAR_HIGH, lane)] = pair(
                 k == near, low, high, near_low, near_high
             )
-            numbers[lane_index(BELOW, lane)] = (min(warm, high) if missing else found) if k + 1 == near else below
-            numbers[lane_index(ABOVE, lane)] = (max(warm, low) if missing else found) if k - 1 == near else above
+            numbers[lane_index(BELOW, lane)] = (min(warm, high) if missing else eigenvalue) if k + 1 == near else below
+            numbers[lane_index(ABOVE, lane)] = (max(warm, low) if missing else eigenvalue) if k - 1 == near else above
 
 
 @inner
@@ -625,8 +625,8 @@ def continue_lanes(states: LaneStates) -> None:
             whole[lane_index(LOOKED_AT, lane)],
             numbers[lane_index(BEFORE, lane)],
         )
-        seen = pole >= NEAREST * rho or looks >= LOOKS
-        goes = searching and not claim and not pinned and low < guess < high and seen
+        pole_resolved = pole >= NEAREST * rho or looks >= LOOKS
+        goes = searching and not claim and not pinned and low < guess < high and pole_resolved
         goes = goes and step < PATIENCE and (open_mode or since < LOST)
         whole[lane_index(LEFT, lane)] = NOTHING if goes else CLAIM if claim else DECIDE
         whole[lane_index(STEP, lane)] = step if goes else step - 1

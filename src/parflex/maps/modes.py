@@ -114,18 +114,18 @@ class ModeFinder:
         self.placed = 0  # the first so many features are coordinates of poses, the others numbers of designs
         self.programs, pose, self.step = step_kernels(locked, designs)
         self.units = np.array([1.0] * 3 + [locked.tree.length] * 3)  # turns count by the typical length
-        self.values, word = np.zeros((1, 1)), DESIGN  # numbers of designs, or keys
+        self.values, prefix = np.zeros((1, 1)), DESIGN  # numbers of designs, or keys
         if designs is not None and isinstance(designs.held, TracedNumbers):
-            pose, self.values, word = pose_program_of_keys(pose, designs.held.kernel), designs.held.keys, "key["
+            pose, self.values, prefix = pose_program_of_keys(pose, designs.held.kernel), designs.held.keys, "key["
         elif designs is not None:
             self.values = np.ascontiguousarray(designs.values)
         self.pose, names = pose, pose.program.inputs
         self.positions = [int(name[2:-1]) for name in names if name.startswith("q[")]
-        numbers = [int(name[len(word) : -1]) for name in names if name.startswith(word)]
+        numbers = [int(name[len(prefix) : -1]) for name in names if name.startswith(prefix)]
         placed = [k for k, name in enumerate(names) if name.startswith("q[")]
-        varied = [k for k, name in enumerate(names) if name.startswith(word)]
+        varied = [k for k, name in enumerate(names) if name.startswith(prefix)]
         columns = (placed, self.positions, varied, numbers)
-        self.inputs = tuple(np.array(own, dtype=np.int64) for own in columns)
+        self.inputs = tuple(np.array(column, dtype=np.int64) for column in columns)
 
     def __call__(
         self,
@@ -141,15 +141,15 @@ class ModeFinder:
         poses that follow each other are alike.
         """
         count, order = len(q), np.arange(len(q)) if in_order else nearest_order(q[:, self.positions])
-        found = self._some(q, rows, order, shapes, features, 0)
-        failed = np.flatnonzero(~found.ok)
+        modes = self._some(q, rows, order, shapes, features, 0)
+        failed = np.flatnonzero(~modes.ok)
         if 0 < len(failed) < count:  # once more from other starts
-            self._put(found, failed, q, rows, shapes, features, AGAIN)
-        return found
+            self._put(modes, failed, q, rows, shapes, features, AGAIN)
+        return modes
 
     def _put(
         self,
-        found: FoundModes,
+        modes: FoundModes,
         part: Array,
         q: Array,
         rows: Array | None,
@@ -158,21 +158,21 @@ class ModeFinder:
         seed: int,
     ) -> None:
         """Modes of some poses, in this order."""
-        own = None if rows is None else rows[part], np.arange(len(part)), shapes
-        more = self._some(q[part], *own, None if features is None else features[part], seed)
-        found.x[part], found.ok[part], found.twists[part] = more.x, more.ok, more.twists
-        found.steps[0] += more.steps[0]
+        arguments = None if rows is None else rows[part], np.arange(len(part)), shapes
+        more = self._some(q[part], *arguments, None if features is None else features[part], seed)
+        modes.x[part], modes.ok[part], modes.twists[part] = more.x, more.ok, more.twists
+        modes.steps[0] += more.steps[0]
 
     def _entries(self, q: Array, rows: Array | None) -> Array:
         """What steps take of each pose."""
-        found = np.empty((len(q), len(self.programs.pose.outputs)))
-        own = designs_of(q, rows)
-        pose_rows(self.pose, self.inputs, np.ascontiguousarray(q), np.arange(len(q)), self.values, own, found)
-        return found
+        entries = np.empty((len(q), len(self.programs.pose.outputs)))
+        designs = designs_of(q, rows)
+        pose_rows(self.pose, self.inputs, np.ascontiguousarray(q), np.arange(len(q)), self.values, designs, entries)
+        return entries
 
-    def learn(self, features: Array, found: FoundModes) -> None:
+    def learn(self, features: Array, modes: FoundModes) -> None:
         """Guess the modes of other poses from those that were found at some."""
-        self.guess = fitted(features[found.ok], found.x[found.ok], self.placed)
+        self.guess = fitted(features[modes.ok], modes.x[modes.ok], self.placed)
 
     def _some(
         self, q: Array, rows: Array | None, order: Array, shapes: bool, features: Array | None, seed: int
@@ -189,15 +189,15 @@ class ModeFinder:
         if guess is not None and features is not None:
             lanes.expect(guess(features))
         lanes(left)
-        found, ok, twists = lanes.found, lanes.proved, lanes.twists
+        eigenvalues, ok, twists = lanes.found, lanes.proved, lanes.twists
         twists[lanes.flags[:, 1] > 0] = np.nan
         if shapes:
             put_signs(twists, self.units)
         if self.free:  # the motions without stiffness must be as many as at home, here too
-            ok &= self._count(self._entries(q, rows), FREE * found[:, 0]) == self.free
+            ok &= self._count(self._entries(q, rows), FREE * eigenvalues[:, 0]) == self.free
         if self.programs.closing is not None:
             ok = ok & self._closed(q, rows)
-        return FoundModes(found, ok, twists, np.array([lanes.steps]))
+        return FoundModes(eigenvalues, ok, twists, np.array([lanes.steps]))
 
     def _closed(self, q: Array, rows: Array | None) -> Array:
         """Poses at which nothing that loops are divided by is far smaller than at home."""
@@ -215,8 +215,8 @@ class ModeFinder:
     def _count(self, entries: Array, shifts: Array) -> Array:
         """Modes below shifts."""
         b = np.ones((len(entries), self.programs.size))
-        found = self.step.many(np.concatenate([shifts[:, None], b, entries], axis=1))
-        return np.round(0.5 * (self.programs.unknowns - found[:, 0]))
+        outputs = self.step.many(np.concatenate([shifts[:, None], b, entries], axis=1))
+        return np.round(0.5 * (self.programs.unknowns - outputs[:, 0]))
 
 
 class _Lanes:
@@ -245,9 +245,9 @@ class _Lanes:
     def _poses(self, pose: Kernel, q: Array, designs: Array) -> PoseEntries:
         """What goes in and out of the program of poses; the buffers stay with this."""
         finder = self.finder
-        self.buffers = given, entries, _, places = lane_buffers(pose, LANES)
+        self.buffers = inputs, entries, _, places = lane_buffers(pose, LANES)
         return PoseEntries(
-            *(pose.address("lanes_in"), places, *finder.inputs, q, finder.values, designs, given),
+            *(pose.address("lanes_in"), places, *finder.inputs, q, finder.values, designs, inputs),
             entries.reshape(LANES, -1, LANES),
         )
 
@@ -265,7 +265,7 @@ class _Lanes:
     def __call__(self, which: Array) -> None:
         """Modes of some poses, one after the other in each lane."""
         finder = self.finder
-        rows = (own.reshape(-1) for own in (self.whole, self.numbers, self.known))
+        rows = (table.reshape(-1) for table in (self.whole, self.numbers, self.known))
         states = LaneStates(
             *(finder.modes, finder.programs.unknowns, finder.free, self.turn, self.share, finder.programs.size),
             *(which, self.changes, self.x, self.y, *rows, self.kept, self.found, self.twists, self.flags),
@@ -299,22 +299,22 @@ def fill_terms(start: int, features: Array, by: Array, times: Array, terms: Arra
         for k in simd_range(count):
             terms[1 + n, k] = features[n, start + k]
     for n in range(len(by)):
-        one, other = by[n], times[n]
+        first, second = by[n], times[n]
         for k in simd_range(count):
-            terms[1 + width + n, k] = terms[one, k] * terms[other, k]
+            terms[1 + width + n, k] = terms[first, k] * terms[second, k]
     return count
 
 
 @compiled
 def put_guesses(
-    features: Array, by: Array, times: Array, factors: Array, terms: Array, sums: Array, found: Array
+    features: Array, by: Array, times: Array, factors: Array, terms: Array, sums: Array, guesses: Array
 ) -> None:
     """Polynomials (modes x terms) of poses into `found`; four terms at a time, so that sums are seldom stored.
 
     Terms and factors are filled up by zeros.
     """
     modes, size = factors.shape[0], factors.shape[1]
-    for start in range(0, len(found), terms.shape[1]):
+    for start in range(0, len(guesses), terms.shape[1]):
         count = fill_terms(start, features, by, times, terms)
         for m in range(modes):
             for k in simd_range(count):
@@ -327,7 +327,7 @@ def put_guesses(
                     sums[m, k] += more
         for k in range(count):
             for m in range(modes):
-                found[start + k, m] = sums[m, k]
+                guesses[start + k, m] = sums[m, k]
 
 
 @compiled
@@ -385,11 +385,11 @@ class ModeGuess(Record):
 
     def __call__(self, features: Array) -> Array:
         """Guesses (poses x modes)."""
-        found, modes = np.empty((len(features), len(self.factors))), len(self.factors)
+        guesses, modes = np.empty((len(features), len(self.factors))), len(self.factors)
         terms, sums = aligned_zeros((self.factors.shape[1], GUESS_BLOCK)), aligned_zeros((modes, GUESS_BLOCK))
-        put_guesses(self.scaled(features), self.by, self.times, self.factors, terms, sums, found)
+        put_guesses(self.scaled(features), self.by, self.times, self.factors, terms, sums, guesses)
         # single precision: rounding must not show in what follows
-        return np.exp(found.astype(np.float32)).astype(float)
+        return np.exp(guesses.astype(np.float32)).astype(float)
 
     def scaled(self, features: Array) -> Array:
         """Features (features x poses) between -1 and 1."""
@@ -419,7 +419,7 @@ def fitted(features: Array, x: Array, placed: int) -> ModeGuess | None:
     by, times = np.array(products, dtype=np.int64).reshape(-1, 2).T.copy()
     guess = ModeGuess(used, 0.5 * (low + high)[used], 0.5 * (high - low)[used], by, times, np.empty((0, 0)))
     size, modes = 1 + width + len(by), x.shape[1]
-    wide, even = (-(-own // FULL) * FULL for own in (size, samples))
+    wide, even = (-(-length // FULL) * FULL for length in (size, samples))
     square, right = aligned_zeros((size, wide)), aligned_zeros((modes, wide))
     square[np.arange(size), np.arange(size)] = RIDGE * samples
     work = np.empty((size, samples)), aligned_zeros((even, wide))
@@ -430,27 +430,27 @@ def fitted(features: Array, x: Array, placed: int) -> ModeGuess | None:
 @lru_cache(maxsize=64)
 def _products(poses: int, width: int, degree: int) -> list[tuple[int, int]]:
     """Products of all features by two, and of the first ones, coordinates, up to a degree: rows of their factors."""
-    found: list[tuple[int, int]] = []
+    products: list[tuple[int, int]] = []
     last = [(1 + k, k) for k in range(width)]  # rows, and the last feature of each
     for n in range(2, degree + 1):
         following = []
         stop = width if n == 2 else poses
         for row, k in last:
             for other in range(k, stop):
-                following.append((1 + width + len(found), other))
-                found.append((row, 1 + other))
-        last = [own for own in following if own[1] < poses] if n == 2 else following
-    return found
+                following.append((1 + width + len(products), other))
+                products.append((row, 1 + other))
+        last = [item for item in following if item[1] < poses] if n == 2 else following
+    return products
 
 
 @compiled
-def rotate_coordinates(values: Array, ways: Array, along: Array) -> None:
+def rotate_coordinates(values: Array, directions: Array, along: Array) -> None:
     """Coordinates of poses along other directions (directions x poses)."""
     for pose in range(len(values)):
         for n in range(len(along)):
             total = 0.0
-            for k in range(len(ways)):
-                total += values[pose, k] * ways[k, n]
+            for k in range(len(directions)):
+                total += values[pose, k] * directions[k, n]
             along[n, pose] = total
 
 
@@ -500,15 +500,15 @@ def nearest_order(values: Array, nearest: bool = True) -> Array:
         return np.arange(count)
     scaled = (some[:, moving] - middle[moving]) / span[moving]
     main = np.linalg.eigh(scaled.T @ scaled)[1][:, ::-1][:, :DIRECTIONS]
-    seen = scaled @ main
-    low, high = seen.min(axis=0), seen.max(axis=0)
-    ways = np.zeros((width, main.shape[1]))
-    ways[moving] = main / span[moving, None]
-    along = np.empty((ways.shape[1], count))
+    projected = scaled @ main
+    low, high = projected.min(axis=0), projected.max(axis=0)
+    directions = np.zeros((width, main.shape[1]))
+    directions[moving] = main / span[moving, None]
+    along = np.empty((directions.shape[1], count))
     rotate_coordinates(
-        np.ascontiguousarray(values, dtype=float), ways, along
+        np.ascontiguousarray(values, dtype=float), directions, along
     )  # a library of matrices would wake its threads
-    order = _along_curve(along, middle @ ways + low, 2**BITS / np.maximum(high - low, 1e-300))
+    order = _along_curve(along, middle @ directions + low, 2**BITS / np.maximum(high - low, 1e-300))
     if nearest:
         # single precision: how products of matrices are rounded must not show in the order
         rough = along.astype(np.float32).astype(float)
@@ -527,10 +527,10 @@ def _along_curve(along: Array, low: Array, cells: Array) -> Array:
     count = along.shape[1]
     cell = ((along - low[:, None]) * cells[:, None]).clip(0, 2**BITS - 1).astype(np.int16)
     code = np.zeros(count, dtype=np.int32)
-    for k, own in enumerate(cell):
-        code |= SPREAD[len(cell) - 1][own] << k
-    for far in (1, 2, 4, 8, 16):  # the place in Gray's order, in which cells that follow each other differ in one bit
-        code ^= code >> far
+    for k, cell_indices in enumerate(cell):
+        code |= SPREAD[len(cell) - 1][cell_indices] << k
+    for distance in (1, 2, 4, 8, 16):  # the place in Gray's order, in which cells that follow each other differ in one bit
+        code ^= code >> distance
     places = code.astype(np.int64) * count + np.arange(count)  # sorted in a quarter of the time of a stable `argsort`
     places.sort()
     return places % count
@@ -546,8 +546,8 @@ def put_signs(twists: Array, units: Array) -> None:
             for k in range(count):
                 largest = max(largest, abs(twists[pose, mode, k]) * units[k])
             for k in range(count - 1, -1, -1):  # the first one comes last: no branch, since which it is is not foreseen
-                own = twists[pose, mode, k]
-                sign = (-1.0 if own < 0.0 else 1.0) if abs(own) * units[k] >= NEARLY * largest else sign
+                value = twists[pose, mode, k]
+                sign = (-1.0 if value < 0.0 else 1.0) if abs(value) * units[k] >= NEARLY * largest else sign
             for k in range(count):
                 twists[pose, mode, k] *= sign
 
@@ -560,25 +560,25 @@ def put_modes(
 
     These are not done, nor are those whose lowest mode has no more than the share `least` of the highest.
     """
-    modes, untold = x.shape[1], 0
-    asked = shapes.shape[2]  # none where shapes are not
+    modes, without_shape = x.shape[1], 0
+    components = shapes.shape[2]  # none where shapes are not
     for k in range(len(rows)):
         if done[k] == 0 or not x[k, 0] > least * x[k, modes - 1]:
             done[k] = 0
             continue
-        rest = 0.0
-        for mode in range(modes if asked > 0 else 0):
+        check = 0.0
+        for mode in range(modes if components > 0 else 0):
             part = 0.0
-            for n in range(asked):
+            for n in range(components):
                 part += 0.0 * twists[k, mode, n]  # not a number where one is not finite
-            rest += part  # sums that do not wait for each other
-        if rest != rest:
+            check += part  # sums that do not wait for each other
+        if check != check:
             done[k] = 0
-            untold += 1
+            without_shape += 1
             continue
         row = rows[k]
         for mode in range(modes):
             frequencies[row, mode] = math.sqrt(x[k, mode]) / (2.0 * math.pi)
-            for n in range(asked):
+            for n in range(components):
                 shapes[row, mode, n] = twists[k, mode, n]
-    return untold
+    return without_shape

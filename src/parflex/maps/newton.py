@@ -81,19 +81,19 @@ class NewtonStepper(Record):
         if kernel is not None:
             return self.judged(close_rows(kernel, q, todo, self.inputs, self.moving, 0, POLISH))
         opening, side = np.full(len(q), np.nan), np.full(len(q), np.nan)
-        found = self.program(q[todo[:, None], self.inputs])
-        opening[todo], side[todo] = self.judged(found[:, len(self.moving) :])
+        outputs = self.program(q[todo[:, None], self.inputs])
+        opening[todo], side[todo] = self.judged(outputs[:, len(self.moving) :])
         return opening, side
 
-    def judged(self, found: Array) -> tuple[Array, Array]:
+    def judged(self, outputs: Array) -> tuple[Array, Array]:
         """Opening, and determinant times its home sign, from what the program gives behind new positions."""
-        return np.sqrt(found[:, 0]), self.sided(found)
+        return np.sqrt(outputs[:, 0]), self.sided(outputs)
 
-    def sided(self, found: Array) -> Array:
+    def sided(self, outputs: Array) -> Array:
         """The determinant alone."""
         if not self.rows:
-            return found[:, -1] * self.side
-        matrix = found[:, 1:].reshape(len(found), self.rows, self.rows)
+            return outputs[:, -1] * self.side
+        matrix = outputs[:, 1:].reshape(len(outputs), self.rows, self.rows)
         with np.errstate(invalid="ignore"):
             return np.linalg.det(matrix) * self.side
 
@@ -105,19 +105,19 @@ class NewtonStepper(Record):
         kernel = self.program.kernel(len(q))
         if kernel is not None:
             return self.judged(close_rows(kernel, q, todo, self.inputs, self.moving, steps, POLISH))
-        rows, moved = q[:, self.inputs], len(self.moving)
+        rows, width = q[:, self.inputs], len(self.moving)
         opening, side = np.full(len(q), np.nan), np.full(len(q), np.nan)
         active, polished = todo, np.zeros(len(q), dtype=bool)
         for _ in range(steps):
-            given = self.program(rows[active])
-            found, (opening[active], side[active]) = given[:, :moved], self.judged(given[:, moved:])
-            whole = np.isfinite(found).all(axis=1) & np.isfinite(opening[active]) & np.isfinite(side[active])
-            going = (~polished[active] | (opening[active] > SHARP)) & whole
+            outputs = self.program(rows[active])
+            positions, (opening[active], side[active]) = outputs[:, :width], self.judged(outputs[:, width:])
+            finite = np.isfinite(positions).all(axis=1) & np.isfinite(opening[active]) & np.isfinite(side[active])
+            going = (~polished[active] | (opening[active] > SHARP)) & finite
             polished[active] = opening[active] < POLISH
             active = active[going]
             if not len(active):
                 break
-            rows[active[:, None], self.moving] = found[going]
+            rows[active[:, None], self.moving] = positions[going]
         q[:, self.inputs] = rows
         return opening, side
 
@@ -148,16 +148,16 @@ def _stepper(
     rows_used: tuple[int, ...] | None,
     judged: bool,
 ) -> NewtonStepper:
-    whole, L = geometry.tree, geometry.tree.length
+    full_tree, L = geometry.tree, geometry.tree.length
     ends = [link for row in closing for link in row.ends]
-    branch, (graph, robot) = Subtree(whole, ends), geometry.traced()
+    branch, (graph, robot) = Subtree(full_tree, ends), geometry.traced()
     traced = Subtree(rigid_tree(robot.tree), ends)
-    own_rows, traced_rows = geometry.robot.closures.rows, robot.closures.rows
-    named: dict[int, Any] = {id(plain): row for plain, row in zip(own_rows, traced_rows, strict=True)}
+    nominal_rows, traced_rows = geometry.robot.closures.rows, robot.closures.rows
+    named: dict[int, Any] = {id(plain): row for plain, row in zip(nominal_rows, traced_rows, strict=True)}
     tree, q = branch.tree, branch.symbols(graph)
     plain: list[ClosingRows] = []
     loops: list[ClosingRows] = []
-    asked: list[str] = []
+    target_inputs: list[str] = []
     for row in closing:
         if isinstance(row, Loop):
             plain.append(branch.moved(row))
@@ -166,26 +166,26 @@ def _stepper(
             plain.append(branch.coupled(row))
             loops.append(branch.coupled(named.get(id(row), row)))
         else:  # what it asks for are further numbers of every row
-            asked = ASKED
+            target_inputs = ASKED
             plain.append(branch.placed(row, row.place))
             loops.append(
-                traced.placed(symbolic_target(graph, row, whole.planar), robot.tree.places[whole.end_effector])
+                traced.placed(symbolic_target(graph, row, full_tree.planar), robot.tree.places[full_tree.end_effector])
             )
-    own = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
-    units = geometry.rate_units[branch.rates][own]
-    links = sorted({tree.link_of_rate[k] for k in own})
+    rate_columns = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
+    units = geometry.rate_units[branch.rates][rate_columns]
+    links = sorted({tree.link_of_rate[k] for k in rate_columns})
     moving = np.array([i for j in links for i in range(tree.links[j].q.start, tree.links[j].q.stop)], dtype=int)
-    residual, J = rows_of(traced.tree, loops, q, own)
-    _, home = rows_of(tree, plain, geometry.home[branch.positions], own)
+    residual, J = rows_of(traced.tree, loops, q, rate_columns)
+    _, home = rows_of(tree, plain, geometry.home[branch.positions], rate_columns)
     metres = np.concatenate([row.scale(L) for row in plain])
     best = mobility.choose_partition(
-        metres[:, None] * home * (units / L), np.arange(len(own)), len(own), np.ones(len(own))
+        metres[:, None] * home * (units / L), np.arange(len(rate_columns)), len(rate_columns), np.ones(len(rate_columns))
     ).rows
     picked = best if rows_used is None else np.array(rows_used)
-    step = solve(J[picked], -residual[picked]) if judged or len(J) == len(own) else least_squares(J, residual, metres)
+    step = solve(J[picked], -residual[picked]) if judged or len(J) == len(rate_columns) else least_squares(J, residual, metres)
     length = sum((value / unit) ** 2 for value, unit in zip(step, units, strict=True))
     increment = np.zeros(tree.n, dtype=object)
-    increment[own] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
+    increment[rate_columns] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
     opening = sum((value * unit / L) ** 2 for value, unit in zip(residual, metres, strict=True))
     opening = opening + sum(
         row.turned_away(pose(traced.tree, q)) ** 2 for row in loops if not isinstance(row, Coupling)
@@ -196,13 +196,13 @@ def _stepper(
         "opening": np.array([opening], dtype=object),
         "determinant": J[picked].ravel() if size else np.array([determinant(J[picked])], dtype=object),
     }
-    here = float(np.linalg.det(home[picked]))
+    home_determinant = float(np.linalg.det(home[picked]))
     if not judged:
-        outputs["determinant"], here, size = np.ones(1), 1.0, 0
+        outputs["determinant"], home_determinant, size = np.ones(1), 1.0, 0
     program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
     behind = len(geometry.kept) + len(geometry.varied)
-    inputs = np.concatenate([geometry.inputs(branch.positions), behind + np.arange(len(asked))])
-    return NewtonStepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here), size)
+    inputs = np.concatenate([geometry.inputs(branch.positions), behind + np.arange(len(target_inputs))])
+    return NewtonStepper(inputs, moving + len(geometry.varied), program, float(np.sign(home_determinant)), abs(home_determinant), size)
 
 
 def least_squares(J: Array, residual: Array, metres: Array) -> Array:
@@ -213,18 +213,18 @@ def least_squares(J: Array, residual: Array, metres: Array) -> Array:
 
 def dyad_judge(geometry: Geometry, dyad: Dyad | LegSign) -> NewtonStepper:
     """What tells the side of a dyad, or of a leg in space: it moves nothing."""
-    whole, (graph, robot) = geometry.tree, geometry.traced()
+    full_tree, (graph, robot) = geometry.tree, geometry.traced()
     ends = list(dyad.ends)
     if isinstance(dyad, Dyad):
         ends += [link for pivot in dyad.pivots if pivot.loop is not None for link in pivot.loop.ends]
-    plain, traced = Subtree(whole, ends), Subtree(rigid_tree(robot.tree), ends)
-    named = {id(loop): own for loop, own in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
-    own, at = traced.carried(dyad, lambda loop: named[id(loop)]), pose(traced.tree, traced.symbols(graph))
-    sine = np.array([own.sine(traced.tree, at)], dtype=object)
-    here = plain.carried(dyad, lambda loop: loop).sine(plain.tree, pose(plain.tree, geometry.home[plain.positions]))
+    plain, traced = Subtree(full_tree, ends), Subtree(rigid_tree(robot.tree), ends)
+    named = {id(loop): counterpart for loop, counterpart in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    counterpart, at = traced.carried(dyad, lambda loop: named[id(loop)]), pose(traced.tree, traced.symbols(graph))
+    sine = np.array([counterpart.sine(traced.tree, at)], dtype=object)
+    home_sine = plain.carried(dyad, lambda loop: loop).sine(plain.tree, pose(plain.tree, geometry.home[plain.positions]))
     outputs = {"opening": np.zeros(1), "determinant": sine}
     program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
-    return NewtonStepper(geometry.inputs(plain.positions), np.zeros(0, dtype=int), program, dyad.side, abs(float(here)))
+    return NewtonStepper(geometry.inputs(plain.positions), np.zeros(0, dtype=int), program, dyad.side, abs(float(home_sine)))
 
 
 def symbolic_target(graph: Graph, target: FrameTarget, planar: bool) -> FrameTarget:
@@ -291,7 +291,7 @@ def close_lanes(
     program gives beside new positions is put into `judged`, at the positions where the row ends; `openings` says where
     it gives their squares.
     """
-    lanes, count, moved, told, total = x.shape[1], len(todo), len(moving), judged.shape[1], 0
+    lanes, count, moved, judged_count, total = x.shape[1], len(todo), len(moving), judged.shape[1], 0
     following, going = 0, 0
     for lane in range(lanes):
         take_row(lane, todo[min(following, count - 1)], steps, whole, inputs, q, x)
@@ -328,7 +328,7 @@ def close_lanes(
                     continue
             for k in range(moved):
                 q[row, inputs[moving[k]]] = x[moving[k], lane]
-            for k in unrolled_range(told):
+            for k in unrolled_range(judged_count):
                 judged[row, k] = y[moved + k, lane]
             if following < count:
                 take_row(lane, todo[following], steps, whole, inputs, q, x)
@@ -340,25 +340,25 @@ def close_lanes(
 
 
 @compiled
-def find_jumps(before: Array, after: Array, columns: Array, limits: Array, found: Array) -> None:
+def find_jumps(before: Array, after: Array, columns: Array, limits: Array, jumps: Array) -> None:
     """Rows of which some column changed by more than its limit."""
-    for row in range(len(found)):
+    for row in range(len(jumps)):
         for k in range(len(columns)):
             if abs(after[row, columns[k]] - before[row, columns[k]]) > limits[k]:
-                found[row] = 1
+                jumps[row] = 1
 
 
 def rows_that_jump(before: Array, after: Array, columns: Array, limits: Array) -> Array:
     """Which rows changed in some column by more than its limit."""
-    found = np.zeros(len(before), dtype=np.int64)
+    jumps = np.zeros(len(before), dtype=np.int64)
     if len(columns):
-        find_jumps(before, after, columns.astype(np.int64, copy=False), limits, found)
-    return found > 0
+        find_jumps(before, after, columns.astype(np.int64, copy=False), limits, jumps)
+    return jumps > 0
 
 
 @compiled
 def judge(
-    told: Array,
+    outputs: Array,
     openings: Array,
     widest: float,
     columns: Array,
@@ -371,10 +371,10 @@ def judge(
     for row in range(len(closed)):
         good = 1
         for k in range(len(openings)):
-            if not told[row, openings[k]] < widest:
+            if not outputs[row, openings[k]] < widest:
                 good = 0
         for k in range(len(least)):
-            side = signs[k] * told[row, columns[k]]
+            side = signs[k] * outputs[row, columns[k]]
             if not side > 0.0:
                 good = 0
             if side < least[k]:
@@ -383,11 +383,11 @@ def judge(
 
 
 def judged_rows(
-    told: Array, openings: Array, widest: float, columns: Array, signs: Array, least: Array
+    outputs: Array, openings: Array, widest: float, columns: Array, signs: Array, least: Array
 ) -> tuple[Array, Array]:
     """Which rows are closed, and which of them flat; determinants are in `columns`, with these signs at home."""
-    closed, flat = (np.zeros(len(told), dtype=np.int64) for _ in range(2))
-    judge(told, openings, widest, columns, signs, least, closed, flat)
+    closed, flat = (np.zeros(len(outputs), dtype=np.int64) for _ in range(2))
+    judge(outputs, openings, widest, columns, signs, least, closed, flat)
     return closed > 0, flat > 0
 
 
@@ -448,40 +448,40 @@ class JoinedSteps(Record):
     def judging(self, q: Array) -> Array:
         """What is told of all parts at rows as they are."""
         judge, columns = self.judges
-        found = np.empty((len(q), len(judge.program.outputs)))
-        column_rows(judge, columns, q, found)
-        return found
+        outputs = np.empty((len(q), len(judge.program.outputs)))
+        column_rows(judge, columns, q, outputs)
+        return outputs
 
     def __call__(self, q: Array, steps: int, polish: float) -> Array:
         """Newton on all rows, in place; what is told of all parts where rows end.
 
         Rows that take one step at most are closed to rounding as a rule: then a step is not worked out.
         """
-        todo, told = np.arange(len(q)), np.zeros((0, 0))
+        todo, outputs = np.arange(len(q)), np.zeros((0, 0))
         if steps <= 1:
-            told = self.judging(q)
-            opened = told[:, self.openings]
+            outputs = self.judging(q)
+            opened = outputs[:, self.openings]
             if opened.max(initial=0.0) <= EXACT_STEP**2:
-                return told
+                return outputs
             todo = np.flatnonzero(~(opened <= EXACT_STEP**2).all(axis=1))
-        found = close_rows(self.kernel, q, todo, self.inputs, self.moving, steps, polish, self.openings)
+        closed = close_rows(self.kernel, q, todo, self.inputs, self.moving, steps, polish, self.openings)
         if len(todo) == len(q):
-            return found
-        told[todo] = found[todo]
-        return told
+            return closed
+        outputs[todo] = closed[todo]
+        return outputs
 
 
 def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps | None:
     """One step for all parts; None where one takes positions that another one moves."""
     moved = [{int(k) for k in part.inputs[part.moving]} for part in parts]
     for number, part in enumerate(parts):
-        if any(set(part.inputs.tolist()) & own for k, own in enumerate(moved) if k != number):
+        if any(set(part.inputs.tolist()) & indices for k, indices in enumerate(moved) if k != number):
             return None
     columns = sorted({int(k) for part in (*parts, *judges) for k in part.inputs})
     place = {column: k for k, column in enumerate(columns)}
     instructions: list[Instruction] = []
     new: list[tuple[str, int]] = []
-    told: list[tuple[str, int]] = []
+    judged: list[tuple[str, int]] = []
     openings, slices, moving = [], [], []
     for number, part in enumerate((*parts, *judges)):
         moves = number < len(parts)
@@ -490,13 +490,13 @@ def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps
         named = [(f"{name}.{number}", value) for (name, _), value in zip(outputs, values, strict=True)]
         count = len(part.moving) if moves else 0
         if moves:
-            openings.append(len(told))
+            openings.append(len(judged))
             moving += [place[int(k)] for k in part.inputs[part.moving]]
-        slices.append(slice(len(told), len(told) + len(named) - count))
-        new, told = new + named[:count], told + named[count:]
+        slices.append(slice(len(judged), len(judged) + len(named) - count))
+        new, judged = new + named[:count], judged + named[count:]
     names = tuple(f"q[{k}]" for k in columns)
-    program = repeated_sums_as_products(Program("closing", names, (), tuple(instructions), 0, tuple(new + told)))
-    taken, moved_ones, opened = (np.array(own, dtype=np.int64) for own in (columns, moving, openings))
+    program = repeated_sums_as_products(Program("closing", names, (), tuple(instructions), 0, tuple(new + judged)))
+    taken, moved_ones, opened = (np.array(indices, dtype=np.int64) for indices in (columns, moving, openings))
     return JoinedSteps(Kernel(program), taken, moved_ones, opened, tuple(slices))
 
 
@@ -506,17 +506,17 @@ def joined_outputs(parts: Sequence[tuple[LoopPart, Sequence[int]]]) -> tuple[Ker
     Equal instructions are one.
     """
     columns = sorted({int(k) for part, _ in parts for k in part.inputs})
-    place, told = {column: k for k, column in enumerate(columns)}, []
+    place, judged = {column: k for k, column in enumerate(columns)}, []
     names = tuple(f"q[{k}]" for k in columns)
     emission = Emission(names, deep=False)
     for number, (part, chosen) in enumerate(parts):
         values = [place[int(k)] for k in part.inputs]
-        for word, *arguments in part.program.instructions:
-            given = arguments if word == "const" else [values[k] for k in arguments]
-            values.append(emission.emit(word, *given))
+        for operation, *arguments in part.program.instructions:
+            operands = arguments if operation == "const" else [values[k] for k in arguments]
+            values.append(emission.emit(operation, *operands))
         outputs = part.program.outputs[len(part.moving) :]
-        told += [(f"told[{number},{n}]", values[outputs[n][1]]) for n in chosen]
-    program = Program("judging", names, (), tuple(emission.instructions), 0, tuple(told))
+        judged += [(f"told[{number},{n}]", values[outputs[n][1]]) for n in chosen]
+    program = Program("judging", names, (), tuple(emission.instructions), 0, tuple(judged))
     return Kernel(depth_first(program)), np.array(columns, dtype=np.int64)
 
 
@@ -524,17 +524,17 @@ def _appended(
     part: LoopPart, inputs: list[int], outputs: Sequence[tuple[str, int]], base: int, instructions: list[Instruction]
 ) -> list[int]:
     """Put behind the instructions what some outputs of a part need; gives the numbers of these."""
-    own, count = part.program.instructions, len(part.program.inputs)
+    part_instructions, count = part.program.instructions, len(part.program.inputs)
     needed = {k for _, k in outputs}
-    for k in range(len(own) - 1, -1, -1):
-        if count + k in needed and own[k][0] != "const":
-            needed.update(own[k][1:])
+    for k in range(len(part_instructions) - 1, -1, -1):
+        if count + k in needed and part_instructions[k][0] != "const":
+            needed.update(part_instructions[k][1:])
     number = dict(enumerate(inputs))
-    for k, (word, *arguments) in enumerate(own):
+    for k, (operation, *arguments) in enumerate(part_instructions):
         if count + k in needed:
             number[count + k] = base + len(instructions)
-            given = arguments if word == "const" else [number[a] for a in arguments]
-            instructions.append((word, *given))
+            operands = arguments if operation == "const" else [number[a] for a in arguments]
+            instructions.append((operation, *operands))
     return [number[k] for _, k in outputs]
 
 
@@ -549,89 +549,89 @@ def _key(geometry: Geometry, names: Sequence[str], word: str) -> str | None:
     return cache.key_of(geometry.robot, word, *choices)
 
 
-def legs_differ(geometry: Geometry, names: Sequence[str], made: Callable[[], Program | None]) -> bool:
+def legs_differ(geometry: Geometry, names: Sequence[str], trace: Callable[[], Program | None]) -> bool:
     """Whether a design moves joints of legs in space apart that cross or are parallel; `made` traces what tells."""
     if geometry.designs is None or not geometry.varied:
         return False
     key = _key(geometry, names, "structure of legs")
 
     def build() -> BatchProgram | None:
-        program = cache.stored(key, made, cache.program_to_plain, cache.program_from_plain)
+        program = cache.stored(key, trace, cache.program_to_plain, cache.program_from_plain)
         return None if program is None else BatchProgram(program, False)
 
-    found = cached("structure of legs", key, build)
-    if found is None:
+    structure = cached("structure of legs", key, build)
+    if structure is None:
         return False
-    off = found(geometry.designs.columns(geometry.varied))
+    off = structure(geometry.designs.columns(geometry.varied))
     return not bool(np.abs(off).max(initial=0.0) < EXACT)  # what is not a number differs too
 
 
-def cached_places(geometry: Geometry, names: Sequence[str], made: Callable[[], DyadPlaces | None]) -> DyadPlaces | None:
+def cached_places(geometry: Geometry, names: Sequence[str], trace: Callable[[], DyadPlaces | None]) -> DyadPlaces | None:
     """Return positions in closed form by these coordinates, None if there are none; `made` traces them."""
     key = _key(geometry, names, "circles")
-    found = cached("places by circles", key, lambda: cache.stored(key, made, _places_content, _places))
-    return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
+    places = cached("places by circles", key, lambda: cache.stored(key, trace, _places_content, _places))
+    return None if places is None else replace(places, program=places.program.with_choice(geometry.compiled))
 
 
-def _places_content(one: DyadPlaces) -> dict[str, Any]:
+def _places_content(places: DyadPlaces) -> dict[str, Any]:
     return {
-        "program": cache.program_to_plain(one.program.program),
-        **{name: getattr(one, name).tolist() for name in ("inputs", "moving", "turning", "home")},
-        "length": one.length,
-        "legs": one.legs,
+        "program": cache.program_to_plain(places.program.program),
+        **{name: getattr(places, name).tolist() for name in ("inputs", "moving", "turning", "home")},
+        "length": places.length,
+        "legs": places.legs,
     }
 
 
 def _places(content: dict[str, Any]) -> DyadPlaces:
     program = cache.program_from_plain(content["program"])
     assert program is not None
-    inputs, moving = (np.array(content[word], dtype=int) for word in ("inputs", "moving"))
-    legs = tuple(tuple(own) for own in content["legs"])
+    inputs, moving = (np.array(content[key], dtype=int) for key in ("inputs", "moving"))
+    legs = tuple(tuple(leg) for leg in content["legs"])
     turning, home = np.array(content["turning"], dtype=bool), np.array(content["home"])
     return DyadPlaces(BatchProgram(program), inputs, moving, turning, home, content["length"], legs)
 
 
-def cached_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Steppers:
+def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[], Both]) -> Steppers:
     """Steps and judges of poses by these coordinates, and all as one; `made` traces them where they are not there."""
     key = _key(geometry, names, "closing")
 
     def build() -> Steppers:
-        both = cache.stored(key, made, _both_content, _read_both)
-        return *both, joined(*([one.part for one in own] for own in both))
+        both = cache.stored(key, trace, _both_content, _read_both)
+        return *both, joined(*([stepper.part for stepper in group] for group in both))
 
-    found = cached("Newton steps", key, build)
+    steps = cached("Newton steps", key, build)
     steppers, judges = (
-        [replace(one, program=one.program.with_choice(geometry.compiled)) for one in own] for own in found[:2]
+        [replace(stepper, program=stepper.program.with_choice(geometry.compiled)) for stepper in group] for group in steps[:2]
     )
-    return steppers, judges, found[2]
+    return steppers, judges, steps[2]
 
 
-def cached_home_steps(geometry: Geometry, made: Callable[[], NewtonStepper | None]) -> NewtonStepper | None:
+def cached_home_steps(geometry: Geometry, trace: Callable[[], NewtonStepper | None]) -> NewtonStepper | None:
     """Steps that close homes of designs, None where there are none; `made` traces what is not there."""
     key = _key(geometry, [], "homes")
-    found = cached("Newton steps of homes", key, lambda: cache.stored(key, made, _content, _read_stepper))
-    return None if found is None else replace(found, program=found.program.with_choice(geometry.compiled))
+    stepper = cached("Newton steps of homes", key, lambda: cache.stored(key, trace, _content, _read_stepper))
+    return None if stepper is None else replace(stepper, program=stepper.program.with_choice(geometry.compiled))
 
 
 def _both_content(both: Both) -> list[list[dict[str, Any]]]:
-    return [[_content(one) for one in own] for own in both]
+    return [[_content(stepper) for stepper in group] for group in both]
 
 
 def _read_both(content: list[list[dict[str, Any]]]) -> Both:
-    steppers, judges = ([_read_stepper(one) for one in own] for own in content)
+    steppers, judges = ([_read_stepper(entry) for entry in group] for group in content)
     return steppers, judges
 
 
-def _content(one: NewtonStepper) -> dict[str, Any]:
+def _content(stepper: NewtonStepper) -> dict[str, Any]:
     return {
-        "inputs": one.inputs.tolist(),
-        "moving": one.moving.tolist(),
-        "program": cache.program_to_plain(one.program.program),
-        "side": one.side,
-        "size": one.size,
-        "rows": one.rows,
-        "settled": one.settled,
-        "folds": one.folds,
+        "inputs": stepper.inputs.tolist(),
+        "moving": stepper.moving.tolist(),
+        "program": cache.program_to_plain(stepper.program.program),
+        "side": stepper.side,
+        "size": stepper.size,
+        "rows": stepper.rows,
+        "settled": stepper.settled,
+        "folds": stepper.folds,
     }
 
 

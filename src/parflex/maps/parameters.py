@@ -96,11 +96,11 @@ class NumberProgram(Record):
         """The same where designs are too few to compile."""
         size = len(self.places)
         with np.errstate(all="ignore"):
-            found = self.batch(columns).T
-        alone |= ~np.isfinite(found).all(axis=0)
+            outputs = self.batch(columns).T
+        alone |= ~np.isfinite(outputs).all(axis=0)
         for k, (how, answer) in enumerate(self.compared):
-            alone |= holds(found[size + k], how) != answer
-        values[:] = found[:size].T
+            alone |= holds(outputs[size + k], how) != answer
+        values[:] = outputs[:size].T
 
 
 def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:
@@ -140,28 +140,28 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
     """The file read with symbols."""
     graph = Graph()
     decisions = TracedDecisions(graph)
-    given = [number_at(robot, key) for key in keys]
+    nominal_values = [number_at(robot, key) for key in keys]
     settings = {
         key: TracedNumber(value, graph.symbol(f"key[{k}]"), decisions)
-        for k, (key, value) in enumerate(zip(keys, given, strict=True))
+        for k, (key, value) in enumerate(zip(keys, nominal_values, strict=True))
     }
     _, parts = read_again(robot, settings)
-    found: dict[int, tuple[TracedNumber, list]] = {}
+    traced: dict[int, tuple[TracedNumber, list]] = {}
     for name, part in parts.items():
         for place, x in leaves(part):
             if isinstance(x, TracedNumber):
-                found.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
+                traced.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
             elif isinstance(x, Varied):
                 raise OneNumberError("a number is not traced")
-    groups, samples = _alike(graph, [(x, places) for x, places in found.values()], np.array(given))
-    known = all(given) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go
+    groups, samples = _alike(graph, [(x, places) for x, places in traced.values()], np.array(nominal_values))
+    known = all(nominal_values) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go
     checks = [(edge, how, answer) for (edge, how), answer in decisions.compared.items()]
     outputs = {
         "number": np.array([x.expression for x, _ in groups], dtype=object),
         "compared": np.array([Expression(graph, edge) for edge, _, _ in checks], dtype=object),
         "finite": np.array([Expression(graph, edge) for edge in sorted(decisions.finite)], dtype=object),
     }
-    program = make_program(graph, "numbers", {name: own for name, own in outputs.items() if len(own)}, quick=True)
+    program = make_program(graph, "numbers", {name: expressions for name, expressions in outputs.items() if len(expressions)}, quick=True)
     return {
         "program": cache.program_to_plain(program),
         "places": [places for _, places in groups],
@@ -172,24 +172,24 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _alike(
-    graph: Graph, found: list[tuple[TracedNumber, list]], given: Array
+    graph: Graph, traced: list[tuple[TracedNumber, list]], nominal_values: Array
 ) -> tuple[list[tuple[TracedNumber, list]], Array]:
     """Numbers that are the same in any design, however they were computed, are one; with some designs of them."""
-    if not found:
+    if not traced:
         return [], np.zeros((ALIKE, 0))
-    names = np.array([x.expression for x, _ in found], dtype=object)
+    names = np.array([x.expression for x, _ in traced], dtype=object)
     program = make_program(graph, "alike", {"number": names}, quick=True)
-    around = given * (1 + np.random.default_rng(1).uniform(-0.03, 0.03, (ALIKE, len(given))))
-    around += (given == 0) * np.random.default_rng(2).uniform(-1e-3, 1e-3, (ALIKE, len(given)))
+    around = nominal_values * (1 + np.random.default_rng(1).uniform(-0.03, 0.03, (ALIKE, len(nominal_values))))
+    around += (nominal_values == 0) * np.random.default_rng(2).uniform(-1e-3, 1e-3, (ALIKE, len(nominal_values)))
     columns = [around[:, int(name[4:-1])] for name in program.inputs]
     with np.errstate(all="ignore"):
-        values = [np.broadcast_to(own, (ALIKE,)) for own in run(program, columns, functions_of("numpy"))]
+        values = [np.broadcast_to(sample, (ALIKE,)) for sample in run(program, columns, functions_of("numpy"))]
     groups: dict[tuple[str, ...], tuple[TracedNumber, list, Array]] = {}
-    for k, ((x, places), own) in enumerate(zip(found, values, strict=True)):
-        known = np.isfinite(own).all()  # what cannot be told there is no other number
-        name = tuple(format(value, DIGITS) for value in own) if known else (str(k),)
-        groups.setdefault(name, (x, [], own))[1].extend(places)
-    return [(x, places) for x, places, _ in groups.values()], np.stack([own for _, _, own in groups.values()], axis=1)
+    for k, ((x, places), sample) in enumerate(zip(traced, values, strict=True)):
+        known = np.isfinite(sample).all()  # what cannot be told there is no other number
+        name = tuple(format(value, DIGITS) for value in sample) if known else (str(k),)
+        groups.setdefault(name, (x, [], sample))[1].extend(places)
+    return [(x, places) for x, places, _ in groups.values()], np.stack([sample for _, _, sample in groups.values()], axis=1)
 
 
 @inner
@@ -220,10 +220,10 @@ def find_odd(
     keys: Array,
     size: int,
     limits: Array,
-    wanted: Array,
+    expected: Array,
     x: Array,
     y: Array,
-    rest: Array,
+    check: Array,
     odd: Array,
 ) -> None:
     """Rows that are odd.
@@ -235,17 +235,17 @@ def find_odd(
         put_keys(start, keys, x)
         call_lanes(address, places[0], places[1], lanes, places[2])
         for lane in simd_range(LANES):
-            rest[lane] = 0.0
+            check[lane] = 0.0
         for k in range(len(y)):
             for lane in simd_range(LANES):
-                rest[lane] += 0.0 * y[k, lane]  # not a number where one is not finite
-        for k in range(len(wanted)):
-            low, high, inside = limits[k, 0], limits[k, 1], wanted[k] > 0
+                check[lane] += 0.0 * y[k, lane]  # not a number where one is not finite
+        for k in range(len(expected)):
+            low, high, inside = limits[k, 0], limits[k, 1], expected[k] > 0
             for lane in simd_range(LANES):
-                own = y[size + k, lane]
-                rest[lane] += 0.0 if (low <= own and own <= high) == inside else NONE
+                value = y[size + k, lane]
+                check[lane] += 0.0 if (low <= value and value <= high) == inside else NONE
         for lane in range(min(lanes, count - start)):
-            odd[start + lane] = 1 if rest[lane] != rest[lane] else 0
+            odd[start + lane] = 1 if check[lane] != check[lane] else 0
 
 
 def number_rows(kernel: Kernel, keys: Array, taken: Array, values: Array) -> None:
@@ -263,8 +263,8 @@ def odd_rows(kernel: Kernel, keys: Array, compared: Sequence[tuple[str, bool]], 
     odd = np.zeros(len(keys), dtype=np.int64)
     if len(keys):
         limits = np.array([BETWEEN[how][:2] for how, _ in compared]).reshape(-1, 2)
-        wanted = np.array([BETWEEN[how][2] == answer for how, answer in compared], dtype=np.int64)
+        expected = np.array([BETWEEN[how][2] == answer for how, answer in compared], dtype=np.int64)
         x, y, _, places = lane_buffers(kernel)
-        rest = np.empty(kernel.lanes)
-        find_odd(kernel.address("lanes_in"), places, keys, size, limits, wanted, x, y, rest, odd)
+        check = np.empty(kernel.lanes)
+        find_odd(kernel.address("lanes_in"), places, keys, size, limits, expected, x, y, check, odd)
     return odd > 0

@@ -43,10 +43,10 @@ def home_state(error: ParflexError) -> tuple[int, str]:
     """State and reason of a design whose home is not found: it is singular, or the design makes no robot."""
     if not isinstance(error, UnreachableError | SingularError):
         return IMPOSSIBLE, error.message
-    said = error.message.removeprefix("the pose ")
+    reason = error.message.removeprefix("the pose ")
     state = SINGULAR if isinstance(error, SingularError) else IMPOSSIBLE
-    own = "home of this design"
-    return state, f"{own} {said}" if said != error.message else f"at the {own} {said}"
+    label = "home of this design"
+    return state, f"{label} {reason}" if reason != error.message else f"at the {label} {reason}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,8 +79,8 @@ class PositionSolver(StridingRows):
             self.steppers, self.judges, self.joined = cached_steppers(
                 geometry, self.names, lambda: closing_parts(geometry, self.given, self.target)
             )
-            known = {int(k) for one in self.steppers for k in one.columns} | set(self.given.columns)
-            known |= {int(np.searchsorted(geometry.kept, one.position)) for one in self.after}
+            known = {int(k) for item in self.steppers for k in item.columns} | set(self.given.columns)
+            known |= {int(np.searchsorted(geometry.kept, item.position)) for item in self.after}
             moved = moved_at_home(geometry, known)
             self.fast = not moved
             self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
@@ -95,10 +95,10 @@ class PositionSolver(StridingRows):
 
     def why(self, state: int) -> str:
         """Why a pose has no positions, in a sentence; what is kept at home is named."""
-        kept = self.given.kept_at_home if state == UNREACHABLE and self.fast else []
-        if not kept:
+        fixed = self.given.kept_at_home if state == UNREACHABLE and self.fast else []
+        if not fixed:
             return SAID[state]
-        named = ", ".join(f"'{name}'" for name in kept[:3]) + (", ..." if len(kept) > 3 else "")
+        named = ", ".join(f"'{name}'" for name in fixed[:3]) + (", ..." if len(fixed) > 3 else "")
         return f"{SAID[state]} with {named} as at home"
 
     def __call__(self, values: Array, designs: Array | None = None) -> Positions:
@@ -106,44 +106,44 @@ class PositionSolver(StridingRows):
         values = np.asarray(values, dtype=float)
         if not self.fast:
             return self._slow(values)
-        own = np.arange(len(values)) if designs is None else designs
+        design_rows = np.arange(len(values)) if designs is None else designs
         if self.places is None:
-            q, status = self._searched(values, own)
+            q, status = self._searched(values, design_rows)
         else:
-            q, status = self._by_dyads(self.places, values, own)
-        said = self._said(values, own, status)
+            q, status = self._by_dyads(self.places, values, design_rows)
+        messages = self._said(values, design_rows, status)
         if self.keeps and (status == UNREACHABLE).any():
-            said = self._without_what_is_kept(values, q, status, said)
+            messages = self._without_what_is_kept(values, q, status, messages)
         place_following_joints(self.after, q, self.geometry.kept, self.geometry.designed)
-        return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, said)
+        return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, messages)
 
-    def _without_what_is_kept(self, values: Array, q: Array, status: Array, said: list[str] | None) -> list[str]:
+    def _without_what_is_kept(self, values: Array, q: Array, status: Array, messages: list[str] | None) -> list[str]:
         """Poses that are reached only if they do not keep what is not named, one by one and in place; what is said."""
-        said = [self.why(int(state)) for state in status] if said is None else said
-        lost = np.flatnonzero(status == UNREACHABLE)
-        found = self._slow(values[lost])
-        q[lost, : found.q.shape[1]], status[lost] = found.q, found.status
-        for row, words in zip(lost.tolist(), found.said or [], strict=True):
-            said[row] = words
-        return said
+        messages = [self.why(int(state)) for state in status] if messages is None else messages
+        unreached = np.flatnonzero(status == UNREACHABLE)
+        positions = self._slow(values[unreached])
+        q[unreached, : positions.q.shape[1]], status[unreached] = positions.q, positions.status
+        for row, message in zip(unreached.tolist(), positions.said or [], strict=True):
+            messages[row] = message
+        return messages
 
-    def _said(self, values: Array, own: Array, status: Array) -> list[str] | None:
+    def _said(self, values: Array, designs: Array, status: Array) -> list[str] | None:
         """Sentences on poses that close in another mode, where some do; None where none was looked for.
 
         What closed forms exclude closes nowhere, or costs more to tell than to place.
         """
-        lost = np.flatnonzero(status == UNREACHABLE)
-        if not self.walks or self.places is not None or not 0 < len(lost) <= WALKED:
+        unreached = np.flatnonzero(status == UNREACHABLE)
+        if not self.walks or self.places is not None or not 0 < len(unreached) <= WALKED:
             return None
-        elsewhere = lost[closes(self.for_ways(), values[lost], own[lost])]
-        said = [self.why(int(state)) for state in status]
+        elsewhere = unreached[closes(self.for_ways(), values[unreached], designs[unreached])]
+        messages = [self.why(int(state)) for state in status]
         parts = self.robot.assembler.parts(self.target, self.robot.locked | frozenset(self.robot.deformations))
         names = [part.name for part in parts if len(part.columns)]
-        assemblies = any(not one.settled and not one.folds for one in self.steppers)
+        assemblies = any(not stepper.settled and not stepper.folds for stepper in self.steppers)
         mode = other_mode_reason(names[0] if len(names) == 1 else "", False).message
         for row in elsewhere:
-            said[row] = IN_ANOTHER_ASSEMBLY if assemblies else mode
-        return said
+            messages[row] = IN_ANOTHER_ASSEMBLY if assemblies else mode
+        return messages
 
     @cached_property
     def places(self) -> DyadPlaces | None:
@@ -152,9 +152,9 @@ class PositionSolver(StridingRows):
             return None
         return cached_places(self.geometry, self.names, lambda: dyad_places(self.geometry, self.names, self.target))
 
-    def _by_dyads(self, places: DyadPlaces, values: Array, own: Array) -> tuple[Array, Array]:
+    def _by_dyads(self, places: DyadPlaces, values: Array, designs: Array) -> tuple[Array, Array]:
         """Poses in closed form, which Newton's method rounds and judges; what it does not confirm is searched for."""
-        home = self.geometry.rows(np.broadcast_to(self.geometry.home, (len(values), len(self.geometry.home))), own)
+        home = self.geometry.rows(np.broadcast_to(self.geometry.home, (len(values), len(self.geometry.home))), designs)
         beyond, q = places(self.given.start(values, home))
         status, near = np.full(len(values), UNREACHABLE), np.flatnonzero(~beyond)
         if len(near) == len(values):  # as a rule: nothing is copied
@@ -163,141 +163,141 @@ class PositionSolver(StridingRows):
             q[near], status[near] = self._together(q[near], ONCE)
         left = near[status[near] == UNREACHABLE]
         if len(left):
-            q[left], status[left] = self._searched(values[left], own[left])
+            q[left], status[left] = self._searched(values[left], designs[left])
         return q, status
 
-    def _searched(self, values: Array, own: Array) -> tuple[Array, Array]:
+    def _searched(self, values: Array, designs: Array) -> tuple[Array, Array]:
         """Poses by Newton's method from home and from poses nearby, round after round."""
         scale = np.maximum(np.ptp(values, axis=0), 1e-300)
-        q, status = self._from_near(values, own, scale)
+        q, status = self._from_near(values, designs, scale)
         striding = self
         for _ in range(ROUNDS):
-            open_ones, good = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
-            if not len(open_ones) or not len(good):
+            open_ones, reached = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
+            if not len(open_ones) or not len(reached):
                 break
             striding = self.for_ways() if self.unsettled.size and striding is self else striding
-            tried = min(NEIGHBOURS if len(open_ones) <= FEW else 1, len(good))
-            far, nearest = neighbours(values[good] / scale, values[open_ones] / scale, tried)
-            close = far[:, 0] <= 2 * max(float(np.median(far[:, 0])), 1e-300)  # those at the edge of what was found
+            tried = min(NEIGHBOURS if len(open_ones) <= FEW else 1, len(reached))
+            distances, nearest = neighbours(values[reached] / scale, values[open_ones] / scale, tried)
+            close = distances[:, 0] <= 2 * max(float(np.median(distances[:, 0])), 1e-300)  # those at the edge of what was found
             if not close.any():
                 break
             some = False
-            for near in nearest[close].T:  # a pose may be beyond a singular one from its nearest neighbour
+            for neighbour in nearest[close].T:  # a pose may be beyond a singular one from its nearest neighbour
                 left = status[open_ones[close]] == UNREACHABLE
                 again = open_ones[close][left]
                 if not len(again):
                     break
-                begin = good[near[left]]
-                found, state = striding._reached(values[again], own[again], values[begin], q[begin])
+                begin = reached[neighbour[left]]
+                positions, state = striding._reached(values[again], designs[again], values[begin], q[begin])
                 gained = state != UNREACHABLE
-                q[again[gained]], status[again[gained]] = found[gained], state[gained]
+                q[again[gained]], status[again[gained]] = positions[gained], state[gained]
                 some = some or bool(gained.any())
             if not some:
                 break
         if len(values) >= FEW and 0 < (status == UNREACHABLE).sum() <= FEW:
-            self._again_from_home(values, own, q, status)
-        folds = any(one.folds for one in self.steppers)  # sides tell: all starts are tried, which finds more than ways
+            self._again_from_home(values, designs, q, status)
+        folds = any(stepper.folds for stepper in self.steppers)  # sides tell: all starts are tried, which finds more than ways
         if self.walks and (status == UNREACHABLE).sum() <= WALKED and (self.unsettled.size or not folds):
-            walk(self.for_ways(), values, own, q, status)
-        beyond_folds(self, values, own, q, status)
+            walk(self.for_ways(), values, designs, q, status)
+        beyond_folds(self, values, designs, q, status)
         return q, status
 
-    def from_home(self, values: Array, own: Array) -> tuple[Array, Array]:
+    def from_home(self, values: Array, designs: Array) -> tuple[Array, Array]:
         """Poses from home."""
         home = np.repeat(self.geometry.home[None], len(values), axis=0)
-        return self._reached(values, own, np.repeat(self.given.at_home[None], len(values), axis=0), home)
+        return self._reached(values, designs, np.repeat(self.given.at_home[None], len(values), axis=0), home)
 
-    def _reached(self, values: Array, own: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
+    def _reached(self, values: Array, designs: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
         """Poses from positions `begin` at coordinates `begun`; far ones along the way, where a robot could be lost."""
-        q, status, before = self._begun(values, own, begin)
-        self._along(values, own, begun, before, q, status)
+        q, status, before = self._begun(values, designs, begin)
+        self._along(values, designs, begun, before, q, status)
         return q, status
 
-    def _begun(self, values: Array, own: Array, begin: Array, near: bool = False) -> tuple[Array, Array, Array]:
+    def _begun(self, values: Array, designs: Array, begin: Array, near: bool = False) -> tuple[Array, Array, Array]:
         """Poses from positions by Newton's method alone: where they end, their state, and where they started."""
-        start = self.given.start(values, self.geometry.rows(begin[:, : self.geometry.kept.size], own))
+        start = self.given.start(values, self.geometry.rows(begin[:, : self.geometry.kept.size], designs))
         before = start.copy() if self.unsettled.size else start
         return (*(self._together(start) if near else self._newton(start)), before)
 
-    def _along(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
+    def _along(self, values: Array, designs: Array, begun: Array, before: Array, q: Array, status: Array) -> None:
         """Poses that are far from where they started along the way to them, in place; lost ones are not reached."""
         far = np.flatnonzero((status == OK) & (self.jumped(before, q) | (self._turned(begun, values) > TURN)))
         if len(far):
-            here, state = self.strided(values[far], own[far], begun[far], before[far])
+            positions, state = self.strided(values[far], designs[far], begun[far], before[far])
             status[far[state != OK]] = UNREACHABLE  # Newton ended in whatever assembly
             q[far[state == OK]], status[far[state == OK]] = self.sharpened(
-                values[far[state == OK]], own[far[state == OK]], here[state == OK]
+                values[far[state == OK]], designs[far[state == OK]], positions[state == OK]
             )
 
-    def sharpened(self, values: Array, own: Array, near: Array) -> tuple[Array, Array]:
+    def sharpened(self, values: Array, designs: Array, guess: Array) -> tuple[Array, Array]:
         """Poses to rounding, from positions beside them."""
-        near = near[:, : self.geometry.kept.size]
-        return self._together(self.given.start(values, self.geometry.rows(near, own)))
+        guess = guess[:, : self.geometry.kept.size]
+        return self._together(self.given.start(values, self.geometry.rows(guess, designs)))
 
-    def _from_others(self, values: Array, own: Array, begun: Array, before: Array, q: Array, status: Array) -> bool:
+    def _from_others(self, values: Array, designs: Array, begun: Array, before: Array, q: Array, status: Array) -> bool:
         """Far poses from the nearest ones that are not, all in place: also where each started. Whether some are."""
         far = self.jumped(before, q) | (self._turned(begun, values) > TURN)
         if not far.any():
             return False
         scale = np.maximum(np.ptp(values, axis=0), 1e-300)
         for _ in range(ROUNDS):
-            open_ones, good = np.flatnonzero((status == OK) & far), np.flatnonzero((status == OK) & ~far)
-            if not len(open_ones) or not len(good):
+            open_ones, reached = np.flatnonzero((status == OK) & far), np.flatnonzero((status == OK) & ~far)
+            if not len(open_ones) or not len(reached):
                 break
-            _, nearest = neighbours(values[good] / scale, values[open_ones] / scale, 1)
-            begin = good[nearest[:, 0]]
-            here = q[begin, : self.geometry.kept.size]
-            start = self.given.start(values[open_ones], self.geometry.rows(here, own[open_ones]))
+            _, nearest = neighbours(values[reached] / scale, values[open_ones] / scale, 1)
+            begin = reached[nearest[:, 0]]
+            neighbour_q = q[begin, : self.geometry.kept.size]
+            start = self.given.start(values[open_ones], self.geometry.rows(neighbour_q, designs[open_ones]))
             begun[open_ones], before[open_ones] = values[begin], start
-            found, state = self._together(start)
-            gained = (state == OK) & ~self.jumped(before[open_ones], found)
+            positions, state = self._together(start)
+            gained = (state == OK) & ~self.jumped(before[open_ones], positions)
             gained &= self._turned(begun[open_ones], values[open_ones]) <= TURN
-            q[open_ones[gained]], far[open_ones[gained]] = found[gained], False
+            q[open_ones[gained]], far[open_ones[gained]] = positions[gained], False
             if gained.mean() < WORTHWHILE:
                 break
         return True
 
-    def _from_near(self, values: Array, own: Array, scale: Array) -> tuple[Array, Array]:
+    def _from_near(self, values: Array, designs: Array, scale: Array) -> tuple[Array, Array]:
         """Some poses from home, all others from the nearest of these, and those that fail from home."""
         if len(values) < FEW:
-            return self.from_home(values, own)
+            return self.from_home(values, designs)
         if self.known is None:
             first = np.arange(0, len(values), APART)
-            q, status = self.from_home(values[first], own[first])
-            good = np.flatnonzero(status == OK)
-            if not len(good):
-                return self.from_home(values, own)
-            known, q = values[first[good]], q[good]
+            q, status = self.from_home(values[first], designs[first])
+            reached = np.flatnonzero(status == OK)
+            if not len(reached):
+                return self.from_home(values, designs)
+            known, q = values[first[reached]], q[reached]
         else:
             known, q = self.known
         moving = scale > 1e-300
         if self.known_numbers is None:
             nearest = nearest_point(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
         else:
-            nearest = np.searchsorted(0.5 * (self.known_numbers[1:] + self.known_numbers[:-1]), own)
+            nearest = np.searchsorted(0.5 * (self.known_numbers[1:] + self.known_numbers[:-1]), designs)
         begun = known[nearest]
-        found, state, before = self._begun(values, own, q[nearest], near=True)
-        far = self._from_others(values, own, begun, before, found, state)
-        failed, good = np.flatnonzero(state != OK), np.flatnonzero(state == OK)
-        if len(failed) and len(good):
-            begin = good[
-                nearest_point(values[good][:, moving] / scale[moving], values[failed][:, moving] / scale[moving])
+        positions, state, before = self._begun(values, designs, q[nearest], near=True)
+        far = self._from_others(values, designs, begun, before, positions, state)
+        failed, reached = np.flatnonzero(state != OK), np.flatnonzero(state == OK)
+        if len(failed) and len(reached):
+            begin = reached[
+                nearest_point(values[reached][:, moving] / scale[moving], values[failed][:, moving] / scale[moving])
             ]
-            again, judged, start = self._begun(values[failed], own[failed], found[begin])
+            again, judged, start = self._begun(values[failed], designs[failed], positions[begin])
             gained = failed[judged == OK]
             begun[gained], before[gained] = values[begin[judged == OK]], start[judged == OK]
-            found[gained], state[gained] = again[judged == OK], OK
+            positions[gained], state[gained] = again[judged == OK], OK
             failed = failed[judged != OK]
-        if far or len(good) < len(values):  # else all are where Newton's method left them, and near
-            self._along(values, own, begun, before, found, state)
-        if len(failed) > FEW or not len(good):  # few are tried from more neighbours first
-            self._again_from_home(values, own, found, state)
-        return found, state
+        if far or len(reached) < len(values):  # else all are where Newton's method left them, and near
+            self._along(values, designs, begun, before, positions, state)
+        if len(failed) > FEW or not len(reached):  # few are tried from more neighbours first
+            self._again_from_home(values, designs, positions, state)
+        return positions, state
 
-    def _again_from_home(self, values: Array, own: Array, q: Array, status: Array) -> None:
+    def _again_from_home(self, values: Array, designs: Array, q: Array, status: Array) -> None:
         """Poses that are not reached from home, in place."""
         failed = np.flatnonzero(status != OK)
-        again, judged = self.from_home(values[failed], own[failed])
+        again, judged = self.from_home(values[failed], designs[failed])
         q[failed[judged == OK]], status[failed[judged == OK]] = again[judged == OK], OK
 
     def remember(self, values: Array, q: Array, numbers: Array | None = None) -> None:
@@ -316,5 +316,5 @@ class PositionSolver(StridingRows):
 
         if self.single is None:
             self.single = SinglePositions(self.robot, self.names, (OK, UNREACHABLE, SINGULAR))
-        q, status, said = self.single(values)
-        return Positions(q[:, self.geometry.kept], status, said)
+        q, status, messages = self.single(values)
+        return Positions(q[:, self.geometry.kept], status, messages)

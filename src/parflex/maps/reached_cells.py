@@ -29,14 +29,14 @@ def reached_cells(robot: Robot, axes: Sequence[tuple[str, Array]]) -> Array:
 
     def tried(cell: Cell, q: Array) -> bool:
         if cell not in known:
-            values = {name: float(own[k]) for (name, own), k in zip(axes, cell, strict=True)}
+            values = {name: float(axis_values[k]) for (name, axis_values), k in zip(axes, cell, strict=True)}
             try:
-                found = near_pose(rigid, values, q)
+                solution = near_pose(rigid, values, q)
             except SingularError:
-                found = None
-            if found is None:
+                solution = None
+            if solution is None:
                 return False
-            known[cell] = found
+            known[cell] = solution
             edge.append(cell)
         return True
 
@@ -46,13 +46,13 @@ def reached_cells(robot: Robot, axes: Sequence[tuple[str, Array]]) -> Array:
     while edge:
         cell = edge.pop(0)
         for k, step in product(range(len(shape)), (-1, 1)):
-            beside = (*cell[:k], cell[k] + step, *cell[k + 1 :])
-            if 0 <= beside[k] < shape[k]:
-                tried(beside, known[cell])
-    found = np.zeros(shape, dtype=bool)
+            neighbour = (*cell[:k], cell[k] + step, *cell[k + 1 :])
+            if 0 <= neighbour[k] < shape[k]:
+                tried(neighbour, known[cell])
+    reached = np.zeros(shape, dtype=bool)
     for cell in known:
-        found[cell] = True
-    return found
+        reached[cell] = True
+    return reached
 
 
 def _nearest(rigid: Robot, axes: Sequence[tuple[str, Array]], shape: Cell) -> list[Cell]:

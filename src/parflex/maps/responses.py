@@ -65,9 +65,9 @@ class SinglePoseResponses:
         self._stiffness: dict[str, Stiffness] = {}
         self._rest = rest  # where it is known
 
-    def answer(self, one: ResponseName) -> Array:
+    def answer(self, response: ResponseName) -> Array:
         """The numbers of a response; not a number where it has none here."""
-        return np.asarray(getattr(self, f"_of_{one.kind}")(one), dtype=float)
+        return np.asarray(getattr(self, f"_of_{response.kind}")(response), dtype=float)
 
     @cached_property
     def rest(self) -> Equilibrium | None:
@@ -134,60 +134,60 @@ class SinglePoseResponses:
 
     # -- kinds of responses ----------------------------------------------------------------------------
 
-    def _of_frequency(self, one: ResponseName) -> float:
-        return float(self.modes.frequencies[one.mode - 1])
+    def _of_frequency(self, response: ResponseName) -> float:
+        return float(self.modes.frequencies[response.mode - 1])
 
-    def _of_damping(self, one: ResponseName) -> float:
-        return float(self.modes.damping[one.mode - 1])
+    def _of_damping(self, response: ResponseName) -> float:
+        return float(self.modes.damping[response.mode - 1])
 
-    def _of_shape(self, one: ResponseName) -> Array:
-        return self.twists()[one.mode - 1]
+    def _of_shape(self, response: ResponseName) -> Array:
+        return self.twists()[response.mode - 1]
 
-    def _of_motion(self, one: ResponseName) -> Array:
-        return self.modes.shapes[:, one.mode - 1]
+    def _of_motion(self, response: ResponseName) -> Array:
+        return self.modes.shapes[:, response.mode - 1]
 
-    def _of_strain(self, one: ResponseName) -> Array:
+    def _of_strain(self, response: ResponseName) -> Array:
         modes = self.modes
-        return named_values(strain_shares(modes.model.configuration, modes.shapes[:, one.mode - 1]), one.parts)
+        return named_values(strain_shares(modes.model.configuration, modes.shapes[:, response.mode - 1]), response.parts)
 
     def _stiff(self, frame: str) -> Stiffness:
         if frame not in self._stiffness:
             self._stiffness[frame] = stiffness_of(self.model, frame)
         return self._stiffness[frame]
 
-    def _of_compliance(self, one: ResponseName) -> Array:
-        return selected_entry(self._stiff(one.of).compliance, one)
+    def _of_compliance(self, response: ResponseName) -> Array:
+        return selected_entry(self._stiff(response.of).compliance, response)
 
-    def _of_stiffness(self, one: ResponseName) -> Array:
-        found = self._stiff(one.of).stiffness
-        return selected_entry(np.full((len(one.parts),) * 2, np.nan) if found is None else found, one)
+    def _of_stiffness(self, response: ResponseName) -> Array:
+        stiffness = self._stiff(response.of).stiffness
+        return selected_entry(np.full((len(response.parts),) * 2, np.nan) if stiffness is None else stiffness, response)
 
-    def _of_deflection(self, one: ResponseName) -> Array:
-        own = one.of == self.robot.tree.end_effector
-        moved = (self.bent if own else self._deflection([one.of])).frames[one.of]
-        return moved if one.direction is None else moved[one.direction]
+    def _of_deflection(self, response: ResponseName) -> Array:
+        is_end_effector = response.of == self.robot.tree.end_effector
+        displacement = (self.bent if is_end_effector else self._deflection([response.of])).frames[response.of]
+        return displacement if response.direction is None else displacement[response.direction]
 
-    def _of_effort(self, one: ResponseName) -> float:
-        return self.bent.efforts[one.of]
+    def _of_effort(self, response: ResponseName) -> float:
+        return self.bent.efforts[response.of]
 
-    def _of_stress(self, one: ResponseName) -> float:
-        most = largest_stress_of({name: own for name, own in self.bent.beams.items() if name == one.of})
+    def _of_stress(self, response: ResponseName) -> float:
+        most = largest_stress_of({name: beam for name, beam in self.bent.beams.items() if name == response.of})
         return float("nan") if most is None else float(most["value"])
 
-    def _of_conditioning(self, one: ResponseName) -> float:
+    def _of_conditioning(self, response: ResponseName) -> float:
         return self.here.condition.platform
 
-    def _of_singularity(self, one: ResponseName) -> float:
-        found = self.here.condition
-        return 1.0 / max(1.0, found.closures, found.platform if found.enough_motors else 1.0, *found.legs.values())
+    def _of_singularity(self, response: ResponseName) -> float:
+        condition = self.here.condition
+        return 1.0 / max(1.0, condition.closures, condition.platform if condition.enough_motors else 1.0, *condition.legs.values())
 
-    def _of_mass(self, one: ResponseName) -> float:
+    def _of_mass(self, response: ResponseName) -> float:
         return float(sum(link.body.m for link in self.robot.tree.links))
 
 
-def selected_entry(matrix: Array, one: ResponseName) -> Array:
+def selected_entry(matrix: Array, response: ResponseName) -> Array:
     """The whole matrix, or its entry on the diagonal in the direction that is asked for."""
-    return matrix if one.direction is None else matrix[..., one.direction, one.direction]
+    return matrix if response.direction is None else matrix[..., response.direction, response.direction]
 
 
 def signed_twists(twists: Array, length: float) -> Array:
@@ -236,20 +236,20 @@ class ResponseName(Record):
         return [f"{self.name}.{row}.{column}" for row in self.parts for column in self.parts]
 
 
-def read_responses(robot: Robot, asked: str | Sequence[str], modes: int | None = None) -> tuple[ResponseName, ...]:
+def read_responses(robot: Robot, requested: str | Sequence[str], modes: int | None = None) -> tuple[ResponseName, ...]:
     """What is asked in words like 'frequency:1' or 'stiffness:platform.x'; the same twice is refused."""
-    words = [asked] if isinstance(asked, str) else list(asked)
-    if not words:
+    texts = [requested] if isinstance(requested, str) else list(requested)
+    if not texts:
         raise InputError("no response is asked for", key="responses", hint="give e.g. 'stiffness:x'")
-    found = tuple(read_response(robot, word) for word in words)
-    for k, one in enumerate(found):
-        if one.name in {other.name for other in found[:k]}:
-            raise InputError(f"'{one.name}' is asked for twice", key="responses", value=one.name, hint="keep one")
-        if modes is not None and one.mode > modes:
+    responses = tuple(read_response(robot, text) for text in texts)
+    for k, response in enumerate(responses):
+        if response.name in {other.name for other in responses[:k]}:
+            raise InputError(f"'{response.name}' is asked for twice", key="responses", value=response.name, hint="keep one")
+        if modes is not None and response.mode > modes:
             raise InputError(
-                f"'{one.name}' asks for more than {modes} modes", key="responses", value=one.name, hint="raise 'modes'"
+                f"'{response.name}' asks for more than {modes} modes", key="responses", value=response.name, hint="raise 'modes'"
             )
-    return found
+    return responses
 
 
 def read_response(robot: Robot, word: object) -> ResponseName:
@@ -318,7 +318,7 @@ def strained_parts(robot: Robot) -> list[str]:
     tree = robot.tree
     frames = [file_frame(robot, link.name) for link in tree.links if link.elastic_labels or link.terms.stiffness]
     frames += [file_frame(robot, tree.links[spring.numbers[0]].name) for spring in tree.springs]
-    return list(dict.fromkeys([*frames, *(one.name for one in tree.elements if one.acts)]))
+    return list(dict.fromkeys([*frames, *(element.name for element in tree.elements if element.acts)]))
 
 
 def named_values(values: dict[str, float], parts: Sequence[str]) -> np.ndarray:

@@ -97,8 +97,8 @@ class _LanesCall:
         kind = "ptr" if place == "ptr" else f"void ({place}, {place}, i64, {place})*"
         function = lines.new(f"inttoptr i64 {values[0].parts[0]} to {kind}")
         x, y, work = (lines.new(f"inttoptr i64 {values[k].parts[0]} to {place}") for k in (1, 2, 4))
-        given = f"{place} {x}, {place} {y}, i64 {values[3].parts[0]}, {place} {work}"
-        lines.lines.append(f"  call void {function}({given})")
+        arguments = f"{place} {x}, {place} {y}, i64 {values[3].parts[0]}, {place} {work}"
+        lines.lines.append(f"  call void {function}({arguments})")
         return Value((), ())
 
 
@@ -117,8 +117,8 @@ class _ControlWord:
             slot = lines.new("alloca i32")
             short = lines.new(f"trunc i64 {values[0].parts[0]} to i32")
             lines.lines.append(f"  store i32 {short}, {word} {slot}")
-            given = slot if place == "ptr" else lines.new(f"bitcast {word} {slot} to {place}")
-            lines.lines.append(f"  call void @llvm.x86.sse.ldmxcsr({place} {given})")
+            argument = slot if place == "ptr" else lines.new(f"bitcast {word} {slot} to {place}")
+            lines.lines.append(f"  call void @llvm.x86.sse.ldmxcsr({place} {argument})")
         return Value((), ())
 
 

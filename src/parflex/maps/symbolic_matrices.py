@@ -176,9 +176,9 @@ class FrameBuilder:
         else:
             c = step.link
             Ac, side = self.axes(c), dot(link.rotation, A)
-            own = self.made.frames[c]
+            child_frame = self.made.frames[c]
             frame = self.made.new(self.made.width)
-            self._hop(own, frame, dot(Ac.T, side), -dot(side.T, d), np.zeros((6, 0)))
+            self._hop(child_frame, frame, dot(Ac.T, side), -dot(side.T, d), np.zeros((6, 0)))
             moved = S if plain.joint.one_axis or S.shape[1] == 6 or all_rotations(S) else rotated_twists(turn, S)
             R = dot(A.T, dot(turn, A))
             rigid = self._hop(frame, self.variables(step.source), R, np.zeros(3), rotated_twists(A.T, moved))
@@ -213,15 +213,15 @@ class FrameBuilder:
         """A closure, from its first place to the second or back."""
         assert tie.closure is not None
         loop, hinge = self.loops[tie.closure], self.cut.hinges[tie.closure]
-        own, other = (loop.second, loop.first) if step.forward else (loop.first, loop.second)
-        A, B = self.place_axes(own), self.place_axes(other)  # places in own axes of their links
+        link_place, source_place = (loop.second, loop.first) if step.forward else (loop.first, loop.second)
+        A, B = self.place_axes(link_place), self.place_axes(source_place)  # places in own axes of their links
         S, led = np.concatenate([hinge.S_v, hinge.S_w]), np.concatenate([hinge.guided_v, hinge.guided_w])
         if has_symbols(loop.u1) or has_symbols(loop.u2) or has_symbols(loop.translations):
             raise NotCoveredError("a closure whose direction depends on the design")
-        frame = self._moved_out(self.made.frames[step.link], dot(self.own(own).T, own.position))
-        behind, at = self.variables(step.source), dot(self.own(other).T, other.position)
+        frame = self._moved_out(self.made.frames[step.link], dot(self.own(link_place).T, link_place.position))
+        behind, at = self.variables(step.source), dot(self.own(source_place).T, source_place.position)
         motions = [(S, True), (led, False)] if step.forward else [(led, True), (S, False)]
-        motions = [(one, near) for one, near in motions if one.shape[1]]
+        motions = [(columns, near) for columns, near in motions if columns.shape[1]]
         if not motions:
             self._hop(frame, self._between(behind, at), dot(A, B.T), np.zeros(3), np.zeros((6, 0)))
             return
@@ -232,14 +232,14 @@ class FrameBuilder:
     ) -> None:
         """The hops of a closure that leaves motions free: in axes of the own place, then in those of the other."""
         behind, at = back
-        mine = next((one for one, near in motions if near), np.zeros((6, 0)))
-        theirs = next((one for one, near in motions if not near), np.zeros((6, 0)))
+        mine = next((columns for columns, near in motions if near), np.zeros((6, 0)))
+        theirs = next((columns for columns, near in motions if not near), np.zeros((6, 0)))
         R_own, p_own = self.world(step.link)
         R_other, p_other = self.world(step.source)
         relative = dot(R_own.T, R_other)  # of own axes, from axes of the other link
         place_own, place_other = self._places(step)
         gap = dot(R_other.T, (p_own + dot(R_own, place_own)) - (p_other + dot(R_other, place_other)))
-        slides = np.concatenate([one[:3] for one, _ in motions], axis=1)
+        slides = np.concatenate([columns[:3] for columns, _ in motions], axis=1)
         where = at + gap if slides.any() else at  # of the own place, in axes of the other link
         S_own, S_other = rotated_twists(A, mine), rotated_twists(B, theirs)
         if not theirs.shape[1]:
@@ -268,12 +268,12 @@ class FrameBuilder:
         self._hop(middle, self._between(behind, where), E.T, np.zeros(3), S_other)
 
     def _universal(self, motions: list[tuple[Array, bool]]) -> bool:
-        return all(one.shape[1] == 1 and not one[:3].any() for one, _ in motions)
+        return all(columns.shape[1] == 1 and not columns[:3].any() for columns, _ in motions)
 
     def _places(self, step: CutStep) -> tuple[Array, Array]:
         loop = self.loops[step.tie.closure or 0]
-        own, other = (loop.second, loop.first) if step.forward else (loop.first, loop.second)
-        return dot(self.own(own).T, own.position), dot(self.own(other).T, other.position)
+        link_place, source_place = (loop.second, loop.first) if step.forward else (loop.first, loop.second)
+        return dot(self.own(link_place).T, link_place.position), dot(self.own(source_place).T, source_place.position)
 
     def own(self, place: Place) -> Array:
         """Own axes of the link of a place, in those of the link."""
@@ -283,20 +283,20 @@ class FrameBuilder:
         """Axes of a place in own axes of its link."""
         return dot(self.own(place).T, place.rotation)
 
-    def _moved_out(self, own: list[int], offset: Array) -> list[int]:
+    def _moved_out(self, link_frame: list[int], offset: Array) -> list[int]:
         """A frame at a place of a link, in its axes, that the frame of the link follows."""
         if not any(not is_zero(x) for x in offset):
-            return own
+            return link_frame
         frame = self.made.new(self.made.width)
-        self._hop(own, frame, E3, -offset, np.zeros((6, 0)))
+        self._hop(link_frame, frame, E3, -offset, np.zeros((6, 0)))
         return frame
 
-    def _rotated(self, own: list[int], E: Array) -> list[int]:
+    def _rotated(self, base_frame: list[int], E: Array) -> list[int]:
         """A frame in axes E of another one, that the other follows."""
         if np.array_equal(E, E3):
-            return own
+            return base_frame
         frame = self.made.new(self.made.width)
-        self._hop(own, frame, E, np.zeros(3), np.zeros((6, 0)))
+        self._hop(base_frame, frame, E, np.zeros(3), np.zeros((6, 0)))
         return frame
 
 
@@ -393,8 +393,8 @@ class BodyMatrices:
             return matrix.astype(float)[None]
         values = self._sample_values()
         program = make_program(self.graph, "sample", {"m": matrix}, quick=True)
-        found = [program.evaluate({name: row.get(name, 0.0) for name in program.inputs}) for row in values]
-        return np.array([list(row.values()) for row in found]).reshape(len(values), *matrix.shape)
+        evaluated = [program.evaluate({name: row.get(name, 0.0) for name in program.inputs}) for row in values]
+        return np.array([list(row.values()) for row in evaluated]).reshape(len(values), *matrix.shape)
 
     def _sample_values(self) -> list[dict[str, float]]:
         assert self.designs is not None
@@ -454,12 +454,12 @@ class ClosingForms:
         """Rows of theory (9), (10) at a closed pose."""
         (R1, P1), (R2, P2) = self._world(loop.first), self._world(loop.second)
         turn = E3 if loop.turning == "none" else dot(R1.T, R2)
-        whole = len(loop.translations) == (2 if self.builder.planar else 3)
-        one, two = self._twist(loop.first), self._twist(loop.second)
-        v1, w1 = one[:3], one[3:]
-        v2, w2 = _combined(turn, two[:3]), _combined(turn, two[3:])
+        all_translations = len(loop.translations) == (2 if self.builder.planar else 3)
+        first_twist, second_twist = self._twist(loop.first), self._twist(loop.second)
+        v1, w1 = first_twist[:3], first_twist[3:]
+        v2, w2 = _combined(turn, second_twist[:3]), _combined(turn, second_twist[3:])
         opening = [_sum(a, b, -1.0) for a, b in zip(v2, v1, strict=True)]
-        if not whole:  # the second place has left the first
+        if not all_translations:  # the second place has left the first
             rho = dot(R1.T, P2 - P1)
             hat = np.zeros((3, 3), dtype=object)
             hat[0, 1], hat[0, 2], hat[1, 2] = -rho[2], rho[1], -rho[0]
@@ -506,41 +506,41 @@ def _sum(a: Row, b: Row, factor: Any = 1.0) -> Row:
 
 def _combined(A: Array, forms: Sequence[Row]) -> list[Row]:
     """Rows of A times forms."""
-    found: list[Row] = []
+    combined: list[Row] = []
     for row in A:
         total: Row = {}
         for x, form in zip(row, forms, strict=True):
             if not is_zero(x):
                 total = _sum(total, form, x)
-        found.append(total)
-    return found
+        combined.append(total)
+    return combined
 
 
 def typical_sizes(builder: FrameBuilder) -> dict[int, float]:
     """Of variables that are not turns."""
     length = float(builder.plain.length)
-    found: dict[int, float] = {}
+    sizes: dict[int, float] = {}
     for frame in (*builder.made.frames.values(), *(hop.frame for hop in builder.made.hops)):
-        found |= {k: length for k, component in zip(frame, builder.used, strict=True) if component < 3}
+        sizes |= {k: length for k, component in zip(frame, builder.used, strict=True) if component < 3}
     units = builder.plain.rate_units
     for entry in builder.cut.modal:
-        own = units[builder.plain.links[entry.link].e_v][list(entry.free)]
-        found |= dict(zip(builder.modal[entry.link], own.tolist(), strict=True))
-    return found
+        modal_units = units[builder.plain.links[entry.link].e_v][list(entry.free)]
+        sizes |= dict(zip(builder.modal[entry.link], modal_units.tolist(), strict=True))
+    return sizes
 
 
 def close_loops(
     builder: FrameBuilder, constraints: Sequence[Constraint], at_home: Callable[[list[Any]], Array]
 ) -> list[tuple[Any, float]]:
     """Let frames hop to what loops leave free; gives what is divided by, with its value at home."""
-    held = ClosingForms(builder, constraints)
-    if not held.forms:
+    closing_forms = ClosingForms(builder, constraints)
+    if not closing_forms.forms:
         return []
     cut, frames = builder.cut, builder.made
     moving = {k for piece in cut.pieces if piece.reference != GROUND for k in frames.frames[piece.reference]}
-    kept = moving | {k for own in builder.modal.values() for k in own}
-    forms, sizes = free_forms(frames, held.forms), typical_sizes(builder)
-    rows, divisors = dependent_rows(forms, held.units, sizes, kept, closing_rank(cut), at_home)
+    retained = moving | {k for modal_variables in builder.modal.values() for k in modal_variables}
+    forms, sizes = free_forms(frames, closing_forms.forms), typical_sizes(builder)
+    rows, divisors = dependent_rows(forms, closing_forms.units, sizes, retained, closing_rank(cut), at_home)
     frames.hops += [FrameDependence({k: form}, [k]) for k, form in rows.items()]
     return divisors
 
@@ -570,7 +570,7 @@ def dependent_rows(
     forms: Sequence[Row],
     row_units: Sequence[float],
     sizes: dict[int, float],
-    kept: set[int],
+    retained: set[int],
     rank: int,
     at_home: Callable[[list[Any]], Array],
 ) -> tuple[dict[int, Row], list[tuple[Any, float]]]:
@@ -587,14 +587,14 @@ def dependent_rows(
     units = np.array([sizes.get(k, 1.0) for k in columns])
     scaled = np.array(row_units)[:, None] * C * units
     scaled = scaled / max(float(np.abs(scaled).max(initial=0.0)), 1e-300)
-    weights = np.array([KEPT if k in kept else 1.0 for k in columns])
+    weights = np.array([KEPT if k in retained else 1.0 for k in columns])
     if min(scaled.shape) < rank:
         raise NotCoveredError("loops that hold in another way than at home")
     chosen = choose_partition(scaled, np.arange(len(columns)), rank, weights)
     work = {int(i): dict(forms[i]) for i in chosen.rows}
     home = {i: {k: C[i, columns.index(k)] * units[columns.index(k)] for k in form} for i, form in work.items()}
     left = {columns[k] for k in chosen.dependent}
-    found: dict[int, Row] = {}
+    dependencies: dict[int, Row] = {}
     divisors: list[tuple[Any, float]] = []
     waiting = set(work)
     owner: dict[int, int] = {}
@@ -615,8 +615,8 @@ def dependent_rows(
         waiting.discard(i)
         left.discard(k)
     for k, i in owner.items():
-        found[k] = {j: -x for j, x in work[i].items()}
-    return found, divisors
+        dependencies[k] = {j: -x for j, x in work[i].items()}
+    return dependencies, divisors
 
 
 def _pivot(
