@@ -83,8 +83,8 @@ class DesignNumbers(Record):
     def closures(self) -> Closures:
         """With the numbers of all designs in them."""
         plain = self.robot.closures
-        loops, others = self._varied("loops", plain.loops), self._varied("constraints", plain.constraints)
-        return Closures(plain.tree, loops, others)
+        loops, constraints = self._varied("loops", plain.loops), self._varied("constraints", plain.constraints)
+        return Closures(plain.tree, loops, constraints)
 
     def _varied(self, name: str, part: Any) -> Any:
         """A part of the robot with the numbers of all designs in it; of one design with plain ones."""
@@ -100,18 +100,18 @@ class DesignNumbers(Record):
         """Numbers of places by their steps, one dictionary in another."""
         places = self.places
         return cached(
-            "places by steps", "", lambda: _branching((at, k) for k, own in enumerate(places) for at in own), (places,)
+            "places by steps", "", lambda: _branching((path, k) for k, paths in enumerate(places) for path in paths), (places,)
         )
 
     def of_part(self, part: Path, plain: Any) -> Array:
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""
-        here = ("tree", *part)
+        path = ("tree", *part)
         plain = np.asarray(plain)
-        found = cached("places by arrays", "", lambda: _in_parts(self.places), (self.places,)).get(here, [])
-        if not found:
+        entries = cached("places by arrays", "", lambda: _in_parts(self.places), (self.places,)).get(path, [])
+        if not entries:
             return plain
         wide = np.broadcast_to(plain.ravel(), (len(self.alone), plain.size)).astype(float)
-        wide[:, [inner for _, inner in found]] = self.columns([k for k, _ in found])
+        wide[:, [inner for _, inner in entries]] = self.columns([k for k, _ in entries])
         return wide.reshape(len(self.alone), *plain.shape)
 
     def of_rows(self, rows: Array) -> DesignNumbers:
@@ -122,8 +122,8 @@ class DesignNumbers(Record):
 
     def robot_of(self, row: int, home: Array) -> Robot:
         """The robot of one design, which stands at `home`; it is not read again, so that its file is that of all."""
-        made = self.with_numbers({k: float(x) for k, x in enumerate(self.values[row])})
-        return replace(made, known_home=home, known_mobility=self.robot.mobility)
+        robot = self.with_numbers({k: float(x) for k, x in enumerate(self.values[row])})
+        return replace(robot, known_home=home, known_mobility=self.robot.mobility)
 
     def with_numbers(self, numbers: Mapping[int, Any]) -> Robot:
         """The robot with other numbers (symbols, as a rule) in the place of some; it stands as the nominal one."""
@@ -134,31 +134,31 @@ class DesignNumbers(Record):
             branches = _branching((place, k) for k in numbers for place in self.places[k])
         parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
         changed = {name: _substituted(part, branches.get(name, {}), numbers) for name, part in parts.items()}
-        made = replace(changed["tree"], known_length=tree.length)
-        own = Closures(made, changed["loops"], changed["constraints"])
-        return replace(self.robot, tree=made, closures=own, known_home=self.robot.home)
+        new_tree = replace(changed["tree"], known_length=tree.length)
+        new_closures = Closures(new_tree, changed["loops"], changed["constraints"])
+        return replace(self.robot, tree=new_tree, closures=new_closures, known_home=self.robot.home)
 
 
 def _in_parts(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[tuple[int, int]]]:
     """Numbers by where they stand, and by the array in which they do: which number, and its index there."""
-    found: dict[Path, list[tuple[int, int]]] = {}
-    for k, own in enumerate(places):
-        for place in own:
-            found.setdefault(place, []).append((k, 0))
+    numbers: dict[Path, list[tuple[int, int]]] = {}
+    for k, paths in enumerate(places):
+        for place in paths:
+            numbers.setdefault(place, []).append((k, 0))
             if isinstance(place[-1], int):
-                found.setdefault(place[:-1], []).append((k, place[-1]))
-    return found
+                numbers.setdefault(place[:-1], []).append((k, place[-1]))
+    return numbers
 
 
 def _branching(places: Iterable[tuple[Path, int]]) -> dict[str | int, Any]:
     """By the first step, then by the second, and so on; at the end of a place which number stands there."""
-    found: dict[str | int, Any] = {}
+    branches: dict[str | int, Any] = {}
     for place, k in places:
-        branch = found
+        branch = branches
         for step in place[:-1]:
             branch = branch.setdefault(step, {})
         branch[place[-1]] = k
-    return found
+    return branches
 
 
 @np.errstate(all="ignore")  # designs in which a number is not finite are marked
@@ -179,11 +179,11 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
             if isinstance(x, Varied):
                 change = b"" if x.slopes is None else x.slopes.tobytes()
                 equal.setdefault(x.values.tobytes() + change, (x, []))[1].append((name, *place))
-    found = [x for x, _ in equal.values()]
-    values = np.array([x.values for x in found]).reshape(len(found), count).T
+    varied = [x for x, _ in equal.values()]
+    values = np.array([x.values for x in varied]).reshape(len(varied), count).T
     changes = None
     if slopes:
-        changes = np.array([x.slopes for x in found]).reshape(len(found), len(keys), count).transpose(1, 2, 0)[:, 1:]
+        changes = np.array([x.slopes for x in varied]).reshape(len(varied), len(keys), count).transpose(1, 2, 0)[:, 1:]
     return DesignNumbers(
         robot,
         keys,
@@ -218,11 +218,11 @@ def read_again(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str
 def in_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
     """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
     varied = [(place, x) for place, x in leaves(part) if isinstance(x, Varied)]
-    found = []
+    replacements = []
     for _, x in varied:
         assert x.slopes is not None
-        found.append(scalar(float(x.values[1]), x.slopes[:, 1].copy()))
-    return _substituted(part, _branching((place, k) for k, (place, _) in enumerate(varied)), found)
+        replacements.append(scalar(float(x.values[1]), x.slopes[:, 1].copy()))
+    return _substituted(part, _branching((place, k) for k, (place, _) in enumerate(varied)), replacements)
 
 
 def of_designs(values: Any, designs: int) -> Array:
@@ -289,10 +289,10 @@ def _substituted(part: Any, branch: Any, numbers: Any) -> Any:
     if isinstance(part, dict):
         return part | {step: _substituted(part[step], inner, numbers) for step, inner in branch.items()}
     if isinstance(part, tuple | list):
-        made = list(part)
+        items = list(part)
         for step, inner in branch.items():
-            made[step] = _substituted(made[step], inner, numbers)
-        return type(part)(made)
+            items[step] = _substituted(items[step], inner, numbers)
+        return type(part)(items)
     return replace(
         part, **{str(step): _substituted(getattr(part, str(step)), x, numbers) for step, x in branch.items()}
     )

@@ -27,7 +27,7 @@ def extending_text(
 
 def difference(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """What must be said so that a file that extends `below` is `above`: rows by name, other tables entry by entry."""
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for key, value in above.items():
         old = below.get(key)
         if value == old:
@@ -38,14 +38,14 @@ def difference(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
                 for row, before in zip(value, old, strict=True)
                 if row != before and "name" in row
             ]
-            found[key] = rows
+            changes[key] = rows
         elif key == "legs" and isinstance(value, dict) and isinstance(old, dict):
-            found[key] = difference(old, value)
+            changes[key] = difference(old, value)
         elif isinstance(value, dict) and isinstance(old, dict):
-            found[key] = {word: entry for word, entry in value.items() if entry != old.get(word)}
+            changes[key] = {word: entry for word, entry in value.items() if entry != old.get(word)}
         else:
-            found[key] = value
-    return found
+            changes[key] = value
+    return changes
 
 
 def _tables(table: dict[str, Any], prefix: str = "") -> list[str]:

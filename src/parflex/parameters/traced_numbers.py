@@ -118,10 +118,10 @@ class TracedNumber(Varied):
         twice = round(2 * abs(power))
         if twice != 2 * abs(power) or twice > 2 * LARGEST_POWER:
             raise OneNumberError(f"a power of {power} is not traced")
-        found: Any = self.sqrt() if twice % 2 else 1.0
+        result: Any = self.sqrt() if twice % 2 else 1.0
         for _ in range(twice // 2):
-            found = found * self
-        return 1.0 / found if power < 0 else found
+            result = result * self
+        return 1.0 / result if power < 0 else result
 
     def __abs__(self) -> Any:
         return self._made(abs(self.nominal), self.expression * self.expression.sign())
