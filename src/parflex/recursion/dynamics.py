@@ -67,13 +67,13 @@ def link_wrenches(
 
 
 def less_external(
-    needed: tuple[list[Array], list[Array], list[Array]], external: Mapping[int, Push]
+    required: tuple[list[Array], list[Array], list[Array]], external: Mapping[int, Push]
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """What links need less what acts on them."""
-    f, m, elastic = (list(part) for part in needed)
-    for j, pushed in external.items():
-        f[j], m[j] = f[j] - pushed[0], m[j] - pushed[1]
-        elastic[j] = elastic[j] - pushed[2] if len(pushed) > 2 else elastic[j]
+    f, m, elastic = (list(part) for part in required)
+    for j, wrench in external.items():
+        f[j], m[j] = f[j] - wrench[0], m[j] - wrench[1]
+        elastic[j] = elastic[j] - wrench[2] if len(wrench) > 2 else elastic[j]
     return f, m, elastic
 
 
@@ -90,8 +90,8 @@ def propagate_inwards(tree: Tree, at: Pose, f: list[Array], m: list[Array], elas
             m[link.parent] = m[link.parent] + turning + cross(at.local_position[j], carried)
             if link.node is not None:
                 L = link.node.L(at.q[tree.links[link.parent].e])
-                felt = link.node.Phi_d.T @ carried + link.node.Phi_r.T @ (L.T @ turning)
-                elastic[link.parent] = elastic[link.parent] + felt
+                elastic_force = link.node.Phi_d.T @ carried + link.node.Phi_r.T @ (L.T @ turning)
+                elastic[link.parent] = elastic[link.parent] + elastic_force
     return NewtonEuler(np.concatenate(rows) if rows else np.zeros(0), f, m)
 
 
@@ -143,9 +143,9 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
             force = R @ force
             moment = R @ moment + cross(p, force)
             k = tree.links[k].parent
-            other = tree.links[k]
-            M[other.v, link.v] = other.joint.S_v.T @ force + other.joint.S_w.T @ moment
-            M[link.v, other.v] = M[other.v, link.v].T
+            ancestor = tree.links[k]
+            M[ancestor.v, link.v] = ancestor.joint.S_v.T @ force + ancestor.joint.S_w.T @ moment
+            M[link.v, ancestor.v] = M[ancestor.v, link.v].T
         if link.terms.inert and "motor-inertia" not in without:
             M[link.v.start, link.v.start] += link.terms.inertia
     return M
@@ -172,10 +172,10 @@ def articulated_accelerations(
 ) -> Array:
     """Accelerations along all rates under the forces `tau` along them; `base` is the acceleration of the ground."""
     base = -tree.gravity if base is None else base
-    still = np.zeros(tree.n)
-    drift = motion(tree, at, qd, still)  # what the rates alone cause, without gravity
-    own = [_own_bias(tree, at, drift, j) for j in range(len(tree.links))]
-    tau = tau - joint_forces(tree, q, qd, still, without)
+    zeros = np.zeros(tree.n)
+    drift = motion(tree, at, qd, zeros)  # what the rates alone cause, without gravity
+    bias = [_own_bias(tree, at, drift, j) for j in range(len(tree.links))]
+    tau = tau - joint_forces(tree, q, qd, zeros, without)
     blocks = [_blocks(link.body.as_rigid()) for link in tree.links]
     f, m = [], []
     for j, link in enumerate(tree.links):
@@ -187,7 +187,7 @@ def articulated_accelerations(
     hinges: list[Any] = [None] * len(tree.links)
     for j in reversed(range(len(tree.links))):
         link = tree.links[j]
-        (A, B, C), (c, gamma) = blocks[j], own[j]
+        (A, B, C), (c, gamma) = blocks[j], bias[j]
         S_v, S_w = link.joint.S_v, link.joint.S_w
         U_f, U_m = A @ S_v + B @ S_w, B.T @ S_v + C @ S_w
         D = S_v.T @ U_f + S_w.T @ U_m
@@ -202,7 +202,7 @@ def articulated_accelerations(
         f_j = f[j] + A @ c + B @ gamma + K_f @ u
         m_j = m[j] + B.T @ c + C @ gamma + K_m @ u
         _carry(tree, at, j, (A, B, C), f_j, m_j, blocks, f, m)
-    return _accelerations(tree, at, own, hinges, base)
+    return _accelerations(tree, at, bias, hinges, base)
 
 
 def _spin(w: Array) -> Array:
@@ -247,8 +247,8 @@ def _carry(
     A, B, C = (_turned(tree, at, j, block) for block in inertia)
     P = hat(p)
     shifted = B - A @ P
-    old = blocks[k]
-    blocks[k] = (old[0] + A, old[1] + shifted, old[2] + C + P @ shifted - B.T @ P)
+    parent_blocks = blocks[k]
+    blocks[k] = (parent_blocks[0] + A, parent_blocks[1] + shifted, parent_blocks[2] + C + P @ shifted - B.T @ P)
     force = at.to_parent(tree, j, f_j)
     f[k] = f[k] + force
     m[k] = m[k] + at.to_parent(tree, j, m_j) + cross(p, force)
@@ -258,7 +258,7 @@ def _turned(tree: Tree, at: Pose, j: int, block: Array) -> Array:
     return at.to_parent(tree, j, at.to_parent(tree, j, block).T).T
 
 
-def _accelerations(tree: Tree, at: Pose, own: list, hinges: list, base: Array) -> Array:
+def _accelerations(tree: Tree, at: Pose, bias: list, hinges: list, base: Array) -> Array:
     a: list[Array] = []
     al: list[Array] = []
     rows = []
@@ -269,10 +269,10 @@ def _accelerations(tree: Tree, at: Pose, own: list, hinges: list, base: Array) -
             k = link.parent
             a_j = at.from_parent(tree, j, a[k] + cross(al[k], at.local_position[j]))
             al_j = at.from_parent(tree, j, al[k])
-        a_j, al_j = a_j + own[j][0], al_j + own[j][1]
+        a_j, al_j = a_j + bias[j][0], al_j + bias[j][1]
         U_f, U_m, D, u = hinges[j]
-        right = u - U_f.T @ a_j - U_m.T @ al_j
-        qdd = right / D[0, 0] if D.shape == (1, 1) else solve_positive(D, right)
+        rhs = u - U_f.T @ a_j - U_m.T @ al_j
+        qdd = rhs / D[0, 0] if D.shape == (1, 1) else solve_positive(D, rhs)
         rows.append(qdd)
         a.append(a_j + link.joint.S_v @ qdd)
         al.append(al_j + link.joint.S_w @ qdd)

@@ -76,13 +76,13 @@ def energies(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None) -> E
 def kinetic_energy(tree: Tree, at: Pose, qd: Array, moving: Motion | None = None) -> Any:
     """Kinetic energy for all rates of the tree, of bodies and of the inertia of motors."""
     moving = moving or motion(tree, at, qd, np.zeros(tree.n))
-    found: Any = 0.0
+    total: Any = 0.0
     for j, link in enumerate(tree.links):
-        found = found + link.body.kinetic_energy(moving.v[j], moving.w[j], at.q[link.e], qd[link.e_v])
+        total = total + link.body.kinetic_energy(moving.v[j], moving.w[j], at.q[link.e], qd[link.e_v])
         if link.joint.one_axis:
             rate = qd[link.v.start]
-            found = found + 0.5 * link.terms.motor_inertia * (rate * rate)
-    return found
+            total = total + 0.5 * link.terms.motor_inertia * (rate * rate)
+    return total
 
 
 class Line(NamedTuple):
@@ -165,14 +165,14 @@ def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> OnLinks:
     return total
 
 
-def add_wrenches(total: OnLinks, more: Mapping[int, Push]) -> None:
+def add_wrenches(total: OnLinks, added: Mapping[int, Push]) -> None:
     """Add wrenches on links to others."""
-    for link, push in more.items():
+    for link, wrench in added.items():
         old = total.get(link)
         if old is not None:
-            longest = max(old, push, key=len)
-            push = (*(one + other for one, other in zip(old, push, strict=False)), *longest[min(len(old), len(push)) :])
-        total[link] = push
+            longest = max(old, wrench, key=len)
+            wrench = (*(old_part + new_part for old_part, new_part in zip(old, wrench, strict=False)), *longest[min(len(old), len(wrench)) :])
+        total[link] = wrench
 
 
 def elements_energy(tree: Tree, at: Pose) -> Any:

@@ -47,8 +47,8 @@ class Pose(Record):
             return place.rotation, place.position
         R, p = self.rotation[place.link], self.position[place.link]
         if place.inner is not None:
-            turned, r = self.bent(place.inner)
-            R, p = R @ turned, p + R @ r
+            node_rotation, r = self.bent(place.inner)
+            R, p = R @ node_rotation, p + R @ r
         return R @ place.rotation, p + R @ place.position
 
     def bent(self, inner: InnerNode) -> tuple[Array, Array]:
@@ -85,30 +85,30 @@ class Motion(Record):
 
     def _inside(self, j: int, inner: InnerNode) -> tuple[Array, Array, Array, Array]:
         """v, w, a, al of a node inside the body of a link, in the axes of the node."""
-        turned, r = self.at.bent(inner)
+        node_rotation, r = self.at.bent(inner)
         bend = _node_motion(inner.node, self.at.q[inner.e], self.w[j], self.qd[inner.e_v], self.qdd[inner.e_v])
         v, a = self.v[j] + cross(self.w[j], r) + bend[0], self.a[j] + self.U[j] @ r + bend[2]
-        X = turned.T
+        X = node_rotation.T
         return X @ v, X @ (self.w[j] + bend[1]), X @ a, X @ (self.al[j] + bend[3])
 
 
 def pose(tree: Tree, q: Any) -> Pose:
     """Where all links are."""
     result = Pose(q, [], [], [], [], [])
-    called = can_share_call(q)
+    shares_calls = can_share_call(q)
     for link in tree.links:
-        if called and link.node is not None:
-            found = _beyond(link.node, result, link.parent, q[tree.links[link.parent].e], link.rotation, link.position)
+        if shares_calls and link.node is not None:
+            values = _beyond(link.node, result, link.parent, q[tree.links[link.parent].e], link.rotation, link.position)
             parts = (result.turned, result.local_rotation, result.local_position, result.rotation, result.position)
-            for part, value in zip(parts, found, strict=True):
+            for part, value in zip(parts, values, strict=True):
                 part.append(value)
             continue
         if link.node is None:
-            turned, d = link.joint.transform(q[link.q])
+            joint_rotation, d = link.joint.transform(q[link.q])
         else:
-            turned, d = _bent(link.node, q[tree.links[link.parent].e])
-        R, p = link.rotation @ turned, link.position + link.rotation @ d
-        result.turned.append(turned)
+            joint_rotation, d = _bent(link.node, q[tree.links[link.parent].e])
+        R, p = link.rotation @ joint_rotation, link.position + link.rotation @ d
+        result.turned.append(joint_rotation)
         result.local_rotation.append(R)
         result.local_position.append(p)
         if link.parent == GROUND:
@@ -130,9 +130,9 @@ def _beyond(node: Node, at: Pose, parent: int, e: Array, rotation: Array, positi
     """What a pose holds of a link on a node of its parent, by a function that alike nodes share."""
 
     def placed(e: Array, R0: Array, p0: Array, R: Array, p: Array) -> tuple[Array, ...]:
-        turned, d = _bent(node, e)
-        here, there = R0 @ turned, p0 + R0 @ d
-        return turned, here, there, R @ here, p + R @ there
+        joint_rotation, d = _bent(node, e)
+        local_rotation, local_position = R0 @ joint_rotation, p0 + R0 @ d
+        return joint_rotation, local_rotation, local_position, R @ local_rotation, p + R @ local_position
 
     return shared_call(placed, ("node", node), e, rotation, position, at.rotation[parent], at.position[parent])
 
@@ -212,8 +212,8 @@ def acceleration_matrix(w: Array, al: Array) -> Array:
 class LinkJacobians(Sequence[tuple[Array, Array]]):
     """J_v and J_w of each link over all rates, filled up with zeros when they are asked for: most are not."""
 
-    def __init__(self, n: int, own: list[tuple[list[int], Array, Array]]) -> None:
-        self.n, self.own = n, own
+    def __init__(self, n: int, link_columns: list[tuple[list[int], Array, Array]]) -> None:
+        self.n, self.own = n, link_columns
         self._whole: dict[int, tuple[Array, Array]] = {}
 
     def __len__(self) -> int:
@@ -222,11 +222,11 @@ class LinkJacobians(Sequence[tuple[Array, Array]]):
     def __getitem__(self, j: Any) -> Any:
         if isinstance(j, slice):
             return [self[k] for k in range(*j.indices(len(self)))]
-        found = self._whole.get(j)
-        if found is None:
+        jacobian = self._whole.get(j)
+        if jacobian is None:
             columns, J_v, J_w = self.own[j]
-            found = self._whole[j] = (_over_all(self.n, columns, J_v), _over_all(self.n, columns, J_w))
-        return found
+            jacobian = self._whole[j] = (_over_all(self.n, columns, J_v), _over_all(self.n, columns, J_w))
+        return jacobian
 
 
 def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> LinkJacobians:
@@ -234,45 +234,45 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> Lin
 
     Where `rates` are named, only their columns are asked for, and the others are zero.
     """
-    asked = None if rates is None else set(rates.tolist() if isinstance(rates, np.ndarray) else rates)
-    own: list[tuple[list[int], Array, Array]] = []  # rates that move a link, and their columns alone
+    requested = None if rates is None else set(rates.tolist() if isinstance(rates, np.ndarray) else rates)
+    link_columns: list[tuple[list[int], Array, Array]] = []  # rates that move a link, and their columns alone
     for j, link in enumerate(tree.links):
         X, p = at.local_rotation[j].T, at.local_position[j]
         columns: list[int] = []
         parts: list[tuple[Array, Array]] = []
-        if link.parent != GROUND and own[link.parent][0]:
-            columns, parent_v, parent_w = own[link.parent]
+        if link.parent != GROUND and link_columns[link.parent][0]:
+            columns, parent_v, parent_w = link_columns[link.parent]
             parts.append((X @ (parent_v - hat(p) @ parent_w), X @ parent_w))
         if link.node is not None:
-            bent = tree.links[link.parent]
-            moving, some = _asked(bent.e_v, asked)
+            carrier = tree.links[link.parent]
+            moving, selection = _asked(carrier.e_v, requested)
             if moving:
-                turns = X @ link.node.L(at.q[bent.e]) @ link.node.Phi_r
-                parts.append(((X @ link.node.Phi_d)[:, some], turns[:, some]))
+                rotation_columns = X @ link.node.L(at.q[carrier.e]) @ link.node.Phi_r
+                parts.append(((X @ link.node.Phi_d)[:, selection], rotation_columns[:, selection]))
                 columns = [*columns, *moving]
-        moving, some = _asked(link.v, asked)
+        moving, selection = _asked(link.v, requested)
         if moving:
-            parts.append((link.joint.S_v[:, some], link.joint.S_w[:, some]))
+            parts.append((link.joint.S_v[:, selection], link.joint.S_w[:, selection]))
             columns = [*columns, *moving]
         if not parts or (len(parts) == 1 and parts[0][0].dtype != X.dtype):  # of the scalar of the pose in any case
             parts.insert(0, (np.zeros((3, 0), dtype=X.dtype), np.zeros((3, 0), dtype=X.dtype)))
         J_v, J_w = parts[0] if len(parts) == 1 else (np.concatenate(side, axis=1) for side in zip(*parts, strict=True))
-        own.append((columns, J_v, J_w))
-    return LinkJacobians(tree.n, own)
+        link_columns.append((columns, J_v, J_w))
+    return LinkJacobians(tree.n, link_columns)
 
 
-def _asked(rates: slice, asked: set[int] | None) -> tuple[list[int], list[int] | slice]:
+def _asked(rates: slice, requested: set[int] | None) -> tuple[list[int], list[int] | slice]:
     """Those of some rates that are asked for, and where they stand among them: all of them need no copy."""
-    own = range(rates.start, rates.stop)
-    found = list(own) if asked is None else [k for k in own if k in asked]
-    return found, slice(None) if len(found) == len(own) else [k - rates.start for k in found]
+    link_rates = range(rates.start, rates.stop)
+    selected = list(link_rates) if requested is None else [k for k in link_rates if k in requested]
+    return selected, slice(None) if len(selected) == len(link_rates) else [k - rates.start for k in selected]
 
 
 def _over_all(n: int, columns: list[int], J: Array) -> Array:
     """Columns of some rates among those of all."""
-    whole = np.zeros((3, n), dtype=J.dtype)
-    whole[:, columns] = J
-    return whole
+    full = np.zeros((3, n), dtype=J.dtype)
+    full[:, columns] = J
+    return full
 
 
 def place_jacobian(tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:
@@ -282,9 +282,9 @@ def place_jacobian(tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]], p
     J_v, J_w = links[place.link]
     if place.inner is not None:
         inner = place.inner
-        turned, r = at.bent(inner)
-        J_v = turned.T @ _with(J_v - hat(r) @ J_w, inner.e_v, inner.node.Phi_d)
-        J_w = turned.T @ _with(J_w, inner.e_v, inner.node.L(at.q[inner.e]) @ inner.node.Phi_r)
+        node_rotation, r = at.bent(inner)
+        J_v = node_rotation.T @ _with(J_v - hat(r) @ J_w, inner.e_v, inner.node.Phi_d)
+        J_w = node_rotation.T @ _with(J_w, inner.e_v, inner.node.L(at.q[inner.e]) @ inner.node.Phi_r)
     return place.rotation.T @ (J_v - hat(place.position) @ J_w), place.rotation.T @ J_w
 
 
