@@ -83,42 +83,42 @@ def reproduce(paper: str | None = None, quick: bool = False, progress: Shown | N
     return list(_checks(papers, quick, progress))
 
 
-def _checks(papers: list[Paper], quick: bool, shown: Shown | None) -> Iterator[Check]:
-    workshop = ReproductionCache()
-    groups = [(one, group) for one in papers for group in one.group if not (quick and group.slow)]
-    rows = [(one, group, row) for one, group in groups for row in group.rows or [Row()]]
-    with BackgroundCompilation([group for _, group in groups]) as ahead:
-        for done, (one, group, row) in enumerate(rows):
-            if shown:
-                shown(done, len(rows), f"{one.paper}: {group.title}")
-            ahead.wait_for(group)
-            shared = one.cases[row.case] if row.case else {}
-            yield from _row(one.paper, group, row, {**group.options, **shared, **row.options}, workshop)
-    if shown:
-        shown(len(rows), len(rows), "")
+def _checks(papers: list[Paper], quick: bool, progress: Shown | None) -> Iterator[Check]:
+    store = ReproductionCache()
+    groups = [(paper, group) for paper in papers for group in paper.group if not (quick and group.slow)]
+    rows = [(paper, group, row) for paper, group in groups for row in group.rows or [Row()]]
+    with BackgroundCompilation([group for _, group in groups]) as compilation:
+        for done, (paper, group, row) in enumerate(rows):
+            if progress:
+                progress(done, len(rows), f"{paper.paper}: {group.title}")
+            compilation.wait_for(group)
+            shared = paper.cases[row.case] if row.case else {}
+            yield from _row(paper.paper, group, row, {**group.options, **shared, **row.options}, store)
+    if progress:
+        progress(len(rows), len(rows), "")
 
 
-def _row(paper: str, group: Group, row: Row, options: dict[str, Any], workshop: ReproductionCache) -> Iterator[Check]:
+def _row(paper: str, group: Group, row: Row, options: dict[str, Any], store: ReproductionCache) -> Iterator[Check]:
     published: list[Any] = list(row.published) or [None]
     names = [*(row.names or group.names), *[""] * len(published)]
     note = f"{group.source}: {group.reason}"
     computed: list[Any] = [None] * len(published)
     if group.kind is not None:
         try:
-            computed = compute(group.kind, workshop, published, options)
+            computed = compute(group.kind, store, published, options)
         except ParflexError as error:
             note = f"{note}; it could not be computed: {error}"
-    for k, (given, found) in enumerate(zip(published, computed, strict=True)):
-        difference = None if given is None or found is None else found - given
+    for k, (published_value, computed_value) in enumerate(zip(published, computed, strict=True)):
+        difference = None if published_value is None or computed_value is None else computed_value - published_value
         tolerance = _entry(group.tolerance if row.tolerance is None else row.tolerance, k)
         status = _status(group, difference, tolerance)
         ok = None if status == NOT_REPRODUCIBLE else status != DIFFERS
-        words = ", ".join(word for word in (row.name, names[k]) if word)
-        quantity = f"{group.title}: {words}" if words else group.title
+        label = ", ".join(word for word in (row.name, names[k]) if word)
+        quantity = f"{group.title}: {label}" if label else group.title
         yield Check(
             paper,
             f"{quantity} ({group.unit})" if group.unit else quantity,
-            *(given, found, difference, None if ok is None else tolerance, status, ok, note, group, row.name, names[k]),
+            *(published_value, computed_value, difference, None if ok is None else tolerance, status, ok, note, group, row.name, names[k]),
         )
 
 
@@ -131,8 +131,8 @@ def _status(group: Group, difference: Number | None, tolerance: Number) -> str:
         return NOT_REPRODUCIBLE
     if difference is None or not math.isfinite(difference):
         return DIFFERS
-    near = difference <= tolerance if group.compare == "at most" else abs(difference) <= tolerance
-    if not near:
+    within_tolerance = difference <= tolerance if group.compare == "at most" else abs(difference) <= tolerance
+    if not within_tolerance:
         return DIFFERS
     return FITTED if group.verdict == "fitted" else OK
 

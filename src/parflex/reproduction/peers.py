@@ -31,10 +31,10 @@ def operator_groups() -> Groups:
     """Operators `+ - * /` of models, beside published ones."""
     groups: Groups = []
     for row in _table()["operators"]:
-        given = {"parameters": row.get("parameters", "numbers"), "without": COUNTED_WITHOUT}
-        made = parflex.model(parflex.load(row["robot"]), row["model"], **given)
-        own: Entry = ("parflex", made.counts["total"], "own")
-        groups.append((row["title"], [own, *((peer["name"], peer["total"], "other") for peer in row["peers"])]))
+        options = {"parameters": row.get("parameters", "numbers"), "without": COUNTED_WITHOUT}
+        generated = parflex.model(parflex.load(row["robot"]), row["model"], **options)
+        parflex_entry: Entry = ("parflex", generated.counts["total"], "own")
+        groups.append((row["title"], [parflex_entry, *((peer["name"], peer["total"], "other") for peer in row["peers"])]))
     return groups
 
 
@@ -44,22 +44,22 @@ def speed_groups() -> Groups:
 
 
 def _speeds(robot: Robot, model: str) -> list[Entry]:
-    made = parflex.model(robot, model, without=COUNTED_WITHOUT)  # as the others do it
-    states = _states(made)
-    expected = made(**states)
-    entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: made(**states)), "own")]
-    for name, (work, results, overhead) in _contestants(robot, model, made, states).items():
+    generated = parflex.model(robot, model, without=COUNTED_WITHOUT)  # as the others do it
+    states = _states(generated)
+    expected = generated(**states)
+    entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: generated(**states)), "own")]
+    for name, (work, results, overhead) in _contestants(robot, model, generated, states).items():
         if all(_near(results[key], value) for key, value in expected.items() if key in results):
             entries.append((name, _best(work) - overhead, "other"))
     return [(who, 1e6 * seconds / STATES, kind) for who, seconds, kind in entries]
 
 
-def _states(made: Model) -> dict[str, Array]:
+def _states(generated: Model) -> dict[str, Array]:
     """The model's own example with a little noise, as a batch: rotations and closed positions stay nearly so."""
     rng = np.random.default_rng(1)
     return {
         name: value + 1e-3 * rng.standard_normal((STATES, *np.shape(value)))
-        for name, value in ((name, np.asarray(made.sample[name], dtype=float)) for name in made.inputs)
+        for name, value in ((name, np.asarray(generated.sample[name], dtype=float)) for name in generated.inputs)
     }
 
 
@@ -76,33 +76,33 @@ def _best(work: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _near(found: Array, expected: Array) -> bool:
-    return bool(np.abs(found - expected).max() <= WRONG * np.abs(expected).max())
+def _near(computed: Array, expected: Array) -> bool:
+    return bool(np.abs(computed - expected).max() <= WRONG * np.abs(expected).max())
 
 
-def _contestants(robot: Robot, model: str, made: Model, states: dict[str, Array]) -> dict[str, Contestant]:
+def _contestants(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> dict[str, Contestant]:
     """Work and results of what is installed; a library that is missing is left out."""
-    plain: Contestant = (lambda: made.evaluate("numpy", **states), made.evaluate("numpy", **states), 0.0)
-    found = {"NumPy, the same program in batches": plain}
+    plain: Contestant = (lambda: generated.evaluate("numpy", **states), generated.evaluate("numpy", **states), 0.0)
+    contestants = {"NumPy, the same program in batches": plain}
     for name, make in (("CasADi's interpreter, the same program", _casadi), ("Pinocchio's RNEA", _pinocchio)):
         try:
-            contestant = make(robot, model, made, states)
+            contestant = make(robot, model, generated, states)
         except ImportError:
             continue
         if contestant is not None:
-            found[name] = contestant
-    return found
+            contestants[name] = contestant
+    return contestants
 
 
-def _casadi(robot: Robot, model: str, made: Model, states: dict[str, Array]) -> Contestant | None:
+def _casadi(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> Contestant | None:
     import casadi  # noqa: F401 - left out where it is not there
 
-    mapped = made.casadi_function().map(STATES)
-    columns = [states[name].reshape(STATES, -1).T for name in made.inputs]
+    mapped = generated.casadi_function().map(STATES)
+    columns = [states[name].reshape(STATES, -1).T for name in generated.inputs]
     results = [np.array(value) for value in _listed(mapped(*columns))]
     shaped = {
         name: value.T.reshape(STATES, *shape)
-        for (name, shape), value in zip(made.outputs.items(), results, strict=True)
+        for (name, shape), value in zip(generated.outputs.items(), results, strict=True)
     }
     return (lambda: mapped(*columns)), shaped, 0.0
 
@@ -111,7 +111,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
-def _pinocchio(robot: Robot, model: str, made: Model, states: dict[str, Array]) -> Contestant | None:
+def _pinocchio(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> Contestant | None:
     """Its recursion for open chains of hinges, called state by state; such calls on nothing are its overhead."""
     import pinocchio as pin
 
@@ -132,9 +132,9 @@ def _pinocchio(robot: Robot, model: str, made: Model, states: dict[str, Array]) 
         )
     data, nothing = chain.createData(), pin.Model()
     empty, none = nothing.createData(), np.zeros(0)
-    rows = list(zip(*(states[name] for name in made.inputs), strict=True))
+    rows = list(zip(*(states[name] for name in generated.inputs), strict=True))
     rnea = pin.rnea
     overhead = _best(lambda: [rnea(nothing, empty, none, none, none) for _ in rows])
 
-    results = {next(iter(made.outputs)): np.array([np.array(rnea(chain, data, *row)) for row in rows])}
+    results = {next(iter(generated.outputs)): np.array([np.array(rnea(chain, data, *row)) for row in rows])}
     return (lambda: [rnea(chain, data, *row) for row in rows]), results, overhead

@@ -60,10 +60,10 @@ class ReproductionCache:
 
     def run(self, robot: str, motion: str, time: float, step: float, **options: Any) -> Any:
         """A simulated motion."""
-        given = {"step": step, "out_step": max(step, 1e-3), "check_width": False, **options}
+        arguments = {"step": step, "out_step": max(step, 1e-3), "check_width": False, **options}
         run = self.kept(
-            f"run {robot} {motion} {time} {given}",
-            lambda: parflex.simulate(self.robot(robot), motion, time, **given),
+            f"run {robot} {motion} {time} {arguments}",
+            lambda: parflex.simulate(self.robot(robot), motion, time, **arguments),
         )
         if run.status == "interrupted":
             raise KeyboardInterrupt
@@ -72,11 +72,11 @@ class ReproductionCache:
         return run
 
 
-def compute(kind: str, workshop: ReproductionCache, published: Published, options: Mapping[str, Any]) -> list[Any]:
+def compute(kind: str, store: ReproductionCache, published: Published, options: Mapping[str, Any]) -> list[Any]:
     """As many numbers as are published, by the function of the kind."""
     if kind not in KINDS:
         raise InputError(f"there is no quantity '{kind}'", key="kind", value=kind, hint=did_you_mean(kind, KINDS))
-    return [_plain(value) for value in KINDS[kind](workshop, published, **options)]
+    return [_plain(value) for value in KINDS[kind](store, published, **options)]
 
 
 def _plain(value: Any) -> float | int | None:
@@ -84,18 +84,18 @@ def _plain(value: Any) -> float | int | None:
 
 
 def frequencies(
-    workshop: ReproductionCache, published: Published, plane: str | None = None, **choice: Any
+    store: ReproductionCache, published: Published, plane: str | None = None, **choice: Any
 ) -> list[Any]:
     """Lowest natural frequencies, Hz; of modes in the plane alone, or of those out of it, double ones once.
 
     Of modes out of the plane each published one gets its nearest: nothing says which it is.
     """
     choice.setdefault("count", len(published))
-    found = workshop.modes(**choice)
+    modes = store.modes(**choice)
     if plane is None:
-        return list(found.frequencies[: len(published)])
-    kinds = np.array([one["kind"] == plane for one in energy_shares(found)])
-    chosen = found.frequencies[kinds]
+        return list(modes.frequencies[: len(published)])
+    kinds = np.array([shares["kind"] == plane for shares in energy_shares(modes)])
+    chosen = modes.frequencies[kinds]
     single = [f for f, above in pairwise([*chosen, np.inf]) if above - f > DOUBLE]
     if plane == "in-plane":
         return single[: len(published)]
@@ -103,16 +103,16 @@ def frequencies(
 
 
 def coordinates(
-    workshop: ReproductionCache, published: Published, robot: str, keys: list[str], **choice: Any
+    store: ReproductionCache, published: Published, robot: str, keys: list[str], **choice: Any
 ) -> list[Any]:
     """Counts of bodies, joints and coordinates; `locked.` in front: with motors locked."""
-    found = counts(workshop.robot(robot, **choice))
-    flat = {**found, **{f"locked.{key}": value for key, value in found["locked"].items()}}
+    numbers = counts(store.robot(robot, **choice))
+    flat = {**numbers, **{f"locked.{key}": value for key, value in numbers["locked"].items()}}
     return [flat[key] for key in keys]
 
 
 def operators(
-    workshop: ReproductionCache,
+    store: ReproductionCache,
     published: Published,
     robot: str,
     model: str,
@@ -120,8 +120,8 @@ def operators(
     parameters: str = "numbers",
 ) -> list[Any]:
     """Operators of a model as a program; keys may be sums, as in `mul+div`."""
-    loaded = workshop.robot(robot)
-    made = workshop.kept(  # as the papers count: no friction, no motor inertia, no springs
+    loaded = store.robot(robot)
+    made = store.kept(  # as the papers count: no friction, no motor inertia, no springs
         f"model {robot} {model} {parameters}",
         lambda: parflex.model(loaded, model, parameters=parameters, without=COUNTED_WITHOUT),
     )
@@ -129,23 +129,23 @@ def operators(
 
 
 def joint_values(
-    workshop: ReproductionCache, published: Published, robot: str, pose: Any, joints: list[str]
+    store: ReproductionCache, published: Published, robot: str, pose: Any, joints: list[str]
 ) -> list[Any]:
     """Values of joints where the platform stands at a pose."""
-    loaded = workshop.robot(robot)
+    loaded = store.robot(robot)
     q = parflex.configure(loaded, pose).q
     return [q[loaded.tree.position_names.index(name)] for name in joints]
 
 
-def frame_pose(workshop: ReproductionCache, published: Published, robot: str, pose: Any, frame: str) -> list[Any]:
+def frame_pose(store: ReproductionCache, published: Published, robot: str, pose: Any, frame: str) -> list[Any]:
     """Position and rotation vector of a frame in the world."""
-    position, rotation = parflex.frames(workshop.robot(robot), pose)[frame]
+    position, rotation = parflex.frames(store.robot(robot), pose)[frame]
     return [*position, *vector_from_rotation(rotation)][: len(published)]
 
 
-def _moving(workshop: ReproductionCache, robot: str, states: list[dict[str, Any]], **options: Any) -> list[Result]:
+def _moving(store: ReproductionCache, robot: str, states: list[dict[str, Any]], **options: Any) -> list[Result]:
     """The inverse model in some states of motion."""
-    loaded = workshop.robot(robot)
+    loaded = store.robot(robot)
     return [
         parflex.inverse_dynamics(loaded, state["pose"], state["velocity"], state["acceleration"], **options)
         for state in states
@@ -157,48 +157,48 @@ def _largest(values: Any) -> float:
 
 
 def round_trip(
-    workshop: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
+    store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
 ) -> list[Any]:
     """The direct model of the efforts of the inverse one, against the accelerations given: the largest share."""
     worst = 0.0
-    for state, requested in zip(states, _moving(workshop, robot, states), strict=True):
-        found = parflex.forward_dynamics(requested.robot, requested.configuration, state["velocity"], requested.efforts)
-        there, back = (one.acceleration_of() for one in (requested, found))
-        worst = max(worst, _largest(back - there) / _largest(there))
+    for state, requested in zip(states, _moving(store, robot, states), strict=True):
+        forward = parflex.forward_dynamics(requested.robot, requested.configuration, state["velocity"], requested.efforts)
+        requested_acceleration, computed_acceleration = (result.acceleration_of() for result in (requested, forward))
+        worst = max(worst, _largest(computed_acceleration - requested_acceleration) / _largest(requested_acceleration))
     return [worst]
 
 
-def two_forms(workshop: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+def two_forms(store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
     """Efforts by [Khalil2007, eq. (20)] against those by (22): the largest share."""
-    both = [_moving(workshop, robot, states, form=form) for form in ("projected", "split")]
-    pairs = [[np.array(list(one.efforts.values())) for one in pair] for pair in zip(*both, strict=True)]
+    both = [_moving(store, robot, states, form=form) for form in ("projected", "split")]
+    pairs = [[np.array(list(result.efforts.values())) for result in pair] for pair in zip(*both, strict=True)]
     return [max(_largest(first - second) / _largest(second) for first, second in pairs)]
 
 
 def redundant_model(
-    workshop: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
+    store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
 ) -> list[Any]:
     """Efforts of the model with sensors in passive joints against those of the inverse model: the largest share."""
-    loaded = workshop.robot(robot)
-    made = parflex.model(loaded, "redundant")
+    loaded = store.robot(robot)
+    generated = parflex.model(loaded, "redundant")
     worst = 0.0
-    for found in _moving(workshop, robot, states):
-        chosen = [found.robot.tree.rate_names.index(name) for name in made.labels["qd"]]
-        given = {"q": found.configuration.q, "qd": found.rates[chosen], "qdd": found.accelerations[chosen]}
-        (efforts,) = made(**given).values()
-        requested = np.array(list(found.efforts.values()))
+    for result in _moving(store, robot, states):
+        chosen = [result.robot.tree.rate_names.index(name) for name in generated.labels["qd"]]
+        state = {"q": result.configuration.q, "qd": result.rates[chosen], "qdd": result.accelerations[chosen]}
+        (efforts,) = generated(**state).values()
+        requested = np.array(list(result.efforts.values()))
         worst = max(worst, _largest(efforts - requested) / _largest(requested))
     return [worst]
 
 
-def model_time(workshop: ReproductionCache, published: Published, robot: str, model: str) -> list[Any]:
+def model_time(store: ReproductionCache, published: Published, robot: str, model: str) -> list[Any]:
     """Seconds of one call of a compiled model from Python, its own example as the state: the best of some rounds."""
-    made = parflex.model(workshop.robot(robot), model, without=COUNTED_WITHOUT)
-    return [min(timeit.repeat(lambda: made(**made.sample), number=20, repeat=10, timer=time.process_time)) / 20]
+    generated = parflex.model(store.robot(robot), model, without=COUNTED_WITHOUT)
+    return [min(timeit.repeat(lambda: generated(**generated.sample), number=20, repeat=10, timer=time.process_time)) / 20]
 
 
 def face_rows(
-    workshop: ReproductionCache,
+    store: ReproductionCache,
     published: Published,
     robot: str,
     states: list[dict[str, Any]],
@@ -210,30 +210,30 @@ def face_rows(
     The corrected row: r.a qdd = r.(vd + wd x PP) + r.(w x (2 a qd - 2 v - w x PP)). The share is of its last term.
     """
     worst = 0.0
-    for found in _moving(workshop, robot, states):
-        frame, names = found.robot.tree.end_effector, found.robot.tree.rate_names
-        places = parflex.frames(found.robot, found.configuration)
+    for result in _moving(store, robot, states):
+        frame, names = result.robot.tree.end_effector, result.robot.tree.rate_names
+        places = parflex.frames(result.robot, result.configuration)
         p, R = places[frame]
-        v, w = np.split(found.configuration.frame_rows(frame) @ found.rates, 2)
-        vd, wd = np.split(found.acceleration_of(frame), 2)
+        v, w = np.split(result.configuration.frame_rows(frame) @ result.rates, 2)
+        vd, wd = np.split(result.acceleration_of(frame), 2)
         for leg in legs:
             k, axis = names.index(leg["stroke"]), np.array(leg["axis"], dtype=float)
-            r, PP, slide = R @ np.array(leg["normal"]), places[leg["stroke"]][0] - p, axis * found.rates[k]
-            rest = r @ axis * found.accelerations[k] - r @ (vd + np.cross(wd, PP))
+            r, PP, slide = R @ np.array(leg["normal"]), places[leg["stroke"]][0] - p, axis * result.rates[k]
+            remainder = r @ axis * result.accelerations[k] - r @ (vd + np.cross(wd, PP))
             corrected = r @ np.cross(w, 2 * slide - 2 * v - np.cross(w, PP))
             claimed = r @ np.cross(w, slide - v) if printed else corrected
-            worst = max(worst, abs(claimed - rest) / abs(corrected))
+            worst = max(worst, abs(claimed - remainder) / abs(corrected))
     return [worst]
 
 
 def crossings(
-    workshop: ReproductionCache, published: Published, robot: str, centre: list[float], radius: float, working_mode: str
+    store: ReproductionCache, published: Published, robot: str, centre: list[float], radius: float, working_mode: str
 ) -> list[Any]:
     """How often a circle of a planar robot's platform, without turning, crosses a singularity of its closures.
 
     There the motors lose hold of the platform, and the determinant of its Jacobian changes sign.
     """
-    loaded = workshop.robot(robot, working_mode=working_mode)
+    loaded = store.robot(robot, working_mode=working_mode)
     signs = []
     for angle in np.linspace(0, 2 * np.pi, 91):
         pose = {"x": centre[0] + radius * np.cos(angle), "y": centre[1] + radius * np.sin(angle), "theta": 0.0}
@@ -242,7 +242,7 @@ def crossings(
 
 
 def joint_range(
-    workshop: ReproductionCache,
+    store: ReproductionCache,
     published: Published,
     robot: str,
     motion: str,
@@ -251,33 +251,33 @@ def joint_range(
     columns: list[str],
 ) -> list[Any]:
     """The largest value of a column in a simulated motion."""
-    run = workshop.run(robot, motion, time, step)
+    run = store.run(robot, motion, time, step)
     return [max(_largest(run[column]) for column in columns)]
 
 
 def computing_time(
-    workshop: ReproductionCache, published: Published, robot: str, motion: str, time: float, step: float
+    store: ReproductionCache, published: Published, robot: str, motion: str, time: float, step: float
 ) -> list[Any]:
     """Seconds that the time loop took."""
-    return [workshop.run(robot, motion, time, step).seconds]
+    return [store.run(robot, motion, time, step).seconds]
 
 
 def modal_body(
-    workshop: ReproductionCache,
+    store: ReproductionCache,
     published: Published,
     file: str,
     quantity: Literal["frequencies", "mass"],
     first: int = 0,
 ) -> list[Any]:
     """Natural frequencies in rad/s of a free body of the catalogue that is given by modes, or its mass."""
-    data = workshop.kept(f"body {file}", lambda: load_modal(CATALOGUE / file))
+    data = store.kept(f"body {file}", lambda: load_modal(CATALOGUE / file))
     if quantity == "mass":
         return [data.masses.sum()]
     return list(np.sqrt(data.modal_stiffnesses / data.modal_masses)[first : first + len(published)])
 
 
 def deflection(
-    workshop: ReproductionCache,
+    store: ReproductionCache,
     published: Published,
     robot: str,
     pose: Any,
@@ -289,26 +289,26 @@ def deflection(
 
     z of some nodes, and the largest size of z at others.
     """
-    loaded = workshop.robot(robot)
+    loaded = store.robot(robot)
     link = loaded.tree.links[loaded.tree.number(body)]
     e = held_frame(loaded, pose).configuration.q[link.e]
     down = {name: float(link.body.nodes[name].Phi_d[2] @ e) for name in (*nodes, *largest)}
     return [*(down[name] for name in nodes), max(abs(down[name]) for name in largest)]
 
 
-def gains(workshop: ReproductionCache, published: Published, overshoot: float, peak_time: float) -> list[Any]:
+def gains(store: ReproductionCache, published: Published, overshoot: float, peak_time: float) -> list[Any]:
     """Gains on errors and on their rates."""
-    found = parflex.gains_from(overshoot, peak_time)
-    return [found.Kp, found.Kv]
+    result = parflex.gains_from(overshoot, peak_time)
+    return [result.Kp, result.Kv]
 
 
-def study(workshop: ReproductionCache, published: Published, index: str, **table: Any) -> list[Any]:
+def study(store: ReproductionCache, published: Published, index: str, **table: Any) -> list[Any]:
     """Means of an index under the second law over those under the first, at each percentage of wrong parameters."""
-    found = workshop.kept(f"study {table}", lambda: parflex.run_study(StudyFile.model_validate(table)))
-    if found.interrupted:
+    result = store.kept(f"study {table}", lambda: parflex.run_study(StudyFile.model_validate(table)))
+    if result.interrupted:
         raise KeyboardInterrupt
     law = table["laws"][1]
-    return [row["ratio"][law][index] for row in found.summary()]
+    return [row["ratio"][law][index] for row in result.summary()]
 
 
 KINDS: dict[str, Callable[..., list[Any]]] = {

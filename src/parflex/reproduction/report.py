@@ -57,28 +57,28 @@ def check_folder(folder: str | Path) -> None:
     check_generated(folder, [NAME], "report")
 
 
-def write_report(folder: str | Path, checks: list[Check], quick: bool = False, shown: Shown | None = None) -> Path:
+def write_report(folder: str | Path, checks: list[Check], quick: bool = False, progress: Shown | None = None) -> Path:
     """Write the page whole or not at all; foreign files are not replaced. Returns the path of the page."""
     check_folder(folder)
-    return write_generated(folder, {NAME: page(checks, quick, shown)}, "report")[0]
+    return write_generated(folder, {NAME: page(checks, quick, progress)}, "report")[0]
 
 
-def page(checks: list[Check], quick: bool = False, shown: Shown | None = None) -> str:
+def page(checks: list[Check], quick: bool = False, progress: Shown | None = None) -> str:
     """The text of the page; a quick one has no simulated motions and no times."""
     papers = [read_paper(name) for name in dict.fromkeys(check.paper for check in checks)]
-    workshop, steps = ReproductionCache(), len(papers) + 2
+    store, steps = ReproductionCache(), len(papers) + 2
 
     def say(done: int, what: str) -> None:
-        if shown:
-            shown(done, steps, f"report: {what}")
+        if progress:
+            progress(done, steps, f"report: {what}")
 
     say(0, "modes")
-    modes, players = moving_modes([show for paper in reversed(papers) for show in paper.shapes], workshop)
+    modes, players = moving_modes([show for paper in reversed(papers) for show in paper.shapes], store)
     sections = [modes]
     for k, paper in enumerate(papers):
         say(k + 1, paper.paper)
         sections.append(_paper(paper, [check for check in checks if check.paper == paper.paper]))
-        sections += [motion(show, workshop) for show in paper.motions if not quick]
+        sections += [motion(show, store) for show in paper.motions if not quick]
         sections.append(_errata(paper))
     say(steps - 1, "operators and speed")
     sections += [_fitted(checks), peer_figure(quick)]
@@ -87,8 +87,8 @@ def page(checks: list[Check], quick: bool = False, shown: Shown | None = None) -
 
 def _whole(head: str, body: str, players: list[dict[str, Any]]) -> str:
     style, script = (_own(name) for name in ("page.css", "page.js"))
-    own = f"style-src '{digest(style)}'; script-src '{digest(script)}'"
-    policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+    hashes = f"style-src '{digest(style)}'; script-src '{digest(script)}'"
+    policy = f"default-src 'none'; {hashes}; base-uri 'none'; form-action 'none'"
     data = json.dumps(players, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
     return (
         f"<!DOCTYPE html><!-- {MARK} {__version__} -->\n"
@@ -132,8 +132,8 @@ def _head(checks: list[Check], papers: list[Paper]) -> str:
 def _paper(paper: Paper, checks: list[Check]) -> str:
     about = f"<p><em>{escape(paper.title)}.</em> {_text(paper.about)}</p>"
     groups = [group for group in paper.group if group.verdict != FITTED]
-    found = [[check for check in checks if check.group == group] for group in groups]
-    return f'<h2 id="{paper.paper}">{paper.paper}</h2>{about}' + "".join(_group(own) for own in found if own)
+    checks_by_group = [[check for check in checks if check.group == group] for group in groups]
+    return f'<h2 id="{paper.paper}">{paper.paper}</h2>{about}' + "".join(_group(group_checks) for group_checks in checks_by_group if group_checks)
 
 
 def _errata(paper: Paper) -> str:
@@ -186,13 +186,13 @@ def _sentence(text: str) -> str:
 
 
 def _said(checks: list[Check]) -> str:
-    good = sum(check.status in (OK, FITTED) for check in checks)
+    passed = sum(check.status in (OK, FITTED) for check in checks)
     if checks[0].group.verdict == NOT_REPRODUCIBLE:
         return f"all {len(checks)} numbers"
     if checks[0].group.compare == "at most":
-        return f"all {len(checks)} numbers: {good} keep to the limit"
+        return f"all {len(checks)} numbers: {passed} keep to the limit"
     largest = max(abs(check.difference) for check in checks if check.difference is not None)
-    return f"all {len(checks)} numbers: {good} within the tolerance, largest difference {largest:.2g}"
+    return f"all {len(checks)} numbers: {passed} within the tolerance, largest difference {largest:.2g}"
 
 
 def _table(checks: list[Check]) -> str:
@@ -296,9 +296,9 @@ def group_figure(checks: list[Check]) -> str:
     )
 
 
-def moving_modes(shows: list[Show], workshop: ReproductionCache) -> tuple[str, list[dict[str, Any]]]:
+def moving_modes(shows: list[Show], store: ReproductionCache) -> tuple[str, list[dict[str, Any]]]:
     """Robots whose modes can be played, beside small pictures of them; and the numbers that the script plays."""
-    players = [mode_shapes(show, workshop) for show in shows]
+    players = [mode_shapes(show, store) for show in shows]
     if not players:
         return "", []
     choices, pictures = [], []
@@ -333,11 +333,11 @@ def _truth(value: bool) -> str:
     return "true" if value else "false"
 
 
-def motion(show: Show, workshop: ReproductionCache) -> str:
+def motion(show: Show, store: ReproductionCache) -> str:
     """Time series of a simulated motion."""
     if show.motion is None:
         return ""
-    run = workshop.run(show.robot, show.motion, float(show.time), float(show.step), **show.options)
+    run = store.run(show.robot, show.motion, float(show.time), float(show.step), **show.options)
     drawn = "".join(
         svg.series(f"{show.title}: {label}", label, run.t, [(name, np.asarray(run[name])) for name in columns])
         for label, columns in show.series.items()
@@ -365,22 +365,22 @@ def peer_figure(quick: bool = False) -> str:
     )
 
 
-def mode_shapes(show: Show, workshop: ReproductionCache) -> dict[str, Any]:
+def mode_shapes(show: Show, store: ReproductionCache) -> dict[str, Any]:
     """What the page's script plays: plain numbers, and a small picture of each mode."""
-    found = workshop.modes(show.robot, show.pose, show.modes)
-    here = found.model.configuration
-    kinds = [one["kind"] for one in energy_shares(found)]
+    computed_modes = store.modes(show.robot, show.pose, show.modes)
+    configuration = computed_modes.model.configuration
+    kinds = [shares["kind"] for shares in energy_shares(computed_modes)]
     modes, stills, first = [], [], None
-    turn, tilt = angles_of_view(here.robot)
+    turn, tilt = angles_of_view(configuration.robot)
     rows = view(turn, tilt)
-    for k, (frequency, mode) in enumerate(zip(found.frequencies, found.shapes.T, strict=True)):
-        shape = mode_shape_points(here.robot, here, mode)
+    for k, (frequency, mode) in enumerate(zip(computed_modes.frequencies, computed_modes.shapes.T, strict=True)):
+        shape = mode_shape_points(configuration.robot, configuration, mode)
         first = first or shape
         label = f"{frequency:.2f} Hz"
-        told = f"{show.title}: mode {k + 1}, {label}" + (f", {kinds[k]}" if kinds[k] else "")
+        tooltip = f"{show.title}: mode {k + 1}, {label}" + (f", {kinds[k]}" if kinds[k] else "")
         modes.append({"hz": round(float(frequency), 4), "kind": kinds[k], "shape": _flat(shape.shape)})
         fine = [kind == "plate" for kind in shape.kinds]
-        picture = svg.still(shape.points, shape.shape, shape.edges, fine, BENT * shape.size, rows, told)
+        picture = svg.still(shape.points, shape.shape, shape.edges, fine, BENT * shape.size, rows, tooltip)
         stills.append((label, kinds[k] or "", picture))
     assert first is not None
     return {

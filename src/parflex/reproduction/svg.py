@@ -48,9 +48,9 @@ def words(x: float, y: float, text: str, anchor: str = "start", kind: str = "lab
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>'
 
 
-def dot(x: float, y: float, radius: float, kind: str, told: str) -> str:
+def dot(x: float, y: float, radius: float, kind: str, tooltip: str) -> str:
     """A point that says what it is when it is pointed at."""
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" class="{kind}"><title>{escape(told)}</title></circle>'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" class="{kind}"><title>{escape(tooltip)}</title></circle>'
 
 
 class Axis:
@@ -111,11 +111,11 @@ def comparison(title: str, unit: str, rows: Sequence[tuple[str, Sequence[tuple[f
         y = top + step * (k + 0.5)
         parts += [words(left - 10, y + 4, name, "end"), line(left, y, value_axis.end, y, "rule")]
         for published, computed, tolerance, status in row:
-            told = f"{name}: published {published:g}, computed {computed:.6g}"
+            tooltip = f"{name}: published {published:g}, computed {computed:.6g}"
             share = max(-1.15, min(1.15, (computed - published) / tolerance)) if tolerance else 0.0
-            parts += [dot(value_axis.at(published), y, 6, "ring", told)]
-            parts += [dot(value_axis.at(computed), y, 2.6, "point", told)]
-            parts += [dot(share_axis.at(share), y, 3.6, MARKS.get(status, "point"), told)]
+            parts += [dot(value_axis.at(published), y, 6, "ring", tooltip)]
+            parts += [dot(value_axis.at(computed), y, 2.6, "point", tooltip)]
+            parts += [dot(share_axis.at(share), y, 3.6, MARKS.get(status, "point"), tooltip)]
     text = f"{len(entries)} numbers; the largest difference is {max(abs(c - p) for p, c, *_ in entries):.2g} {unit}."
     return figure(bottom + 24, title, text, parts)
 
@@ -131,9 +131,9 @@ def overview(rows: Sequence[tuple[str, Sequence[tuple[str, float, str]]]]) -> st
     for k, (name, checks) in enumerate(rows):
         y = top + step * (k + 0.5)
         parts += [words(left - 10, y + 4, name, "end"), line(left, y + step / 2, WIDTH - 14, y + step / 2, "rule")]
-        for j, (told, share, status) in enumerate(checks):
+        for j, (tooltip, share, status) in enumerate(checks):
             up = ((j * 7) % 11 - 5) / 5 * (step / 2 - 7)  # spread, so that equal ones can be told apart
-            parts.append(dot(axis.at(min(share, 2.9)), y + up, 3.4, MARKS.get(status, "point"), told))
+            parts.append(dot(axis.at(min(share, 2.9)), y + up, 3.4, MARKS.get(status, "point"), tooltip))
     count = sum(len(checks) for _, checks in rows)
     return figure(bottom + 26, "All checks at a glance", f"{count} numbers; those right of 1 differ.", parts)
 
@@ -194,9 +194,9 @@ def thinned(t: Array, values: Array, columns: int = 780) -> tuple[Array, Array]:
     count = len(t) // size
     blocks = values[: count * size].reshape(count, size)
     ends = np.sort(np.stack([blocks.argmin(axis=1), blocks.argmax(axis=1)], axis=1), axis=1)
-    kept = (ends + size * np.arange(count)[:, None]).ravel()
-    kept = np.unique(np.concatenate([kept, [0, len(t) - 1]]))
-    return t[kept], values[kept]
+    indices = (ends + size * np.arange(count)[:, None]).ravel()
+    indices = np.unique(np.concatenate([indices, [0, len(t) - 1]]))
+    return t[indices], values[indices]
 
 
 def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, str]]]]) -> str:
@@ -220,7 +220,7 @@ def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[tuple[str,
 
 
 def still(
-    points: Array, shape: Array, edges: Array, fine: Sequence[bool], amplitude: float, view: Array, told: str
+    points: Array, shape: Array, edges: Array, fine: Sequence[bool], amplitude: float, view: Array, tooltip: str
 ) -> str:
     """A small picture of a mode: at rest, and deformed. Edges that are `fine` are those of a mesh."""
     flat = points @ view.T
@@ -237,4 +237,4 @@ def still(
         return f'<path d="{steps}" class="{kind}"/>' if len(chosen) else ""
 
     drawn = path(flat, edges[~thin], "rest") + path(bent, edges[thin], "mesh") + path(bent, edges[~thin], "bent")
-    return f'<svg viewBox="0 0 120 120" role="img"><title>{escape(told)}</title>{drawn}</svg>'
+    return f'<svg viewBox="0 0 120 120" role="img"><title>{escape(tooltip)}</title>{drawn}</svg>'

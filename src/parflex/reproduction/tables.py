@@ -99,9 +99,9 @@ def paper_names() -> list[str]:
 def read_paper(name: str) -> Paper:
     """The published numbers of a paper by its key, whatever its capitals."""
     names = paper_names()
-    found = {known.lower(): known for known in names}.get(name.lower())
-    if found is None:
+    matched = {known.lower(): known for known in names}.get(name.lower())
+    if matched is None:
         raise InputError(
             f"there is no paper '{name}'", key="paper", value=name, hint=did_you_mean(name.capitalize(), names)
         )
-    return Paper(**tomllib.loads((FOLDER / f"{found}.toml").read_text(encoding="utf-8")))
+    return Paper(**tomllib.loads((FOLDER / f"{matched}.toml").read_text(encoding="utf-8")))
