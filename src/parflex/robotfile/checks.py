@@ -83,12 +83,12 @@ class _Known:
 def check_references(robot: schema.RobotFile) -> None:
     """Raise at the first name or joint that does not fit the rest of the file."""
     places = _unique_places(robot)
-    known = _Known(places, _modal_owners(robot), tuple(frame.name for frame in robot.frame if frame.beam is not None))
+    place_names = _Known(places, _modal_owners(robot), tuple(frame.name for frame in robot.frame if frame.beam is not None))
     parents = {frame.name: frame.parent for frame in robot.frame} | {point.name: point.frame for point in robot.point}
     for name, parent in parents.items():
-        if parent not in known:
+        if parent not in place_names:
             key = f"frame '{name}': parent" if any(f.name == name for f in robot.frame) else f"point '{name}': frame"
-            raise RobotFileError(f"there is no frame '{parent}'", key=key, value=parent, hint=known.hint(parent))
+            raise RobotFileError(f"there is no frame '{parent}'", key=key, value=parent, hint=place_names.hint(parent))
     _no_cycle(parents)
     if robot.platform is not None:
         _check_start(robot.platform.start, "free", robot.motion, "platform: start")
@@ -96,33 +96,33 @@ def check_references(robot: schema.RobotFile) -> None:
         _check_frame(frame, robot.motion)
         if frame.beam is not None:
             _check_beam(robot, frame.name, frame.beam)
-    if robot.end_effector is not None and robot.end_effector not in known:
+    if robot.end_effector is not None and robot.end_effector not in place_names:
         raise RobotFileError(
             f"there is no frame '{robot.end_effector}'",
             key="end_effector",
             value=robot.end_effector,
-            hint=known.hint(robot.end_effector),
+            hint=place_names.hint(robot.end_effector),
         )
-    _check_closures(robot, known)
+    _check_closures(robot, place_names)
     check_couplings(robot)
-    check_elements(robot, known, places, known.hint)
+    check_elements(robot, place_names, places, place_names.hint)
     _check_modes(robot)
-    _check_motions(robot, known)
+    _check_motions(robot, place_names)
     if not robot.frame and robot.platform is None:
         raise RobotFileError("the robot has no frame", key="frame", hint="add [[frame]] tables")
 
 
 def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
-    for key, required, known in (
+    for key, required, defined in (
         ("material", beam.material, robot.materials),
         ("section", beam.section, robot.sections),
     ):
-        if required not in known:
+        if required not in defined:
             raise RobotFileError(
                 f"there is no {key} '{required}'",
                 key=f"frame '{name}': beam.{key}",
                 value=required,
-                hint=did_you_mean(required, known),
+                hint=did_you_mean(required, defined),
             )
     section = robot.sections[beam.section]
     if (
@@ -160,11 +160,11 @@ def _unique_places(robot: schema.RobotFile) -> dict[str, str]:
 
 
 def _no_cycle(parents: dict[str, str]) -> None:
-    safe: set[str] = set()
+    acyclic: set[str] = set()
     for start in parents:
         path: dict[str, None] = {}
         name = start
-        while name in parents and name not in safe:
+        while name in parents and name not in acyclic:
             if name in path:
                 loop = " -> ".join([*list(path)[list(path).index(name) :], name])
                 raise RobotFileError(
@@ -176,22 +176,22 @@ def _no_cycle(parents: dict[str, str]) -> None:
             path[name] = None
             parent = parents[name]
             name = parent if parent in parents else (split_place(parent) or (parent,))[0]
-        safe.update(path)
+        acyclic.update(path)
 
 
-def _check_marks(frame: schema.Frame, word: str, axes: int, key: str) -> tuple[bool, ...]:
+def _check_marks(frame: schema.Frame, attribute: str, axes: int, key: str) -> tuple[bool, ...]:
     """Marks of the axes of a joint: one for all of them, or one for each."""
-    marks = getattr(frame, word)
-    flags: tuple[bool, ...] = marks if isinstance(marks, tuple) else (marks,)
+    setting = getattr(frame, attribute)
+    flags: tuple[bool, ...] = setting if isinstance(setting, tuple) else (setting,)
     if any(flags) and axes == 0:
         raise RobotFileError(
-            f"a fixed joint cannot be {word}", key=f"{key}: {word}", value=True, hint="give it a joint"
+            f"a fixed joint cannot be {attribute}", key=f"{key}: {attribute}", value=True, hint="give it a joint"
         )
-    if isinstance(marks, tuple) and len(marks) != axes:
+    if isinstance(setting, tuple) and len(setting) != axes:
         raise RobotFileError(
-            f"{len(marks)} values for {axes} axes",
-            key=f"{key}: {word}",
-            value=short_text(marks),
+            f"{len(setting)} values for {axes} axes",
+            key=f"{key}: {attribute}",
+            value=short_text(setting),
             hint="give one for each axis",
         )
     return flags
@@ -231,12 +231,12 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
             value=frame.joint,
             hint="model the joint as a chain of revolute or prismatic frames",
         )
-    for word in LIMIT_KEYS:
-        if getattr(frame, word) is not None and axes != 1:
+    for limit_key in LIMIT_KEYS:
+        if getattr(frame, limit_key) is not None and axes != 1:
             raise RobotFileError(
                 f"limits need a joint with one axis, not a {frame.joint} one",
-                key=f"{key}: {word}",
-                value=short_text(getattr(frame, word)),
+                key=f"{key}: {limit_key}",
+                value=short_text(getattr(frame, limit_key)),
                 hint="remove them",
             )
 
@@ -259,7 +259,7 @@ def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) ->
         )
 
 
-def _check_closures(robot: schema.RobotFile, known: _Known) -> None:
+def _check_closures(robot: schema.RobotFile, place_names: _Known) -> None:
     names: set[str] = set()
     for closure in robot.closure:
         name = closure.name or "~".join(closure.between)
@@ -270,9 +270,9 @@ def _check_closures(robot: schema.RobotFile, known: _Known) -> None:
             )
         names.add(name)
         for end in closure.between:
-            if end not in known:
+            if end not in place_names:
                 raise RobotFileError(
-                    f"there is no frame '{end}'", key=f"{key}: between", value=end, hint=known.hint(end)
+                    f"there is no frame '{end}'", key=f"{key}: between", value=end, hint=place_names.hint(end)
                 )
         if closure.between[0] == closure.between[1]:
             raise RobotFileError(
@@ -293,19 +293,19 @@ def _check_closures(robot: schema.RobotFile, known: _Known) -> None:
 def _check_modes(robot: schema.RobotFile) -> None:
     axes = {frame.name: AXES[frame.joint] for frame in robot.frame} | dict.fromkeys(strut_names(robot), 1)
     joints = [name for name, count in axes.items() if count]
-    single = [name for name, count in axes.items() if count == 1]
+    single_axis_joints = [name for name, count in axes.items() if count == 1]
     for mode, table in robot.working_modes.items():
         for part, names in (("start", table.start), ("signs", table.signs)):
             for name in names:
-                if name not in single:
+                if name not in single_axis_joints:
                     raise RobotFileError(
                         f"there is no joint '{name}' with one axis",
                         key=f"working_modes.{mode}.{part}",
                         value=name,
-                        hint=did_you_mean(name, single),
+                        hint=did_you_mean(name, single_axis_joints),
                     )
     for choice, actuation in robot.actuation.items():
-        named: set[str] = set()
+        used_names: set[str] = set()
         for name in (*actuation.actuated, *actuation.locked):
             if name not in joints:
                 raise RobotFileError(
@@ -314,43 +314,43 @@ def _check_modes(robot: schema.RobotFile) -> None:
                     value=name,
                     hint=did_you_mean(name, joints),
                 )
-            if name in named:
+            if name in used_names:
                 raise RobotFileError(
                     f"the joint '{name}' is named twice",
                     key=f"actuation.{choice}",
                     value=name,
                     hint="name it once, in 'actuated' or in 'locked'",
                 )
-            named.add(name)
+            used_names.add(name)
 
 
-def _check_motions(robot: schema.RobotFile, known: _Known) -> None:
-    single = [*single_axes(robot), *strut_names(robot)]
+def _check_motions(robot: schema.RobotFile, place_names: _Known) -> None:
+    single_axis_joints = [*single_axes(robot), *strut_names(robot)]
     for name, motion in robot.motions.items():
-        if motion.frame is not None and motion.frame not in known:
+        if motion.frame is not None and motion.frame not in place_names:
             raise RobotFileError(
                 f"there is no frame '{motion.frame}'",
                 key=f"motions.{name}.frame",
                 value=motion.frame,
-                hint=known.hint(motion.frame),
+                hint=place_names.hint(motion.frame),
             )
         for index, move in enumerate(motion.moves):
             for joint in move:
-                if joint not in single:
+                if joint not in single_axis_joints:
                     raise RobotFileError(
                         f"there is no joint '{joint}' with one axis",
                         key=f"motions.{name}.moves.{index}",
                         value=joint,
-                        hint=did_you_mean(joint, single),
+                        hint=did_you_mean(joint, single_axis_joints),
                     )
 
 
 def single_axes(robot: schema.RobotFile) -> dict[str, str]:
     """Joints and axes of joints that a coupling may name, and their units."""
-    found: dict[str, str] = {}
+    units: dict[str, str] = {}
     for frame in robot.frame:
-        found |= {frame.name + behind: unit for behind, unit in AXIS_UNITS.get(frame.joint, {}).items()}
-    return found | dict.fromkeys(strut_names(robot), "m")
+        units |= {frame.name + suffix: unit for suffix, unit in AXIS_UNITS.get(frame.joint, {}).items()}
+    return units | dict.fromkeys(strut_names(robot), "m")
 
 
 def check_couplings(robot: schema.RobotFile) -> None:
@@ -366,17 +366,17 @@ def check_couplings(robot: schema.RobotFile) -> None:
                 hint="rename one of them",
             )
         names.add(coupling.name)
-        words = "terms" if coupling.terms else "other"
-        for word, name in (("joint", coupling.joint), *((words, other) for other in coupling.others)):
+        others_field = "terms" if coupling.terms else "other"
+        for field, name in (("joint", coupling.joint), *((others_field, other) for other in coupling.others)):
             if name not in units:
-                raise _no_axis(name, joints, units, f"{key}: {word}")
+                raise _no_axis(name, joints, units, f"{key}: {field}")
         _check_cable(robot, coupling, key)
         if coupling.lead is not None:
-            found = [units[coupling.joint], units[coupling.others[0]]]
-            if sorted(found) != ["m", "rad"]:
-                both = "turn" if found[0] == "rad" else "slide"
+            coupled_units = [units[coupling.joint], units[coupling.others[0]]]
+            if sorted(coupled_units) != ["m", "rad"]:
+                motion = "turn" if coupled_units[0] == "rad" else "slide"
                 raise RobotFileError(
-                    f"'{coupling.joint}' and '{coupling.others[0]}' both {both}; a screw couples a turn and a slide",
+                    f"'{coupling.joint}' and '{coupling.others[0]}' both {motion}; a screw couples a turn and a slide",
                     key=f"{key}: lead",
                     value=coupling.lead,
                     hint='name a prismatic and a revolute joint, or write terms = { "other" = ratio }',
@@ -386,13 +386,13 @@ def check_couplings(robot: schema.RobotFile) -> None:
 def _check_cable(robot: schema.RobotFile, coupling: CouplingTable, key: str) -> None:
     """An elastic cable pulls where it is the joint of its coupling, and has no play: slack it has none to take up."""
     cables = [element.name for element in robot.element if element.kind == "cable"]
-    behind = [name for name in coupling.others if name in cables]
-    if coupling.stiffness is not None and behind:
+    followed_cables = [name for name in coupling.others if name in cables]
+    if coupling.stiffness is not None and followed_cables:
         raise RobotFileError(
-            f"the cable '{behind[0]}' would push where the coupling is elastic",
+            f"the cable '{followed_cables[0]}' would push where the coupling is elastic",
             key=f"{key}: terms",
-            value=behind[0],
-            hint=f'write the coupling with joint = "{behind[0]}", and the drum in terms',
+            value=followed_cables[0],
+            hint=f'write the coupling with joint = "{followed_cables[0]}", and the drum in terms',
         )
     if coupling.joint in cables and coupling.backlash:
         raise RobotFileError(

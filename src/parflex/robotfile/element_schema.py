@@ -93,12 +93,12 @@ class ElementTable(Table):
     @model_validator(mode="after")
     def _whole(self) -> ElementTable:
         for key in ("stiffness", "rest", "damping", "table", "actuated", *LIMIT_KEYS):
-            given = getattr(self, key)
-            if given not in (None, False) and key not in KEYS[self.kind]:
-                known = ", ".join(f"'{word}'" for word in KEYS[self.kind])
-                raise value_error(f"a {self.kind} has no '{key}'", f"it may have {known}", key)
-            if key in ("stiffness", "rest", "damping") and given is not None and given < 0:
-                raise value_error(f"the {key} is negative", "give zero or more", key, given)
+            value = getattr(self, key)
+            if value not in (None, False) and key not in KEYS[self.kind]:
+                allowed = ", ".join(f"'{name}'" for name in KEYS[self.kind])
+                raise value_error(f"a {self.kind} has no '{key}'", f"it may have {allowed}", key)
+            if key in ("stiffness", "rest", "damping") and value is not None and value < 0:
+                raise value_error(f"the {key} is negative", "give zero or more", key, value)
         check_limit_values(self.limits, self.velocity_limit, self.effort_limit)
         if self.limits and self.limits[0] < 0:
             raise value_error("the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
@@ -136,12 +136,12 @@ class ElementTable(Table):
             raise value_error("the force needs its table", "give table = [[length, force], ...]", "table")
 
     def _check_table(self) -> None:
-        for word, rows in (("length", self.table.length), ("speed", self.table.speed)) if self.table else ():
+        for quantity, rows in (("length", self.table.length), ("speed", self.table.speed)) if self.table else ():
             if len(rows) == 1:
-                raise value_error("one pair makes no table", "give two or more", f"table.{word}")
-            falls = [high[0] for low, high in pairwise(rows) if not low[0] < high[0]]
-            if falls:
-                raise value_error(f"the {word}s do not rise", "sort them, each once", f"table.{word}", falls[0])
+                raise value_error("one pair makes no table", "give two or more", f"table.{quantity}")
+            out_of_order = [high[0] for low, high in pairwise(rows) if not low[0] < high[0]]
+            if out_of_order:
+                raise value_error(f"the {quantity}s do not rise", "sort them, each once", f"table.{quantity}", out_of_order[0])
         if self.table and not self.table.length and not self.table.speed:
             raise value_error("the table is empty", "give table = [[length, force], ...]", "table")
         if self.table and self.kind == "spring" and not self.table.length:
@@ -155,8 +155,8 @@ def strut_names(robot: schema.RobotFile) -> list[str]:
 
 def _check_coordinate(name: str, places: Container[str], key: str) -> None:
     """The name of a strut is that of a coordinate: it must not mean another one, or a choice of joints."""
-    frame, dot, word = name.rpartition(".")
-    if word in POSE_WORDS and (not dot or frame in places):
+    frame, dot, coordinate = name.rpartition(".")
+    if coordinate in POSE_WORDS and (not dot or frame in places):
         meaning = f"a coordinate of the frame '{frame}'" if dot else "a coordinate of the end effector"
     elif name in ("actuators", "none"):
         meaning = "a choice of joints to lock"
@@ -171,38 +171,38 @@ def _check_coordinate(name: str, places: Container[str], key: str) -> None:
 
 
 def check_elements(
-    robot: schema.RobotFile, known: Container[str], places: Container[str], hint: Callable[[str], str]
+    robot: schema.RobotFile, place_names: Container[str], places: Container[str], hint: Callable[[str], str]
 ) -> None:
     """Raise at the first element that does not fit the rest of the file."""
     owners = {closure.name: "closure" for closure in robot.closure if closure.name}
     owners |= {coupling.name: "coupling" for coupling in robot.coupling}
-    wound = {name for coupling in robot.coupling for name in (coupling.joint, *coupling.others)}
-    wound |= {name for actuation in robot.actuation.values() for name in actuation.actuated}
+    driven_names = {name for coupling in robot.coupling for name in (coupling.joint, *coupling.others)}
+    driven_names |= {name for actuation in robot.actuation.values() for name in actuation.actuated}
     for element in robot.element:
         key = f"element '{element.name}'"
-        if element.kind == "cable" and element.measured and not (element.actuated or element.name in wound):
+        if element.kind == "cable" and element.measured and not (element.actuated or element.name in driven_names):
             raise RobotFileError(
                 f"the cable '{element.name}' is neither elastic nor driven",
                 key=key,
                 value=element.name,
                 hint="give it stiffness and rest, or actuated = true, or couple it to a drum",
             )
-        taken = owners.get(element.name)
-        if taken == "element":
+        owner_kind = owners.get(element.name)
+        if owner_kind == "element":
             raise RobotFileError(
                 f"the element '{element.name}' is there twice", key=key, value=element.name, hint="rename one of them"
             )
-        if taken is None and element.name in places:
-            taken = "point" if any(point.name == element.name for point in robot.point) else "frame"
-        if taken is not None:
+        if owner_kind is None and element.name in places:
+            owner_kind = "point" if any(point.name == element.name for point in robot.point) else "frame"
+        if owner_kind is not None:
             raise RobotFileError(
-                f"a {taken} is called '{element.name}' too", key=key, value=element.name, hint="rename one of them"
+                f"a {owner_kind} is called '{element.name}' too", key=key, value=element.name, hint="rename one of them"
             )
         if element.measured:
             _check_coordinate(element.name, places, key)
         owners[element.name] = "element"
         for end in element.between:
-            if end not in known:
+            if end not in place_names:
                 raise RobotFileError(
                     f"there is no frame or point '{end}'",
                     key=f"{key}: between",
@@ -270,13 +270,13 @@ class CouplingTable(Table):
                 "efficiency_back",
                 self.efficiency_back,
             )
-        for key, given in (("damping", self.damping), ("backlash", self.backlash)):
-            if given and self.stiffness is None:
+        for key, setting in (("damping", self.damping), ("backlash", self.backlash)):
+            if setting and self.stiffness is None:
                 raise value_error(
                     f"'{key}' needs 'stiffness', and this coupling is rigid",
                     "give the stiffness of the teeth, belt or thread in N m/rad or N/m at the joint",
                     key,
-                    given,
+                    setting,
                 )
 
     @property

@@ -126,22 +126,22 @@ class MotionTable(Table):
 
     @model_validator(mode="after")
     def _one_kind(self) -> MotionTable:
-        ways = [key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines)]
-        if len(ways) != 1:
-            found = " and ".join(f"'{way}'" for way in ways) or "none"
+        present_kinds = [key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines)]
+        if len(present_kinds) != 1:
+            listed = " and ".join(f"'{kind}'" for kind in present_kinds) or "none"
             kinds = ", ".join(f"'{key}'" for key in KINDS[:-1]) + f" and '{KINDS[-1]}'"
-            raise value_error(f"a motion has one of {kinds}, not {found}", "keep one", "moves")
-        self._check_keys(ways[0])
+            raise value_error(f"a motion has one of {kinds}, not {listed}", "keep one", "moves")
+        self._check_keys(present_kinds[0])
         self._check_numbers()
-        self._check_needs(ways[0])
+        self._check_needs(present_kinds[0])
         self._check_turns()
         return self
 
     def _check_turns(self) -> None:
         """One of direction, cone and orientation; a cone stands about a circle."""
-        given = sorted(self.model_fields_set & set(TURN_KEYS))
-        if len(given) > 1:
-            raise value_error(f"'{given[0]}' and '{given[1]}' both turn the frame", "keep one", given[1])
+        keys = sorted(self.model_fields_set & set(TURN_KEYS))
+        if len(keys) > 1:
+            raise value_error(f"'{keys[0]}' and '{keys[1]}' both turn the frame", "keep one", keys[1])
         if self.cone is not None and self.circle is None:
             raise value_error("a 'cone' stands about the axis of a circle", "give directions", "cone", self.cone)
 
@@ -151,24 +151,24 @@ class MotionTable(Table):
             raise value_error(
                 f"a motion with '{kind}' has no law '{self.law}'", did_you_mean(self.law, LAWS[kind]), "law", self.law
             )
-        strange = self.model_fields_set - self._known_keys(kind)
-        if strange:
-            key = min(strange)
+        unused_keys = self.model_fields_set - self._known_keys(kind)
+        if unused_keys:
+            key = min(unused_keys)
             raise value_error(f"'{key}' has no effect in {self._named(kind)}", "remove it", key, getattr(self, key))
 
     def _known_keys(self, kind: str) -> set[str]:
         law = self.law_word
-        known = {kind, "law", "period", *LAW_KEYS[law]}
-        known |= {"start"} if kind in JOINT_KINDS else set()
+        keys = {kind, "law", "period", *LAW_KEYS[law]}
+        keys |= {"start"} if kind in JOINT_KINDS else set()
         if self.along_path:
-            known |= {"frame", *(() if law in ("spline", "blend") else TURN_KEYS)}
+            keys |= {"frame", *(() if law in ("spline", "blend") else TURN_KEYS)}
             if law == "constant-speed":
-                known = {*known, "speed"} - {"duration", "times"}
+                keys = {*keys, "speed"} - {"duration", "times"}
         if kind in ("circle", "moves"):
-            known -= {"times"}
+            keys -= {"times"}
         if kind == "moves" and law == "trapezoid":
-            known |= {"smoothing"}
-        return known
+            keys |= {"smoothing"}
+        return keys
 
     def _named(self, kind: str) -> str:
         return f"a motion with '{kind}'" + (f" and law '{self.law}'" if self.law else "")
@@ -183,7 +183,7 @@ class MotionTable(Table):
                 raise value_error(f"{key} is negative", "give zero or more", key, getattr(self, key))
         if self.duration is not None and 2 * self.ramp > self.duration:
             raise value_error("the two ramps are longer than the move", "make 'duration' longer", "ramp", self.ramp)
-        if any(later <= sooner for sooner, later in zip(self.times, self.times[1:], strict=False)):
+        if any(later <= earlier for earlier, later in zip(self.times, self.times[1:], strict=False)):
             raise value_error("the times do not increase", "write e.g. [0, 1, 2.5]", "times", list(self.times))
         if self.times and self.times[0] < 0:
             raise value_error("the first time is negative", "begin at 0 or later", "times", self.times[0])
@@ -198,17 +198,17 @@ class MotionTable(Table):
 
     def _check_needs(self, kind: str) -> None:
         """What a kind and its law cannot do without."""
-        law, stops = self.law_word, kind in ("points", "poses", "joints")
-        if stops and len(getattr(self, kind)) < 2 and kind != "points":  # points say it with their path
+        law, has_waypoints = self.law_word, kind in ("points", "poses", "joints")
+        if has_waypoints and len(getattr(self, kind)) < 2 and kind != "points":  # points say it with their path
             raise value_error(f"a motion needs at least two {kind}", f"add {kind}", kind)
-        if self.times and stops and len(self.times) != len(getattr(self, kind)):
+        if self.times and has_waypoints and len(self.times) != len(getattr(self, kind)):
             count = len(getattr(self, kind))
             raise value_error(f"there are {len(self.times)} times for {count} {kind}", "give one each", "times")
         if self.times and self.duration is not None:
             raise value_error("'times' and 'duration' say the same", "keep one", "duration", self.duration)
-        needs = [key for key in self._required(kind, law) if not getattr(self, key)]
-        if needs:
-            raise value_error(f"'{needs[0]}' is missing", f"add {needs[0]} = ...", needs[0])
+        missing = [key for key in self._required(kind, law) if not getattr(self, key)]
+        if missing:
+            raise value_error(f"'{missing[0]}' is missing", f"add {missing[0]} = ...", missing[0])
         if self.along_path and law == "constant-speed" and self.ramp == 0:
             raise value_error("'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
         if kind != "moves" and law in ("trapezoid", "constant-speed") and self.ramp == 0:
@@ -251,8 +251,8 @@ class MotionTable(Table):
         if kind == "chirp" and len(self.frequencies) != 2:
             raise value_error("a chirp goes from one frequency to another", "write [1, 20]", "frequencies")
         if kind in ("sines", "chirp") and self.frame is not None:
-            strange = {*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}
-            if strange:
+            unknown_names = {*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}
+            if unknown_names:
                 raise value_error(
-                    f"'{min(strange)}' is not a direction of a frame", "write x, y or z, or remove 'frame'", kind
+                    f"'{min(unknown_names)}' is not a direction of a frame", "write x, y or z, or remove 'frame'", kind
                 )

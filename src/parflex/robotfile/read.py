@@ -86,11 +86,11 @@ def _describe(raw: dict[str, Any]) -> schema.RobotFile:
     leg_of: dict[str, str] = {}
     leg_names: list[str] = []
     legs = raw.get("legs", [])
-    own = len(lists["frame"])
+    common_frame_count = len(lists["frame"])
     for family in legs if isinstance(legs, list) else [legs]:
         _expand_legs(family, constants, lists, leg_of, leg_names)
     if "frame" in raw and list(raw).index("legs" if "legs" in raw else "frame") < list(raw).index("frame"):
-        lists["frame"] = [*lists["frame"][own:], *lists["frame"][:own]]  # joints and motors in the order of the file
+        lists["frame"] = [*lists["frame"][common_frame_count:], *lists["frame"][:common_frame_count]]  # joints and motors in the order of the file
     if robot.platform is not None:
         for name, position in robot.platform.points.items():
             point = {"name": f"{robot.platform.name}.{name}", "frame": robot.platform.name, "position": position}
@@ -172,8 +172,8 @@ def read_tables(kind: type[Model], raw: dict[str, Any], file: str, page: str) ->
 def describe_sections(raw: dict[str, Any]) -> dict[str, schema.SectionTable]:
     """The sections of a raw table alone."""
     constants = _constants(raw.get("constants", {}))
-    own = raw.get("sections", {})
-    return {name: _validate(schema.SectionTable, own[name], constants, f"sections.{name}") for name in own}
+    sections = raw.get("sections", {})
+    return {name: _validate(schema.SectionTable, sections[name], constants, f"sections.{name}") for name in sections}
 
 
 def _validate(model: type[Model], data: Any, constants: Mapping[str, float], key: str) -> Model:
@@ -186,26 +186,26 @@ def _validate(model: type[Model], data: Any, constants: Mapping[str, float], key
 def _translate(error: ValidationError, key: str) -> RobotFileError:
     """The first complaint of the validation library as one of ours."""
     first = min(error.errors(), key=lambda entry: entry["type"] != "parflex")
-    given, context = first["input"], first.get("ctx", {})
+    value, context = first["input"], first.get("ctx", {})
     parts = [
         str(part)[:80] for part in (*first["loc"], context.get("key", "")) if part != "" and not _is_type_name(part)
     ]
-    where = ": ".join(part for part in (key, ".".join(parts)) if part) or None
+    location = ": ".join(part for part in (key, ".".join(parts)) if part) or None
     match first["type"]:
         case "parflex":
             message, hint = context["message"], context["hint"]
-            given = context["value"] if context["key"] or context["value"] is not None else given
+            value = context["value"] if context["key"] or context["value"] is not None else value
         case "missing":
-            return RobotFileError(f"key '{parts[-1]}' is missing", key=where, hint=f"add {parts[-1]} = ...")
+            return RobotFileError(f"key '{parts[-1]}' is missing", key=location, hint=f"add {parts[-1]} = ...")
         case "literal_error":
             allowed = context["expected"].replace(" or ", ", ").replace("'", "").split(", ")
-            message, hint = f"{short_text(given)} is not known here", did_you_mean(str(given)[:80], allowed)
+            message, hint = f"{short_text(value)} is not known here", did_you_mean(str(value)[:80], allowed)
         case "dict_type":
-            message, hint = f"a table is expected here, not {short_text(given)}", "write { key = value, ... }"
+            message, hint = f"a table is expected here, not {short_text(value)}", "write { key = value, ... }"
         case _:
-            message = f"{first['msg'][0].lower()}{first['msg'][1:]}, not {short_text(given)}"
+            message = f"{first['msg'][0].lower()}{first['msg'][1:]}, not {short_text(value)}"
             hint = "see docs/robot-file.md for what is expected here"
-    return RobotFileError(message, key=where, value=None if given is None else error_value(given), hint=hint)
+    return RobotFileError(message, key=location, value=None if value is None else error_value(value), hint=hint)
 
 
 def _is_type_name(part: Any) -> bool:
@@ -224,8 +224,8 @@ def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
         )
     names = family.get("names")
     if "names" not in family:
-        meant = nearest("names", [key for key in family if key not in LEG_LISTS])
-        hint = f"did you mean 'names' by '{meant}'?" if meant else 'write names = ["leg1", "leg2"]'
+        suggestion = nearest("names", [key for key in family if key not in LEG_LISTS])
+        hint = f"did you mean 'names' by '{suggestion}'?" if suggestion else 'write names = ["leg1", "leg2"]'
         raise RobotFileError("key 'names' is missing", key="legs: names", hint=hint)
     if not isinstance(names, list) or not names:
         raise RobotFileError(
@@ -234,14 +234,14 @@ def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
             value=error_value(names),
             hint='write names = ["leg1", "leg2"]',
         )
-    seen = set(taken)
+    used_names = set(taken)
     for name in names:
         _read(Name, name, {}, "legs: names")
-        if name in seen:
+        if name in used_names:
             raise RobotFileError(
                 f"the leg '{name}' appears twice", key="legs: names", value=name, hint="rename one of them"
             )
-        seen.add(name)
+        used_names.add(name)
     return names
 
 
@@ -251,11 +251,11 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
     for key, column in family.items():
         if key in LEG_LISTS or key == "names":
             continue
-        where = f"legs: {key[:80]}"
+        location = f"legs: {key[:80]}"
         if not isinstance(column, list) or any(isinstance(entry, dict) for entry in column):
             raise RobotFileError(
                 f"'{key[:80]}' is neither a table of the legs nor a list of values per leg",
-                key=where,
+                key=location,
                 value=error_value(column),
                 hint=did_you_mean(key[:80], ["names", *LEG_LISTS]),
             )
@@ -263,12 +263,12 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
         if len(column) != len(names):
             raise RobotFileError(
                 f"'{key}' has {len(column)} values for {len(names)} legs",
-                key=where,
+                key=location,
                 value=error_value(column),
                 hint="give one value for each name in names",
             )
         if key in constants:
-            raise RobotFileError(f"'{key}' is already a constant", key=where, value=key, hint="rename one of them")
+            raise RobotFileError(f"'{key}' is already a constant", key=location, value=key, hint="rename one of them")
         values[key] = column
     return values
 
@@ -281,21 +281,21 @@ def _expand_legs(
     taken += names
     values = _leg_values(family, names, constants)
     templates = {kind: _list_of_tables(family.get(kind, []), f"legs.{kind}") for kind in LEG_LISTS}
-    own = {str(table.get("name")) for kind in ("frame", "point", "element") for table in templates[kind]}
+    template_names = {str(table.get("name")) for kind in ("frame", "point", "element") for table in templates[kind]}
     for index, leg in enumerate(names):
-        local = dict(constants)
+        leg_constants = dict(constants)
         for key, column in values.items():
-            local[key] = _read(Number, column[index], local, f"legs: {key}: {leg}")
+            leg_constants[key] = _read(Number, column[index], leg_constants, f"legs: {key}: {leg}")
         for kind, model in LEG_LISTS.items():
             for number, table in enumerate(templates[kind]):
-                placed = _in_leg(table, leg, own, kind == "coupling")
-                entry = _validate(model, placed, local, _key(kind, number, table, f"legs: {leg}"))
+                leg_table = _in_leg(table, leg, template_names, kind == "coupling")
+                entry = _validate(model, leg_table, leg_constants, _key(kind, number, table, f"legs: {leg}"))
                 lists[kind].append(entry)
                 if kind in ("frame", "point", "element"):  # the length of a strut is a coordinate of its leg
                     leg_of[entry.name] = leg
 
 
-def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str], coupling: bool) -> dict[str, Any]:
+def _in_leg(table: dict[str, Any], leg: str, template_names: Iterable[str], coupling: bool) -> dict[str, Any]:
     """The template with names made those of the leg."""
 
     def fill(value: Any) -> Any:
@@ -311,20 +311,20 @@ def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str], coupling: bool)
         """A frame or point of the leg, or a node on the beam of one of its frames."""
         if not isinstance(name, str):
             return name
-        mine = name in own or name.rpartition(".")[0] in own or (split_place(name) or ("",))[0] in own
-        return f"{leg}.{name}" if mine else name
+        is_in_leg = name in template_names or name.rpartition(".")[0] in template_names or (split_place(name) or ("",))[0] in template_names
+        return f"{leg}.{name}" if is_in_leg else name
 
-    placed = fill(table)
-    if isinstance(placed.get("name"), str) and placed["name"]:
-        placed["name"] = f"{leg}.{placed['name']}"
+    leg_table = fill(table)
+    if isinstance(leg_table.get("name"), str) and leg_table["name"]:
+        leg_table["name"] = f"{leg}.{leg_table['name']}"
     for key in ("parent", "frame", *(("joint", "other") if coupling else ())):
-        if key in placed:
-            placed[key] = resolve(placed[key])
-    if isinstance(placed.get("between"), list):
-        placed["between"] = [resolve(name) for name in placed["between"]]
-    if coupling and isinstance(placed.get("terms"), dict):
-        placed["terms"] = {resolve(fill(name)): ratio for name, ratio in placed["terms"].items()}
-    return placed
+        if key in leg_table:
+            leg_table[key] = resolve(leg_table[key])
+    if isinstance(leg_table.get("between"), list):
+        leg_table["between"] = [resolve(name) for name in leg_table["between"]]
+    if coupling and isinstance(leg_table.get("terms"), dict):
+        leg_table["terms"] = {resolve(fill(name)): ratio for name, ratio in leg_table["terms"].items()}
+    return leg_table
 
 
 def catalogue_names() -> list[str]:
@@ -368,14 +368,14 @@ def with_resolved_files(raw: dict[str, Any], file: Path) -> dict[str, Any]:
     rows = [rows for part in (raw, *families) if isinstance(rows := part.get("frame"), list)]
     for body in (raw.get("platform"), *(row for frames in rows for row in frames)):
         for key in ("modal", "superelement"):
-            given = body.get(key) if isinstance(body, dict) else None
-            if not isinstance(given, dict):
+            body_data = body.get(key) if isinstance(body, dict) else None
+            if not isinstance(body_data, dict):
                 continue
-            files = given.get("file")
+            files = body_data.get("file")
             if isinstance(files, str):
-                given["file"] = resolve_file(files, file, f"{key}.file")
+                body_data["file"] = resolve_file(files, file, f"{key}.file")
             elif isinstance(files, dict):
-                given["file"] = {
+                body_data["file"] = {
                     k: resolve_file(v, file, f"{key}.file") if isinstance(v, str) else v for k, v in files.items()
                 }
     for family in (raw, *families):
@@ -452,39 +452,39 @@ def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) 
 
 def value_at(raw: dict[str, Any], path: str, file: str) -> Any:
     """What stands at `key.path` of a table, which stays as it is: a search adds the tables that a new key needs."""
-    holder, step = _find(raw, path, None, file, kept=True)
+    holder, step = _find(raw, path, None, file, keep_input=True)
     if isinstance(holder, dict) and step not in holder:
         raise RobotFileError(f"there is no value at '{path}'", file=file, key=path, hint="give it one in the file")
     return holder[step]
 
 
-def _find(table: Any, path: str, value: Any, file: str, kept: bool = False) -> tuple[Any, Any]:
+def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False) -> tuple[Any, Any]:
     """The table or list that holds the value at a path, and its key there; of copies where the file is `kept`."""
-    rest, parent = path, ""
+    remaining, parent = path, ""
     while True:
-        table = copy.copy(table) if kept else table
+        table = copy.copy(table) if keep_input else table
         if isinstance(table, list):
-            step, rest = _list_step(table, rest)
+            step, remaining = _list_step(table, remaining)
         elif isinstance(table, dict):
-            step, rest = _dict_step(table, rest, parent)
+            step, remaining = _dict_step(table, remaining, parent)
         else:
             step = None
         if step is None:
-            words = _children(table)
-            if words and rest.split(".")[0] in NAMED_LISTS:  # of the schema, but this file has none
+            children = _children(table)
+            if children and remaining.split(".")[0] in NAMED_LISTS:  # of the schema, but this file has none
                 raise RobotFileError(
                     f"there is no value at '{path}'", file=file, key=path, value=error_value(value),
-                    hint=f"the file has no [[{rest.split('.')[0]}]]; it has {', '.join(words)}",
+                    hint=f"the file has no [[{remaining.split('.')[0]}]]; it has {', '.join(children)}",
                 )  # fmt: skip
             hint = (
-                did_you_mean(rest.split(".")[0], words)
-                if words
-                else f"set '{path.removesuffix(rest).rstrip('.')}' as a whole"
+                did_you_mean(remaining.split(".")[0], children)
+                if children
+                else f"set '{path.removesuffix(remaining).rstrip('.')}' as a whole"
             )
             raise RobotFileError(
                 f"there is no value at '{path}'", file=file, key=path, value=error_value(value), hint=hint
             )
-        if not rest:
+        if not remaining:
             return table, step
         table, parent = table[step], str(step)
 
@@ -501,26 +501,26 @@ def _named(entry: Any) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("name"), str)
 
 
-def _list_step(table: list[Any], rest: str) -> tuple[Any, str]:
+def _list_step(table: list[Any], remaining: str) -> tuple[Any, str]:
     """Longest entry name that the path starts with, else a number."""
     names = {entry["name"]: index for index, entry in enumerate(table) if _named(entry)}
     for name in sorted(names, key=len, reverse=True):
-        if rest == name or rest.startswith(name + "."):
-            return names[name], rest[len(name) + 1 :]
-    head, _, tail = rest.partition(".")
+        if remaining == name or remaining.startswith(name + "."):
+            return names[name], remaining[len(name) + 1 :]
+    head, _, tail = remaining.partition(".")
     if head.isdecimal() and len(head) < 10 and int(head) < len(table):
         return int(head), tail
-    return None, rest
+    return None, remaining
 
 
-def _dict_step(table: dict[str, Any], rest: str, parent: str) -> tuple[Any, str]:
+def _dict_step(table: dict[str, Any], remaining: str, parent: str) -> tuple[Any, str]:
     """Longest existing key that the path starts with; a last key may be new, a new constant would have no effect."""
     for name in sorted(table, key=len, reverse=True):
-        if rest == name or rest.startswith(name + "."):
-            return name, rest[len(name) + 1 :]
-    head, _, tail = rest.partition(".")
+        if remaining == name or remaining.startswith(name + "."):
+            return name, remaining[len(name) + 1 :]
+    head, _, tail = remaining.partition(".")
     if parent == "constants" or not head or (tail and head in NAMED_LISTS):
-        return None, rest
+        return None, remaining
     if tail:
         table[head] = {}
     return head, tail
@@ -557,9 +557,9 @@ def files_of(robot: str | Path) -> list[str]:
 def data_files(table: Any) -> Iterator[str]:
     """Yield the files that a table names: modal data, super-elements and meshes."""
     if isinstance(table, dict):
-        named = table.get("file")
-        yield from [named] if isinstance(named, str) else []
-        yield from (name for name in (named.values() if isinstance(named, dict) else ()) if isinstance(name, str))
+        files = table.get("file")
+        yield from [files] if isinstance(files, str) else []
+        yield from (name for name in (files.values() if isinstance(files, dict) else ()) if isinstance(name, str))
     for value in table.values() if isinstance(table, dict) else table if isinstance(table, list) else ():
         yield from data_files(value)
 
@@ -572,9 +572,9 @@ def inherited(table: dict[str, Any], file: str) -> dict[str, Any]:
     return _complete(base, [file, base_file])
 
 
-def _complete(raw: dict[str, Any], seen: list[str]) -> dict[str, Any]:
+def _complete(raw: dict[str, Any], files: list[str]) -> dict[str, Any]:
     """Merge the table into the table that it extends, which may extend another one; append the files to `seen`."""
-    file = seen[-1]
+    file = files[-1]
     if "extends" not in raw:
         return raw
     parent = raw["extends"]
@@ -587,18 +587,18 @@ def _complete(raw: dict[str, Any], seen: list[str]) -> dict[str, Any]:
             hint='write extends = "NAME", or leave it out',
         )
     base, base_file = _read_parent(parent, file)
-    if base_file in seen or len(seen) >= MAX_GENERATIONS:
+    if base_file in files or len(files) >= MAX_GENERATIONS:
         raise RobotFileError(
-            f"the files extend each other in a cycle: {' -> '.join([*seen, base_file])}"
-            if base_file in seen
+            f"the files extend each other in a cycle: {' -> '.join([*files, base_file])}"
+            if base_file in files
             else f"more than {MAX_GENERATIONS} files extend each other",
             file=file,
             key="extends",
             value=parent,
             hint="remove 'extends' from one of them",
         )
-    seen.append(base_file)
-    return merge_tables({key: value for key, value in _complete(base, seen).items() if key not in OWN_KEYS}, raw)
+    files.append(base_file)
+    return merge_tables({key: value for key, value in _complete(base, files).items() if key not in OWN_KEYS}, raw)
 
 
 def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
@@ -617,17 +617,17 @@ def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
     return read_source(path.resolve())
 
 
-def merge_tables(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merge_tables(base: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
     """The tables of both; frames, points, closures, ... with the same name are one, with the keys of both."""
-    result = dict(below)
-    for key, value in above.items():
-        old = below.get(key)
-        if key in NAMED_LISTS and old is not None and _is_rows(old) and _is_rows(value):
-            result[key] = _merged_rows(old, value)
-        elif key == "legs" and isinstance(old, dict) and isinstance(value, dict):
-            result[key] = merge_tables(old, value)
-        elif isinstance(old, dict) and isinstance(value, dict):
-            result[key] = {**old, **value}
+    result = dict(base)
+    for key, value in override.items():
+        inherited_value = base.get(key)
+        if key in NAMED_LISTS and inherited_value is not None and _is_rows(inherited_value) and _is_rows(value):
+            result[key] = _merged_rows(inherited_value, value)
+        elif key == "legs" and isinstance(inherited_value, dict) and isinstance(value, dict):
+            result[key] = merge_tables(inherited_value, value)
+        elif isinstance(inherited_value, dict) and isinstance(value, dict):
+            result[key] = {**inherited_value, **value}
         else:
             result[key] = value
     return result
@@ -637,12 +637,12 @@ def _is_rows(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
 
 
-def _merged_rows(below: list[dict[str, Any]], above: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merged_rows(base: list[dict[str, Any]], override: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of both; a row with the name of an earlier one changes that."""
-    rows = [dict(row) for row in below]
-    places = {name: index for index, row in enumerate(rows) if (name := _name_of(row))}
-    for row in above:
-        index = places.get(_name_of(row) or "")
+    rows = [dict(row) for row in base]
+    indices = {name: index for index, row in enumerate(rows) if (name := _name_of(row))}
+    for row in override:
+        index = indices.get(_name_of(row) or "")
         if index is None:
             rows.append(row)
         else:

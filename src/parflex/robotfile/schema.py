@@ -139,15 +139,15 @@ class Inertia(Table):
 
     @model_validator(mode="after")
     def _one_form(self) -> Inertia:
-        words = self.model_fields_set & {"mass", "centre", "about_centre"}
-        symbols = self.model_fields_set - words - {"IA", "FV", "FS"}
-        if words and symbols:
+        central_keys = self.model_fields_set & {"mass", "centre", "about_centre"}
+        khalil_keys = self.model_fields_set - central_keys - {"IA", "FV", "FS"}
+        if central_keys and khalil_keys:
             raise value_error(
-                f"'{min(words)}' and '{min(symbols)}' describe the same body twice",
+                f"'{min(central_keys)}' and '{min(khalil_keys)}' describe the same body twice",
                 "use either mass, centre, about_centre or M, MX, ..., ZZ",
-                min(symbols),
+                min(khalil_keys),
             )
-        if words and self.mass is None:
+        if central_keys and self.mass is None:
             raise value_error("'mass' is missing", "give the mass beside centre and about_centre", "mass")
         _check_tensor(self.about_centre)
         for key in ("M", "mass", "IA", "FV", "FS"):
@@ -223,10 +223,10 @@ class StopTable(Table):
 
 def _one_mass(modal: Modal | Superelement | None, inertia: Inertia, point_masses: tuple[PointMass, ...]) -> None:
     """A body given by modes or matrices brings its own mass; what else it carries sits on its nodes."""
-    own = inertia.model_fields_set - {"IA", "FV", "FS"}
-    heavy = any(np.any(np.array(getattr(inertia, key))) for key in own)
-    if modal is not None and (heavy or point_masses):
-        key = "inertia" if heavy else "point_masses"
+    inertia_keys = inertia.model_fields_set - {"IA", "FV", "FS"}
+    has_mass = any(np.any(np.array(getattr(inertia, key))) for key in inertia_keys)
+    if modal is not None and (has_mass or point_masses):
+        key = "inertia" if has_mass else "point_masses"
         hint = f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
         what = "matrices" if isinstance(modal, Superelement) else "modes"
         raise value_error(f"a body given by {what} takes its mass from its file", hint, key)
@@ -277,9 +277,9 @@ class Frame(Table):
     def _consistent(self) -> Frame:
         if self.mdh is not None and self.place is not None:
             raise value_error("'mdh' and 'place' both place the frame", "keep one of them", "place")
-        given = [key for key in ("beam", "modal", "superelement") if getattr(self, key) is not None]
-        if len(given) > 1:
-            raise value_error(f"'{given[0]}' and '{given[1]}' both describe the body", "keep one of them", given[1])
+        body_keys = [key for key in ("beam", "modal", "superelement") if getattr(self, key) is not None]
+        if len(body_keys) > 1:
+            raise value_error(f"'{body_keys[0]}' and '{body_keys[1]}' both describe the body", "keep one of them", body_keys[1])
         _one_mass(self.modal or self.superelement, self.inertia, self.point_masses)
         _check_pitch(self.joint, self.pitch)
         _not_negative("motor_inertia", self.motor_inertia)
@@ -287,14 +287,14 @@ class Frame(Table):
         check_limit_values(self.limits, self.velocity_limit, self.effort_limit)
         if self.stop is not None and self.limits is None:
             raise value_error("a stop needs the limits of its joint", "give limits = [low, high]", "stop")
-        doubled = [
+        duplicates = [
             pair
             for pair in (("IA", self.motor_inertia), ("FV", self.friction.viscous), ("FS", self.friction.coulomb))
             if pair[1] and getattr(self.inertia, pair[0])
         ]
-        if doubled:
+        if duplicates:
             raise value_error(
-                f"'{doubled[0][0]}' is given twice", "keep it in 'inertia' or in its own key", "inertia", doubled[0][1]
+                f"'{duplicates[0][0]}' is given twice", "keep it in 'inertia' or in its own key", "inertia", duplicates[0][1]
             )
         _check_static(self.friction.static, self.friction.coulomb + self.inertia.FS)
         return self
@@ -472,8 +472,8 @@ class SectionTable(Table):
     @model_validator(mode="after")
     def _complete(self) -> SectionTable:
         needed = SECTION_KEYS[self.shape]
-        given = self.model_fields_set - {"shape"}
-        for key in sorted(given - set(needed)):
+        present = self.model_fields_set - {"shape"}
+        for key in sorted(present - set(needed)):
             raise value_error(f"a {self.shape} section has no '{key}'", "it has " + ", ".join(needed), key)
         for key in needed:
             value = getattr(self, key)

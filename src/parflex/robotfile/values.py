@@ -163,13 +163,13 @@ def plain_list(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def list_of(what: str, form: str, count: int | None = None) -> Callable[[Any], Any]:
+def list_of(subject: str, form: str, count: int | None = None) -> Callable[[Any], Any]:
     """A reader that expects a list, of a certain length if `count` says so."""
 
     def read(value: Any) -> Any:
         entries = plain_list(value)
         if not isinstance(entries, list | tuple) or (count is not None and len(entries) != count):
-            raise value_error(f"{what} expected here, not {short_text(entries)}", f"write {form}")
+            raise value_error(f"{subject} expected here, not {short_text(entries)}", f"write {form}")
         return entries
 
     return read
@@ -237,12 +237,12 @@ def _walk(node: ast.expr, text: str, constants: Mapping[str, Any]) -> Any:
         case ast.BinOp(left=left, op=operator, right=right):
             return _binary(operator, _walk(left, text, constants), _walk(right, text, constants), text)
         case ast.Name(id=name):
-            known = NAMES | {unicodedata.normalize("NFKC", key): value for key, value in constants.items()}
-            if name not in known:
+            names = NAMES | {unicodedata.normalize("NFKC", key): value for key, value in constants.items()}
+            if name not in names:
                 raise RobotFileError(
-                    f"'{name}' in '{text}' is not a known name", value=text, hint=did_you_mean(name, known)
+                    f"'{name}' in '{text}' is not a known name", value=text, hint=did_you_mean(name, names)
                 )
-            return known[name]
+            return names[name]
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
             values = [_walk(argument, text, constants) for argument in arguments]
             try:
@@ -333,11 +333,11 @@ class Table(BaseModel):
             return data
         if not isinstance(data, dict):
             raise value_error(f"a table is expected here, not {short_text(data)}", "write { key = value, ... }")
-        known = cls.keys()
+        allowed = cls.keys()
         for key, value in data.items():
-            if key not in known:
-                word = str(key)[:80]
-                raise value_error(f"unknown key '{word}'", did_you_mean(word, known), word, value)
+            if key not in allowed:
+                name = str(key)[:80]
+                raise value_error(f"unknown key '{name}'", did_you_mean(name, allowed), name, value)
         return data
 
 
