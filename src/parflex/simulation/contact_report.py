@@ -51,13 +51,13 @@ def backlash_events(problem: Problem, events: Array) -> list[dict[str, Any]]:
 
 
 def _entries(problem: Problem, events: Array, kind: str, word: str) -> list[dict[str, Any]]:
-    told = {on.contact.told: on for on in gated_contacts(problem.robot.tree) if on.kind == kind}
-    found = []
+    contacts = {on.contact.told: on for on in gated_contacts(problem.robot.tree) if on.kind == kind}
+    entries = []
     for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
-        on = told.get(int(gate))
+        on = contacts.get(int(gate))
         if on is not None and became:
-            found.append({word: on.name, "side": on.side, "time": time, "speed": abs(rate)})
-    return found
+            entries.append({word: on.name, "side": on.side, "time": time, "speed": abs(rate)})
+    return entries
 
 
 def largest_stop_effort(columns: Mapping[str, Array]) -> dict[str, Any] | None:
@@ -78,9 +78,9 @@ def stop_warnings_of(problem: Problem) -> list[str]:
     names = limits_without_stop(problem.robot)
     if not names:
         return []
-    told = ", ".join(f"'{name}'" for name in names[:MOST_TOLD])
+    quoted = ", ".join(f"'{name}'" for name in names[:MOST_TOLD])
     more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
-    return [f"the limits of {told}{more} do not act: they have no stop"]
+    return [f"the limits of {quoted}{more} do not act: they have no stop"]
 
 
 def contact_warnings(
@@ -88,22 +88,22 @@ def contact_warnings(
 ) -> list[str]:
     """Contacts, of events of gates, that are over before fixed steps can follow them; their energy balance is right."""
     enough = STEPS_IN_A_CONTACT.get(method, 0) * step
-    short = [one for one in _met(problem.robot.tree, events) if one[2] < enough]
+    short = [contact for contact in _met(problem.robot.tree, events) if contact[2] < enough]
     if not short:
         return []
     fastest = _fastest(problem.robot.tree, columns)
     for place, _, _, speed in short:
         fastest[place] = max(fastest[place], speed)
-    of, found = list(gated_contacts(problem.robot.tree)), dict[tuple[str, str], tuple[float, float]]()
+    of, shortest = list(gated_contacts(problem.robot.tree)), dict[tuple[str, str], tuple[float, float]]()
     for place, time, duration, speed in short:
         if speed >= SLOW * fastest[place]:
-            first, least = found.get((of[place].kind, of[place].name), (time, duration))
-            found[of[place].kind, of[place].name] = first, min(least, duration)
+            first, least = shortest.get((of[place].kind, of[place].name), (time, duration))
+            shortest[of[place].kind, of[place].name] = first, min(least, duration)
     return [
         f"{TOLD[kind].format(name)} takes {least:.2g} s (first at t = {first:.4g} s), too short for steps of "
         f"{step:.2g} s: how it rebounds is not resolved; give steps of {rounded_down(least * step / enough)} s or "
         "less, or the method 'dopri5'"
-        for (kind, name), (first, least) in list(found.items())[:MOST_TOLD]
+        for (kind, name), (first, least) in list(shortest.items())[:MOST_TOLD]
     ]
 
 
@@ -115,7 +115,7 @@ def _met(tree: Tree, events: Array) -> list[tuple[int, float, float, float]]:
         for gate in {on.contact.gate, on.contact.told}
     }
     begun: dict[int, tuple[float, float]] = {}
-    found = []
+    contacts = []
     for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
         if int(gate) not in places:  # of a joint that sticks
             continue
@@ -124,8 +124,8 @@ def _met(tree: Tree, events: Array) -> list[tuple[int, float, float, float]]:
             begun[place] = time, abs(rate)
         elif not became and place in begun:  # it lets go, damped inside still
             start, speed = begun.pop(place)
-            found.append((place, start, time - start, speed))
-    return found
+            contacts.append((place, start, time - start, speed))
+    return contacts
 
 
 def _fastest(tree: Tree, columns: Mapping[str, Array]) -> Array:
@@ -141,21 +141,21 @@ def _fastest(tree: Tree, columns: Mapping[str, Array]) -> Array:
 
 def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
     """Gates as a state says, for rows that were not computed by the loop."""
-    found: list[float] = []
+    gates: list[float] = []
     for contact, depth, rate in contact_depths(tree, pose(tree, q), qd):
         inside = depth > 0
         pushes = inside and contact.stiffness * depth + contact.damping * rate > 0
-        found += [float(pushes), float(inside)][: contact.count] if contact.damping else [float(inside)]
+        gates += [float(pushes), float(inside)][: contact.count] if contact.damping else [float(inside)]
     for link in tree.links:
         if link.terms.rubbing is not None:
-            found += [link.terms.coulomb * np.sign(qd[link.v.start]), 0.0]
-    return np.array(found)
+            gates += [link.terms.coulomb * np.sign(qd[link.v.start]), 0.0]
+    return np.array(gates)
 
 
 def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array]]) -> Array:
     """Contacts that open between rows of a passage, at the root of the cubic through depths and rates."""
     rows = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states]
-    found = []
+    opened = []
     for k in range(1, len(rows)):
         for (contact, d0, r0), (_, d1, r1) in zip(rows[k - 1], rows[k], strict=True):
             if d0 <= 0 < d1:
@@ -164,8 +164,8 @@ def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array
                 real = [float(root.real) for root in np.roots(cubic) if abs(root.imag) < 1e-9 and 0 <= root.real <= 1]
                 u = min(real, default=1.0)
                 rate = (3 * cubic[0] * u * u + 2 * cubic[1] * u + cubic[2]) / h
-                found.append([float(contact.told), 1.0, float(times[k - 1] + u * h), float(rate)])
-    return np.array(found).reshape(-1, 4)
+                opened.append([float(contact.told), 1.0, float(times[k - 1] + u * h), float(rate)])
+    return np.array(opened).reshape(-1, 4)
 
 
 def stiction_events(problem: Problem, events: Array, columns: Mapping[str, Array]) -> list[dict[str, Any]]:
@@ -173,24 +173,24 @@ def stiction_events(problem: Problem, events: Array, columns: Mapping[str, Array
 
     Joints that others hold may bear all they can without moving: they stick on until they are elsewhere.
     """
-    first, found = len(problem.slack) - 2 * len(problem.sticking), []
+    first, intervals = len(problem.slack) - 2 * len(problem.sticking), []
     least = NO_TIME * float(np.diff(columns["t"][:2]).sum())
     for number, link in enumerate(problem.sticking):
-        own = events[(events[:, 0] >= first) & ((events[:, 0] - first) // 2 == number)]
-        own = own[np.argsort(own[:, 2], kind="stable")]
+        joint_events = events[(events[:, 0] >= first) & ((events[:, 0] - first) // 2 == number)]
+        joint_events = joint_events[np.argsort(joint_events[:, 2], kind="stable")]
         last = np.array([[0.0, 0.0, np.inf, columns[f"q.{link.name}"][-1]]])  # where the joint is at the end
         unit, begun = SAME * problem.robot.tree.rate_units[link.v.start], None
-        for (_, does, time, place), (*_, after) in zip(own, np.concatenate([own, last])[1:], strict=True):
+        for (_, does, time, place), (*_, after) in zip(joint_events, np.concatenate([joint_events, last])[1:], strict=True):
             leaves = does != STUCK and not abs(after - place) <= unit  # it begins to slide, and does
             if does == STUCK and begun is None:
                 begun = time
             elif leaves and begun is not None:
                 if time - begun > least:
-                    found.append({"joint": link.name, "time": float(begun), "until": float(time)})
+                    intervals.append({"joint": link.name, "time": float(begun), "until": float(time)})
                 begun = None
         if begun is not None:
-            found.append({"joint": link.name, "time": float(begun), "until": None})
-    return sorted(found, key=lambda one: one["time"])
+            intervals.append({"joint": link.name, "time": float(begun), "until": None})
+    return sorted(intervals, key=lambda interval: interval["time"])
 
 
 def identical_joint_warnings(problem: Problem, counts: Mapping[str, int]) -> list[str]:
@@ -216,13 +216,13 @@ def run_limit_warnings(
     values = {word: _named(columns, word) for word in ("q", "qd", "effort")}
     lower, upper = read_limits(motors, effort_limit)
     efforts = efforts_of_file({name: values["effort"][name] for name in motors}, lower, upper)
-    found = {(one.joint, one.key): one for one in check_limits(robot, values["q"], values["qd"], efforts, columns["t"])}
+    violations = {(violation.joint, violation.key): violation for violation in check_limits(robot, values["q"], values["qd"], efforts, columns["t"])}
     if isinstance(motion, MotorMotion):
         t, q, qd = extreme_rows(motion.pieces, float(columns["t"][-1]))
         positions, velocities = (dict(zip(motion.motors, part.T, strict=True)) for part in (q, qd))
         between = check_limits(robot, positions, velocities, times=t)
-        found |= {(one.joint, one.key): one for one in between}
-    return [one.sentence for one in found.values()]
+        violations |= {(violation.joint, violation.key): violation for violation in between}
+    return [violation.sentence for violation in violations.values()]
 
 
 def _named(columns: Mapping[str, Array], word: str) -> dict[str, Array]:

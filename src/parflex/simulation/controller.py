@@ -103,8 +103,8 @@ class PD(Record):
         """Refuse what is not a gain, whatever the robot."""
         number(self.sample_time, "sample_time", above=0.0, example=1e-3)
         for key, (what, least, _) in GAINS.items():
-            given = getattr(self, key)
-            values = list(given.values()) if isinstance(given, Mapping) else given
+            gain = getattr(self, key)
+            values = list(gain.values()) if isinstance(gain, Mapping) else gain
             try:
                 row = np.asarray(values, dtype=float)
             except (TypeError, ValueError):
@@ -113,7 +113,7 @@ class PD(Record):
                 raise InputError(
                     f"{what} of a PD controller is not a number, or one for each motor, {LEAST[least]}",
                     key=key,
-                    value=short_text(given),
+                    value=short_text(gain),
                     hint="give e.g. 10.0, [10.0, 20.0] or {'motor': 10.0}",
                 )
 
@@ -123,18 +123,18 @@ class PD(Record):
         return replace(self, **rows)
 
     def _row(self, key: str, motors: Sequence[str]) -> Array:
-        given, (what, _, without) = getattr(self, key), GAINS[key]
-        if isinstance(given, Mapping):
+        gain, (what, _, without) = getattr(self, key), GAINS[key]
+        if isinstance(gain, Mapping):
             row = np.full(len(motors), without)
-            for motor, value in by_motor(motors, given, key, key).items():
+            for motor, value in by_motor(motors, gain, key, key).items():
                 row[motor] = value
             return row
-        values = np.asarray(given, dtype=float)
+        values = np.asarray(gain, dtype=float)
         if values.shape not in ((), (1,), (len(motors),)):
             raise InputError(
                 f"{what} of a PD controller has {values.size} numbers for {len(motors)} motors",
                 key=key,
-                value=short_text(given),
+                value=short_text(gain),
                 hint=f"give one number, or one for each of {', '.join(motors)}",
             )
         return np.broadcast_to(values, (len(motors),)).copy()
@@ -147,7 +147,7 @@ class PD(Record):
 
 
 def controlled(
-    robot: Robot, controller: Controller, motion: MotorMotion | None, start: Array, given: Polynomials
+    robot: Robot, controller: Controller, motion: MotorMotion | None, start: Array, inputs: Polynomials
 ) -> Callable[[int, Array, Array], None]:
     """What the loop calls before each sample: it writes efforts into the given inputs."""
     tree, motors = robot.tree, list(robot.actuated)
@@ -163,6 +163,6 @@ def controlled(
         all_of_them = {"coordinates": y[: tree.nq].copy(), "coordinate_rates": y[tree.nq : 2 * tree.nq].copy()}
         sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *desired, **all_of_them)
         efforts, memory[0] = law(sensed, memory[0])
-        given.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts, "controller")
+        inputs.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts, "controller")
 
     return control

@@ -49,14 +49,14 @@ def length_warnings(time: float, grid: Grid) -> list[str]:
 
 def coupling_summary(robot: Robot, columns: Mapping[str, Array]) -> dict[str, Any]:
     """The largest effort in each coupling (N, N m), and when; none where no effort is known."""
-    found: dict[str, Any] = {}
+    largest: dict[str, Any] = {}
     for coupling in robot.description.coupling:
         values = columns.get(f"coupling.{coupling.name}.effort", np.zeros(0))
         sizes = np.abs(values)
         if np.isfinite(sizes).any():
             k = int(np.nanargmax(np.where(np.isfinite(sizes), sizes, np.nan)))
-            found[coupling.name] = {"effort": float(values[k]), "time": float(columns["t"][k])}
-    return {"couplings": found} if found else {}
+            largest[coupling.name] = {"effort": float(values[k]), "time": float(columns["t"][k])}
+    return {"couplings": largest} if largest else {}
 
 
 def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
@@ -100,16 +100,16 @@ def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     known = {name: columns[f"element.{name}.force"] for name in driven_cables(robot)
              if f"element.{name}.force" in columns}  # fmt: skip
     forces = {name: np.where(np.isfinite(force), force, 0.0) for name, force in known.items()}
-    largest, found = max((float(np.abs(force).max(initial=0.0)) for force in forces.values()), default=0.0), []
+    largest, warnings = max((float(np.abs(force).max(initial=0.0)) for force in forces.values()), default=0.0), []
     for name, force in forces.items():
         if force.min(initial=0.0) < -1e-9 * largest:
             t = float(columns["t"][int(np.argmax(force < 0))])
-            found.append(
+            warnings.append(
                 f"the cable '{name}' pulls only, but would have to push from t = {t:.4g} s on, at most with "
                 f"{-float(force.min()):.4g} N: the run holds it as a rod; let the motors keep it taut, or give its "
                 "coupling a stiffness, with which it may become slack"
             )
-    return found
+    return warnings
 
 
 def by_acceleration(outputs: Sequence[str]) -> bool:
@@ -190,6 +190,6 @@ def rotation_difference(columns: Mapping[str, Array], other: Mapping[str, Array]
     """The largest angle between a frame in two runs."""
     if f"{frame}.theta" in columns:
         return float(np.abs(other[f"{frame}.theta"][:rows] - columns[f"{frame}.theta"][:rows]).max(initial=0.0))
-    one, two = (np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other))
-    nearer = np.minimum(np.linalg.norm(one - two, axis=1), np.linalg.norm(one + two, axis=1))  # q and -q are one turn
+    first, second = (np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other))
+    nearer = np.minimum(np.linalg.norm(first - second, axis=1), np.linalg.norm(first + second, axis=1))  # q and -q are one turn
     return float((4 * np.arcsin(np.clip(nearer / 2, 0.0, 1.0))).max(initial=0.0))

@@ -48,56 +48,56 @@ class InputSegments:
     jumps: list[dict[str, Any]]
 
 
-def jump_times(given: Polynomials, motors: int) -> Array:
+def jump_times(inputs: Polynomials, motors: int) -> Array:
     """When velocities or accelerations of motors that follow a motion jump, the first inputs, or what else is given."""
-    motion, others = _channels(given, slice(0, motors)), _channels(given, slice(motors, None))
+    motion, others = _channels(inputs, slice(0, motors)), _channels(inputs, slice(motors, None))
     return np.concatenate([motion.jumps(1)[0], motion.jumps(2)[0], others.jumps(0)[0]])
 
 
 def input_segments(
-    problem: Problem, given: Polynomials, time: float, near: float, begin: float = 0.0, instants: Array = NONE
+    problem: Problem, inputs: Polynomials, time: float, near: float, begin: float = 0.0, instants: Array = NONE
 ) -> InputSegments:
     """Given inputs in the stretches between their jumps, for a run from one time to another.
 
     Steps end at the `instants` too. A run starts behind a jump at t = 0; one that goes on from a later row, which shows
     what is before it, crosses it.
     """
-    system, names = problem.system(given), problem.robot.actuated_names
+    system, names = problem.system(inputs), problem.robot.actuated_names
     count = len(names) if problem.driven else 0
-    motion = _channels(given, slice(0, count))
+    motion = _channels(inputs, slice(0, count))
     if count:
         _refuse_gaps(motion, names, time)
     times, sizes = motion.jumps(1)
     after = near if begin == 0 else begin - near
     same = SAME_TIME * min(1.0, time)
-    found = _apart(np.concatenate([jump_times(given, count), instants]), after, time - near, same)
+    corner_times = _apart(np.concatenate([jump_times(inputs, count), instants]), after, time - near, same)
     jumps: list[dict[str, Any]] = []
     corners = []
-    for moment, end in pairwise([*found, time]):
+    for moment, end in pairwise([*corner_times, time]):
         here = np.abs(times - moment) <= same
         cross = _crossing(problem, motion, moment, sizes[here].sum(axis=0), jumps) if here.any() else None
-        corners.append(Discontinuity(moment, _with(system, given.between(moment, end)), cross))
-    first = _with(system, given.between(min(begin, after), found[0] if found else time))
+        corners.append(Discontinuity(moment, _with(system, inputs.between(moment, end)), cross))
+    first = _with(system, inputs.between(min(begin, after), corner_times[0] if corner_times else time))
     return InputSegments(first, tuple(corners), jumps)
 
 
-def _channels(given: Polynomials, which: slice) -> Polynomials:
-    return Polynomials(given.breaks, given.coefficients[:, :, which])
+def _channels(inputs: Polynomials, which: slice) -> Polynomials:
+    return Polynomials(inputs.breaks, inputs.coefficients[:, :, which])
 
 
-def _with(system: System, given: Polynomials) -> System:
+def _with(system: System, inputs: Polynomials) -> System:
     return system._replace(
-        breaks=np.ascontiguousarray(given.breaks), coefficients=np.ascontiguousarray(given.coefficients)
+        breaks=np.ascontiguousarray(inputs.breaks), coefficients=np.ascontiguousarray(inputs.coefficients)
     )
 
 
 def _apart(times: Array, first: float, last: float, same: float) -> list[float]:
     """Times in a range in their order, those that coincide once."""
-    kept: list[float] = []
+    distinct: list[float] = []
     for t in np.sort(times):
-        if first < t < last and (not kept or t - kept[-1] > same):
-            kept.append(float(t))
-    return kept
+        if first < t < last and (not distinct or t - distinct[-1] > same):
+            distinct.append(float(t))
+    return distinct
 
 
 def _refuse_gaps(motion: Polynomials, names: list[str], time: float) -> None:
@@ -136,9 +136,9 @@ def jump_warnings(jumps: list[dict[str, Any]]) -> list[str]:
     """One sentence that names the first jumps."""
     if not jumps:
         return []
-    told = [f"'{jump['joint']}' by {jump['jump']:.4g} at t = {jump['time']:.6g} s" for jump in jumps[:MOST_TOLD]]
+    jump_texts = [f"'{jump['joint']}' by {jump['jump']:.4g} at t = {jump['time']:.6g} s" for jump in jumps[:MOST_TOLD]]
     more = f" and {len(jumps) - MOST_TOLD} more" if len(jumps) > MOST_TOLD else ""
     return [
-        f"the motion has velocity jumps: {', '.join(told)}{more}; the motors apply an impulse there "
+        f"the motion has velocity jumps: {', '.join(jump_texts)}{more}; the motors apply an impulse there "
         "(add ramps to the motion if this is not intended)"
     ]

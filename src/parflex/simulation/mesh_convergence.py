@@ -108,21 +108,21 @@ STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others d
 COUPLED = 0.1  # of the motion inside an element that goes most with its shapes
 
 
-def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, given: Mapping[str, Any]) -> Run:
+def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, arguments: Mapping[str, Any]) -> Run:
     """The run with as many elements as it takes; `given` are the arguments of `simulate`.
 
     Interrupted, or where a finer robot cannot go on, the last complete run is the answer, and it says so.
     """
-    start, outputs = given.get("start"), list(given.get("outputs") or ())
+    start, outputs = arguments.get("start"), list(arguments.get("outputs") or ())
     if isinstance(start, Mapping) and {"q", "qd"} & set(start):
         raise InputError(
             "a start by all coordinates belongs to its number of elements",
             key="start",
             hint="give a pose and velocities by name",
         )
-    named = [*(given.get("frames") or ()), *(given.get("wrench") or ())]
-    kept = refinable(robot, [*named, *(word.rpartition(".")[0] for word in outputs)])
-    if given.get("reactions"):
+    named = [*(arguments.get("frames") or ()), *(arguments.get("wrench") or ())]
+    notes = refinable(robot, [*named, *(word.rpartition(".")[0] for word in outputs)])
+    if arguments.get("reactions"):
         outputs.append("reaction")
     steps: list[dict[str, Any]] = []
     best: Run | None = None
@@ -131,7 +131,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
         begin, finer = perf_counter(), robot if times == 1 else with_refined_beams(robot, times)
         elements = count_of(finer.refine, "element")
         try:
-            run = simulate(finer, **{**given, **_moved(robot, finer, given)})
+            run = simulate(finer, **{**arguments, **_moved(robot, finer, arguments)})
         except KeyboardInterrupt:
             if best is None:
                 raise
@@ -139,7 +139,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
             break
         if run.status != "ok":
             if best is None:
-                return _with(run, steps, False, converge, kept)
+                return _with(run, steps, False, converge, notes)
             why = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
             break
         apart = {} if best is None else changes(finer, run, best, outputs)
@@ -151,10 +151,10 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
         LOG.info("run with %s in each of the file: change %s, %.1f s", elements, change, steps[-1]["seconds"])
         best = run
         if change is not None and max(change, error) <= converge and _settles(steps):
-            return _with(best, steps, True, converge, kept)
+            return _with(best, steps, True, converge, notes)
     assert best is not None
     return _with(
-        best, steps, False, converge, [*kept, *([why] if why else [])], interrupted=why.startswith("interrupted")
+        best, steps, False, converge, [*notes, *([why] if why else [])], interrupted=why.startswith("interrupted")
     )
 
 
@@ -164,34 +164,34 @@ def _settles(steps: list[dict[str, Any]]) -> bool:
     return len(changes) < 2 or changes[-1] <= max(changes[-2], 1e-12)
 
 
-def _moved(robot: Robot, finer: Robot, given: Mapping[str, Any]) -> dict[str, Any]:
+def _moved(robot: Robot, finer: Robot, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What of the arguments belongs to a number of elements, for another."""
-    found: dict[str, Any] = {}
-    motion, start = given.get("motion"), given.get("start")
+    moved: dict[str, Any] = {}
+    motion, start = arguments.get("motion"), arguments.get("start")
     if isinstance(motion, MotorMotion | PoseMotion):
-        found["motion"] = replace(motion, start=same_positions(robot, finer, motion.start))
-    if given.get("pose") is not None:
-        found["pose"] = at_same_pose(robot, finer, given["pose"])
+        moved["motion"] = replace(motion, start=same_positions(robot, finer, motion.start))
+    if arguments.get("pose") is not None:
+        moved["pose"] = at_same_pose(robot, finer, arguments["pose"])
     if isinstance(start, Mapping) and "pose" in start:
-        found["start"] = {**start, "pose": at_same_pose(robot, finer, start["pose"])}
-    return found
+        moved["start"] = {**start, "pose": at_same_pose(robot, finer, start["pose"])}
+    return moved
 
 
 def _with(
-    run: Run, steps: list[dict[str, Any]], converged: bool, share: float, said: list[str], interrupted: bool = False
+    run: Run, steps: list[dict[str, Any]], converged: bool, share: float, notes: list[str], interrupted: bool = False
 ) -> Run:
     """The run with what its refinement took in its summary."""
     last = steps[-1] if steps else {"elements": None, "change": None, "changes": {}}
     # `changes` of the run itself, of its independent rates, stay
-    told = {"elements": last["elements"], "change": last["change"], "change_by_kind": last["changes"]}
-    told |= {"converged": converged, "refinement": steps}
-    sentences = [*run.summary["warnings"], *said]
+    updates = {"elements": last["elements"], "change": last["change"], "change_by_kind": last["changes"]}
+    updates |= {"converged": converged, "refinement": steps}
+    sentences = [*run.summary["warnings"], *notes]
     if not converged and run.status == "ok":
         sentences.append(_not_converged(last, share))
-    told["warnings"] = sentences
+    updates["warnings"] = sentences
     if interrupted:
-        told["status"] = "interrupted"
-    return replace(run, summary=run.summary | told)
+        updates["status"] = "interrupted"
+    return replace(run, summary=run.summary | updates)
 
 
 def _not_converged(last: Mapping[str, Any], share: float) -> str:
@@ -241,14 +241,14 @@ def inner_error(
         off = _off(Configuration(robot, q[0]), driven, t, moved, without)
     except (ParflexError, np.linalg.LinAlgError):  # no modes at the start: nothing is known
         return InnerError()
-    found = InnerError()
+    worst = InnerError()
     for name, beam in beams.items():
         shares = _deflections(nodes[name], off) / max(sizes[name], BENT * most)
-        if (largest := float(shares.max())) > found.share:
-            found = InnerError(
+        if (largest := float(shares.max())) > worst.share:
+            worst = InnerError(
                 name, len(beam.links), largest, float(t[int(np.argmax(shares > min(OFF, 0.99 * largest)))])
             )
-    return found
+    return worst
 
 
 def inner_warnings(
@@ -277,7 +277,7 @@ def inner_warnings(
 
 def largest_beam_deflection(robot: Robot, j: int, q: Array) -> float:
     """Of the nodes of the beam that a link is an element of, in rows of positions (m); of small deflections."""
-    beam = next((one for one in inner_beams(robot).values() if j in one.links), None)
+    beam = next((candidate for candidate in inner_beams(robot).values() if j in candidate.links), None)
     if beam is None:
         return 0.0
     e = np.zeros((len(q), robot.tree.n))
@@ -288,14 +288,14 @@ def largest_beam_deflection(robot: Robot, j: int, q: Array) -> float:
 
 def _node_motions(robot: Robot, beam: BeamElements) -> Array:
     """Displacements of the nodes of a beam in the axes of its root, (node, axis, rate), of small deflections."""
-    twist, found = np.zeros((6, robot.tree.n)), []
+    twist, motions = np.zeros((6, robot.tree.n)), []
     for j in beam.links:
         link = robot.tree.links[j]
         tip = link.body.nodes["tip"]
         twist[:3] -= hat(tip.r0) @ twist[3:]
         twist[:, link.e_v] += np.vstack([tip.Phi_d, tip.Phi_r])
-        found.append(twist[:3].copy())
-    return np.array(found)
+        motions.append(twist[:3].copy())
+    return np.array(motions)
 
 
 def _deflections(motions: Array, q: Array) -> Array:
@@ -306,15 +306,15 @@ def _deflections(motions: Array, q: Array) -> Array:
 
 def _inertia_inside(here: Configuration) -> Array:
     """C of all elements, over the rates of the tree."""
-    tree, found = here.robot.tree, np.zeros((here.robot.tree.n, here.robot.tree.n))
+    tree, inertia = here.robot.tree, np.zeros((here.robot.tree.n, here.robot.tree.n))
     for beam in inner_beams(here.robot).values():
-        made = {one: one.M_ib.T @ np.linalg.solve(one.K_ii, one.M_ib) for one in dict.fromkeys(beam.inside)}
+        made = {motions: motions.M_ib.T @ np.linalg.solve(motions.K_ii, motions.M_ib) for motions in dict.fromkeys(beam.inside)}
         for j, inside in zip(beam.links, beam.inside, strict=True):
-            own = np.zeros((tree.links[j].body.size, tree.n))
-            own[:, tree.links[j].e_v] = np.eye(len(own))
-            x = np.vstack([*here.link_jacobians[j], own])
-            found += x.T @ made[inside] @ x
-    return found
+            elastic_rows = np.zeros((tree.links[j].body.size, tree.n))
+            elastic_rows[:, tree.links[j].e_v] = np.eye(len(elastic_rows))
+            x = np.vstack([*here.link_jacobians[j], elastic_rows])
+            inertia += x.T @ made[inside] @ x
+    return inertia
 
 
 def _off(here: Configuration, driven: bool, t: Array, moved: Array, without: Sequence[str]) -> Array:
@@ -350,9 +350,9 @@ def _kernel(values: Array, damping: Array, times: Array) -> Array:
     omega = np.sqrt(np.maximum(values - decay**2, (1e-3 / float(times[-1])) ** 2))  # what is damped more hardly moves
     fading = np.exp(-np.outer(times, decay))
     h = fading * np.sin(np.outer(times, omega)) / omega
-    found = values * h + damping * (fading * np.cos(np.outer(times, omega)) - decay * h)
-    found[0] /= 2
-    return found
+    kernel = values * h + damping * (fading * np.cos(np.outer(times, omega)) - decay * h)
+    kernel[0] /= 2
+    return kernel
 
 
 def largest_column_deflection(robot: Robot, columns: Mapping[str, Array]) -> tuple[float, float]:
@@ -382,12 +382,12 @@ def changes(
     """Relative changes by kind, a quantity with its unit: position, turn, effort, and those of what `outputs` names."""
     rows = min(len(columns["t"]), len(before["t"]))
     moved, turned = largest_column_deflection(robot, columns)
-    found: dict[str, float] = {}
+    relative_changes: dict[str, float] = {}
     for frame in _frames(columns):
-        way = [np.abs(columns[name][:rows] - before[name][:rows]).max() for name in _places(columns, frame)]
-        found["position"] = max(found.get("position", 0.0), float(max(way)) / moved)
+        displacements = [np.abs(columns[name][:rows] - before[name][:rows]).max() for name in _places(columns, frame)]
+        relative_changes["position"] = max(relative_changes.get("position", 0.0), float(max(displacements)) / moved)
         turn = rotation_difference(columns, before, frame, rows) / turned
-        found["turn"] = max(found.get("turn", 0.0), turn)
+        relative_changes["turn"] = max(relative_changes.get("turn", 0.0), turn)
     kinds: dict[str, list[str]] = {}
     for name in columns:
         kind = _kind(robot, name, outputs)
@@ -397,8 +397,8 @@ def changes(
         size = max(float(np.nanmax(np.abs(columns[name]), initial=0.0)) for name in names)
         apart = max(float(np.nanmax(np.abs(columns[n][:rows] - before[n][:rows]), initial=0.0)) for n in names)
         size = {"deflection": max(size, moved), "position": moved, "turn": turned}.get(kind, size)
-        found[kind] = max(found.get(kind, 0.0), apart / size if size > 0 else 0.0)
-    return found
+        relative_changes[kind] = max(relative_changes.get(kind, 0.0), apart / size if size > 0 else 0.0)
+    return relative_changes
 
 
 def _frames(columns: Mapping[str, Array]) -> list[str]:
@@ -423,8 +423,8 @@ def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
 
 def quantity_of(name: str) -> str:
     """What a column is, with others that are measured against the largest of them."""
-    found = QUANTITY.search(name)
-    label = found[1] if found else name
+    match = QUANTITY.search(name)
+    label = match[1] if match else name
     return next((kind for kind, words in KINDS.items() if re.fullmatch(words, label)), label)
 
 
@@ -447,17 +447,17 @@ class StrainContent:
 
 def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool = False) -> StrainContent:
     """How fast the beams of a run vibrate for the length of their elements, or for their reduction, in the worst."""
-    found, strains = [], []
+    contents, strains = [], []
     for beam in (*inner_beams(robot).values(), *(reduced_beams(robot).values() if reductions else ())):
         strain, squared, alone = max(
             (_content(robot, *each, columns) for each in zip(beam.links, beam.inside, strict=True)),
-            key=lambda one: one[0],
+            key=lambda content: content[0],
         )
         strains.append(strain)
-        found.append(StrainContent(beam.name, len(beam.links), squared, alone, beam.reduced is not None))
+        contents.append(StrainContent(beam.name, len(beam.links), squared, alone, beam.reduced is not None))
     most = max(strains, default=0.0)
-    matter = [one for one, strain in zip(found, strains, strict=True) if strain > STRAINED * most > 0]
-    return max(matter, key=lambda one: one.error, default=StrainContent())
+    matter = [content for content, strain in zip(contents, strains, strict=True) if strain > STRAINED * most > 0]
+    return max(matter, key=lambda content: content.error, default=StrainContent())
 
 
 def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
@@ -493,8 +493,8 @@ def _content(robot: Robot, j: int, inside: InnerMotions, columns: Mapping[str, A
     still = float(np.diag(C).max(initial=0.0)) <= (AT_REST * robot.tree.length) ** 2
     if still or not strain > 0 or not np.isfinite(rate):
         return 0.0, 0.0, 1.0
-    own, vectors = inside.still
+    squared_frequencies, vectors = inside.still
     root = np.linalg.cholesky(K)
-    way = np.linalg.solve(root.T, np.linalg.eigh(root.T @ C_rate @ root)[1][:, -1])  # that is strained most
-    coupled = (vectors.T @ (inside.M_ib[:, 6:] @ way)) ** 2 / own
-    return strain, rate / strain, float(own[np.flatnonzero(coupled > COUPLED * coupled.max())[0]])
+    shape = np.linalg.solve(root.T, np.linalg.eigh(root.T @ C_rate @ root)[1][:, -1])  # that is strained most
+    coupled = (vectors.T @ (inside.M_ib[:, 6:] @ shape)) ** 2 / squared_frequencies
+    return strain, rate / strain, float(squared_frequencies[np.flatnonzero(coupled > COUPLED * coupled.max())[0]])

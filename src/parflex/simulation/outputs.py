@@ -82,11 +82,11 @@ def signals_in_run(
 ) -> dict[str, Array]:
     """Signals in all rows of a run: positions, rates, accelerations, what is given, gates, frames, energies."""
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
-    seen = [_seen(part, keep, looked_at, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
-    found = {name: np.concatenate([part[name] for part in seen]) for name in seen[0]}
+    parts = [_seen(part, keep, looked_at, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
+    gathered = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     first = len(problem.robot.actuated)
     wrenches = {f"{name}.wrench": first + 6 * k for k, name in enumerate(problem.wrenches)}
-    return found | {name: found["given"][:, k : k + 6] for name, k in wrenches.items()}
+    return gathered | {name: gathered["given"][:, k : k + 6] for name, k in wrenches.items()}
 
 
 def with_all_motors(problem: Problem, spare: RedundantDrive | None) -> Robot:
@@ -96,43 +96,43 @@ def with_all_motors(problem: Problem, spare: RedundantDrive | None) -> Robot:
 
 
 def signal_columns(
-    problem: Problem, run: Segments, found: dict[str, Array], frames: Sequence[str], spare: RedundantDrive | None = None
+    problem: Problem, run: Segments, run_signals: dict[str, Array], frames: Sequence[str], spare: RedundantDrive | None = None
 ) -> dict[str, Array]:
     """Columns of these signals."""
     robot = problem.robot if spare is None else spare.robot
     tree, motors = robot.tree, robot.actuated_names
-    q, change, given, effort = (found[name] for name in ("q", "change", "given", "effort"))
+    q, change, inputs, effort = (run_signals[name] for name in ("q", "change", "given", "effort"))
     columns = {"t": run.t}
     for name in frames:
         columns |= frame_columns(
-            name, found[f"{name}.position"], found[f"{name}.rotation"], found[f"{name}.motion"], tree.planar
+            name, run_signals[f"{name}.position"], run_signals[f"{name}.rotation"], run_signals[f"{name}.motion"], tree.planar
         )
     columns |= {f"effort.{name}": effort[:, k] for k, name in enumerate(motors)}
     columns |= {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
     columns |= {f"qd.{name}": change[:, k] for k, name in enumerate(tree.position_names)}
     number = {name: k for k, name in enumerate(tree.rate_names)}
     for name in problem.independent:
-        columns[f"qdd.{name}"] = found["accelerations"][:, number[name]]
+        columns[f"qdd.{name}"] = run_signals["accelerations"][:, number[name]]
     for k, kind in enumerate(("kinetic", "elastic", "gravity")):
-        columns[f"energy.{kind}"] = found["energy"][:, k]
+        columns[f"energy.{kind}"] = run_signals["energy"][:, k]
     for element in problem.robot.description.element:
         for word in ("length", "force"):
-            if f"element.{element.name}.{word}" in found:
-                columns[f"element.{element.name}.{word}"] = found[f"element.{element.name}.{word}"][:, 0]
+            if f"element.{element.name}.{word}" in run_signals:
+                columns[f"element.{element.name}.{word}"] = run_signals[f"element.{element.name}.{word}"][:, 0]
     for name in (f"coupling.{coupling.name}.effort" for coupling in problem.robot.description.coupling):
-        if name in found:
-            columns[name] = found[name][:, 0]
-    columns |= {name: values[:, 0] for name, values in found.items() if name.startswith(("stop.", "friction."))}
-    columns["energy.total"] = found["energy"].sum(axis=1)
+        if name in run_signals:
+            columns[name] = run_signals[name][:, 0]
+    columns |= {name: values[:, 0] for name, values in run_signals.items() if name.startswith(("stop.", "friction."))}
+    columns["energy.total"] = run_signals["energy"].sum(axis=1)
     places = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated]
     power = (effort * change[:, places]).sum(axis=1)
     for k, name in enumerate(problem.wrenches):
         first = len(problem.robot.actuated) + 6 * k
-        wrench = given[:, first : first + 6]
-        power = power + (wrench * found[f"{name}.motion"][:, :6]).sum(axis=1)
-    columns |= {"power.input": power, "power.loss": found["loss"][:, 0]}
-    columns |= {"work.input": found["work"][:, 0], "work.loss": found["work"][:, 1]}
-    opening = np.abs(found["opening"]).max(axis=1) if "opening" in found else np.zeros(len(q))
+        wrench = inputs[:, first : first + 6]
+        power = power + (wrench * run_signals[f"{name}.motion"][:, :6]).sum(axis=1)
+    columns |= {"power.input": power, "power.loss": run_signals["loss"][:, 0]}
+    columns |= {"work.input": run_signals["work"][:, 0], "work.loss": run_signals["work"][:, 1]}
+    opening = np.abs(run_signals["opening"]).max(axis=1) if "opening" in run_signals else np.zeros(len(q))
     columns["closure_error"] = opening
     return columns
 
@@ -140,19 +140,19 @@ def signal_columns(
 def position_columns(robot: Robot, run: Segments, frames: Sequence[str]) -> dict[str, Array]:
     """Times, positions, and poses of frames of a run: what two runs are compared by."""
     tree = robot.tree
-    kept = zip(run.parts, run.kept(), strict=True)
-    q = np.concatenate([part.track.y[keep, : tree.nq] for part, keep in kept])
+    segments = zip(run.parts, run.kept(), strict=True)
+    q = np.concatenate([part.track.y[keep, : tree.nq] for part, keep in segments])
 
-    def placed(given: dict[str, Array]) -> dict[str, Array]:
-        at = pose(tree, given["q"])
-        found = {name: at.of(tree.places[name]) for name in frames}
+    def placed(rows: dict[str, Array]) -> dict[str, Array]:
+        at = pose(tree, rows["q"])
+        poses = {name: at.of(tree.places[name]) for name in frames}
         words = ("rotation", "position")
-        return {f"{name}.{word}": part for name, both in found.items() for word, part in zip(words, both, strict=True)}
+        return {f"{name}.{word}": part for name, both in poses.items() for word, part in zip(words, both, strict=True)}
 
-    found = over_rows(placed, {"q": q}, 30 * len(tree.links))
+    pose_rows = over_rows(placed, {"q": q}, 30 * len(tree.links))
     columns = {"t": run.t} | {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
     for name in frames:
-        columns |= pose_columns(name, found[f"{name}.position"], found[f"{name}.rotation"], tree.planar)
+        columns |= pose_columns(name, pose_rows[f"{name}.position"], pose_rows[f"{name}.rotation"], tree.planar)
     return columns
 
 
@@ -161,21 +161,21 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: RedundantDri
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
     few = len(x) <= FEW
-    said = problem.robot.description
-    wrenches = problem.wrenches if said.element or said.coupling else ()
+    description = problem.robot.description
+    wrenches = problem.wrenches if description.element or description.coupling else ()
     robot = with_all_motors(problem, spare)
     choice = (robot, frames, problem.independent, problem.width, problem.rows)
     program = None if len(robot.free) > MANY_RATES else signals(*choice, quick=few, wrenches=wrenches)
     gates = x[:, x.shape[1] - problem.gate_inputs :].copy()
-    change, given = y[:, nq : 2 * nq], x[:, nq + n : x.shape[1] - problem.gate_inputs]
+    change, inputs = y[:, nq : 2 * nq], x[:, nq + n : x.shape[1] - problem.gate_inputs]
     gates[:, problem.holding] = 0.0  # efforts say all
-    effort = given[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n : 2 * nq + 2 * n + motors]
+    effort = inputs[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n : 2 * nq + 2 * n + motors]
     if spare is not None:
         effort = spare.efforts(part.track.t[keep], y[:, :nq], effort)
     state = {"q": y[:, :nq], "position_rates": change, "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
     state |= {"effort": effort} if program is None or "effort" in program.inputs else {}
     state |= {"gates": gates} if problem.gate_inputs else {}
-    pushed = {f"wrench_{name}": given[:, motors + 6 * k : motors + 6 * k + 6] for k, name in enumerate(wrenches)}
+    pushed = {f"wrench_{name}": inputs[:, motors + 6 * k : motors + 6 * k + 6] for k, name in enumerate(wrenches)}
     state |= {word: values for word, values in pushed.items() if program is None or word in program.inputs}
 
     def signalled() -> dict[str, Array]:
@@ -184,15 +184,15 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: RedundantDri
         return program.evaluate("numpy", **state) if few else program(**state)
 
     with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
-        found = signalled()
+        gathered = signalled()
         cables = driven_cables(robot) if spare is not None else []
         if spare is not None and cables:
-            tension = np.concatenate([found[f"element.{name}.force"].reshape(-1, 1) for name in cables], axis=1)
+            tension = np.concatenate([gathered[f"element.{name}.force"].reshape(-1, 1) for name in cables], axis=1)
             effort = state["effort"] = spare.taut(y[:, :nq], effort, tension)
-            found = signalled()
-    own = {"gates": gates}
-    own |= {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
-    return found | own
+            gathered = signalled()
+    state_rows = {"gates": gates}
+    state_rows |= {"q": y[:, :nq], "change": change, "given": inputs, "effort": effort, "work": part.track.work[keep]}
+    return gathered | state_rows
 
 
 def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dict[str, Array]:
@@ -207,8 +207,8 @@ def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dic
     with np.errstate(all="ignore"):
         moved = problem.model(q=q, qd=qd, effort=effort, **gates)["acceleration"]
         state = {"q": q, "position_rates": change, "acceleration": moved, "effort": effort}
-        found = program.evaluate("numpy", **{word: state[word] for word in state if word in program.inputs}, **gates)
-    return {name: values[:, 0] for name, values in found.items() if name.startswith("coupling.") or name in cables}
+        signal_values = program.evaluate("numpy", **{word: state[word] for word in state if word in program.inputs}, **gates)
+    return {name: values[:, 0] for name, values in signal_values.items() if name.startswith("coupling.") or name in cables}
 
 
 def refuse_shared_names(robot: Robot, frames: Sequence[str]) -> list[str]:
@@ -265,12 +265,12 @@ def motion_columns(
     turning = slice(2, 3) if planar else slice(0, 3)
     for word, start, axes in (("v", 0, straight), ("w", 3, turning), ("a", 6, straight), ("al", 9, turning)):
         world = motion[:, start : start + 3]
-        own = np.einsum("tji,tj->ti", rotation, world)
+        local = np.einsum("tji,tj->ti", rotation, world)
         for k in range(3):
             if k in range(3)[axes]:
                 columns[f"{name}.{word}{AXES[k]}"] = world[:, k]
             if tilted or k in range(3)[axes]:
-                columns[f"{name}.local_{word}{AXES[k]}"] = own[:, k]
+                columns[f"{name}.local_{word}{AXES[k]}"] = local[:, k]
     return columns
 
 
@@ -306,46 +306,46 @@ def read_place_outputs(robot: Robot, outputs: Sequence[str], wrenches: Sequence[
 
     `FRAME.sensor` and `BEAM.deflection@s` stand for all of their kind.
     """
-    found: list[PlaceOutput] = []
+    places: list[PlaceOutput] = []
     for word in dict.fromkeys(outputs):
         if is_place_output(word):
             try:
-                found += _bent(robot, word, wrenches) if BENT_WORD.fullmatch(word) else _of_frame(robot, word)
+                places += _bent(robot, word, wrenches) if BENT_WORD.fullmatch(word) else _of_frame(robot, word)
             except InputError as error:
                 error.key = "outputs"
                 raise
-    return found
+    return places
 
 
 def place_examples(robot: Robot) -> list[str]:
     """Outputs as a robot may have them, for hints."""
     end = robot.tree.end_effector
     beams = [frame.name for frame in robot.description.frame if frame.beam is not None]
-    own = [f"{end}.{word}" for word in (*SENSOR, "sensor", *OF_FRAME)]
-    return own + [f"{beam}.{word}@0.5" for beam in beams for word in (*BENT, "deflection")]
+    frame_outputs = [f"{end}.{word}" for word in (*SENSOR, "sensor", *OF_FRAME)]
+    return frame_outputs + [f"{beam}.{word}@0.5" for beam in beams for word in (*BENT, "deflection")]
 
 
 def _of_frame(robot: Robot, word: str) -> list[PlaceOutput]:
     frame, _, quantity = word.rpartition(".")
     frame = frame or robot.tree.end_effector
     planar, turned = robot.tree.planar, pose(robot.tree, robot.home).of(robot.tree.place(frame))[0]
-    felt = SENSOR if is_tilted(turned) else _felt_in_plane(robot)
+    measured = SENSOR if is_tilted(turned) else _felt_in_plane(robot)
     if quantity == "sensor":
         flat = ("sensor_ax", "sensor_ay", "sensor_wz")
-        used = SENSOR if not planar or felt == SENSOR else flat
-        return [PlaceOutput(f"{frame}.{one}", one, (frame,)) for one in used]
-    if planar and quantity in SENSOR and quantity not in felt:
+        used = SENSOR if not planar or measured == SENSOR else flat
+        return [PlaceOutput(f"{frame}.{name}", name, (frame,)) for name in used]
+    if planar and quantity in SENSOR and quantity not in measured:
         raise InputError(
             f"'{quantity}' of a planar robot is zero", value=word,
             hint="sensors show sensor_ax, sensor_ay and sensor_wz; sensor_az where gravity acts across the plane",
         )  # fmt: skip
     still = np.zeros((1, 12))
-    known = [*frame_columns("", np.zeros((1, 3)), turned[None], still, planar), *(f".{one}" for one in SENSOR)]
+    known = [*frame_columns("", np.zeros((1, 3)), turned[None], still, planar), *(f".{name}" for name in SENSOR)]
     if f".{quantity}" not in known:
         raise InputError(
             f"a frame of a {'planar' if planar else 'spatial'} robot has no '{quantity}'",
             value=word,
-            hint=did_you_mean(quantity, [one[1:] for one in known]),
+            hint=did_you_mean(quantity, [name[1:] for name in known]),
         )
     return [PlaceOutput(word, quantity, (frame,))]
 
@@ -366,15 +366,15 @@ def _bent(robot: Robot, word: str, wrenches: Sequence[str]) -> list[PlaceOutput]
         raise InputError("a planar robot deflects in its plane alone", value=word, hint=f"use {quantity[:-1]}y")
     frames = (beam, f"{beam}@1", f"{beam}@{s}")
     robot.tree.place(frames[2])
-    asked = (
-        (quantity,) if quantity in BENT else tuple(one for one in BENT if not (robot.tree.planar and one[-1] == "z"))
+    quantities = (
+        (quantity,) if quantity in BENT else tuple(name for name in BENT if not (robot.tree.planar and name[-1] == "z"))
     )
     chain = beam_chains(robot).get(beam)
     inner = inner_loads_of(chain, float(s)) if chain is not None else None
     loads = tuple(f"{beam}@{at!r}" for at in inner.shares) if inner else ()
     moved = {frame: forced_place(robot, frame, frames[2]) for frame in wrenches}
-    forced = tuple((frame, own) for frame, own in moved.items() if own is not None)
-    return [PlaceOutput(f"{beam}.{one}@{s}", one, (*frames, *loads), inner, forced) for one in asked]
+    forced = tuple((frame, compliance) for frame, compliance in moved.items() if compliance is not None)
+    return [PlaceOutput(f"{beam}.{name}@{s}", name, (*frames, *loads), inner, forced) for name in quantities]
 
 
 def frames_of(words: Sequence[PlaceOutput]) -> list[str]:
@@ -387,39 +387,39 @@ def output_frames(words: Sequence[PlaceOutput]) -> list[str]:
     return [word.frames[0] for word in words if word.quantity not in BENT]
 
 
-def add_places(tree: Tree, words: Sequence[PlaceOutput], seen: Mapping[str, Array], columns: dict[str, Array]) -> None:
+def add_places(tree: Tree, words: Sequence[PlaceOutput], run_signals: Mapping[str, Array], columns: dict[str, Array]) -> None:
     """Put the columns into those of a run; gravity is that of the tree."""
     for word in words:
-        columns[word.column] = _bending(tree, word, seen) if word.quantity in BENT else _frame_column(tree, word, seen)
+        columns[word.column] = _bending(tree, word, run_signals) if word.quantity in BENT else _frame_column(tree, word, run_signals)
 
 
-def _frame_column(tree: Tree, word: PlaceOutput, seen: Mapping[str, Array]) -> Array:
+def _frame_column(tree: Tree, word: PlaceOutput, run_signals: Mapping[str, Array]) -> Array:
     frame = word.frames[0]
-    position, rotation, motion = (seen[f"{frame}.{part}"] for part in ("position", "rotation", "motion"))
+    position, rotation, motion = (run_signals[f"{frame}.{part}"] for part in ("position", "rotation", "motion"))
     if word.quantity not in SENSOR:
         return frame_columns("", position, rotation, motion, tree.planar)[f".{word.quantity}"]
     turning = word.quantity[-2] == "w"
-    felt = motion[:, 3:6] if turning else motion[:, 6:9] - tree.gravity  # an accelerometer at rest shows -g
-    return np.einsum("tj,tj->t", rotation[:, :, AXES.index(word.quantity[-1])], felt)
+    measured = motion[:, 3:6] if turning else motion[:, 6:9] - tree.gravity  # an accelerometer at rest shows -g
+    return np.einsum("tj,tj->t", rotation[:, :, AXES.index(word.quantity[-1])], measured)
 
 
-def _bending(tree: Tree, word: PlaceOutput, seen: Mapping[str, Array]) -> Array:
+def _bending(tree: Tree, word: PlaceOutput, run_signals: Mapping[str, Array]) -> Array:
     """From the x axis of the root, or from the line between both ends: along y and z of the root, turned to that line.
 
     The axes turn with that line by the smallest turn.
     """
-    root, tip, place = (seen[f"{frame}.position"] for frame in word.frames[:3])
+    root, tip, place = (run_signals[f"{frame}.position"] for frame in word.frames[:3])
     if word.inner is not None:
-        felt = np.stack([seen[f"{frame}.motion"][:, 6:9] for frame in word.frames[3:]]) - tree.gravity
-        turns = np.stack([seen[f"{frame}.rotation"] for frame in word.frames[3:]])
+        specific_forces = np.stack([run_signals[f"{frame}.motion"][:, 6:9] for frame in word.frames[3:]]) - tree.gravity
+        turns = np.stack([run_signals[f"{frame}.rotation"] for frame in word.frames[3:]])
         place = place + np.einsum(
-            "tij,tj->ti", seen[f"{word.frames[2]}.rotation"], inner_bending(word.inner, turns, felt)
+            "tij,tj->ti", run_signals[f"{word.frames[2]}.rotation"], inner_bending(word.inner, turns, specific_forces)
         )
     for frame, moved in word.forced:
-        R = seen[f"{word.frames[2]}.rotation"]
-        push = np.concatenate([np.einsum("tji,tj->ti", R, seen[f"{frame}.wrench"][:, k : k + 3]) for k in (0, 3)], 1)
+        R = run_signals[f"{word.frames[2]}.rotation"]
+        push = np.concatenate([np.einsum("tji,tj->ti", R, run_signals[f"{frame}.wrench"][:, k : k + 3]) for k in (0, 3)], 1)
         place = place + np.einsum("tij,tj->ti", R, push @ moved.T)
-    into = seen[f"{word.frames[0]}.rotation"]
+    into = run_signals[f"{word.frames[0]}.rotation"]
     axis = AXES.index(word.quantity[-1])
     away = np.einsum("tji,tj->ti", into, place - root)
     if word.quantity.startswith("tangent"):
@@ -432,7 +432,7 @@ def _bending(tree: Tree, word: PlaceOutput, seen: Mapping[str, Array]) -> Array:
 
 
 def inner_wrench_warning(
-    robot: Robot, seen: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
+    robot: Robot, run_signals: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
 ) -> list[str]:
     """A sentence where frames that a run shows lack what wrenches between two nodes deflect their element by.
 
@@ -442,14 +442,14 @@ def inner_wrench_warning(
     reduced = {j for j, link in enumerate(robot.tree.links) if link.body.reduced is not None}  # told of by itself
     for frame in dict.fromkeys(frames):
         moved = [(loaded, forced_place(robot, loaded, frame)) for loaded in wrenches]
-        for loaded, own in moved if robot.tree.places[frame].link not in reduced else ():
-            R = seen[f"{loaded}.rotation"] if own is not None else np.zeros(0)
-            if own is not None and len(R):
-                pushed = seen[f"{loaded}.wrench"].reshape(-1, 2, 3)
-                away = np.linalg.norm(np.einsum("tji,tkj->tki", R, pushed).reshape(-1, 6) @ own.T, axis=1)
+        for loaded, compliance in moved if robot.tree.places[frame].link not in reduced else ():
+            R = run_signals[f"{loaded}.rotation"] if compliance is not None else np.zeros(0)
+            if compliance is not None and len(R):
+                pushed = run_signals[f"{loaded}.wrench"].reshape(-1, 2, 3)
+                away = np.linalg.norm(np.einsum("tji,tkj->tki", R, pushed).reshape(-1, 6) @ compliance.T, axis=1)
                 lacks[frame] = max(lacks.get(frame, 0.0), float(away.max()))
     for frame in list(lacks):
-        if not lacks[frame] > MISSING * largest_beam_deflection(robot, robot.tree.places[frame].link, seen["q"]):
+        if not lacks[frame] > MISSING * largest_beam_deflection(robot, robot.tree.places[frame].link, run_signals["q"]):
             del lacks[frame]
     worst = max(lacks, key=lambda name: lacks[name], default="")
     if not worst or not lacks[worst] > 0:
@@ -477,8 +477,8 @@ def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
 
 def _same(places: Mapping[str, Any], name: str, other: str) -> bool:
     """Whether two frames coincide."""
-    one, two = places[name], places[other]
-    return np.array_equal(one.position, two.position) and np.array_equal(one.rotation, two.rotation)
+    first, second = places[name], places[other]
+    return np.array_equal(first.position, second.position) and np.array_equal(first.rotation, second.rotation)
 
 
 def run_summary(track: IntegratedRows, columns: dict[str, Array], making: float) -> dict[str, Any]:

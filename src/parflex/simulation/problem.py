@@ -145,16 +145,16 @@ class Problem:
         """Of these the inertias that hold joints."""
         return [link.terms.rubbing.gate + 1 for link in self.sticking if link.terms.rubbing is not None]
 
-    def system(self, given: Polynomials) -> System:
+    def system(self, inputs: Polynomials) -> System:
         """The model for the loop, with given inputs."""
         kernel, paired = self.model.machine_code()[0], self._paired
-        found = self._uncompiled(given)._replace(
+        system = self._uncompiled(inputs)._replace(
             address=kernel.address("single" if paired else "one"), pair=kernel.address("pair") if paired else 0,
             power=_address(self.power), gaps=_address(self.gaps) or int(bool(self.sticking)),
         )  # fmt: skip
-        return self._with_steps(found)
+        return self._with_steps(system)
 
-    def _uncompiled(self, given: Polynomials) -> System:
+    def _uncompiled(self, inputs: Polynomials) -> System:
         """The same without addresses and programs of a step."""
         tree, robot, rates = self.robot.tree, self.robot, self.places
         motors = [rates.index(k) for k in robot.actuated] if self.driven else []
@@ -171,9 +171,9 @@ class Problem:
             if link.joint.one_axis:
                 pairs.append((link.q.start, link.v.start))
             else:
-                own = list(range(link.q.start, link.q.stop))
+                positions = list(range(link.q.start, link.q.stop))
                 moves = any(k in place for k in range(link.v.start, link.v.stop))
-                (turning if moves else closing).extend(own)
+                (turning if moves else closing).extend(positions)
                 quaternions += [link.q_quaternion.start] if link.joint.quaternion else []
             simple += [(p, place[k]) for p, k in pairs if k in place]
             closing += [p for p, k in pairs if k not in place and k not in driven]
@@ -183,9 +183,9 @@ class Problem:
             _whole(closing), _whole([*turning, *closing]), _whole(motor_q), _whole(motors), _whole(quaternions),
             tree.rate_units[rates][free], self.model.machine_code()[1],
             sum(int(np.prod(s)) for s in self.model.outputs.values()), self.model.program.length,
-            np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients), len(robot.actuated),
+            np.ascontiguousarray(inputs.breaks), np.ascontiguousarray(inputs.coefficients), len(robot.actuated),
             int(self.prescribed == "efforts"), 0, int(self.gaps is not None or bool(self.sticking)),
-            tree.nq + len(rates) + given.coefficients.shape[2],
+            tree.nq + len(rates) + inputs.coefficients.shape[2],
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
@@ -202,32 +202,32 @@ class Problem:
         """Whether its model takes seconds to compile."""
         return self.model.program.length > WRITTEN_OUT
 
-    def begin_compilation(self, given: Polynomials, method: Method, judging: bool) -> None:
+    def begin_compilation(self, inputs: Polynomials, method: Method, judging: bool) -> None:
         """Have long programs and the loop compiled while other things are found, the model while others are traced."""
         if not self.is_long:
             return
         kernel, word = self.model.machine_code()[0], "single" if self._paired else "one"
-        like = self._uncompiled(given)
+        like = self._uncompiled(inputs)
         if self.numbers and self._is_sparse:  # a guess: what programs of a step take is known when they are traced
             like = like._replace(dense=_is_dense(like, self.model.program.length // 2), factors=1)
         compile_in_background(
             kernel.program.name, lambda: kernel.address(word), lambda: compile_loop(like, method, judging)
         )
         for programs in self.stepping.values():
-            for own in reversed(programs.kernels):  # what is solved with takes longer
-                compile_in_background(own.program.name, partial(own.address, "one"))
+            for step_kernel in reversed(programs.kernels):  # what is solved with takes longer
+                compile_in_background(step_kernel.program.name, partial(step_kernel.address, "one"))
 
     def _with_steps(self, system: System) -> System:
         """The same with the programs of an implicit step."""
         if not self.stepping:
             return system
         pairs, real = self.stepping.get("pairs"), self.stepping.get("real")
-        programs = [one for one in (pairs, real) if one is not None]
-        solving = max(one.solve.program.length for one in programs)
+        programs = [step_program for step_program in (pairs, real) if step_program is not None]
+        solving = max(step_program.solve.program.length for step_program in programs)
         return system._replace(
             **_addresses(pairs, ("factor", "solve")), **_addresses(real, ("real_factor", "real_solve")),
-            factors=max(one.factor.outputs["factors"][0] for one in programs),
-            factoring=max(one.factor.program.length for one in programs), solving=solving,
+            factors=max(step_program.factor.outputs["factors"][0] for step_program in programs),
+            factoring=max(step_program.factor.program.length for step_program in programs), solving=solving,
             dense=_is_dense(system, solving),
         )  # fmt: skip
 
@@ -235,11 +235,11 @@ class Problem:
     def slack(self) -> Array:
         """Of each gate: rounding of what it follows."""
         tree = self.robot.tree
-        found = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in gated_contacts(tree)] if self.gaps else []
+        depths = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in gated_contacts(tree)] if self.gaps else []
         rates = [
             [SLACK_RATE / self.time * tree.rate_units[link.v.start], np.inf] for link in self.sticking
         ]  # what holds follows none
-        return np.array([value for part in [*found, *rates] for value in part])
+        return np.array([value for part in [*depths, *rates] for value in part])
 
 
 def characteristic_energy(tree: Tree, time: float) -> float:
@@ -249,15 +249,15 @@ def characteristic_energy(tree: Tree, time: float) -> float:
 
 def metres_per_unit(tree: Tree) -> Array:
     """What one unit of each rate's position moves the robot by: typical lengths where it turns, a mode by its shape."""
-    found = tree.length / tree.rate_units
+    metres = tree.length / tree.rate_units
     for link in tree.links:
         if "1" not in link.body.units:
             continue
         M = link.body.inertia_matrix(np.zeros(link.body.size))
         for k, unit in enumerate(link.body.units):
             if unit == "1":  # in the mean over its mass
-                found[link.e_v.start + k] = np.sqrt(M[6 + k, 6 + k] / link.body.m)
-    return found
+                metres[link.e_v.start + k] = np.sqrt(M[6 + k, 6 + k] / link.body.m)
+    return metres
 
 
 def _in_pairs(program: Program) -> bool:
@@ -295,16 +295,16 @@ def _unit_of(tree: Tree, on: GatedContact) -> float:
 
 def _spans(tree: Tree) -> Array:
     """Of all positions: angles and quaternions 1, ways the typical length."""
-    found = np.ones(tree.nq)
+    spans = np.ones(tree.nq)
     for link in tree.links:
-        found[link.e] = tree.rate_units[link.e_v]
+        spans[link.e] = tree.rate_units[link.e_v]
         if link.joint.one_axis:
-            found[link.q.start] = tree.rate_units[link.v.start]
+            spans[link.q.start] = tree.rate_units[link.v.start]
         elif "m" in link.joint.rate_units:
-            found[link.q] = tree.length
+            spans[link.q] = tree.length
         if link.joint.quaternion:
-            found[link.q_quaternion] = 1.0
-    return found
+            spans[link.q_quaternion] = 1.0
+    return spans
 
 
 def _whole(values: list) -> Array:
@@ -444,16 +444,16 @@ def with_independent_rates(problem: Problem, independent: Sequence[str], q: Arra
     """The same problem with other independent rates, and with the rows of the closures that suit them at a pose."""
     robot = problem.robot
     dependent = dependent_rates(robot, independent)
-    rows, seen = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
+    rows, robot_rows = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
     options = Options(
         wrenches=problem.wrenches, friction_width=problem.width, independent=tuple(independent), rows=rows,
         calls=calls_element_functions(robot),
     )  # fmt: skip
     made = model_with(robot, MODEL_NAMES[problem.prescribed], options, RUN_LIMIT)
     if problem.power is not None and loses_power(robot):
-        again = powers(robot, problem.wrenches, problem.width, independent, seen)
-        return replace(problem, model=made, rows=seen, power=again)
-    return replace(problem, model=made, rows=seen)
+        again = powers(robot, problem.wrenches, problem.width, independent, robot_rows)
+        return replace(problem, model=made, rows=robot_rows, power=again)
+    return replace(problem, model=made, rows=robot_rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -495,14 +495,14 @@ class PartitionWatch:
         robot = self.problem.robot
         many = len(robot.free) > MANY_RATES
         key = cache.key_of(robot, "near", tuple(int(k) for k in self.free)) if many else None
-        kept = None if key is None else cache.read_bytes(key)
-        if kept is not None:
-            return float.fromhex(kept.decode())
+        stored = None if key is None else cache.read_bytes(key)
+        if stored is not None:
+            return float.fromhex(stored.decode())
         usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
-        found = float(min(NEAR, NEAR_SHARE * usual))
+        threshold = float(min(NEAR, NEAR_SHARE * usual))
         if key is not None:
-            cache.write_bytes(key, found.hex().encode())
-        return found
+            cache.write_bytes(key, threshold.hex().encode())
+        return threshold
 
     @cached_property
     def _lengths(self) -> list[int]:
@@ -531,8 +531,8 @@ class PartitionWatch:
 
     def dependent(self, independent: Sequence[str]) -> list[int]:
         """Columns of the rates that depend on the named ones."""
-        names, given = self.problem.robot.tree.rate_names, set(independent)
-        return [i for i, k in enumerate(self.free) if names[k] not in given]
+        names, independent_names = self.problem.robot.tree.rate_names, set(independent)
+        return [i for i, k in enumerate(self.free) if names[k] not in independent_names]
 
     def quality(self, J: Array, independent: Sequence[str]) -> float:
         """s_f / s_r."""
@@ -551,12 +551,12 @@ class PartitionWatch:
         """The same of rows of the closures."""
         robot = self.problem.robot
         mobility.refuse_other_branch(J, self.rank)
-        found = []
+        candidates = []
         for weights in (np.ones(robot.tree.n), robot.preference):
             dependent = set(self.free[mobility.pivots(J * weights[self.free], self.rank)])
             names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
-            found.append((self.quality(J, names), names))
-        quality, names = max(found)
+            candidates.append((self.quality(J, names), names))
+        quality, names = max(candidates)
         return names, quality
 
     def at_start(self, q: Array, independent: Sequence[str]) -> PartitionEvent | None:
@@ -579,26 +579,26 @@ class PartitionWatch:
 
         Row 0 was checked before, or is near one that was.
         """
-        way = np.abs(np.diff(q, axis=0)) / self.position_units
+        displacements = np.abs(np.diff(q, axis=0)) / self.position_units
         explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
         if self.problem.gaps is not None:  # a stop turns rates between two rows
             explained = explained - out_step / 2 * np.abs(np.diff(change, axis=0)) / self.position_units
-        ways = way.max(axis=1, initial=0.0)
+        distances = displacements.max(axis=1, initial=0.0)
         rigid = not self.problem.robot.tree.elastic  # deformations may oscillate between two rows
-        jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK))
+        jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(distances, LOOK))
         jumps = np.flatnonzero(jumped | (q[1:, self._lengths] <= 0).any(axis=1))  # a length has no other side
         until = int(jumps[0]) + 1 if len(jumps) else len(q)
-        on = self.gone + np.concatenate([[0.0], np.cumsum(ways)])
+        on = self.gone + np.concatenate([[0.0], np.cumsum(distances)])
         marks, self.gone = np.floor(on / LOOK), float(on[-1] % LOOK)
         looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or (len(jumps) and k == until - 1)]
         if looked:
             J, r = self.rows(q[looked]), self.rank - 1
             whole = np.linalg.svd(J, compute_uv=False)
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
-            for k, held, values, own in zip(looked, J, whole, block, strict=True):
+            for k, held, values, block_values in zip(looked, J, whole, block, strict=True):
                 if values[r] < self.near * mobility.largest(values, self.usual):
                     return PartitionEvent(k, "cross")
-                quality = own[r] / values[r]
+                quality = block_values[r] / values[r]
                 if quality < POOR and self._best(held)[1] > BETTER * quality:
                     return PartitionEvent(k, "choose")
         return PartitionEvent(until - 1, "jump", again=True) if len(jumps) else None
@@ -608,8 +608,8 @@ def position_units(tree: Tree) -> Array:
     """Typical lengths of positions that are lengths, radians of angles: to compare ways."""
     units = np.ones(tree.nq)
     for link in tree.links:
-        own = tree.rate_units[link.v]
-        units[link.q] = own if len(own) == link.q.stop - link.q.start else 1.0
+        link_units = tree.rate_units[link.v]
+        units[link.q] = link_units if len(link_units) == link.q.stop - link.q.start else 1.0
         if link.joint.moves_freely and link.joint.quaternion:
             units[link.q.start : link.q.start + 3] = tree.length
         units[link.e] = tree.rate_units[link.e_v]

@@ -81,39 +81,39 @@ def read_outputs(robot: Robot, outputs: Sequence[str], everything: bool) -> list
     """
     if isinstance(outputs, str):
         raise InputError("the outputs are a list of names", key="outputs", value=outputs, hint=f"write ['{outputs}']")
-    names, found = reaction_names(robot), []
+    names, requested = reaction_names(robot), []
     known = {f"reaction.{name}": [f"reaction.{name}.{word}" for word in COMPONENTS] for name in names}
     single = {column for columns in known.values() for column in columns}
-    said = {f"coupling.{coupling.name}.effort" for coupling in robot.description.coupling}
-    said |= {f"element.{one.name}.{word}" for one in robot.description.element for word in ("length", "force")}
+    other_outputs = {f"coupling.{coupling.name}.effort" for coupling in robot.description.coupling}
+    other_outputs |= {f"element.{element.name}.{word}" for element in robot.description.element for word in ("length", "force")}
     for word in outputs:
         if word in known:
-            found += known[word]
+            requested += known[word]
         elif word in single:
-            found.append(word)
-        elif word not in said and not is_place_output(str(word)) and not is_section_output(word):
-            examples = [*sorted(said), *place_examples(robot), *section_examples(robot)]
+            requested.append(word)
+        elif word not in other_outputs and not is_place_output(str(word)) and not is_section_output(word):
+            examples = [*sorted(other_outputs), *place_examples(robot), *section_examples(robot)]
             raise InputError(
                 f"there is no output '{word}'", key="outputs", value=str(word),
                 hint=did_you_mean(str(word), [*known, *sorted(single), *examples]),
             )  # fmt: skip
-    found += [column for columns in known.values() for column in columns] if everything else []
-    return list(dict.fromkeys(found))
+    requested += [column for columns in known.values() for column in columns] if everything else []
+    return list(dict.fromkeys(requested))
 
 
 def reactions_of_rows(
-    problem: Problem, found: Mapping[str, Array], robot: Robot, chains: Sequence[BeamChain] = (), by_loose: bool = False
+    problem: Problem, run_signals: Mapping[str, Array], robot: Robot, chains: Sequence[BeamChain] = (), by_loose: bool = False
 ) -> tuple[dict[str, Array], dict[int, Array]]:
     """Force and moment of each joint and closure of the robot in all rows of a run, (rows, 6).
 
     Then the signals of the elements of some beams. `by_loose`: see `joint_wrenches`.
     """
-    motors, gates = len(problem.robot.actuated), found["gates"]
-    state = {"q": found["q"], "position_rates": found["change"], "accelerations": found["accelerations"]}
-    state |= {"effort": found["effort"]} | ({"gates": gates} if gates.shape[1] else {})
+    motors, gates = len(problem.robot.actuated), run_signals["gates"]
+    state = {"q": run_signals["q"], "position_rates": run_signals["change"], "accelerations": run_signals["accelerations"]}
+    state |= {"effort": run_signals["effort"]} | ({"gates": gates} if gates.shape[1] else {})
     for k, frame in enumerate(problem.wrenches):
-        state[f"wrench_{frame}"] = found["given"][:, motors + 6 * k : motors + 6 * k + 6]
-    count, size = len(found["q"]), max(1, robot.closures.size * len(robot.free))
+        state[f"wrench_{frame}"] = run_signals["given"][:, motors + 6 * k : motors + 6 * k + 6]
+    count, size = len(run_signals["q"]), max(1, robot.closures.size * len(robot.free))
     length = max(1000, int(NUMBERS / size))  # rows at a time
     parts = [
         _wrenches(
@@ -141,37 +141,37 @@ def _wrenches(
 def _multipliers(rows: Array, missing: Array, redundant: bool) -> Array:
     """Multipliers of least norm in all rows of a run, theory (18)."""
     good = np.isfinite(rows).all(axis=(1, 2)) & np.isfinite(missing).all(axis=1)
-    found = np.full(rows.shape[:2], np.nan)
+    multipliers = np.full(rows.shape[:2], np.nan)
     J_t = rows[good].transpose(0, 2, 1)
     if redundant:
-        found[good] = np.einsum("tij,tj->ti", np.linalg.pinv(J_t, rcond=RANK), missing[good])
-        return found
+        multipliers[good] = np.einsum("tij,tj->ti", np.linalg.pinv(J_t, rcond=RANK), missing[good])
+        return multipliers
     Q, R = np.linalg.qr(J_t)
     right = np.einsum("tij,ti->tj", Q, missing[good])
     try:
-        found[good] = np.linalg.solve(R, right[..., None])[..., 0]
+        multipliers[good] = np.linalg.solve(R, right[..., None])[..., 0]
     except np.linalg.LinAlgError:  # a row at a singular pose
-        found[good] = np.einsum("tij,tj->ti", np.linalg.pinv(J_t, rcond=RANK), missing[good])
-    return found
+        multipliers[good] = np.einsum("tij,tj->ti", np.linalg.pinv(J_t, rcond=RANK), missing[good])
+    return multipliers
 
 
-def reaction_columns(wrenches: Mapping[str, Array], asked: Sequence[str]) -> dict[str, Array]:
+def reaction_columns(wrenches: Mapping[str, Array], requested: Sequence[str]) -> dict[str, Array]:
     """The columns that are asked for."""
     words = {f"reaction.{name}.{word}": (name, k) for name in wrenches for k, word in enumerate(COMPONENTS)}
-    return {column: wrenches[words[column][0]][:, words[column][1]] for column in asked}
+    return {column: wrenches[words[column][0]][:, words[column][1]] for column in requested}
 
 
-def largest_reactions(t: Array, wrenches: Mapping[str, Array], asked: Sequence[str]) -> dict[str, Any]:
+def largest_reactions(t: Array, wrenches: Mapping[str, Array], requested: Sequence[str]) -> dict[str, Any]:
     """The largest force and moment of each joint and closure that is asked for, with their times."""
-    found: dict[str, Any] = {}
-    for name in [name for name in wrenches if any(column.startswith(f"reaction.{name}.") for column in asked)]:
+    largest: dict[str, Any] = {}
+    for name in [name for name in wrenches if any(column.startswith(f"reaction.{name}.") for column in requested)]:
         entry: dict[str, Any] = {}
         for word, part in (("force", slice(0, 3)), ("moment", slice(3, 6))):
             size = np.linalg.norm(wrenches[name][:, part], axis=1)
             row = int(np.nanargmax(size)) if np.isfinite(size).any() else 0
             entry |= {word: float(size[row]), f"{word}_time": float(t[row])}
-        found[name] = entry
-    return found
+        largest[name] = entry
+    return largest
 
 
 def undetermined_in_run(problem: Problem, q: Array, names: Sequence[str]) -> list[str]:
@@ -183,40 +183,40 @@ def undetermined_in_run(problem: Problem, q: Array, names: Sequence[str]) -> lis
 
 
 def add_reactions(
-    problem: Problem, seen: Mapping[str, Array], columns: dict[str, Array], asked: Sequence[str],
+    problem: Problem, run_signals: Mapping[str, Array], columns: dict[str, Array], requested: Sequence[str],
     words: Sequence[SectionOutput] = (), spare: RedundantDrive | None = None, by_loose: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Put the reactions and section forces that are asked for into the columns; what is largest, for the summary."""
     chains = chains_to_follow(problem.robot, words)
-    if not asked and not chains:
+    if not requested and not chains:
         return {}
     robot = with_all_motors(problem, spare)
-    wrenches, elements = reactions_of_rows(problem, seen, robot, list(chains.values()), by_loose)
-    told = add_sections(robot, chains, seen, elements, words, columns, problem.wrenches) if chains else {}
-    inside = {*(word.beam for word in words), *([told["largest_stress"]["beam"]] if "largest_stress" in told else [])}
+    wrenches, elements = reactions_of_rows(problem, run_signals, robot, list(chains.values()), by_loose)
+    summary = add_sections(robot, chains, run_signals, elements, words, columns, problem.wrenches) if chains else {}
+    inside = {*(word.beam for word in words), *([summary["largest_stress"]["beam"]] if "largest_stress" in summary else [])}
     tips = {robot.tree.links[chains[beam].tip].name: beam for beam in inside}
-    loose = undetermined_in_run(problem, seen["q"][0], list(tips))
-    told |= {"undetermined_sections": sorted(tips[tip] for tip in loose)} if loose else {}
-    if not asked:
-        return told
-    columns |= reaction_columns(wrenches, asked)
-    largest = largest_reactions(columns["t"], wrenches, asked)
-    loose = undetermined_in_run(problem, seen["q"][0], list(largest))
-    return told | {"largest_reactions": largest, "undetermined_reactions": loose}
+    loose = undetermined_in_run(problem, run_signals["q"][0], list(tips))
+    summary |= {"undetermined_sections": sorted(tips[tip] for tip in loose)} if loose else {}
+    if not requested:
+        return summary
+    columns |= reaction_columns(wrenches, requested)
+    largest = largest_reactions(columns["t"], wrenches, requested)
+    loose = undetermined_in_run(problem, run_signals["q"][0], list(largest))
+    return summary | {"largest_reactions": largest, "undetermined_reactions": loose}
 
 
-def reaction_warnings(told: Mapping[str, Any]) -> list[str]:
+def reaction_warnings(summary: Mapping[str, Any]) -> list[str]:
     """Sentences where reactions or section forces are not unique."""
-    found = list(told.get("stress_left_out", []))
+    warnings = list(summary.get("stress_left_out", []))
     for key, what in (
         ("undetermined_reactions", "reactions"),
         ("undetermined_sections", "section forces and stresses"),
     ):
-        names = told.get(key, [])
+        names = summary.get(key, [])
         shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         if names:
-            found.append(f"the robot is over-constrained: the {what} of {shown} are those of least norm")
-    return found
+            warnings.append(f"the robot is over-constrained: the {what} of {shown} are those of least norm")
+    return warnings
 
 
 def read_section_words(robot: Robot, outputs: Sequence[str]) -> list[SectionOutput]:
@@ -228,12 +228,12 @@ def read_section_words(robot: Robot, outputs: Sequence[str]) -> list[SectionOutp
 
 def chains_to_follow(robot: Robot, words: Sequence[SectionOutput]) -> dict[str, BeamChain]:
     """Beams that are asked for, and those whose stresses are known."""
-    asked = {word.beam for word in words}
-    return {name: one for name, one in beam_chains(robot).items() if name in asked or one.parts.fibres is not None}
+    requested = {word.beam for word in words}
+    return {name: chain for name, chain in beam_chains(robot).items() if name in requested or chain.parts.fibres is not None}
 
 
 def add_sections(
-    robot: Robot, chains: Mapping[str, BeamChain], seen: Mapping[str, Array], signals: Mapping[int, Array],
+    robot: Robot, chains: Mapping[str, BeamChain], run_signals: Mapping[str, Array], signals: Mapping[int, Array],
     words: Sequence[SectionOutput], columns: dict[str, Array], frames: Sequence[str],
 ) -> dict[str, Any]:  # fmt: skip
     """Put what sections carry into the columns; gives the largest stress for the summary.
@@ -242,20 +242,20 @@ def add_sections(
     """
     tree = robot.tree
     elements = {
-        j: element_rows(tree, j, seen["q"], seen["change"], seen["accelerations"], own, frames)
-        for j, own in signals.items()
+        j: element_rows(tree, j, run_signals["q"], run_signals["change"], run_signals["accelerations"], element_signals, frames)
+        for j, element_signals in signals.items()
     }
     for name, chain in chains.items():
-        asked = [word for word in words if word.beam == name]
-        forces = sections_at(chain, elements, [word.s for word in asked])
-        for k, word in enumerate(asked):
+        requested = [word for word in words if word.beam == name]
+        forces = sections_at(chain, elements, [word.s for word in requested])
+        for k, word in enumerate(requested):
             if word.quantity == STRESS:
                 columns[word.word] = stresses(chain, forces[:, k], tree.planar)
             else:
                 columns[word.word] = forces[:, k, FORCES.index(word.quantity)]
     left_out = missing_stress_warning(robot, chains)
-    told = _largest(chains, elements, columns["t"], tree.planar)
-    return told | ({"stress_left_out": left_out} if left_out else {})
+    summary = _largest(chains, elements, columns["t"], tree.planar)
+    return summary | ({"stress_left_out": left_out} if left_out else {})
 
 
 def _largest(
@@ -264,12 +264,12 @@ def _largest(
     most = largest_stress(chains, elements, planar)
     if most is None:
         return {}
-    told: dict[str, Any] = {"beam": most.beam, "s": most.s, "time": float(t[most.row]), "value": most.value}
-    return {"largest_stress": told}
+    entry: dict[str, Any] = {"beam": most.beam, "s": most.s, "time": float(t[most.row]), "value": most.value}
+    return {"largest_stress": entry}
 
 
 def inconsistent_shares(
-    problem: Problem, seen: Mapping[str, Array], columns: Mapping[str, Array], reactions: Sequence[str],
+    problem: Problem, run_signals: Mapping[str, Array], columns: Mapping[str, Array], reactions: Sequence[str],
     places: Sequence[PlaceOutput], words: Sequence[SectionOutput], spare: RedundantDrive | None = None, every: int = 1,
 ) -> dict[str, float]:  # fmt: skip
     """Columns that differ from what the rates of the rows say, and by how much, of the largest of their kind.
@@ -277,13 +277,13 @@ def inconsistent_shares(
     Where there are many steps from row to row (`every`), steps may follow what rows do not show, and what rigid robots
     do follows from their inputs at once: then only outputs that are asked for are judged.
     """
-    if not _moves(problem, seen, columns["t"]):
+    if not _moves(problem, run_signals, columns["t"]):
         return {}
-    other, good = by_rate_differences(problem, seen, columns["t"])
+    other, good = by_rate_differences(problem, run_signals, columns["t"])
     again = {"t": columns["t"]}
-    felt = [word for word in places if word.inner is not None or by_acceleration([word.column])]
-    if (reactions or felt or words) and inconsistent_share(problem, seen, columns) > ROUGH:
-        add_places(problem.robot.tree, felt, other, again)
+    affected_places = [word for word in places if word.inner is not None or by_acceleration([word.column])]
+    if (reactions or affected_places or words) and inconsistent_share(problem, run_signals, columns) > ROUGH:
+        add_places(problem.robot.tree, affected_places, other, again)
         add_reactions(problem, other, again, reactions, words, spare, by_loose=True)
     if every > SEEN or not any(link.e_v.stop > link.e_v.start for link in problem.robot.tree.links):
         return inconsistent_columns(columns, again, good)
@@ -316,7 +316,7 @@ class AccelerationFilter:
 
 
 def inconsistency_warnings(
-    problem: Problem, shares: Mapping[str, float], asked: Collection[str], follows: AccelerationFilter
+    problem: Problem, shares: Mapping[str, float], requested: Collection[str], follows: AccelerationFilter
 ) -> tuple[list[str], list[str]]:
     """A sentence on columns that differ and were asked for; else a short one on those that every run has.
 
@@ -325,21 +325,21 @@ def inconsistency_warnings(
     """
     inside = {name for name, (kind, _) in _of_one_kind(problem).items() if kind == BODIES}
     rough = [name for name in shares if name not in inside]
-    wanted = [name for name in rough if name in asked]
+    rough_requested = [name for name in rough if name in requested]
     if not rough:
         return [], []
-    worst = max(wanted or rough, key=lambda name: shares[name])
+    worst = max(rough_requested or rough, key=lambda name: shares[name])
     by = f"{100 * shares[worst]:.2g} % (root mean square)"
-    if not wanted:
+    if not rough_requested:
         return [], [f"accelerations in the rows, '{worst}' most, differ by {by} from how rates change: {follows.cure}"]
-    more = f" (and {len(wanted) - 1} more outputs)" if len(wanted) > 1 else ""
+    more = f" (and {len(rough_requested) - 1} more outputs)" if len(rough_requested) > 1 else ""
     return [f"'{worst}'{more} differs by {by} from what the rates of the rows say: {follows.cure}"], []
 
 
-def _of_coordinates(problem: Problem, seen: Mapping[str, Array]) -> dict[str, Array]:
+def _of_coordinates(problem: Problem, run_signals: Mapping[str, Array]) -> dict[str, Array]:
     """Accelerations of the coordinates of a run, as its columns."""
     number = {name: k for k, name in enumerate(problem.robot.tree.rate_names)}
-    return {f"qdd.{name}": seen["accelerations"][:, number[name]] for name in problem.independent}
+    return {f"qdd.{name}": run_signals["accelerations"][:, number[name]] for name in problem.independent}
 
 
 def _of_one_kind(problem: Problem) -> dict[str, tuple[str, float]]:
@@ -377,16 +377,16 @@ def _mean(values: Array) -> float:
     return float(np.sqrt(np.mean(values**2))) if len(values) else 0.0
 
 
-def inconsistent_share(problem: Problem, seen: Mapping[str, Array], columns: Mapping[str, Array]) -> float:
+def inconsistent_share(problem: Problem, run_signals: Mapping[str, Array], columns: Mapping[str, Array]) -> float:
     """How far accelerations of all rates are off, root mean square, of these; none where nothing moves."""
     known = _known(problem)
-    if not _moves(problem, seen, columns["t"]):
+    if not _moves(problem, run_signals, columns["t"]):
         return 0.0
     weights = metres_per_unit(problem.robot.tree)[known]
-    other, good = by_rate_differences(problem, seen, columns["t"])
-    own = seen["accelerations"][:, known] * weights
-    missed = other["accelerations"][:, known] * weights - own
-    return _mean(missed[good]) / max(_mean(own), 1e-300)
+    other, good = by_rate_differences(problem, run_signals, columns["t"])
+    accelerations = run_signals["accelerations"][:, known] * weights
+    missed = other["accelerations"][:, known] * weights - accelerations
+    return _mean(missed[good]) / max(_mean(accelerations), 1e-300)
 
 
 def _known(problem: Problem) -> list[int]:
@@ -395,18 +395,18 @@ def _known(problem: Problem) -> list[int]:
     return [k for k, name in enumerate(tree.rate_names) if name in tree.position_names]
 
 
-def _moves(problem: Problem, seen: Mapping[str, Array], t: Array) -> bool:
+def _moves(problem: Problem, run_signals: Mapping[str, Array], t: Array) -> bool:
     """Whether a run moves at all, in rows of which differences can be taken."""
     known, tree = _known(problem), problem.robot.tree
     if not known or len(t) < 3:
         return False
     rates = (
-        seen["change"][:, [tree.position_names.index(tree.rate_names[k]) for k in known]] * metres_per_unit(tree)[known]
+        run_signals["change"][:, [tree.position_names.index(tree.rate_names[k]) for k in known]] * metres_per_unit(tree)[known]
     )
     return float(np.abs(rates[np.isfinite(rates)]).max(initial=0.0)) * float(np.ptp(t)) > AT_REST * tree.length
 
 
-def by_rate_differences(problem: Problem, seen: Mapping[str, Array], t: Array) -> tuple[dict[str, Array], Array]:
+def by_rate_differences(problem: Problem, run_signals: Mapping[str, Array], t: Array) -> tuple[dict[str, Array], Array]:
     """Signals with accelerations by differences of rates over two rows, and the rows in which these are known."""
     tree = problem.robot.tree
     between = t[2:] - t[:-2]
@@ -414,18 +414,18 @@ def by_rate_differences(problem: Problem, seen: Mapping[str, Array], t: Array) -
     good[1:-1] = between > 0
 
     def changed(values: Array) -> Array:
-        found = np.full_like(values, np.nan)
+        differences = np.full_like(values, np.nan)
         with np.errstate(all="ignore"):
-            found[1:-1] = (values[2:] - values[:-2]) / between[:, None]
-        return found
+            differences[1:-1] = (values[2:] - values[:-2]) / between[:, None]
+        return differences
 
-    accelerations = seen["accelerations"].copy()
+    accelerations = run_signals["accelerations"].copy()
     for k, name in enumerate(tree.rate_names):
         if name in tree.position_names:
             place = tree.position_names.index(name)
-            accelerations[:, k] = changed(seen["change"][:, place : place + 1])[:, 0]
-    found = dict(seen) | {"accelerations": accelerations}
-    for name in [name for name in seen if name.endswith(".motion")]:
-        found[name] = np.concatenate([seen[name][:, :6], changed(seen[name][:, :6])], axis=1)
+            accelerations[:, k] = changed(run_signals["change"][:, place : place + 1])[:, 0]
+    result = dict(run_signals) | {"accelerations": accelerations}
+    for name in [name for name in run_signals if name.endswith(".motion")]:
+        result[name] = np.concatenate([run_signals[name][:, :6], changed(run_signals[name][:, :6])], axis=1)
     good &= np.isfinite(accelerations).all(axis=1)
-    return found, good
+    return result, good

@@ -85,7 +85,7 @@ class Run(TimedRecord, Mapping[str, Array]):
 
     def save(self, path: str | Path) -> list[Path]:
         """Write the npz or CSV file `path`, a CSV file with its settings beside it; whole or not at all."""
-        made_of = [one for word in ("file", "motion") if isinstance(one := self.settings.get(word), str)]
+        made_of = [origin for word in ("file", "motion") if isinstance(origin := self.settings.get(word), str)]
         robot = self.settings.get("file")
         refuse_overwrite([path], [*made_of, *(files_of(robot) if isinstance(robot, str) else [])])
         return write_table(path, self.columns, {"settings": self.settings, "summary": self.summary})

@@ -61,13 +61,13 @@ class Segments:
 
     def kept(self) -> list[Array]:
         """Which rows of each part are rows of output; a row that two parts share is that of the later one."""
-        found, after = [], np.inf
+        masks, after = [], np.inf
         for part in reversed(self.parts):
             rows = np.rint(part.track.t / self.out_step * self.per).astype(int)
             keep = (rows % self.per == 0) & (rows < after)
             after = rows[0]
-            found.append(keep)
-        return found[::-1]
+            masks.append(keep)
+        return masks[::-1]
 
     @property
     def t(self) -> Array:
@@ -116,10 +116,10 @@ class Runner:
     """Carries a run from segment to segment."""
 
     def __init__(
-        self, problem: Problem, given: Polynomials, method: Method, grid: Grid, tolerance: float,
+        self, problem: Problem, inputs: Polynomials, method: Method, grid: Grid, tolerance: float,
         control: Control | None, shown: Callable[[float], None] | None,
     ) -> None:  # fmt: skip
-        self.problem, self.given, self.method = problem, given, method
+        self.problem, self.given, self.method = problem, inputs, method
         self.tolerance, self.shown = tolerance, shown
         self.control = None if control is None else _once(control)
         loops = (
@@ -128,7 +128,7 @@ class Runner:
         self.watch = PartitionWatch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = self.grid.rows // grid.rows
-        self.instants = ends_inside(problem, given, method, self.grid)
+        self.instants = ends_inside(problem, inputs, method, self.grid)
         self.event: PartitionEvent | None = None
         self.worked = np.zeros(2)
         self.done = Segments(self.per, grid.out_step)
@@ -167,15 +167,15 @@ class Runner:
     def _stretch(self, q: Array, qd: Array, row: int, event: PartitionEvent | None) -> IntegratedRows:
         """With one model, until it ends, fails or is left; with an event, the first row alone."""
         self.event = event
-        near, course = NEAR * self.grid.out_step, self._course(self.problem, row)
-        systems = [course.first, *(corner.behind for corner in course.corners)]
+        near, segments = NEAR * self.grid.out_step, self._course(self.problem, row)
+        systems = [segments.first, *(corner.behind for corner in segments.corners)]
         track = run_loop(
-            course.first, self.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
-            self.problem.independent, self.tolerance, self._writing(systems), self.shown, course.corners, row,
+            segments.first, self.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
+            self.problem.independent, self.tolerance, self._writing(systems), self.shown, segments.corners, row,
             self.worked, None if self.watch is None else self._looked,
         )  # fmt: skip
         self.worked = track.work[-1]
-        self.done.jumps += [jump for jump in course.jumps if jump["time"] < track.t[-1] - near]
+        self.done.jumps += [jump for jump in segments.jumps if jump["time"] < track.t[-1] - near]
         return track
 
     def _course(self, problem: Problem, row: int) -> InputSegments:
@@ -225,8 +225,8 @@ class Runner:
         begin = perf_counter()
         everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
         whole = replace(self.problem, names=everything, rows=())
-        course = self._course(whole, row)
-        first = self.given if self.control is not None else Polynomials(course.first.breaks, course.first.coefficients)
+        segments = self._course(whole, row)
+        first = self.given if self.control is not None else Polynomials(segments.first.breaks, segments.first.coefficients)
         passage = SingularPassage(self.problem, first)
         rows: list[tuple[int, PassageState]] = []
         why, here = "", row
@@ -234,7 +234,7 @@ class Runner:
             if self.problem.sticking:  # its model takes no efforts that hold joints
                 raise UndeterminedBranchError
             rows.append((row, passage.enter(row * self.grid.out_step, q, qd, self.worked)))
-            for here, at, exact in self._rows(passage, rows[0][1], row, course):
+            for here, at, exact in self._rows(passage, rows[0][1], row, segments):
                 if exact and not passage.keeps_energy(here * self.grid.out_step, rows[0][1], at):
                     raise UndeterminedBranchError
                 rows.append((here, at))
@@ -242,10 +242,10 @@ class Runner:
                     break
         except UndeterminedBranchError:
             where = passage.loosest(rows[-1][1].q if rows else q)
-            why = self._why(here, course)
+            why = self._why(here, segments)
         track = self._passed(rows, perf_counter() - begin, passage.steps[0]) if rows else None
         self.done.changes.append({"time": row * self.grid.out_step, "singular_until": here * self.grid.out_step})
-        self.done.jumps += course.jumps
+        self.done.jumps += segments.jumps
         if track is not None:
             self.done.parts.append(Segment(whole, track))
         if why:
@@ -258,7 +258,7 @@ class Runner:
             track.status = "ok"
         return here, rows[-1][1].q, rows[-1][1].qd
 
-    def _why(self, row: int, course: InputSegments) -> str:
+    def _why(self, row: int, segments: InputSegments) -> str:
         """Words for where a passage ends that is not determined."""
         if self.problem.robot.tree.elastic:
             return BENDS
@@ -267,18 +267,18 @@ class Runner:
         if not self.problem.driven:
             return UNDECIDED
         begin, end = (np.array([0, 2 * self.per]) + row) * self.grid.out_step
-        jumps = [corner.time for corner in course.corners if corner.cross and begin <= corner.time <= end]
+        jumps = [corner.time for corner in segments.corners if corner.cross and begin <= corner.time <= end]
         return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else DRIVEN_SINGULAR
 
     def _rows(
-        self, passage: SingularPassage, at: PassageState, row: int, course: InputSegments
+        self, passage: SingularPassage, at: PassageState, row: int, segments: InputSegments
     ) -> Iterator[tuple[int, PassageState, bool]]:
         """Rows of output one after the other, and whether a row was computed at itself or lies in a stretch.
 
         No stretch goes over a time at which inputs jump; a row at such a time shows what is before it.
         """
         now, over, shown, step = row * self.grid.out_step, None, at, self.grid.out_step
-        corners = [] if self.control is not None else list(course.corners)  # its efforts are constant from row to row
+        corners = [] if self.control is not None else list(segments.corners)  # its efforts are constant from row to row
         while row < self.grid.rows:
             target = min(self.grid.rows, (row // self.per + 1) * self.per)
             if self.control is not None:
@@ -326,10 +326,10 @@ class Runner:
         """Inputs and outputs of a row, laid out as those of a model whose rates are all free ones."""
         robot, tree = self.problem.robot, self.problem.robot.tree
         free = robot.free
-        given, t = self.given, row * self.grid.out_step
+        pieces, t = self.given, row * self.grid.out_step
         changes = tree.rate_changes(at.qd, at.qdd)
-        inputs = given.at(t) if not self.problem.driven else np.concatenate(
-            [given.at(t, 2)[: len(robot.actuated)], given.at(t)[len(robot.actuated) :]]
+        inputs = pieces.at(t) if not self.problem.driven else np.concatenate(
+            [pieces.at(t, 2)[: len(robot.actuated)], pieces.at(t)[len(robot.actuated) :]]
         )  # fmt: skip
         gates = gates_at(tree, at.q, at.qd) if self.problem.gate_inputs else np.zeros(0)
         x = np.concatenate([at.q, at.qd[free], inputs, gates])

@@ -250,7 +250,7 @@ def simulate(
         without,
     )  # fmt: skip
     case = redundant_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
-    given, robot = robot, case.robot
+    original_robot, robot = robot, case.robot
     chosen = read_independent(robot, independent, case.prescribed)
     case = replace(case, independent=chosen, stops=bool(stops), deflections=by_deflection(outputs))
     if friction_width == 0:
@@ -260,17 +260,17 @@ def simulate(
             value=friction_width,
             hint="give e.g. 1e-3, or leave it out: joints then stick",
         )
-    looked_at, asked = recorded_frames(robot, frames), read_outputs(robot, outputs, reactions)
+    looked_at, requested_reactions = recorded_frames(robot, frames), read_outputs(robot, outputs, reactions)
     places = read_place_outputs(robot, outputs, list(case.wrenches))
     words = read_section_words(robot, outputs)
     begin = perf_counter()
     sticking = friction_width is None
     problem = prepared_case(case, friction_width or FRICTION_WIDTH, sticking)
     case, segments, started = run_case(case, problem, progress, None)
-    seen = signals_in_run(problem, segments, [*looked_at, *frames_of(places)], case.spare)
-    columns, track = signal_columns(problem, segments, seen, looked_at, case.spare), segments.track
-    add_places(problem.robot.tree, places, seen, columns)
-    jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, words, case.spare)
+    run_signals = signals_in_run(problem, segments, [*looked_at, *frames_of(places)], case.spare)
+    columns, track = signal_columns(problem, segments, run_signals, looked_at, case.spare), segments.track
+    add_places(problem.robot.tree, places, run_signals, columns)
+    jumps, carried = segments.jumps, add_reactions(problem, run_signals, columns, requested_reactions, words, case.spare)
     summary = run_summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= step_summary(case.grid, case.steps, track) | started.told
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
@@ -286,11 +286,11 @@ def simulate(
         summary["flanks"] = backlash_events(problem, track.events)
     summary |= carried | ({} if case.spare is None else {"internal": case.spare.told()})
     summary["not_followed"] = inconsistent_shares(
-        problem, seen, columns, asked, places, words, case.spare, case.grid.every
+        problem, run_signals, columns, requested_reactions, places, words, case.spare, case.grid.every
     )  # fmt: skip
-    wanted = {*asked, *(word.column for word in places), *(word.word for word in words)}
+    requested_columns = {*requested_reactions, *(word.column for word in places), *(word.word for word in words)}
     rough_asked, rough_beside = inconsistency_warnings(
-        problem, summary["not_followed"], wanted, AccelerationFilter(method, case.grid, unresolved_forces(case.beside))
+        problem, summary["not_followed"], requested_columns, AccelerationFilter(method, case.grid, unresolved_forces(case.beside))
     )
     summary["warnings"] = [
         *stop_warnings(summary),
@@ -301,7 +301,7 @@ def simulate(
         *(
             []
             if ignore_limits
-            else run_limit_warnings(problem.robot, columns, given.motors, effort_limit, _prescribed(case))
+            else run_limit_warnings(problem.robot, columns, original_robot.motors, effort_limit, _prescribed(case))
         ),
         *jump_warnings(jumps),
         *input_warnings(problem, case.given, case.method, case.grid),
@@ -315,12 +315,12 @@ def simulate(
         *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
         *reduced_load_warning(robot.tree, list(case.wrenches)),
-        *inner_wrench_warning(robot, seen, list(case.wrenches), [*looked_at, *output_frames(places)]),
+        *inner_wrench_warning(robot, run_signals, list(case.wrenches), [*looked_at, *output_frames(places)]),
         *(partition_changed(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
         *(
             content_warnings(problem.robot, columns)
-            or inner_warnings(robot, case.prescribed, columns, seen["accelerations"], case.without)
+            or inner_warnings(robot, case.prescribed, columns, run_signals["accelerations"], case.without)
         ),
         *rough_beside,
     ]
@@ -341,7 +341,7 @@ def simulate(
         summary["warnings"] += error_warnings(
             columns, summary["estimated_error"], robot.tree.length, tolerance is not None
         )
-    settings = run_settings(given, case, problem, method)
+    settings = run_settings(original_robot, case, problem, method)
     return Run(columns, settings, summary)
 
 
@@ -407,8 +407,8 @@ def read_case(
             hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
         )
     chosen = method_named(method, radius)
-    asked = requested_steps(time, step, rows, tolerance, chosen, robot.tree.length)
-    grid = asked.grid
+    requested = requested_steps(time, step, rows, tolerance, chosen, robot.tree.length)
+    grid = requested.grid
     span = InputSpan(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
     robot = with_cached_home(robot)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
@@ -421,12 +421,12 @@ def read_case(
             value=drive,
             hint="give a motion through poses, or drive the motors",
         )
-    given: Polynomials = moved.given if prescribed != "efforts" else specified_efforts(robot, effort, span)
+    inputs: Polynomials = moved.given if prescribed != "efforts" else specified_efforts(robot, effort, span)
     for pieces in wrenches.values():
-        given = given.beside(pieces)
+        inputs = inputs.beside(pieces)
     return RunCase(
-        robot, prescribed, moved, given, controller, wrenches, tuple(without), start, pose, chosen,
-        with_longest(grid, given), asked.tolerance, (*span.warnings, *length_warnings(time, grid)), steps=asked.why,
+        robot, prescribed, moved, inputs, controller, wrenches, tuple(without), start, pose, chosen,
+        with_longest(grid, inputs), requested.tolerance, (*span.warnings, *length_warnings(time, grid)), steps=requested.why,
         sampled=span.apart,
     )  # fmt: skip
 
@@ -434,11 +434,11 @@ def read_case(
 @garbage_collection_paused()
 def prepared_case(case: RunCase, width: float, sticking: bool) -> Problem:
     """Programs of a case: friction turns over `width`, or joints stick."""
-    found = prepare_problem(
+    problem = prepare_problem(
         case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
         case.method.numbers,
     )  # fmt: skip
-    return replace(found, time=min(1.0, case.grid.rows * case.grid.out_step))
+    return replace(problem, time=min(1.0, case.grid.rows * case.grid.out_step))
 
 
 @garbage_collection_paused()
@@ -446,7 +446,7 @@ def run_case(
     case: RunCase, problem: Problem, shown: Callable[[float], None] | None, started: StartState | None
 ) -> tuple[RunCase, Segments, StartState]:
     """The case with its steps, the run, and how it started: as another one did, where that is given."""
-    said = problem.is_long and say_first_compilation(case.method.steps)
+    announced = problem.is_long and say_first_compilation(case.method.steps)
     if first := started is None:
         problem.begin_compilation(case.given, case.method, case.grid.aim > 0)
         started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
@@ -454,21 +454,21 @@ def run_case(
     refuse_start_outside(problem.robot, q)
     if case.independent:
         refuse_singular(problem, q, "independent")
-    if not said:
+    if not announced:
         say_first_compilation(case.method.steps)
     if not case.steps:
         grid, why = default_step(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
         case = replace(case, grid=grid, steps=why, beside=why)
     elif first:
-        told = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
-        case = replace(case, beside=told)
+        unresolved_vibrations = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
+        case = replace(case, beside=unresolved_vibrations)
     while True:
-        control, given = None, case.given
+        control, inputs = None, case.given
         if case.controller is not None:
-            given = Polynomials(given.breaks, given.coefficients.copy())  # efforts are written into it
+            inputs = Polynomials(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
             assert not isinstance(case.motion, PoseMotion)
-            control = controlled(case.robot, case.controller, case.motion, q, given)
-        runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
+            control = controlled(case.robot, case.controller, case.motion, q, inputs)
+        runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)
         try:
             return case, runner.run(q, qd), started
         except LaboriousError:

@@ -94,10 +94,10 @@ class SingularStep:
     @cached_property
     def _changes(self) -> tuple[Array, Array, Array]:
         """Of positions, rates and work at the points."""
-        found = [self.passage.derivative(node) for node in self.nodes]
+        derivatives = [self.passage.derivative(node) for node in self.nodes]
         times = self.t + self.h * gauss(STAGES).c
         powers = [self.passage.power(t, node) for t, node in zip(times, self.nodes, strict=True)]
-        return np.array([part[0] for part in found]), np.array([part[1] for part in found]), np.array(powers)
+        return np.array([part[0] for part in derivatives]), np.array([part[1] for part in derivatives]), np.array(powers)
 
 
 @dataclass(frozen=True)
@@ -128,10 +128,10 @@ class SingularPassage:
         motors = len(robot.actuated)
         if loses_power(robot):  # what gears lose needs efforts in them, which are open here
             raise UndeterminedBranchError
-        found = self.problem.tree_model(q=q, qd=qd, **self._wrenches(t))
-        if not all(np.isfinite(part).all() for part in found.values()):  # sweeps of a leap that grow
+        outputs = self.problem.tree_model(q=q, qd=qd, **self._wrenches(t))
+        if not all(np.isfinite(part).all() for part in outputs.values()):  # sweeps of a leap that grow
             raise UndeterminedBranchError
-        J, opening, speed, bias = found["rows"], found["opening"], np.zeros(len(found["bias"])), -found["bias"]
+        J, opening, speed, bias = outputs["rows"], outputs["opening"], np.zeros(len(outputs["bias"])), -outputs["bias"]
         if problem.driven:
             places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
             position, velocity, acceleration = (self.given.at(t, order)[:motors] for order in range(3))
@@ -140,7 +140,7 @@ class SingularPassage:
             speed, bias = np.concatenate([speed, velocity]), np.concatenate([bias, acceleration])
         rows, units = self._scales
         parts = np.linalg.svd(rows[:, None] * J[:, robot.free] * units)
-        return found, parts, rows * opening, rows * speed, rows * bias
+        return outputs, parts, rows * opening, rows * speed, rows * bias
 
     def _least(self, parts: Any, right: Array) -> Array:
         """The least change of the free rates, in their units, that has these values."""
@@ -183,14 +183,14 @@ class SingularPassage:
             q = tree.moved(q, step)
         else:
             raise UndeterminedBranchError
-        own = qd[free] / units
-        change = self._least(parts, speed - self._times(parts, own))
-        if strict and not np.linalg.norm(change) <= TURN * max(float(np.linalg.norm(own)), TOLERANCE):
+        scaled_rates = qd[free] / units
+        change = self._least(parts, speed - self._times(parts, scaled_rates))
+        if strict and not np.linalg.norm(change) <= TURN * max(float(np.linalg.norm(scaled_rates)), TOLERANCE):
             raise UndeterminedBranchError
         rates = np.zeros(tree.n)
-        rates[free] = units * (own + change)
-        found, parts, _, _, bias = self._tied(t, q, rates)
-        return self._accelerations(t, q, rates, found, parts, bias)
+        rates[free] = units * (scaled_rates + change)
+        outputs, parts, _, _, bias = self._tied(t, q, rates)
+        return self._accelerations(t, q, rates, outputs, parts, bias)
 
     @staticmethod
     def _times(parts: Any, values: Array) -> Array:
@@ -198,13 +198,13 @@ class SingularPassage:
         U, s, Vt = parts
         return U[:, : len(s)] @ (s * (Vt[: len(s)] @ values))
 
-    def _accelerations(self, t: float, q: Array, qd: Array, found: Any, parts: Any, bias: Array) -> PassageState:
+    def _accelerations(self, t: float, q: Array, qd: Array, outputs: Any, parts: Any, bias: Array) -> PassageState:
         """Along the conditions as they say, in all other directions as the forces say."""
         problem, robot = self.problem, self.problem.robot
         tree, free, units = robot.tree, robot.free, self._scales[1]
         motors = list(robot.actuated)
-        M = units[:, None] * found["mass_matrix"][np.ix_(free, free)] * units
-        push = -found["forces"]
+        M = units[:, None] * outputs["mass_matrix"][np.ix_(free, free)] * units
+        push = -outputs["forces"]
         if not problem.driven:
             push[motors] += self.given.at(t)[: len(motors)]
         f = units * push[free]
@@ -242,9 +242,9 @@ class SingularPassage:
             raise UndeterminedBranchError
         return replace(self.onto(t, q, qd), worked=worked)
 
-    def with_given(self, given: Polynomials) -> SingularPassage:
+    def with_given(self, inputs: Polynomials) -> SingularPassage:
         """The same with other inputs."""
-        return replace(self, given=given)
+        return replace(self, given=inputs)
 
     def behind(self, corner: Discontinuity, at: PassageState) -> PassageState:
         """The state behind a jump of the inputs."""
@@ -254,10 +254,10 @@ class SingularPassage:
             qd[self.problem.robot.free], work = corner.cross(at.q, self.problem.robot.tree.position_rates(at.q, at.qd))
         return replace(self.onto(corner.time, at.q, qd), worked=at.worked + np.array([work, 0.0]))
 
-    def keeps_energy(self, t: float, one: PassageState, two: PassageState, share: float = KEPT) -> bool:
+    def keeps_energy(self, t: float, before: PassageState, after: PassageState, share: float = KEPT) -> bool:
         """Whether the energy of two states differs by what was put in and lost between them."""
-        first, last = (self._tied(t, at.q, at.qd)[0]["energy"] for at in (one, two))
-        gained = (two.worked - one.worked) @ np.array([1.0, -1.0])
+        first, last = (self._tied(t, at.q, at.qd)[0]["energy"] for at in (before, after))
+        gained = (after.worked - before.worked) @ np.array([1.0, -1.0])
         size = max(first[0], last[0], abs(last[1] - first[1]))
         return bool(abs(last.sum() - first.sum() - gained) <= share * size)
 
@@ -295,8 +295,8 @@ class SingularPassage:
             Q, V = at.q + h * method.A @ dq, at.qd + h * method.A @ dqd
             times = t + method.c * h
             nodes = [self.onto(s, self.unit(q), qd, strict=False) for s, q, qd in zip(times, Q, V, strict=True)]
-            found = [self.derivative(node) for node in nodes]
-            new_q, new_qd = (np.array([part[level] for part in found]) for level in (0, 1))
+            derivatives = [self.derivative(node) for node in nodes]
+            new_q, new_qd = (np.array([part[level] for part in derivatives]) for level in (0, 1))
             turns = float(np.abs(h * (new_qd - dqd) / units).max()) / (1 + speed)
             size = max(turns, h * float(np.abs(new_q - dq).max()))
             dq, dqd = new_q, new_qd
@@ -358,8 +358,8 @@ class SingularPassage:
         q = q.copy()
         for link in self.problem.robot.tree.links:
             if link.joint.quaternion:
-                own = link.q_quaternion
-                q[own] /= np.linalg.norm(q[own])
+                quaternion = link.q_quaternion
+                q[quaternion] /= np.linalg.norm(q[quaternion])
         return q
 
     def loosest(self, q: Array) -> str:

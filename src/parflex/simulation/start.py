@@ -163,7 +163,7 @@ def _positions(
     try:
         if start in ("equilibrium", "held"):
             return _left(robot, here, pose, _static(problem, here, kind, loads))
-        found = cached_equilibrium(
+        bodies = cached_equilibrium(
             robot,
             (q, loads, pose is None, named_rates(robot, pose), kind),
             lambda: _relaxed(problem, here, loads, pose, kind == "held"),
@@ -172,11 +172,11 @@ def _positions(
         if start is not None:
             raise
         return _Placed(q, "rest", [f"the run starts undeformed: {error.message}"])
-    if problem.prescribed == "platform" and not found.held:
+    if problem.prescribed == "platform" and not bodies.held:
         return _static(problem, here, kind, loads)
-    word = "relaxed" if found.held else "held" if kind == "held" else "equilibrium"
-    said = "the run starts with bodies in an equilibrium that is not stable, as beyond a buckling load: they leave it"
-    return _Placed(found.q, word, [] if found.steady else [said], found.held)
+    word = "relaxed" if bodies.held else "held" if kind == "held" else "equilibrium"
+    warning = "the run starts with bodies in an equilibrium that is not stable, as beyond a buckling load: they leave it"
+    return _Placed(bodies.q, word, [] if bodies.steady else [warning], bodies.held)
 
 
 def _relaxed(
@@ -196,8 +196,8 @@ def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
-        said = "the run starts in an equilibrium that is not stable: the robot will leave it"
-        return _Placed(rest.configuration.q, kind, [rest.way] * bool(rest.way) if rest.stable else [said])
+        warning = "the run starts in an equilibrium that is not stable: the robot will leave it"
+        return _Placed(rest.configuration.q, kind, [rest.way] * bool(rest.way) if rest.stable else [warning])
     if problem.prescribed != "platform":
         return _Placed(held_frame(robot, here, wrench=loads).configuration.q, kind)
     driven = zero_dynamics(robot, here, wrench=loads)
@@ -216,10 +216,10 @@ def _left(robot: Robot, here: Configuration, pose: Any, placed: _Placed) -> _Pla
     if not worst or away[worst] < AWAY:
         return placed
     gone = away[worst] * robot.tree.rate_units[robot.tree.rate_names.index(worst)]
-    said = (
+    warning = (
         f"the equilibrium is not at the pose that was given: '{worst}' is off by {gone:.3g}; start='relaxed' keeps it"
     )
-    return replace(placed, warnings=[said, *placed.warnings])
+    return replace(placed, warnings=[warning, *placed.warnings])
 
 
 def _started(problem: Problem, placed: _Placed, qd: Array) -> StartState:
@@ -251,10 +251,10 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
 
 def _usual(problem: Problem, pose: Any) -> str:
     """How a flexible robot starts if nothing is said."""
-    ways = 3 if problem.robot.tree.planar else 6
-    enough = problem.prescribed == "efforts" and len(problem.robot.actuated) == ways
-    said = bool(named_rates(problem.robot, pose) & {*problem.robot.actuated})
-    return "held" if problem.prescribed == "platform" or (enough and not said) else "relaxed"
+    degrees_of_freedom = 3 if problem.robot.tree.planar else 6
+    enough = problem.prescribed == "efforts" and len(problem.robot.actuated) == degrees_of_freedom
+    motors_specified = bool(named_rates(problem.robot, pose) & {*problem.robot.actuated})
+    return "held" if problem.prescribed == "platform" or (enough and not motors_specified) else "relaxed"
 
 
 def _given_positions(
@@ -328,12 +328,12 @@ def _closed(robot: Robot, q: Array) -> Array:
 def _same_positions(robot: Robot, q: Array, motion: MotorMotion) -> None:
     """Refuse a start away from the start of the prescribed motor motion."""
     for k, name, desired in zip(robot.actuated, robot.actuated_names, motion.pieces.at(0.0), strict=True):
-        own = float(q[robot.tree.links[robot.tree.link_of_rate[k]].q.start])
-        if abs(own - desired) > SAME * robot.tree.rate_units[k]:
+        position = float(q[robot.tree.links[robot.tree.link_of_rate[k]].q.start])
+        if abs(position - desired) > SAME * robot.tree.rate_units[k]:
             raise InputError(
-                f"the run starts with '{name}' at {own:g}, but the motion begins at {desired:g}",
+                f"the run starts with '{name}' at {position:g}, but the motion begins at {desired:g}",
                 key="start",
-                value=own,
+                value=position,
                 hint="omit the pose: the motion defines the initial pose",
             )
 
@@ -342,8 +342,8 @@ def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Ar
     """Given rates, if the loops and the motion let the robot move so; rounding is taken out of them."""
     robot = here.robot
     units = robot.tree.rate_units
-    found = here.rates_near(driven, qd)
-    away = (found - qd) / units
+    rates = here.rates_near(driven, qd)
+    away = (rates - qd) / units
     worst = int(np.argmax(np.abs(away))) if len(away) else 0
     if not np.isfinite(qd).all() or (len(away) and abs(away[worst]) > SAME * max(1.0, float(np.abs(qd / units).max()))):
         raise InputError(
@@ -353,7 +353,7 @@ def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Ar
             value=float(qd[worst]),
             hint="give rates that the closures allow, or velocities of some joints",
         )
-    return found
+    return rates
 
 
 def relaxed_bodies(
@@ -375,9 +375,9 @@ def relaxed_bodies(
     if pose is None:
         soft = motions_without_springs(here, motions)
         if soft.shape[1] < motions.shape[1]:
-            found = _settled(robot, here, _joints_of(robot, soft, ()), wrench, frame_held)
-            if found is not None:
-                return found
+            settled = _settled(robot, here, _joints_of(robot, soft, ()), wrench, frame_held)
+            if settled is not None:
+                return settled
     return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held, near)
 
 
@@ -386,10 +386,10 @@ def _settled(
 ) -> RelaxedBodies | None:
     """With joints on springs at rest too; None where they would not stay there, or springs do not hold them `here`."""
     try:
-        found = _at_rest(robot, here, rates, wrench, frame_held, sprung=True)
+        bodies = _at_rest(robot, here, rates, wrench, frame_held, sprung=True)
     except SingularError:
         return None
-    return found if found.steady else None
+    return bodies if bodies.steady else None
 
 
 def _at_rest(
@@ -425,9 +425,9 @@ def rigid_motions(here: Configuration) -> Array:
     robot, n = here.robot, here.robot.tree.n
     moving = sorted({*range(n)} - {*robot.deformations, *robot.actuated, *robot.locked})
     rows = here.scaled_closure_jacobian[:, moving]
-    own = scipy.linalg.null_space(rows, rcond=RANK_TOLERANCE) if rows.size else np.eye(len(moving))
-    motions = np.zeros((n, own.shape[1]))
-    motions[moving] = own
+    basis = scipy.linalg.null_space(rows, rcond=RANK_TOLERANCE) if rows.size else np.eye(len(moving))
+    motions = np.zeros((n, basis.shape[1]))
+    motions[moving] = basis
     return motions
 
 
@@ -506,8 +506,8 @@ def with_cached_home(robot: Robot) -> Robot:
     return cached("robots at home", robot, build)
 
 
-def _home_to_json(found: tuple[Array, Mobility]) -> dict[str, Any]:
-    home, mobility = found
+def _home_to_json(home_and_mobility: tuple[Array, Mobility]) -> dict[str, Any]:
+    home, mobility = home_and_mobility
     return {
         "home": home.tolist(),
         "rank": mobility.rank,
@@ -518,8 +518,8 @@ def _home_to_json(found: tuple[Array, Mobility]) -> dict[str, Any]:
 
 
 def _home_from_json(content: dict[str, Any]) -> tuple[Array, Mobility]:
-    beside = tuple(np.array(q) for q in content["beside"])
-    mobility = Mobility(content["rank"], tuple(content["redundant"]), content["home_rank"], beside)
+    nearby_poses = tuple(np.array(q) for q in content["beside"])
+    mobility = Mobility(content["rank"], tuple(content["redundant"]), content["home_rank"], nearby_poses)
     return np.array(content["home"]), mobility
 
 

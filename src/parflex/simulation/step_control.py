@@ -118,12 +118,12 @@ def requested_steps(
     return RequestedSteps(chosen, iterated, f"chosen by their errors, at most {tolerance:g} m each")
 
 
-def with_longest(grid: Grid, given: Polynomials) -> Grid:
+def with_longest(grid: Grid, inputs: Polynomials) -> Grid:
     """Steps that miss nothing of what is given: parts of the run and of the pieces of the inputs."""
     if not grid.begin:
         return grid
     time = grid.rows * grid.out_step
-    lengths = given.breaks[1:] - given.breaks[:-1]
+    lengths = inputs.breaks[1:] - inputs.breaks[:-1]
     piece = max(SHORT_PIECE, float(lengths.min())) if len(lengths) else time
     most = min(SHARE_OF_TIME * time, SHARE_OF_PIECE * piece)
     return replace(grid, begin=min(grid.begin, most), most=most)
@@ -131,11 +131,11 @@ def with_longest(grid: Grid, given: Polynomials) -> Grid:
 
 def step_summary(grid: Grid, why: str, track: IntegratedRows) -> dict[str, Any]:
     """Lengths of steps, why they are so long, and what they err by where that was estimated."""
-    found: dict[str, Any] = {"step": None if grid.begin else grid.step, "step_choice": why}
+    summary: dict[str, Any] = {"step": None if grid.begin else grid.step, "step_choice": why}
     if track.judged:
         error, shortest, longest = track.judged
-        found["step_error"] = {"tolerance": grid.aim, "largest": error, "shortest": shortest, "longest": longest}
-    return found
+        summary["step_error"] = {"tolerance": grid.aim, "largest": error, "shortest": shortest, "longest": longest}
+    return summary
 
 
 def unresolved_forces(why: str) -> str:
@@ -151,21 +151,21 @@ def force_warnings(why: str) -> list[str]:
 
 def drift_warnings(why: str) -> list[str]:
     """A sentence where the phase of vibrations drifts over a run, as steps that follow it would be too many."""
-    _, found, which = why.partition(DRIFTS)
-    return [f"{DRIFTS[2:]}{which.partition(';')[0]}"] if found else []
+    _, separator, which = why.partition(DRIFTS)
+    return [f"{DRIFTS[2:]}{which.partition(';')[0]}"] if separator else []
 
 
 def floor_warnings(why: str) -> list[str]:
     """A sentence where a run would have to take more steps than it does."""
-    before, found, which = why.partition(FLOORED)
-    told = f"{FLOORED[2:]}{which.partition(';')[0]}"
-    return [f"the steps of {before.partition(' s')[0]} s are too long: {told}"] if found else []
+    before, separator, which = why.partition(FLOORED)
+    reason = f"{FLOORED[2:]}{which.partition(';')[0]}"
+    return [f"the steps of {before.partition(' s')[0]} s are too long: {reason}"] if separator else []
 
 
 def unresolved_warnings(why: str) -> list[str]:
     """A sentence where frequencies do not choose the steps: of large robots, and where modes are not told apart."""
-    before, found, which = why.partition(UNSEEN)
-    if not found:
+    before, separator, which = why.partition(UNSEEN)
+    if not separator:
         return []
     return [
         f"the steps of {before.partition(' s')[0]} s follow no vibration, as the frequencies of{which} are not "
@@ -205,10 +205,10 @@ def error_warnings(columns: Mapping[str, Array], error: Mapping[str, Any], lengt
     """
     frame, kinds = error["frame"], (("metres", ("x", "y", "z"), "m", length), ("radians", ("theta",), "rad", 1.0))
     for kind, words, unit, typical in kinds:
-        own = [columns[f"{frame}.{word}"] for word in words if f"{frame}.{word}" in columns]
-        way = float(np.linalg.norm([np.ptp(column) for column in own])) if own else 0.0
-        if own and error[kind] > max(LARGE * way, AT_REST * typical):
-            share = f"{error[kind] / way:.1%} of its way" if error[kind] < way else f"its way is {way:.2g} {unit}"
+        coordinates = [columns[f"{frame}.{word}"] for word in words if f"{frame}.{word}" in columns]
+        travel = float(np.linalg.norm([np.ptp(column) for column in coordinates])) if coordinates else 0.0
+        if coordinates and error[kind] > max(LARGE * travel, AT_REST * typical):
+            share = f"{error[kind] / travel:.1%} of its way" if error[kind] < travel else f"its way is {travel:.2g} {unit}"
             cure = "a smaller tolerance" if tolerance else "a tolerance"
             return [
                 f"'{frame}' may err by {error[kind]:.2g} {unit} ({share}) by the length of the steps: give {cure}, or "
@@ -257,13 +257,13 @@ def estimated_error(
     }
 
 
-def acting_inputs(given: Polynomials, motors: int) -> Polynomials:
+def acting_inputs(inputs: Polynomials, motors: int) -> Polynomials:
     """What acts: accelerations of so many motors that follow a motion, efforts and wrenches as they are."""
-    powers = np.arange(2, given.powers)
-    coefficients = given.coefficients.copy()
+    powers = np.arange(2, inputs.powers)
+    coefficients = inputs.coefficients.copy()
     coefficients[:, :, :motors] = 0.0
-    coefficients[:, : given.powers - 2, :motors] = (powers * (powers - 1))[:, None] * given.coefficients[:, 2:, :motors]
-    return Polynomials(given.breaks, coefficients)
+    coefficients[:, : inputs.powers - 2, :motors] = (powers * (powers - 1))[:, None] * inputs.coefficients[:, 2:, :motors]
+    return Polynomials(inputs.breaks, coefficients)
 
 
 class InputWindows:
@@ -292,8 +292,8 @@ class InputWindows:
 
     def misfit(self, a: Array, b: Array) -> Array:
         """Of each window: the largest share of an input's change by which a quintic is off in it."""
-        found = [self._misfit(a[k : k + PORTION], b[k : k + PORTION]) for k in range(0, len(a), PORTION)]
-        return np.concatenate(found) if found else np.zeros(0)
+        misfits = [self._misfit(a[k : k + PORTION], b[k : k + PORTION]) for k in range(0, len(a), PORTION)]
+        return np.concatenate(misfits) if misfits else np.zeros(0)
 
     def _misfit(self, a: Array, b: Array) -> Array:
         first, last = np.searchsorted(self.breaks, a + self.shortest), np.searchsorted(self.breaks, b - self.shortest)
@@ -314,7 +314,7 @@ class InputWindows:
 
     def cuts(self, a: Array, b: Array) -> Array:
         """Ends of pieces at which windows that do not fit are cut until all parts do: the nearest to their middles."""
-        found = [np.zeros(0)]
+        cuts = [np.zeros(0)]
         while len(a):
             low, high = (
                 np.searchsorted(self.breaks, a + self.shortest),
@@ -325,13 +325,13 @@ class InputWindows:
             before = np.maximum(behind - 1, low)
             nearer = np.abs(self.breaks[before] - middles) < np.abs(self.breaks[behind] - middles)
             cut = self.breaks[np.where(nearer, before, behind)]
-            found.append(cut)
+            cuts.append(cut)
             a, b = np.concatenate([a, cut]), np.concatenate([cut, b])
             chosen = self.with_breaks(a, b)
             a, b = a[chosen], b[chosen]
             bad = self.misfit(a, b) > MISSED
             a, b = a[bad], b[bad]
-        return np.concatenate(found)
+        return np.concatenate(cuts)
 
     def missed(self, a: Array, b: Array, rule: tuple[Array, Array]) -> tuple[float, float, int]:
         """How far the sum of an input over steps is off at most, of its change; when, and which channel it is."""
@@ -360,47 +360,47 @@ class InputWindows:
 
 def _lagrange(share: Array) -> Array:
     """Weights (window, place, node) of the quintic through the nodes at shares of a window."""
-    found = np.ones((*share.shape, len(NODES)))
+    weights = np.ones((*share.shape, len(NODES)))
     for n, node in enumerate(NODES):
         for other in np.delete(NODES, n):
-            found[..., n] *= (share - other) / (node - other)
-    return found
+            weights[..., n] *= (share - other) / (node - other)
+    return weights
 
 
-def step_instants(given: Polynomials, motors: int, method: Method, grid: Grid, jumps: Array) -> Array:
+def step_instants(inputs: Polynomials, motors: int, method: Method, grid: Grid, jumps: Array) -> Array:
     """Times at which steps end beside the jumps of the inputs, of which so many motors follow a motion."""
-    seen = InputWindows(acting_inputs(given, motors), grid.rows * grid.out_step)
-    if not len(seen.breaks) or not given.channels:
+    windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
+    if not len(windows.breaks) or not inputs.channels:
         return np.zeros(0)
-    a, b = _windows(grid, method, seen, jumps)
-    off = seen.misfit(a, b)
+    a, b = _windows(grid, method, windows, jumps)
+    off = windows.misfit(a, b)
     bad = np.flatnonzero(off > MISSED)
-    if not grid.begin and len(bad) > (most := max(MOST_CUT, int(SHARE_CUT * seen.time / grid.step))):
+    if not grid.begin and len(bad) > (most := max(MOST_CUT, int(SHARE_CUT * windows.time / grid.step))):
         bad = bad[np.argsort(off[bad])[-most:]]
-    return np.unique(np.concatenate([a[bad], seen.cuts(a[bad], b[bad]), b[bad]]))
+    return np.unique(np.concatenate([a[bad], windows.cuts(a[bad], b[bad]), b[bad]]))
 
 
-def ends_inside(problem: Problem, given: Polynomials, method: Method, grid: Grid) -> Array:
+def ends_inside(problem: Problem, inputs: Polynomials, method: Method, grid: Grid) -> Array:
     """Times at which steps end so that they see all that is given; none where nothing is integrated."""
-    if not len(problem.system(given).free):
+    if not len(problem.system(inputs).free):
         return np.zeros(0)
     motors = len(problem.robot.actuated) if problem.driven else 0
-    return step_instants(given, motors, method, grid, jump_times(given, motors))
+    return step_instants(inputs, motors, method, grid, jump_times(inputs, motors))
 
 
-def input_warnings(problem: Problem, given: Polynomials, method: Method, grid: Grid) -> list[str]:
+def input_warnings(problem: Problem, inputs: Polynomials, method: Method, grid: Grid) -> list[str]:
     """A sentence where fixed steps do not add up what acts in them: a function or a table changes too fast."""
-    if grid.begin or method.name == "dopri5" or not len(problem.system(given).free):
+    if grid.begin or method.name == "dopri5" or not len(problem.system(inputs).free):
         return []
     motors = len(problem.robot.actuated) if problem.driven else 0
-    seen = InputWindows(acting_inputs(given, motors), grid.rows * grid.out_step)
-    ends = np.concatenate([jump_times(given, motors), ends_inside(problem, given, method, grid)])
+    windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
+    ends = np.concatenate([jump_times(inputs, motors), ends_inside(problem, inputs, method, grid)])
     rule = places_and_weights(method.tableau)
-    share, when, channel = seen.missed(*_windows(grid, method, seen, ends), rule)
+    share, when, channel = windows.missed(*_windows(grid, method, windows, ends), rule)
     if not share > TOLD:
         return []
     shorter, halvings = grid, 0
-    while halvings < MOST_HALVINGS and seen.missed(*_windows(shorter, method, seen, ends), rule)[0] > TOLD:
+    while halvings < MOST_HALVINGS and windows.missed(*_windows(shorter, method, windows, ends), rule)[0] > TOLD:
         shorter, halvings = replace(shorter, step=shorter.step / 2, every=2 * shorter.every), halvings + 1
     return [
         f"{_named(problem, channel)} changes too fast for steps of {grid.step:.3g} s: until t = {when:.4g} s its "
@@ -418,23 +418,23 @@ def _named(problem: Problem, channel: int) -> str:
     return f"the wrench on '{list(problem.wrenches)[(channel - len(motors)) // 6]}'"
 
 
-def _windows(grid: Grid, method: Method, seen: InputWindows, ends: Array) -> tuple[Array, Array]:
+def _windows(grid: Grid, method: Method, windows: InputWindows, ends: Array) -> tuple[Array, Array]:
     """Begins and ends of windows as long as steps may be, which end at some times too, if pieces end inside of them.
 
     Chosen steps may begin anywhere: their windows overlap.
     """
     length = grid.out_step if method.name == "dopri5" else grid.step
-    ends = ends[(ends > 0) & (ends < seen.time)]
+    ends = ends[(ends > 0) & (ends < windows.time)]
     if grid.begin:
-        length = seen.time / max(1, math.ceil(seen.time / grid.most * (1 - 1e-9)))
-    steps = np.floor(np.concatenate([seen.breaks, ends]) / length)
+        length = windows.time / max(1, math.ceil(windows.time / grid.most * (1 - 1e-9)))
+    steps = np.floor(np.concatenate([windows.breaks, ends]) / length)
     steps = np.unique(np.concatenate([steps - 1, steps, steps + 1, steps + 2] if grid.begin else [steps, steps + 1]))
-    inside = steps[(steps >= 0) & (steps <= round(seen.time / length))]
+    inside = steps[(steps >= 0) & (steps <= round(windows.time / length))]
     edges = np.unique(np.concatenate([inside * length, ends]))
     a, b = edges[:-1], edges[1:]
     if grid.begin:  # windows of two halves, unless inputs jump between these
         joined = ~np.isin(edges[1:-1], ends)
         middles = (a + b) / 2
         a, b = np.concatenate([a, middles[:-1][joined]]), np.concatenate([b, middles[1:][joined]])
-    chosen = (b - a > seen.shortest) & (b - a < length * (1 + 1e-6)) & seen.with_breaks(a, b)
+    chosen = (b - a > windows.shortest) & (b - a < length * (1 + 1e-6)) & windows.with_breaks(a, b)
     return a[chosen], b[chosen]
