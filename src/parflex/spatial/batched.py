@@ -35,11 +35,11 @@ class Decisions:
     def __init__(self, count: int) -> None:
         self.differ = np.zeros(count, dtype=bool)
 
-    def take(self, answers: Array) -> bool:
+    def take(self, outcomes: Array) -> bool:
         """The nominal answer; designs with another one are marked."""
-        first = bool(answers[0])
-        self.differ |= answers != first
-        return first
+        nominal_outcome = bool(outcomes[0])
+        self.differ |= outcomes != nominal_outcome
+        return nominal_outcome
 
 
 class Varied:
@@ -97,8 +97,8 @@ class Varied:
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Varied):
-            both = self.slopes is not None and other.slopes is not None
-            slopes = other.values * self.slopes + self.values * other.slopes if both else None
+            both_sloped = self.slopes is not None and other.slopes is not None
+            slopes = other.values * self.slopes + self.values * other.slopes if both_sloped else None
             return self._with(self.values * other.values, slopes)
         if isinstance(other, int | float):
             return self._mapped(self.values * other, lambda: np.asarray(float(other))) if other else 0.0
@@ -150,17 +150,17 @@ class Varied:
         return self._compare(other, np.greater_equal)
 
     def __eq__(self, other: object) -> Any:
-        return self._compare(other, lambda mine, its: (mine == its) & ~self._parting(other))
+        return self._compare(other, lambda own_values, other_values: (own_values == other_values) & ~self._parting(other))
 
     def __ne__(self, other: object) -> Any:
-        return self._compare(other, lambda mine, its: (mine != its) | self._parting(other))
+        return self._compare(other, lambda own_values, other_values: (own_values != other_values) | self._parting(other))
 
     def _parting(self, other: Any) -> Array:
         """Designs in which a change makes the two numbers differ: one with slopes is not zero for good."""
         if self.slopes is None:
             return np.zeros(len(self.values), dtype=bool)
-        its = 0.0 if not isinstance(other, Varied) or other.slopes is None else other.slopes
-        return np.any(self.slopes != its, axis=0)
+        other_slopes = 0.0 if not isinstance(other, Varied) or other.slopes is None else other.slopes
+        return np.any(self.slopes != other_slopes, axis=0)
 
     def __bool__(self) -> bool:
         return bool(self != 0)
@@ -232,8 +232,8 @@ class Varied:
         """The larger of two numbers in each design, with the mean of both slopes where they are equal."""
         x = other if isinstance(other, Varied) else self.lifted(other)
         share = 0.5 + 0.5 * np.sign(self.values - x.values)
-        both = self.slopes is not None and x.slopes is not None
-        slopes = share * self.slopes + (1.0 - share) * x.slopes if both else None
+        both_sloped = self.slopes is not None and x.slopes is not None
+        slopes = share * self.slopes + (1.0 - share) * x.slopes if both_sloped else None
         return self._with(np.maximum(self.values, x.values), slopes)
 
     def __repr__(self) -> str:
@@ -254,10 +254,10 @@ def function_of(name: str, plain: Callable[..., float]) -> Callable[..., Any]:
     """A function of floats that takes varied numbers too, by the method of this name."""
 
     def call(*arguments: Any) -> Any:
-        like = next((argument for argument in arguments if isinstance(argument, Varied)), None)
-        if like is None:
+        template = next((argument for argument in arguments if isinstance(argument, Varied)), None)
+        if template is None:
             return plain(*arguments)
-        first = arguments[0] if isinstance(arguments[0], Varied) else like.lifted(arguments[0])
+        first = arguments[0] if isinstance(arguments[0], Varied) else template.lifted(arguments[0])
         return getattr(first, name)(*arguments[1:])
 
     return call
@@ -360,19 +360,19 @@ class RowNumber:
         """The same: what is set up once from parameters has a name of its own in programs alone."""
         return self
 
-    def solve_system(self, matrix: Array, right: Array) -> Array:
+    def solve_system(self, matrix: Array, rhs: Array) -> Array:
         """Elimination in each row, pivoted by columns: solutions, then what is left of rows that were no pivots."""
-        A, B = gathered(matrix, len(self.rows)), gathered(right.reshape(len(matrix), -1), len(self.rows))
-        n, every = matrix.shape[1], np.arange(len(self.rows))
-        work = np.concatenate([A, B], axis=2)
+        A, B = gathered(matrix, len(self.rows)), gathered(rhs.reshape(len(matrix), -1), len(self.rows))
+        n, all_rows = matrix.shape[1], np.arange(len(self.rows))
+        augmented = np.concatenate([A, B], axis=2)
         for k in range(n):
-            pivot = k + np.argmax(np.abs(work[:, k:, k]), axis=1)
-            work[every, k], work[every, pivot] = work[every, pivot], work[every, k].copy()
-            work[:, k] /= work[:, k, k][:, None]
-            factors = work[:, :, k].copy()
+            pivot = k + np.argmax(np.abs(augmented[:, k:, k]), axis=1)
+            augmented[all_rows, k], augmented[all_rows, pivot] = augmented[all_rows, pivot], augmented[all_rows, k].copy()
+            augmented[:, k] /= augmented[:, k, k][:, None]
+            factors = augmented[:, :, k].copy()
             factors[:, k] = 0.0
-            work -= factors[:, :, None] * work[:, k][:, None, :]
-        return scattered(work[:, :, n:]).reshape(right.shape)
+            augmented -= factors[:, :, None] * augmented[:, k][:, None, :]
+        return scattered(augmented[:, :, n:]).reshape(rhs.shape)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions call methods of objects, but for `sign`, which compares: here it does not."""
@@ -423,7 +423,7 @@ def over_rows(
             rows = [function({name: values[k] for name, values in tables.items()}) for k in range(count)]
             return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
         for first in range(0, max(count, 1), length):
-            own = {name: values[first : first + length] for name, values in tables.items()}
-            found = function({name: scattered(values) for name, values in own.items()})
-            parts.append({name: gathered(entry, min(length, count - first)) for name, entry in found.items()})
+            chunk = {name: values[first : first + length] for name, values in tables.items()}
+            results = function({name: scattered(values) for name, values in chunk.items()})
+            parts.append({name: gathered(entry, min(length, count - first)) for name, entry in results.items()})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

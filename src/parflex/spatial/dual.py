@@ -135,8 +135,8 @@ class DualNumber:
         return f"{self.value!r} with {len(self.slope)} slopes"
 
 
-def _value(other: Any, kind: type[DualNumber]) -> Any:
-    return other.value if isinstance(other, kind) else other
+def _value(number: Any, kind: type[DualNumber]) -> Any:
+    return number.value if isinstance(number, kind) else number
 
 
 def _call(name: str, x: Any) -> Any:
@@ -198,8 +198,8 @@ def dual_type(*arrays: Array) -> type[DualNumber] | None:
 
 def slopes_last(numbers: Array, kind: type[DualNumber], count: int) -> Array:
     """Slopes of all entries of an array along one more axis, behind."""
-    found = slopes(np.asarray(numbers).ravel(), count, kind)
-    return found.reshape(*np.shape(numbers), count)
+    flat_slopes = slopes(np.asarray(numbers).ravel(), count, kind)
+    return flat_slopes.reshape(*np.shape(numbers), count)
 
 
 def with_slopes(values: Array, changes: Array, kind: type[DualNumber]) -> Array:

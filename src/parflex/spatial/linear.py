@@ -62,9 +62,9 @@ def solve(A: Array, b: Array) -> Array:
         return entry.solve_system(A, b.reshape(len(b), -1)).reshape(b.shape)
     x = np.zeros(b.shape, dtype=object)
     for rows, columns in triangular_blocks(A):
-        known = [k for k in range(len(b)) if k not in set(columns)]
-        right = b[rows] - A[np.ix_(rows, known)] @ x[known] if known else b[rows]
-        x[columns] = _solve_block(A[np.ix_(rows, columns)], right)
+        solved = [k for k in range(len(b)) if k not in set(columns)]
+        rhs = b[rows] - A[np.ix_(rows, solved)] @ x[solved] if solved else b[rows]
+        x[columns] = _solve_block(A[np.ix_(rows, columns)], rhs)
     return x
 
 
@@ -79,8 +79,8 @@ def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
 def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
     """The same for numbers with slopes: d(A^-1 b) = A^-1 (db - dA x), all slopes as right sides of one system."""
     count, n = directions_of(kind, A, b), len(A)
-    block, right = without_slopes(A, kind), without_slopes(b, kind).reshape(n, -1)
-    x = solve(block, right)
+    block, rhs = without_slopes(A, kind), without_slopes(b, kind).reshape(n, -1)
+    x = solve(block, rhs)
     changes = slopes_last(b, kind, count).reshape(n, -1, count) - np.tensordot(
         slopes_last(A, kind, count).transpose(0, 2, 1), x, 1
     ).transpose(0, 2, 1)
@@ -104,18 +104,18 @@ def _solve_in_stages(A: Array, B: Array) -> Array:
     plan = min(
         [_stages(A), [_Stage(list(range(n)), list(range(n)), [])]], key=lambda plan: _plan_cost(plan, A, B.shape[1])
     )
-    table, results = np.concatenate([A, B], axis=1).astype(object), []
+    augmented, results = np.concatenate([A, B], axis=1).astype(object), []
     for stage in plan:
-        carried = [*stage.others, *range(n, table.shape[1])]
-        result = _eliminated(table[np.ix_(stage.rows, stage.columns)], table[np.ix_(stage.rows, carried)])
+        remaining_columns = [*stage.others, *range(n, augmented.shape[1])]
+        result = _eliminated(augmented[np.ix_(stage.rows, stage.columns)], augmented[np.ix_(stage.rows, remaining_columns)])
         results.append(result[: len(stage.columns)])
-        left = np.zeros((len(stage.rows) - len(stage.columns), table.shape[1]), dtype=object)
-        left[:, carried] = result[len(stage.columns) :]
-        table = np.concatenate([np.delete(table, stage.rows, axis=0), left])
+        reduced_rows = np.zeros((len(stage.rows) - len(stage.columns), augmented.shape[1]), dtype=object)
+        reduced_rows[:, remaining_columns] = result[len(stage.columns) :]
+        augmented = np.concatenate([np.delete(augmented, stage.rows, axis=0), reduced_rows])
     x = np.zeros(B.shape, dtype=object)
     for stage, result in zip(reversed(plan), reversed(results), strict=True):
-        known = len(stage.others)
-        x[stage.columns] = result[:, known:] - result[:, :known] @ x[stage.others]
+        other_count = len(stage.others)
+        x[stage.columns] = result[:, other_count:] - result[:, :other_count] @ x[stage.others]
     return x
 
 
@@ -133,30 +133,30 @@ class _Stage:
 
 def _stages(A: Array) -> list[_Stage]:
     """Stages by the exact zeros: the column that stands in the fewest rows next, with all that stand in no others."""
-    table = _pattern(A)
+    pattern = _pattern(A)
     columns, stages = list(range(A.shape[1])), []
     while columns:
-        rows = np.flatnonzero(min((table[:, k] for k in columns), key=np.sum))
-        outside = np.delete(table, rows, axis=0)
+        rows = np.flatnonzero(min((pattern[:, k] for k in columns), key=np.sum))
+        outside = np.delete(pattern, rows, axis=0)
         group = [k for k in columns if not outside[:, k].any()]
         columns = [k for k in columns if k not in set(group)]
-        held: Array = np.logical_or.reduce(table[rows])
-        stages.append(_Stage(rows.tolist(), group, [k for k in columns if held[k]]))
-        table = np.concatenate([outside, np.tile(held, (len(rows) - len(group), 1))])
+        nonzero_columns: Array = np.logical_or.reduce(pattern[rows])
+        stages.append(_Stage(rows.tolist(), group, [k for k in columns if nonzero_columns[k]]))
+        pattern = np.concatenate([outside, np.tile(nonzero_columns, (len(rows) - len(group), 1))])
     return stages
 
 
-def _plan_cost(plan: list[_Stage], A: Array, sides: int) -> int:
+def _plan_cost(plan: list[_Stage], A: Array, rhs_count: int) -> int:
     """Operators of the stages for a number of right sides, all of them full."""
     n, total = len(A), 0
-    table = np.concatenate([_pattern(A), np.ones((n, sides), dtype=bool)], axis=1)
+    pattern = np.concatenate([_pattern(A), np.ones((n, rhs_count), dtype=bool)], axis=1)
     for stage in plan:
-        carried = [*stage.others, *range(n, n + sides)]
-        rows = table[np.ix_(stage.rows, [*stage.columns, *carried])]
-        total += _gauss(rows, len(stage.columns)) + 2 * len(stage.columns) * len(stage.others) * sides
-        left = np.zeros((len(rows) - len(stage.columns), n + sides), dtype=bool)
-        left[:, carried] = rows[len(stage.columns) :, len(stage.columns) :]
-        table = np.concatenate([np.delete(table, stage.rows, axis=0), left])
+        remaining_columns = [*stage.others, *range(n, n + rhs_count)]
+        rows = pattern[np.ix_(stage.rows, [*stage.columns, *remaining_columns])]
+        total += _gauss(rows, len(stage.columns)) + 2 * len(stage.columns) * len(stage.others) * rhs_count
+        reduced_rows = np.zeros((len(rows) - len(stage.columns), n + rhs_count), dtype=bool)
+        reduced_rows[:, remaining_columns] = rows[len(stage.columns) :, len(stage.columns) :]
+        pattern = np.concatenate([np.delete(pattern, stage.rows, axis=0), reduced_rows])
     return total
 
 
@@ -164,11 +164,11 @@ def _gauss(rows: Array, n: int) -> int:
     """Operators of pivoted elimination of the first n columns; `rows` (what is not zero) becomes what it leaves."""
     total = 0
     for k in range(n):
-        held = [i for i in range(k, len(rows)) if i == k or rows[i, k]]
-        rows[held] = rows[held].any(axis=0)
-        total += 1 + (len(held) - 1) * (1 + 2 * int(np.sum(rows[k, k + 1 :])))
-    inside = sum(2 * int(np.sum(rows[k, k + 1 : n])) + 1 for k in range(n))
-    return total + inside * (rows.shape[1] - n)
+        nonzero_rows = [i for i in range(k, len(rows)) if i == k or rows[i, k]]
+        rows[nonzero_rows] = rows[nonzero_rows].any(axis=0)
+        total += 1 + (len(nonzero_rows) - 1) * (1 + 2 * int(np.sum(rows[k, k + 1 :])))
+    back_substitution = sum(2 * int(np.sum(rows[k, k + 1 : n])) + 1 for k in range(n))
+    return total + back_substitution * (rows.shape[1] - n)
 
 
 def _pattern(A: Array) -> Array:
@@ -205,20 +205,20 @@ def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
     # row i waits for the row that owns each other column it uses
     owner = np.empty(n, dtype=int)
     owner[match] = np.arange(n)
-    waits = np.zeros((n, n), dtype=bool)
+    requires = np.zeros((n, n), dtype=bool)
     for i in range(n):
         for column in np.flatnonzero(pattern[i]):
-            waits[i, owner[column]] = True
+            requires[i, owner[column]] = True
     count, label = scipy.sparse.csgraph.connected_components(
-        scipy.sparse.csr_array(waits), directed=True, connection="strong"
+        scipy.sparse.csr_array(requires), directed=True, connection="strong"
     )
     done: set[int] = set()
     blocks = []
     while len(done) < count:
         for block in range(count):
             rows = [int(i) for i in np.flatnonzero(label == block)]
-            needs = {int(label[j]) for i in rows for j in np.flatnonzero(waits[i])} - {block}
-            if block not in done and needs <= done:
+            prerequisites = {int(label[j]) for i in rows for j in np.flatnonzero(requires[i])} - {block}
+            if block not in done and prerequisites <= done:
                 done.add(block)
                 blocks.append((rows, [int(match[i]) for i in rows]))
     return blocks
@@ -229,8 +229,8 @@ def least_norm(A: Array, b: Array, weights: Array | None = None) -> Array:
     if not is_symbolic(A, b) and (weights is None or not is_symbolic(weights)):
         units = 1.0 if weights is None else 1 / np.sqrt(weights)
         return units * np.linalg.lstsq(A * units, b, rcond=None)[0]
-    across = A.T if weights is None else A.T / weights[:, None]
-    return across @ solve_positive(A @ across, b)
+    weighted_transpose = A.T if weights is None else A.T / weights[:, None]
+    return weighted_transpose @ solve_positive(A @ weighted_transpose, b)
 
 
 def least_squares(A: Array, b: Array, units: Array) -> Array:
@@ -300,18 +300,18 @@ def _eliminated_unknowns(A: Array, sparse: bool, count: int) -> tuple[list[Elimi
         if k in done or value != cost[k]:
             continue
         done.add(k)
-        own = rows[k]
-        pivot = own.pop(k, 0.0)
+        pivot_row = rows[k]
+        pivot = pivot_row.pop(k, 0.0)
         if is_zero(pivot):
             raise np.linalg.LinAlgError(f"the unknown with number {k} has no inertia")
         inverse = 1.0 / pivot
-        others = sorted(own)
-        column = {j: own[j] * inverse for j in others}
-        for a, j in enumerate(others):
+        neighbours = sorted(pivot_row)
+        column = {j: pivot_row[j] * inverse for j in neighbours}
+        for a, j in enumerate(neighbours):
             del rows[j][k]
-            for i in others[a:]:
-                rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - own[i] * column[j]
-        for j in others if sparse else ():
+            for i in neighbours[a:]:
+                rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - pivot_row[i] * column[j]
+        for j in neighbours if sparse else ():
             cost[j] = _pivot_cost(rows[j], j)
             heappush(queue, (cost[j], j))
         steps.append(EliminationStep(k, pivot, inverse, column))
@@ -380,18 +380,18 @@ def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupSte
     rows: list[dict[int, Any]] = [{} for _ in A]
     for i, j in np.argwhere(np.tril(A != 0)).tolist():
         rows[i][j] = rows[j][i] = A[i, j]
-    member = {k: number for number, group in enumerate(groups) for k in group}
-    touched = [_others(rows, group) for group in groups]
-    queue = [(len(others), number) for number, others in enumerate(touched)]
+    group_of = {k: number for number, group in enumerate(groups) for k in group}
+    adjacent = [_others(rows, group) for group in groups]
+    queue = [(len(unknowns), number) for number, unknowns in enumerate(adjacent)]
     heapify(queue)
     steps: list[GroupStep] = []
     done: set[int] = set()
     while queue:
         size, number = heappop(queue)
-        if number in done or size != len(touched[number]):
+        if number in done or size != len(adjacent[number]):
             continue
         done.add(number)
-        step, schur = _eliminated_group(rows, groups[number], sorted(touched[number]))
+        step, schur = _eliminated_group(rows, groups[number], sorted(adjacent[number]))
         steps.append(step)
         for a, i in enumerate(step.others):
             for k in step.unknowns:
@@ -399,9 +399,9 @@ def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupSte
             for j, value in zip(step.others[: a + 1], schur[a], strict=False):
                 if not is_zero(value):
                     rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) + value
-        for other in {member[i] for i in step.others}:
-            touched[other] = _others(rows, groups[other])
-            heappush(queue, (len(touched[other]), other))
+        for neighbour in {group_of[i] for i in step.others}:
+            adjacent[neighbour] = _others(rows, groups[neighbour])
+            heappush(queue, (len(adjacent[neighbour]), neighbour))
     return steps
 
 
@@ -410,66 +410,66 @@ def _others(rows: list[dict[int, Any]], group: Sequence[int]) -> set[int]:
     return set().union(*(rows[k] for k in group)) - set(group)
 
 
-def _eliminated_group(rows: list[dict[int, Any]], group: Sequence[int], others: list[int]) -> tuple[GroupStep, Array]:
+def _eliminated_group(rows: list[dict[int, Any]], group: Sequence[int], adjacent: list[int]) -> tuple[GroupStep, Array]:
     """A step, and what it adds to the rows of the others."""
-    own = np.array([[rows[i].get(j, 0.0) for j in group] for i in group], dtype=object).reshape(len(group), -1)
-    beside = np.array([[rows[i].get(j, 0.0) for j in group] for i in others], dtype=object)
-    parts = shared_call(_factors, "elimination", own, beside.reshape(len(others), len(group)))
-    return GroupStep(tuple(group), tuple(others), *parts[:3]), parts[3]
+    diagonal_block = np.array([[rows[i].get(j, 0.0) for j in group] for i in group], dtype=object).reshape(len(group), -1)
+    off_diagonal_block = np.array([[rows[i].get(j, 0.0) for j in group] for i in adjacent], dtype=object)
+    parts = shared_call(_factors, "elimination", diagonal_block, off_diagonal_block.reshape(len(adjacent), len(group)))
+    return GroupStep(tuple(group), tuple(adjacent), *parts[:3]), parts[3]
 
 
-def _factors(own: Array, beside: Array) -> tuple[Array, Array, Array, Array]:
+def _factors(diagonal_block: Array, off_diagonal_block: Array) -> tuple[Array, Array, Array, Array]:
     """Reciprocals of pivots, columns of L inside and outside, and what is added to the rest (its lower half)."""
-    count, more = len(own), len(beside)
-    A = np.zeros((count + more, count + more), dtype=object)
-    A[:count, :count], A[count:, :count] = own, beside
+    count, adjacent_count = len(diagonal_block), len(off_diagonal_block)
+    A = np.zeros((count + adjacent_count, count + adjacent_count), dtype=object)
+    A[:count, :count], A[count:, :count] = diagonal_block, off_diagonal_block
     steps, rows = eliminate_first(A, count)
-    L: Array = np.zeros((count + more, count), dtype=object)
-    rest: Array = np.zeros((more, more), dtype=object)
+    L: Array = np.zeros((count + adjacent_count, count), dtype=object)
+    schur_update: Array = np.zeros((adjacent_count, adjacent_count), dtype=object)
     for step in steps:
         L[list(step.column), step.unknown] = list(step.column.values())
     for i, row in enumerate(rows):
         for j, value in row.items():
-            rest[i, j - count] = value
-    return np.array([step.inverse for step in steps], dtype=object), L[:count], L[count:], rest
+            schur_update[i, j - count] = value
+    return np.array([step.inverse for step in steps], dtype=object), L[:count], L[count:], schur_update
 
 
 def substitute_groups(steps: Sequence[GroupStep], b: Sequence[Any]) -> list[Any]:
     """The numbers x with L D L^T x = b."""
     x = list(b)
     for step in steps:
-        own = np.array([x[k] for k in step.unknowns], dtype=object)
-        forward, changes = shared_call(_forward, "forward substitution", own, step.inside, step.outside)
+        group_values = np.array([x[k] for k in step.unknowns], dtype=object)
+        forward, changes = shared_call(_forward, "forward substitution", group_values, step.inside, step.outside)
         for k, value in zip(step.unknowns, forward, strict=True):
             x[k] = value
         for k, value in zip(step.others, changes, strict=True):
             x[k] = x[k] + value
     for step in reversed(steps):
-        own, others = (np.array([x[k] for k in part], dtype=object) for part in (step.unknowns, step.others))
-        given = (own, others, step.inverse, step.inside, step.outside)
-        for k, value in zip(step.unknowns, shared_call(_backward, "backward substitution", *given)[0], strict=True):
+        group_values, adjacent_values = (np.array([x[k] for k in part], dtype=object) for part in (step.unknowns, step.others))
+        arguments = (group_values, adjacent_values, step.inverse, step.inside, step.outside)
+        for k, value in zip(step.unknowns, shared_call(_backward, "backward substitution", *arguments)[0], strict=True):
             x[k] = value
     return x
 
 
-def _forward(own: Array, inside: Array, outside: Array) -> tuple[Array, Array]:
+def _forward(rhs: Array, inside: Array, outside: Array) -> tuple[Array, Array]:
     """What is left of a right side in the rows of a group, and what that adds to those of the others."""
-    x = own.copy()
+    x = rhs.copy()
     for k in range(len(x)):
         for i in range(k + 1, len(x)):
             x[i] = x[i] - inside[i, k] * x[k]
     return x, -(outside @ x) if len(outside) else np.zeros(0)
 
 
-def _backward(own: Array, others: Array, inverse: Array, inside: Array, outside: Array) -> tuple[Array]:
+def _backward(rhs: Array, adjacent_values: Array, inverse: Array, inside: Array, outside: Array) -> tuple[Array]:
     """Unknowns of a group from those of the others."""
-    x = own.copy()
+    x = rhs.copy()
     for k in reversed(range(len(x))):
         x[k] = x[k] * inverse[k]
         for i in range(k + 1, len(x)):
             x[k] = x[k] - inside[i, k] * x[i]
-        for j in range(len(others)):
-            x[k] = x[k] - outside[j, k] * others[j]
+        for j in range(len(adjacent_values)):
+            x[k] = x[k] - outside[j, k] * adjacent_values[j]
     return (x,)
 
 
@@ -478,23 +478,23 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
 
     Where an array holds pairs, these go through as two parts, and all results are pairs.
     """
-    given = [np.asarray(values) for values in arrays]
-    caller = next((x for values in given if values.dtype == object for x in values.flat if _calls(x)), None)
+    inputs = [np.asarray(values) for values in arrays]
+    caller = next((x for values in inputs if values.dtype == object for x in values.flat if _calls(x)), None)
     if caller is None:
-        return function(*given)
-    if not isinstance(caller, ComplexPair) and not any(_has_pairs(values) for values in given):
-        return caller.alike(function, key, given)
-    paired = [_has_pairs(values) for values in given]
+        return function(*inputs)
+    if not isinstance(caller, ComplexPair) and not any(_has_pairs(values) for values in inputs):
+        return caller.alike(function, key, inputs)
+    has_pairs = [_has_pairs(values) for values in inputs]
 
     def apart(*parts: Array) -> tuple[Array, ...]:
         """The function of real and imaginary parts."""
-        rest = iter(parts)
-        found = function(*(_joined(next(rest), next(rest)) if pairs else next(rest) for pairs in paired))
-        return tuple(part for values in found for part in _parts(values))
+        remaining = iter(parts)
+        outputs = function(*(_joined(next(remaining), next(remaining)) if pairs else next(remaining) for pairs in has_pairs))
+        return tuple(part for values in outputs for part in _parts(values))
 
-    parts = [part for a, pairs in zip(given, paired, strict=True) for part in (_parts(a) if pairs else [a])]
+    parts = [part for a, pairs in zip(inputs, has_pairs, strict=True) for part in (_parts(a) if pairs else [a])]
     symbol = caller.re if isinstance(caller, ComplexPair) else caller
-    results = iter(symbol.alike(apart, (key, tuple(paired)), parts))
+    results = iter(symbol.alike(apart, (key, tuple(has_pairs)), parts))
     return tuple(_joined(re, im) for re, im in zip(results, results, strict=True))
 
 
@@ -513,19 +513,19 @@ def _has_pairs(values: Array) -> bool:
 
 def _parts(values: Array) -> list[Array]:
     """Real and imaginary parts."""
-    found = []
-    for word in ("re", "im"):
+    parts = []
+    for component in ("re", "im"):
         part = np.zeros(values.shape, dtype=object)
         for index in np.ndindex(values.shape):
-            part[index] = getattr(complex_pair(values[index]), word)
-        found.append(part)
-    return found
+            part[index] = getattr(complex_pair(values[index]), component)
+        parts.append(part)
+    return parts
 
 
 def _joined(re: Array, im: Array) -> Array:
     """Pairs of both parts; real numbers stay such, so that zeros are seen."""
-    whole = np.zeros(re.shape, dtype=object)
+    pairs = np.zeros(re.shape, dtype=object)
     for index in np.ndindex(re.shape):
         real = all(isinstance(part[index], (int, float)) for part in (re, im)) and im[index] == 0
-        whole[index] = re[index] if real else ComplexPair(re[index], im[index])
-    return whole
+        pairs[index] = re[index] if real else ComplexPair(re[index], im[index])
+    return pairs

@@ -116,11 +116,11 @@ def compose(rotation: Array, position: Array, R: Array, p: Array) -> tuple[Array
 
     Coordinates that cancel but for rounding are zero.
     """
-    turned, moved = rotation @ R, position + rotation @ p
-    if turned.dtype == object or moved.dtype == object:
-        return turned, moved
+    new_rotation, new_position = rotation @ R, position + rotation @ p
+    if new_rotation.dtype == object or new_position.dtype == object:
+        return new_rotation, new_position
     rounding = 4 * np.finfo(float).eps * (np.abs(position) + np.abs(rotation) @ np.abs(p))
-    return exact_entries(turned), np.where(np.abs(moved) <= rounding, 0.0, moved)
+    return exact_entries(new_rotation), np.where(np.abs(new_position) <= rounding, 0.0, new_position)
 
 
 def quaternion_matrix(quaternion: Any) -> Array:
@@ -141,7 +141,7 @@ def quaternion_product(a: Any, b: Any) -> Array:
     return np.array([a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], *vector])
 
 
-def quaternion_near(R: Any, near: Any) -> Array:
+def quaternion_near(R: Any, reference: Any) -> Array:
     """Unit quaternion of a rotation matrix, of the two the one nearer to another quaternion; no case is told apart.
 
     4 Q Q^T is linear in R, and Q Q^T times any quaternion is a multiple of Q, zero only at half a turn away.
@@ -154,8 +154,8 @@ def quaternion_near(R: Any, near: Any) -> Array:
             [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - R[0, 0] - R[1, 1] + R[2, 2]],
         ]
     )
-    found = square @ np.asarray(near)
-    return found / np.sqrt(found @ found)
+    quaternion = square @ np.asarray(reference)
+    return quaternion / np.sqrt(quaternion @ quaternion)
 
 
 def quaternions(rotations: Array) -> Array:
@@ -179,10 +179,10 @@ def quaternions(rotations: Array) -> Array:
 
 def vector_quaternion(vector: Any) -> Array:
     """Unit quaternion of a rotation vector, or of each row of many."""
-    given = np.asarray(vector)
-    if given.dtype == object and any(map(is_varied, given.ravel())):
-        return _varied_quaternion(given)
-    vector = given.astype(float)
+    values = np.asarray(vector)
+    if values.dtype == object and any(map(is_varied, values.ravel())):
+        return _varied_quaternion(values)
+    vector = values.astype(float)
     half = 0.5 * np.linalg.norm(vector, axis=-1, keepdims=True)
     return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * vector], axis=-1)
 
@@ -198,9 +198,9 @@ def _varied_quaternion(vector: Array) -> Array:
 
 def rotation_from_vector(vector: Any) -> Array:
     """Rotation matrix of a rotation vector, exp(hat(vector)); about one axis exact at multiples of 15 degrees."""
-    turning = [k for k in range(3) if vector[k] != 0]
-    if len(turning) == 1:
-        return exact_entries(exact_rotation(turning[0], vector[turning[0]]))
+    nonzero_axes = [k for k in range(3) if vector[k] != 0]
+    if len(nonzero_axes) == 1:
+        return exact_entries(exact_rotation(nonzero_axes[0], vector[nonzero_axes[0]]))
     return exact_entries(quaternion_matrix(vector_quaternion(vector)))
 
 
@@ -211,9 +211,9 @@ def exponential(th: Array) -> Array:
     """
     if _none(th):
         return E3.copy()
-    turning = [k for k in range(3) if not (isinstance(th[k], float) and th[k] == 0)]
-    if len(turning) == 1:
-        return rotation_about(turning[0], th[turning[0]])
+    nonzero_axes = [k for k in range(3) if not (isinstance(th[k], float) and th[k] == 0)]
+    if len(nonzero_axes) == 1:
+        return rotation_about(nonzero_axes[0], th[nonzero_axes[0]])
     a, b, _ = _series(th @ th)
     H = hat(th)
     return E3 + a * H + b * (H @ H)
@@ -257,11 +257,11 @@ def left_jacobian_rate(th: Array, th_dot: Array) -> Array:
 def _series(s: Any) -> tuple[Any, Any, Any]:
     """a, b, c of exp and L: sums of (-s)^i over (2i+1)!, (2i+2)! and (2i+3)!."""
     a = b = c = 0.0
-    turned = -s
+    negated = -s
     for k in range(2 * SERIES - 1, 0, -2):
-        a = a * turned + OVER_FACTORIAL[k]
-        b = b * turned + OVER_FACTORIAL[k + 1]
-        c = c * turned + OVER_FACTORIAL[k + 2]
+        a = a * negated + OVER_FACTORIAL[k]
+        b = b * negated + OVER_FACTORIAL[k + 1]
+        c = c * negated + OVER_FACTORIAL[k + 2]
     return a, b, c
 
 
