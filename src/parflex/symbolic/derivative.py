@@ -19,11 +19,11 @@ def jacobian(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[li
     rows = _forward(graph, columns, [y.edge >> 1 for y in outputs if isinstance(y, Expression)])
     result = []
     for y in outputs:
-        line: list[Scalar] = [0.0] * len(inputs)
+        row: list[Scalar] = [0.0] * len(inputs)
         if isinstance(y, Expression):
             for node, value in rows[y.edge >> 1].items():
-                line[columns[node]] = -value if y.edge & 1 else value
-        result.append(line)
+                row[columns[node]] = -value if y.edge & 1 else value
+        result.append(row)
     return result
 
 
@@ -60,28 +60,28 @@ def _row(graph: Graph, node: int, inputs: dict[int, int], rows: dict[int, Row], 
 
 def slopes(graph: Graph, node: int) -> list[Scalar]:
     """Derivatives of a node by its arguments, the signs of the edges left out."""
-    value = [graph.wrap(edge) for edge in graph.arguments(node)]
-    here = graph.wrap(node << 1)
+    operands = [graph.wrap(edge) for edge in graph.arguments(node)]
+    node_value = graph.wrap(node << 1)
     match graph.op[node]:
         case expression.ADD:
             return [1.0, 1.0]
         case expression.MUL:
-            return [value[1], value[0]]
+            return [operands[1], operands[0]]
         case expression.DIV:
-            return [1.0 / value[1], -here / value[1]]
+            return [1.0 / operands[1], -node_value / operands[1]]
         case expression.SQRT:
-            return [0.5 / here]
+            return [0.5 / node_value]
         case expression.SIN:
-            return [value[0].cos()]
+            return [operands[0].cos()]
         case expression.COS:
-            return [-value[0].sin()]
+            return [-operands[0].sin()]
         case expression.HOLD:
             return [1.0]
         case expression.ATAN2:
-            square = value[0] * value[0] + value[1] * value[1]
-            return [value[1] / square, -value[0] / square]
+            square = operands[0] * operands[0] + operands[1] * operands[1]
+            return [operands[1] / square, -operands[0] / square]
         case _:  # a sign and a comparison are flat
-            return [0.0] * len(value)
+            return [0.0] * len(operands)
 
 
 def _combined(edges: list[int], slopes: list[Scalar], rows: dict[int, Row]) -> Row:
@@ -100,9 +100,9 @@ def _solve_rows(graph: Graph, node: int, rows: dict[int, Row]) -> dict[int, list
 
     The same holds for the rows that are left of a system with more rows than unknowns: they are b_2 - A_2 x.
     """
-    n, matrix, right = graph.systems[graph.a[node]]
-    moving = sorted({x for edge in (*matrix, *right) for x in rows[edge >> 1]})
-    if not moving:
+    n, matrix, rhs = graph.systems[graph.a[node]]
+    active_inputs = sorted({x for edge in (*matrix, *rhs) for x in rows[edge >> 1]})
+    if not active_inputs:
         return {}
 
     def slope(edge: int, x: int) -> Scalar:
@@ -110,16 +110,16 @@ def _solve_rows(graph: Graph, node: int, rows: dict[int, Row]) -> dict[int, list
         return -value if edge & 1 else value
 
     solution = [graph.wrap(graph.node(PICK, node << 1, k) << 1) for k in range(n)]
-    sides: list[Scalar] = []
-    for i, edge in enumerate(right):
-        for x in moving:
+    rhs_derivatives: list[Scalar] = []
+    for i, edge in enumerate(rhs):
+        for x in active_inputs:
             value = slope(edge, x)
             for j in range(n):
                 value = value - slope(matrix[n * i + j], x) * solution[j]
-            sides.append(value)
-    edges = graph.solve(n, list(matrix), [graph.edge(value) for value in sides])
-    width = len(moving)
-    return {x: [graph.wrap(edge) for edge in edges[m::width]] for m, x in enumerate(moving)}
+            rhs_derivatives.append(value)
+    edges = graph.solve(n, list(matrix), [graph.edge(value) for value in rhs_derivatives])
+    width = len(active_inputs)
+    return {x: [graph.wrap(edge) for edge in edges[m::width]] for m, x in enumerate(active_inputs)}
 
 
 def gradient(outputs: Sequence[Scalar], weights: Sequence[Scalar], inputs: Sequence[Expression]) -> list[Scalar]:
@@ -127,25 +127,25 @@ def gradient(outputs: Sequence[Scalar], weights: Sequence[Scalar], inputs: Seque
     if not inputs:
         return []
     graph = inputs[0].graph
-    felt: dict[int, Scalar] = {}  # derivative of the sum by each node
+    adjoints: dict[int, Scalar] = {}  # derivative of the sum by each node
     for output, weight in zip(outputs, weights, strict=True):
         if isinstance(output, Expression):
-            _add(felt, output.edge, weight)
-    for node in sorted(_below(graph, list(felt)), reverse=True):
+            _add(adjoints, output.edge, weight)
+    for node in sorted(_below(graph, list(adjoints)), reverse=True):
         op = graph.op[node]
         if op == SOLVE:
-            _through_solve(graph, node, felt)
-        elif op != PICK and node in felt:
+            _through_solve(graph, node, adjoints)
+        elif op != PICK and node in adjoints:
             for edge, slope in zip(graph.arguments(node), slopes(graph, node), strict=True):
-                _add(felt, edge, felt[node] * slope)
-    return [felt.get(x.edge >> 1, 0.0) for x in inputs]
+                _add(adjoints, edge, adjoints[node] * slope)
+    return [adjoints.get(x.edge >> 1, 0.0) for x in inputs]
 
 
-def _add(felt: dict[int, Scalar], edge: int, value: Scalar) -> None:
+def _add(adjoints: dict[int, Scalar], edge: int, value: Scalar) -> None:
     if isinstance(value, float) and value == 0.0:
         return
     value = -value if edge & 1 else value
-    felt[edge >> 1] = felt[edge >> 1] + value if edge >> 1 in felt else value
+    adjoints[edge >> 1] = adjoints[edge >> 1] + value if edge >> 1 in adjoints else value
 
 
 def _below(graph: Graph, roots: list[int]) -> set[int]:
@@ -159,28 +159,28 @@ def _below(graph: Graph, roots: list[int]) -> set[int]:
     return live
 
 
-def _through_solve(graph: Graph, node: int, felt: dict[int, Scalar]) -> None:
+def _through_solve(graph: Graph, node: int, adjoints: dict[int, Scalar]) -> None:
     """For x = A^-1 b: what b feels is A^-T times what x does, what A feels is minus that times x^T.
 
     With more rows than unknowns the outcome is G b for a square G that pivoting makes: b feels G^T times what it does.
     """
-    n, matrix, right = graph.systems[graph.a[node]]
-    size = len(right)
+    n, matrix, rhs = graph.systems[graph.a[node]]
+    size = len(rhs)
     picks = [graph.node(PICK, node << 1, k) for k in range(size)]
-    if not any(pick in felt for pick in picks):
+    if not any(pick in adjoints for pick in picks):
         return
-    sides = [felt.get(pick, 0.0) for pick in picks]
+    pick_adjoints = [adjoints.get(pick, 0.0) for pick in picks]
     if size == n:
-        turned = [matrix[n * j + i] for i in range(n) for j in range(n)]
-        back = [graph.wrap(edge) for edge in graph.solve(n, turned, [graph.edge(value) for value in sides])]
+        transposed = [matrix[n * j + i] for i in range(n) for j in range(n)]
+        rhs_adjoints = [graph.wrap(edge) for edge in graph.solve(n, transposed, [graph.edge(value) for value in pick_adjoints])]
     else:
         units = [graph.edge(float(i == j)) for i in range(size) for j in range(size)]
         G = [graph.wrap(edge) for edge in graph.solve(n, list(matrix), units)]
-        back = [sum((G[size * k + i] * sides[k] for k in range(size)), 0.0) for i in range(size)]
-    for i, edge in enumerate(right):
-        _add(felt, edge, back[i])
+        rhs_adjoints = [sum((G[size * k + i] * pick_adjoints[k] for k in range(size)), 0.0) for i in range(size)]
+    for i, edge in enumerate(rhs):
+        _add(adjoints, edge, rhs_adjoints[i])
         for j in range(n):
-            _add(felt, matrix[n * i + j], -(back[i] * graph.wrap(picks[j] << 1)))
+            _add(adjoints, matrix[n * i + j], -(rhs_adjoints[i] * graph.wrap(picks[j] << 1)))
 
 
 def sparsity(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[list[bool]]:
@@ -188,11 +188,11 @@ def sparsity(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[li
     if not inputs:
         return [[] for _ in outputs]
     graph = inputs[0].graph
-    bit = {x.edge >> 1: 1 << k for k, x in enumerate(inputs)}
+    bits = {x.edge >> 1: 1 << k for k, x in enumerate(inputs)}
     roots = [y.edge >> 1 for y in outputs if isinstance(y, Expression)]
     masks: dict[int, int] = {}
     for node in sorted(_below(graph, roots)):
-        mask = bit.get(node, 0)
+        mask = bits.get(node, 0)
         for edge in graph.arguments(node):
             mask |= masks[edge >> 1]
         masks[node] = mask

@@ -98,10 +98,10 @@ class Graph:
     def node(self, op: int, a: int, b: int = 0) -> int:
         """The node of an operation, made if it is new."""
         key = (op, a, b)
-        found = self._table.get(key)
-        if found is None:
-            found = self._table[key] = self.new(op, a, b)
-        return found
+        node = self._table.get(key)
+        if node is None:
+            node = self._table[key] = self.new(op, a, b)
+        return node
 
     # -- operations on edges ---------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class Graph:
             return self.edge(1.0) ^ sign
         return self.node(DIV, m << 1, n << 1) << 1 | sign
 
-    def solve(self, size: int, matrix: list[int], right: list[int]) -> list[int]:
+    def solve(self, size: int, matrix: list[int], rhs: list[int]) -> list[int]:
         """Edges of what pivoted elimination of `size` unknowns makes of one or more right sides (by rows).
 
         For as many rows as unknowns these are the solutions. More rows leave equations without the unknowns: of each
@@ -178,22 +178,22 @@ class Graph:
         """
         rows = len(matrix) // size
         columns = [
-            self._solve_column(size, tuple(matrix), right[c :: len(right) // rows]) for c in range(len(right) // rows)
+            self._solve_column(size, tuple(matrix), rhs[c :: len(rhs) // rows]) for c in range(len(rhs) // rows)
         ]
         return [column[i] for i in range(rows) for column in columns]
 
-    def _solve_column(self, size: int, matrix: tuple[int, ...], right: list[int]) -> list[int]:
+    def _solve_column(self, size: int, matrix: tuple[int, ...], rhs: list[int]) -> list[int]:
         zero = self.edge(0.0)
-        first = next((edge for edge in right if edge >> 1 != zero >> 1), None)
+        first = next((edge for edge in rhs if edge >> 1 != zero >> 1), None)
         if first is None:
-            return [zero] * len(right)
+            return [zero] * len(rhs)
         sign = first & 1
-        system = (size, matrix, tuple(edge if edge >> 1 == zero >> 1 else edge ^ sign for edge in right))
+        system = (size, matrix, tuple(edge if edge >> 1 == zero >> 1 else edge ^ sign for edge in rhs))
         if system not in self._systems:
             self._systems[system] = self.new(SOLVE, len(self.systems), 0)
             self.systems.append(system)
         node = self._systems[system] << 1
-        return [self.node(PICK, node, k) << 1 | sign for k in range(len(right))]
+        return [self.node(PICK, node, k) << 1 | sign for k in range(len(rhs))]
 
     def arguments(self, node: int) -> list[int]:
         """Edges that a node uses."""
@@ -203,8 +203,8 @@ class Graph:
         if op in (SQRT, SIN, COS, SIGN, PICK, HOLD):
             return [self.a[node]]
         if op == SOLVE:
-            _, matrix, right = self.systems[self.a[node]]
-            return [*matrix, *right]
+            _, matrix, rhs = self.systems[self.a[node]]
+            return [*matrix, *rhs]
         if op == CALL and self.calls is not None:
             return list(self.calls.made[self.a[node]].arguments)
         return []
@@ -298,11 +298,11 @@ class Expression:
         mark_unit_pair(Expression(g, c << 1), Expression(g, s << 1))
         return Expression(g, c << 1), Expression(g, s << 1 | sign)
 
-    def solve_system(self, matrix: ndarray, right: ndarray) -> ndarray:
+    def solve_system(self, matrix: ndarray, rhs: ndarray) -> ndarray:
         """Pivoted elimination, see `Graph.solve`; `right` is a vector or a matrix of columns."""
         g = self.graph
-        edges = g.solve(matrix.shape[1], [g.edge(x) for x in matrix.flat], [g.edge(x) for x in right.flat])
-        return array([g.wrap(edge) for edge in edges], dtype=object).reshape(right.shape)
+        edges = g.solve(matrix.shape[1], [g.edge(x) for x in matrix.flat], [g.edge(x) for x in rhs.flat])
+        return array([g.wrap(edge) for edge in edges], dtype=object).reshape(rhs.shape)
 
     @property
     def calls_alike(self) -> bool:
@@ -416,22 +416,22 @@ class Calls:
     ) -> tuple[ndarray, ...]:
         """Results of a function of arrays, as picks of a call."""
         arrays = [asarray(values) for values in arrays]
-        edges, pattern, literal = _pattern(graph, arrays)
+        edges, pattern, literals = _pattern(graph, arrays)
         if not edges:
             return function(*arrays)
-        whole = (self._named(key), tuple(values.shape for values in arrays), pattern, literal)
-        number = self._numbers.get(whole)
-        if number is None:
-            number = self._numbers[whole] = self._number_of(_traced(function, arrays, pattern, literal))
-        traced = self.functions[number]
-        node = self._node(graph, Call(number, tuple(edges))) if traced.outputs else 0
+        signature = (self._named(key), tuple(values.shape for values in arrays), pattern, literals)
+        function_index = self._numbers.get(signature)
+        if function_index is None:
+            function_index = self._numbers[signature] = self._number_of(_traced(function, arrays, pattern, literals))
+        traced = self.functions[function_index]
+        node = self._node(graph, Call(function_index, tuple(edges))) if traced.outputs else 0
         values = [_result(graph, node, edges, *result) for result in traced.results]
-        found, start = [], 0
+        results, start = [], 0
         for shape in traced.shapes:
             part = array(values[start : start + _size(shape)] or 0.0, dtype=object)
-            found.append(part.reshape(shape) if _size(shape) else part.reshape(-1)[:0].reshape(shape))
+            results.append(part.reshape(shape) if _size(shape) else part.reshape(-1)[:0].reshape(shape))
             start += _size(shape)
-        return tuple(found)
+        return tuple(results)
 
     def _named(self, key: Any) -> Hashable:
         """A key with numbers for the things in it: those that hold the same have the same."""
@@ -452,14 +452,14 @@ class Calls:
     def _number_of(self, traced: TracedFunction) -> int:
         """Of a function; those that compute the same are one."""
         graph = traced.graph
-        what = (
+        content = (
             *(tuple(part) for part in (graph.op, graph.a, graph.b, graph.constants, graph.systems)),
             *(traced.outputs, traced.results, traced.shapes),
         )
-        if what not in self._written:
-            self._written[what] = len(self.functions)
+        if content not in self._written:
+            self._written[content] = len(self.functions)
             self.functions.append(traced)
-        return self._written[what]
+        return self._written[content]
 
 
 def _size(shape: tuple[int, ...]) -> int:
@@ -472,48 +472,48 @@ def _size(shape: tuple[int, ...]) -> int:
 def _pattern(graph: Graph, arrays: Sequence[ndarray]) -> tuple[list[int], tuple[int, ...], tuple[float, ...]]:
     """Edges of the arguments, of each entry its argument with a sign (-1: a literal), and the literals."""
     edges: list[int] = []
-    places: dict[int, int] = {}  # node -> place among the arguments
+    argument_indices: dict[int, int] = {}  # node -> place among the arguments
     pattern: list[int] = []
-    literal: list[float] = []
+    literals: list[float] = []
     for values in arrays:
         for value in values.flat:
             if value.__class__ is not Expression and value in LITERAL:
                 pattern.append(-1)
-                literal.append(float(value))
+                literals.append(float(value))
                 continue
             edge = value.edge if value.__class__ is Expression else graph.edge(value)
             node = edge >> 1
-            place = places.get(node)
-            if place is None:
-                place = places[node] = len(edges)
+            index = argument_indices.get(node)
+            if index is None:
+                index = argument_indices[node] = len(edges)
                 edges.append(edge)
-            pattern.append(place << 1 | ((edge ^ edges[place]) & 1))
-    return edges, tuple(pattern), tuple(literal)
+            pattern.append(index << 1 | ((edge ^ edges[index]) & 1))
+    return edges, tuple(pattern), tuple(literals)
 
 
 def _traced(
     function: Callable[..., tuple[ndarray, ...]],
     arrays: Sequence[ndarray],
     pattern: tuple[int, ...],
-    literal: tuple[float, ...],
+    literals: tuple[float, ...],
 ) -> TracedFunction:
     """A function over symbols of its own."""
-    graph, numbers = Graph(), iter(literal)
+    graph, literal_values = Graph(), iter(literals)
     symbols = [graph.symbol(f"x[{k}]") for k in range(1 + max(pattern) // 2)]
     entries: list[Scalar] = []
-    for place in pattern:
-        symbol = symbols[place >> 1] if place >= 0 else None
-        entries.append(next(numbers) if symbol is None else -symbol if place & 1 else symbol)
-    own, start = [], 0
+    for code in pattern:
+        symbol = symbols[code >> 1] if code >= 0 else None
+        entries.append(next(literal_values) if symbol is None else -symbol if code & 1 else symbol)
+    arguments, start = [], 0
     for values in arrays:
         part = array(entries[start : start + values.size] or 0.0, dtype=object)
-        own.append(part.reshape(values.shape) if values.size else values)
+        arguments.append(part.reshape(values.shape) if values.size else values)
         start += values.size
-    found = [asarray(values) for values in function(*own)]
+    returned = [asarray(values) for values in function(*arguments)]
     outputs: dict[int, int] = {}
-    results = [_kind(graph, value, outputs) for values in found for value in values.flat]
+    results = [_kind(graph, value, outputs) for values in returned for value in values.flat]
     return TracedFunction(
-        graph, tuple(node << 1 for node in outputs), tuple(results), tuple(values.shape for values in found)
+        graph, tuple(node << 1 for node in outputs), tuple(results), tuple(values.shape for values in returned)
     )
 
 
@@ -527,8 +527,8 @@ def _kind(graph: Graph, value: Scalar, outputs: dict[int, int]) -> tuple[str, An
     return "output", outputs.setdefault(node, len(outputs)), sign
 
 
-def _result(graph: Graph, node: int, edges: list[int], kind: str, which: Any, sign: int) -> Scalar:
+def _result(graph: Graph, node: int, edges: list[int], kind: str, index: Any, sign: int) -> Scalar:
     if kind == "number":
-        return which
-    edge = edges[which] if kind == "argument" else graph.node(PICK, node << 1, which) << 1
+        return index
+    edge = edges[index] if kind == "argument" else graph.node(PICK, node << 1, index) << 1
     return graph.wrap(edge ^ sign)
