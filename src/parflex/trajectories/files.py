@@ -114,11 +114,11 @@ def write_table(path: str | Path, columns: Mapping[str, Array], settings: Mappin
         with atomic_file(target) as file:
             np.savez(file, **plain)
         return [target]
-    beside = Path(f"{path}.{SETTINGS}.json")
-    with atomic_files([target, beside]) as (file, settings_file):
+    settings_path = Path(f"{path}.{SETTINGS}.json")
+    with atomic_files([target, settings_path]) as (file, settings_file):
         settings_file.write(text.encode())
         _write_csv(file, columns)
-    return [target, beside]
+    return [target, settings_path]
 
 
 def _write_csv(file: BinaryIO, columns: Mapping[str, Array]) -> None:

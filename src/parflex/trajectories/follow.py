@@ -85,54 +85,54 @@ class _Knots(Record):
     values: Array  # (3, knot, motor)
 
 
-def joint_trajectory(robot: Robot, road: JointTrajectory, near: Array, count: int) -> tuple[Polynomials, Array, Array]:
+def joint_trajectory(robot: Robot, trajectory: JointTrajectory, near: Array, count: int) -> tuple[Polynomials, Array, Array]:
     """Joints as functions of s, and all positions where the road begins and where it ends."""
-    for doubled in range(DOUBLED + 1 if road.strict else 2):
-        knots = _knots(robot, road, near, count * 2**doubled)
+    for doubled in range(DOUBLED + 1 if trajectory.strict else 2):
+        knots = _knots(robot, trajectory, near, count * 2**doubled)
         pieces = hermite(knots.ways, *knots.values)
-        off, allowed, worst = _off(_units(robot, road), road, knots, pieces)
+        off, allowed, worst = _off(_units(robot, trajectory), trajectory, knots, pieces)
         if off <= FINE + allowed:
             break
-        _refuse_jump(robot, road, knots, worst)
-    if road.strict and off > COARSE + allowed:
+        _refuse_jump(robot, trajectory, knots, worst)
+    if trajectory.strict and off > COARSE + allowed:
         raise UnreachableError(
-            f"{road.left(float(knots.ways[worst]))}: the motors would have to move too suddenly there",
-            key=road.key,
+            f"{trajectory.left(float(knots.ways[worst]))}: the motors would have to move too suddenly there",
+            key=trajectory.key,
             hint="keep away from singular poses, or give more components of the pose",
         )
     return pieces, knots.q[0], knots.q[-1]
 
 
-def _exactly(road: JointTrajectory, s: float, near: Array) -> tuple[Array, Array]:
+def _exactly(trajectory: JointTrajectory, s: float, near: Array) -> tuple[Array, Array]:
     try:
-        return road.at(s, near)
+        return trajectory.at(s, near)
     except ParflexError as error:
-        error.message = f"{road.left(s)}: {error.message}"
-        error.key = road.key
+        error.message = f"{trajectory.left(s)}: {error.message}"
+        error.key = trajectory.key
         raise
 
 
-def _knots(robot: Robot, road: JointTrajectory, near: Array, count: int) -> _Knots:
-    ways, q, values = np.linspace(road.begin, road.end, count + 1), [near], []
-    units = _units(robot, road)
-    for s in ways:
-        found, motors = _exactly(road, float(s), q[-1])
-        q.append(found)
+def _knots(robot: Robot, trajectory: JointTrajectory, near: Array, count: int) -> _Knots:
+    s_values, q, values = np.linspace(trajectory.begin, trajectory.end, count + 1), [near], []
+    units = _units(robot, trajectory)
+    for s in s_values:
+        positions, motors = _exactly(trajectory, float(s), q[-1])
+        q.append(positions)
         values.append(motors)
-        if len(values) > 1 and _sudden(units, values[-2], values[-1], float(ways[1] - ways[0])):
-            _refuse_jump(robot, road, _Knots(ways, q[1:], np.stack(values, axis=1)), len(values) - 2)
+        if len(values) > 1 and _sudden(units, values[-2], values[-1], float(s_values[1] - s_values[0])):
+            _refuse_jump(robot, trajectory, _Knots(s_values, q[1:], np.stack(values, axis=1)), len(values) - 2)
     every = np.stack(values, axis=1)
     if np.isnan(every[2]).any():
-        every[2] = slopes_of(ways, every[1], road.closed)
-    return _Knots(ways, q[1:], every)
+        every[2] = slopes_of(s_values, every[1], trajectory.closed)
+    return _Knots(s_values, q[1:], every)
 
 
-def _rates(robot: Robot, road: JointTrajectory) -> list[int]:
-    return list(robot.actuated if road.rates is None else road.rates)
+def _rates(robot: Robot, trajectory: JointTrajectory) -> list[int]:
+    return list(robot.actuated if trajectory.rates is None else trajectory.rates)
 
 
-def _units(robot: Robot, road: JointTrajectory) -> Array:
-    return robot.tree.rate_units[_rates(robot, road)]
+def _units(robot: Robot, trajectory: JointTrajectory) -> Array:
+    return robot.tree.rate_units[_rates(robot, trajectory)]
 
 
 def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
@@ -140,7 +140,7 @@ def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
     return _size(units, behind[0] - before[0]) > SUDDEN * h * rate + ROUNDING
 
 
-def _off(units: Array, road: JointTrajectory, knots: _Knots, pieces: Polynomials) -> tuple[float, float, int]:
+def _off(units: Array, trajectory: JointTrajectory, knots: _Knots, pieces: Polynomials) -> tuple[float, float, int]:
     """How far rates of quintics are from exact ones midway between knots, how far they may be, and the worst piece.
 
     Checked are three pieces on the way, and the one where positions and the integral of exact rates differ most.
@@ -151,24 +151,24 @@ def _off(units: Array, road: JointTrajectory, knots: _Knots, pieces: Polynomials
         return 0.0, 0.0, 0
     opened = np.diff(p, axis=0) - h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * np.diff(a, axis=0)
     worst = int(np.argmax(np.abs(opened / units).max(axis=1)))
-    count, found = len(p) - 1, {}
+    count, errors = len(p) - 1, {}
     for k in (worst, count // 5, count // 2, 7 * count // 8):
         s = float(knots.ways[k] + h / 2)
-        _, exact = _exactly(road, s, knots.q[k])
+        _, exact = _exactly(trajectory, s, knots.q[k])
         apart = np.abs((pieces.at(s) - exact[0]) / h), np.abs(pieces.at(s, 1) - exact[1])
-        found[k] = float(np.max(np.maximum(*apart) / units)) / fastest
-    most = max(found, key=lambda k: found[k])
-    return found[most], ROUNDING / (h * fastest), most
+        errors[k] = float(np.max(np.maximum(*apart) / units)) / fastest
+    most = max(errors, key=lambda k: errors[k])
+    return errors[most], ROUNDING / (h * fastest), most
 
 
-def _refuse_jump(robot: Robot, road: JointTrajectory, knots: _Knots, piece: int) -> None:
+def _refuse_jump(robot: Robot, trajectory: JointTrajectory, knots: _Knots, piece: int) -> None:
     """Raise if a piece that is halved again and again keeps the step of its joints."""
-    units = _units(robot, road)
+    units = _units(robot, trajectory)
     (s, t), (q, _) = knots.ways[piece : piece + 2], knots.q[piece : piece + 2]
     first, last = knots.values[0, piece], knots.values[0, piece + 1]
     step = last - first
     for _ in range(HALVED):
-        middle, (q_mid, values) = (s + t) / 2, _exactly(road, float((s + t) / 2), q)
+        middle, (q_mid, values) = (s + t) / 2, _exactly(trajectory, float((s + t) / 2), q)
         if _size(units, values[0] - first) > _size(units, last - values[0]):
             t, last = middle, values[0]
         else:
@@ -176,11 +176,11 @@ def _refuse_jump(robot: Robot, road: JointTrajectory, knots: _Knots, piece: int)
     if _size(units, last - first) < JUMP * _size(units, step):
         return
     most = int(np.argmax(np.abs(last - first) / units))
-    joint = robot.tree.rate_names[_rates(robot, road)[most]]
+    joint = robot.tree.rate_names[_rates(robot, trajectory)[most]]
     raise UnreachableError(
-        f"{road.left(float(s))}: '{joint}' would jump by {last[most] - first[most]:.3g} there, "
+        f"{trajectory.left(float(s))}: '{joint}' would jump by {last[most] - first[most]:.3g} there, "
         "as what is not given of the pose cannot be kept beyond",
-        key=road.key,
+        key=trajectory.key,
         hint="end the path before it, or prescribe whole poses of the end effector",
     )
 
@@ -197,8 +197,8 @@ def cached_joint_trajectory(robot: Robot, choices: tuple[Any, ...], find: Callab
     key = key.removesuffix(".program") + ".road"
     data = cache.read_bytes(key)
     if data is not None:
-        kept = read_npz(data)
-        return Polynomials(kept["breaks"], kept["coefficients"]), kept["first"], kept["last"]
+        stored = read_npz(data)
+        return Polynomials(stored["breaks"], stored["coefficients"]), stored["first"], stored["last"]
     pieces, first, last = find()
     arrays = {"breaks": pieces.breaks, "coefficients": pieces.coefficients, "first": first, "last": last}
     cache.write_bytes(key, npz_bytes(arrays))
@@ -216,9 +216,9 @@ class RedundantDrive(Record):
     def efforts(self, t: Array, q: Array, tau: Array) -> Array:
         """Efforts of all motors from those of the motors that drive, row by row."""
         rows = []
-        for time, positions, given in zip(t, q, tau, strict=True):
+        for time, positions, driving_efforts in zip(t, q, tau, strict=True):
             here = Configuration(self.robot, positions)
-            g = here.J[list(self.driven.actuated)].T @ given
+            g = here.J[list(self.driven.actuated)].T @ driving_efforts
             try:
                 rows.append(shared_efforts(here.J_a.T, g, self.sharing).tau)
             except InputError as error:
@@ -242,14 +242,14 @@ class RedundantDrive(Record):
 
     def taut(self, q: Array, effort: Array, tensions: Array) -> Array:
         """Efforts that keep driven cables taut, row by row, from efforts at which they have these tensions."""
-        found = effort.copy()
+        result = effort.copy()
         if self.sharing.preloads:
-            return found
+            return result
         for row, (positions, tau, tension) in enumerate(zip(q, effort, tensions, strict=True)):
             here = Configuration(self.robot, positions)
-            kept = taut_efforts(here, here.J_a.T, self.sharing, tau, tension)
-            found[row] = tau if kept is None else kept
-        return found
+            tightened = taut_efforts(here, here.J_a.T, self.sharing, tau, tension)
+            result[row] = tau if tightened is None else tightened
+        return result
 
 
 def is_redundant(robot: Robot) -> bool:
@@ -278,10 +278,10 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
     if case.prescribed == "motors" and is_redundant(robot):
         spare = with_driving_motors(robot, case.motion, case.grid.rows * case.grid.out_step, **words)
         names = tuple(spare.driven.actuated_names)
-        kept = [robot.actuated_names.index(name) for name in names]
-        moved = replace(case.motion, motors=names, pieces=_columns(case.motion.pieces, kept), exact=None)
+        driving = [robot.actuated_names.index(name) for name in names]
+        moved = replace(case.motion, motors=names, pieces=_columns(case.motion.pieces, driving), exact=None)
         loads = range(len(robot.actuated), case.given.coefficients.shape[2])
-        return replace(case, robot=spare.driven, motion=moved, given=_columns(case.given, [*kept, *loads]), spare=spare)
+        return replace(case, robot=spare.driven, motion=moved, given=_columns(case.given, [*driving, *loads]), spare=spare)
     for key, value in words.items():
         if asked(value):
             raise InputError(
@@ -293,8 +293,8 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
     return case
 
 
-def _columns(pieces: Polynomials, kept: list[int]) -> Polynomials:
-    return replace(pieces, coefficients=np.ascontiguousarray(pieces.coefficients[:, :, kept]))
+def _columns(pieces: Polynomials, columns: list[int]) -> Polynomials:
+    return replace(pieces, coefficients=np.ascontiguousarray(pieces.coefficients[:, :, columns]))
 
 
 def with_driving_motors(
@@ -318,9 +318,9 @@ def with_driving_motors(
     units = robot.tree.rate_units
     worst: tuple[float, float, int] = (0.0, 0.0, 0)  # by how much, when, and which motor
     for t in np.linspace(0.0, end, LOOKED_AT + 1):
-        wanted = pieces.at(float(t))[: len(motors)]
-        q = positions_of_all_motors(robot, wanted, q)
-        off = np.abs(q[places] - wanted) / units[motors]
+        prescribed = pieces.at(float(t))[: len(motors)]
+        q = positions_of_all_motors(robot, prescribed, q)
+        off = np.abs(q[places] - prescribed) / units[motors]
         worst = max(worst, (float(off.max()), float(t), int(off.argmax())))
         if not worst[0] <= GROSS:  # farther on, the nearest pose would be any
             break

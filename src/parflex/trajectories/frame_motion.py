@@ -91,7 +91,7 @@ class TimedSegment(Record):
 
 def timed_segments(motion: MotionTable, name: str) -> list[TimedSegment]:
     """The parts of the path of a motion, one after the other, by a law of one move or at constant speed."""
-    found: list[TimedSegment] = []
+    segments: list[TimedSegment] = []
     begin = motion.times[0] if motion.times else 0.0
     for index, arc in enumerate(path_segments(motion, name)):
         turns = motion.circle.turns if motion.circle is not None else 1.0
@@ -99,15 +99,15 @@ def timed_segments(motion: MotionTable, name: str) -> list[TimedSegment]:
         if motion.law_word == "constant-speed":
             assert motion.speed is not None
             stretch = SpeedProfile(begin, length, motion.speed, motion.ramp)
-            found.append(TimedSegment(arc, stretch.at, begin, np.array(stretch.times()) - begin, stretch))
+            segments.append(TimedSegment(arc, stretch.at, begin, np.array(stretch.times()) - begin, stretch))
             end = stretch.end
         else:
-            found.append(_by_law(motion, arc, index, begin, length, name))
-            end = begin + float(found[-1].breaks[-1])
+            segments.append(_by_law(motion, arc, index, begin, length, name))
+            end = begin + float(segments[-1].breaks[-1])
         if not np.isfinite(length):
             break
         begin = motion.times[index + 1] if motion.times else end + motion.rest
-    return found
+    return segments
 
 
 def _by_law(motion: MotionTable, arc: PathSegment, index: int, begin: float, length: float, name: str) -> TimedSegment:
@@ -144,9 +144,9 @@ def _stretch_knots(stretch: SpeedProfile, time: float) -> Array:
     return np.unique(np.concatenate(knots))
 
 
-def as_function_of_time(along: Polynomials, lap: float | None, t: Array, course: Course) -> Polynomials:
+def as_function_of_time(along: Polynomials, lap: float | None, t: Array, time_law: Course) -> Polynomials:
     """Functions of the way as functions of time; `lap` is the length once round a closed path."""
-    s, speed, push = (values[:, None] for values in course(t))
+    s, speed, push = (values[:, None] for values in time_law(t))
     place = s[:, 0] % lap if lap is not None else s[:, 0]
     Q, Q1, Q2 = (along.at(place, order) for order in range(3))
     if lap is not None:  # a joint that turns on and on gains the same angle each lap
@@ -206,9 +206,9 @@ def _frame_in_time(
         return motion_channels(*joints_of_pose(rigid, frame, desired, q, driven), robot.actuated)
 
     for begin, end in pairwise(map(float, breaks)):
-        road = JointTrajectory(begin, end, False, at, lambda t: f"the path is left at t = {t:.4g} s", f"motions.{name}")
+        trajectory = JointTrajectory(begin, end, False, at, lambda t: f"the path is left at t = {t:.4g} s", f"motions.{name}")
         count = max(8, int(np.ceil(knots * (end - begin) / (breaks[-1] - breaks[0]))), ROAD_KNOTS // 2)
-        pieces, first, near = joint_trajectory(robot, road, near, count)
+        pieces, first, near = joint_trajectory(robot, trajectory, near, count)
         start = first if start is None else start
         parts.append(pieces)
     assert start is not None
@@ -246,10 +246,10 @@ class FrameTrajectory(Record):
         begun = [stage for stage in self.stages if stage.breaks[0] <= t]
         stage = begun[-1] if begun else self.stages[0]
         inside = float(np.clip(t, stage.breaks[0], stage.breaks[-1]))
-        found = stage.at(inside)
+        motion = stage.at(inside)
         if inside != t:
-            found = FrameMotion(found.position, found.rotation, 0 * found.twist, 0 * found.acceleration, found.turn)
-        return found, stage.driven
+            motion = FrameMotion(motion.position, motion.rotation, 0 * motion.twist, 0 * motion.acceleration, motion.turn)
+        return motion, stage.driven
 
 
 def frame_trajectory(robot: Robot, name: str, motion: MotionTable) -> FrameTrajectory:
@@ -374,9 +374,9 @@ def pose_motion(robot: Robot, name: str, motion: MotionTable | None = None) -> P
 def sampled_places(rigid: Robot, motion: MotionTable, name: str) -> list[tuple[Array, Array, Array]]:
     """All positions, and position and rotation of the end effector, in each pose of a motion."""
     near, places = rigid.home, []
-    for index, given in enumerate(motion.poses):
+    for index, requested_pose in enumerate(motion.poses):
         try:
-            near = rigid.assemble(given, near)
+            near = rigid.assemble(requested_pose, near)
         except ParflexError as error:
             error.key = f"motions.{name}.poses.{index}"
             raise
@@ -419,8 +419,8 @@ def motors_through_poses(robot: Robot, name: str, motion: MotionTable | None = N
     turn = requested_rotation(rigid, robot.description.motions[name] if motion is None else motion)
     for index, move in enumerate(path.moves):
         for begin, end in pairwise(map(float, move.begin + move.law.breaks)):
-            road = _road(rigid, frame, driven, move, name, begin, end, turn)
-            pieces, _, near = joint_trajectory(robot, road, near, KNOTS)
+            trajectory = _road(rigid, frame, driven, move, name, begin, end, turn)
+            pieces, _, near = joint_trajectory(robot, trajectory, near, KNOTS)
             parts.append(pieces)
         _refuse_elsewhere(rigid, near, path.positions[index + 1], f"motions.{name}.poses.{index + 1}")
     return joined(parts), path.start
@@ -433,14 +433,14 @@ def requested_rotation(rigid: Robot, motion: MotionTable) -> str:
     """
     frame = rigid.tree.end_effector
     places = {word for axis in "xyz" for word in (axis, f"{frame}.{axis}")}
-    given = [rigid.description.poses.get(one, {}) if isinstance(one, str) else one for one in motion.poses]
-    named = [one for one, pose in zip(given, motion.poses, strict=True) if pose != "home"]
-    return "kept" if all(set(one) <= places for one in named) else "axis"
+    entries = [rigid.description.poses.get(entry, {}) if isinstance(entry, str) else entry for entry in motion.poses]
+    named = [entry for entry, pose in zip(entries, motion.poses, strict=True) if pose != "home"]
+    return "kept" if all(set(entry) <= places for entry in named) else "axis"
 
 
-def _refuse_elsewhere(rigid: Robot, q: Array, asked: Array, key: str) -> None:
+def _refuse_elsewhere(rigid: Robot, q: Array, requested: Array, key: str) -> None:
     """Raise if a move ends elsewhere than in its pose: what the pose gives is not all that the path keeps."""
-    away = q - asked
+    away = q - requested
     turning = [link.q.start for link in rigid.tree.links if link.periodic]
     away[turning] = np.arctan2(np.sin(away[turning]), np.cos(away[turning]))
     single = [link for link in rigid.tree.links if link.joint.one_axis]
@@ -493,16 +493,16 @@ class SpeedProfile:
 
     def at(self, t: Array) -> tuple[Array, Array, Array]:
         """Way, speed and acceleration."""
-        way, speed, acceleration = _ramp(t - self.begin, self.ramp, self.top)
+        distance, speed, acceleration = _ramp(t - self.begin, self.ramp, self.top)
         if not np.isfinite(self.length):
-            return way, speed, acceleration
+            return distance, speed, acceleration
         back = _ramp(t - (self.end - self.ramp), self.ramp, self.top)
-        return way - back[0], speed - back[1], acceleration - back[2]
+        return distance - back[0], speed - back[1], acceleration - back[2]
 
 
 def _ramp(t: Array, ramp: float, top: float) -> tuple[Array, Array, Array]:
     """From rest at t = 0 to a speed, which is kept."""
     u = np.clip(t / ramp, 0.0, 1.0)
     share, rate, _ = smooth_step(u, ramp)
-    way = top * ramp * smooth_step_integral(u) + top * np.maximum(t - ramp, 0.0)
-    return way, top * share, top * rate
+    distance = top * ramp * smooth_step_integral(u) + top * np.maximum(t - ramp, 0.0)
+    return distance, top * share, top * rate

@@ -55,15 +55,15 @@ HALVINGS = 30  # from a millisecond to a picosecond
 NEAR_JUMP = 1e-3  # of the time between samples: those nearer to a jump are left out, since short pieces are rough
 
 
-def sampled_input(given: Any, size: int, span: InputSpan, key: str) -> Polynomials:
+def sampled_input(value: Any, size: int, span: InputSpan, key: str) -> Polynomials:
     """Numbers, a function of time (quintics through samples), or times and rows (straight lines between them)."""
     try:
-        if callable(given):
-            return _from_function(given, size, span, key)
-        if _is_table(given):
-            t = np.asarray(given[0], dtype=float)
-            return _checked(t, np.asarray(given[1], dtype=float).reshape(len(t), size), key)
-        return _checked(None, _row(given, size)[None], key)
+        if callable(value):
+            return _from_function(value, size, span, key)
+        if _is_table(value):
+            t = np.asarray(value[0], dtype=float)
+            return _checked(t, np.asarray(value[1], dtype=float).reshape(len(t), size), key)
+        return _checked(None, _row(value, size)[None], key)
     except (TypeError, ValueError):
         raise InputError(
             f"'{key}' is not {count_of(size, 'number')}, a function of time or a table",
@@ -72,8 +72,8 @@ def sampled_input(given: Any, size: int, span: InputSpan, key: str) -> Polynomia
         ) from None
 
 
-def _from_function(given: Any, size: int, span: InputSpan, key: str) -> Polynomials:
-    pieces, off = interpolate_function(lambda t: _finite(_row(given(t), size), key), span.end, span.step)
+def _from_function(function: Any, size: int, span: InputSpan, key: str) -> Polynomials:
+    pieces, off = interpolate_function(lambda t: _finite(_row(function(t), size), key), span.end, span.step)
     span.apart[key] = LARGEST_SAMPLE_GAP * span.step
     if off is not None:
         span.warnings.append(
@@ -123,17 +123,17 @@ def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Polynomials
     return constant(read_efforts(robot, effort))
 
 
-def _effort_of(name: str, given: Any, span: InputSpan) -> Polynomials:
-    if callable(given):
-        return sampled_input(lambda t: motor_effort(name, given(t)), 1, span, f"effort.{name}")
-    if _is_table(given):
-        return sampled_input(given, 1, span, f"effort.{name}")
-    return constant(np.array([motor_effort(name, given)]))
+def _effort_of(name: str, effort: Any, span: InputSpan) -> Polynomials:
+    if callable(effort):
+        return sampled_input(lambda t: motor_effort(name, effort(t)), 1, span, f"effort.{name}")
+    if _is_table(effort):
+        return sampled_input(effort, 1, span, f"effort.{name}")
+    return constant(np.array([motor_effort(name, effort)]))
 
 
-def _is_table(given: Any) -> bool:
+def _is_table(value: Any) -> bool:
     """Times and rows."""
-    return isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) == 1
+    return isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 1
 
 
 def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Polynomials]:
@@ -151,18 +151,18 @@ def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: Inp
     return result
 
 
-def _function(tree: Tree, frame: str, given: Any) -> Any:
-    return lambda t: checked_wrench(tree, frame, given(t))
+def _function(tree: Tree, frame: str, function: Any) -> Any:
+    return lambda t: checked_wrench(tree, frame, function(t))
 
 
-def _rows(tree: Tree, frame: str, given: tuple[Any, Any]) -> tuple[Any, Any]:
+def _rows(tree: Tree, frame: str, samples: tuple[Any, Any]) -> tuple[Any, Any]:
     try:
-        rows = np.asarray(given[1], dtype=float).reshape(len(given[0]), -1)
+        rows = np.asarray(samples[1], dtype=float).reshape(len(samples[0]), -1)
     except (TypeError, ValueError):
-        return given  # said by in_time
+        return samples  # said by in_time
     if rows.shape[1] in (3, 6) and np.isfinite(rows).all():
         rows = np.array([checked_wrench(tree, frame, row) for row in rows]).reshape(len(rows), 6)
-    return given[0], rows
+    return samples[0], rows
 
 
 @dataclass(frozen=True)
@@ -194,8 +194,8 @@ def interpolate_function(function: Sampled, end: float, step: float) -> tuple[Po
     fit_values: list[Array] = []
     while True:
         # pieces that fit already have told of the range too: it only grows
-        seen = np.concatenate([values, *fit_values]).reshape(-1, values.shape[2])
-        scale = np.maximum(np.ptp(seen, axis=0), LEAST_RANGE * np.abs(seen).max(axis=0))
+        samples = np.concatenate([values, *fit_values]).reshape(-1, values.shape[2])
+        scale = np.maximum(np.ptp(samples, axis=0), LEAST_RANGE * np.abs(samples).max(axis=0))
         misfit = _misfit(values, scale)
         bad = (misfit > FINE) & (ends[:, 1] - ends[:, 0] > instant)
         fit_ends.append(ends[~bad])
@@ -237,9 +237,9 @@ def _halves(function: Sampled, ends: Array, values: Array, scale: Array, instant
     """Two pieces for each, that meet at its jump or in its middle, and how many samples were taken to find jumps."""
     halves, used = [], 0
     for (a, b), rows in zip(ends, values, strict=True):
-        found, tried = _find_jump(function, a, b, rows, scale, instant)
+        jump, tried = _find_jump(function, a, b, rows, scale, instant)
         used += tried
-        left, right = found or ((a + b) / 2,) * 2
+        left, right = jump or ((a + b) / 2,) * 2
         halves += [(a, left), (right, b)]
     made = np.array(halves)
     return made[made[:, 1] > made[:, 0]], used
@@ -284,12 +284,12 @@ def smooth_segments(row: Row, t: Array, rows: Array) -> list[tuple[Array, Array,
     apart = NEAR_JUMP * float(np.diff(t).max(initial=0.0))
     parts, begin, first = [], 0, None  # first: what a jump leaves at the begin of a part
     for k in range(len(t) - 1):
-        found = None
+        jump = None
         if _unexplained(t[k], rows[k], t[k + 1], rows[k + 1]) > SUSPICIOUS * speed:
-            found = _jump_between(row, t[k], rows[k], t[k + 1], rows[k + 1])
-        if found is None:
+            jump = _jump_between(row, t[k], rows[k], t[k + 1], rows[k + 1])
+        if jump is None:
             continue
-        moment, before, behind = found
+        moment, before, behind = jump
         behind = np.concatenate([before[:1], behind[1:]])  # positions do not jump
         inside = [i for i in range(begin, k + 1) if t[i] < moment - apart]
         part = _part(t[inside], rows[inside], first, (moment, before))

@@ -103,17 +103,17 @@ def plan_motion(
     >>> plan = parflex.plan_motion(robot, {"moves": [{"left.1": 0.2}], "law": "septic", "duration": 0.5})
     """
     limits = dict(zip(LIMIT_KEYS, (effort_limit, velocity_limit, acceleration_limit), strict=True))
-    given = {key: value for key, value in limits.items() if value is not None}
-    found = None if callable(motion) else motion_table(robot, motion)
-    if found is None:
-        if given:
-            raise _useless(min(given))
+    specified_limits = {key: value for key, value in limits.items() if value is not None}
+    named_table = None if callable(motion) else motion_table(robot, motion)
+    if named_table is None:
+        if specified_limits:
+            raise _useless(min(specified_limits))
         if callable(motion) and time is None:
             raise InputError("a function of time has no end", key="time", hint="give time=...")
         plan = _motors(motion_of(robot, motion, InputSpan(1.0 if time is None else time)))
     else:
-        name, table = found
-        table = _limited(table, given) if given else table
+        name, table = named_table
+        table = _limited(table, specified_limits) if specified_limits else table
         plan = from_table(robot, name, table, _length(table, time))
     if not ignore_limits:
         end = max(float(plan.pieces.breaks[-1]), time or 0.0)
@@ -131,11 +131,11 @@ def _useless(key: str) -> InputError:
     return InputError(f"'{key}' has no effect on this motion", key=key, hint='give a table with law = "time-optimal"')
 
 
-def _limited(table: MotionTable, given: Mapping[str, Any]) -> MotionTable:
+def _limited(table: MotionTable, limits: Mapping[str, Any]) -> MotionTable:
     """The table with other limits."""
     if table.law_word != "time-optimal":
-        raise _useless(min(given))
-    raw = table.model_dump(exclude_unset=True) | dict(given)
+        raise _useless(min(limits))
+    raw = table.model_dump(exclude_unset=True) | dict(limits)
     try:
         return read_tables(MotionTable, raw, "motion", "docs/robot-file.md")
     except RobotFileError as error:
@@ -164,18 +164,18 @@ def _length(table: MotionTable, time: float | None) -> float:
     return 1.0
 
 
-def motion_table(robot: Robot, given: Any) -> tuple[str, MotionTable] | None:
+def motion_table(robot: Robot, motion: Any) -> tuple[str, MotionTable] | None:
     """The table of a motion with its name; None where nothing of the kind is given (knots, functions, made motions).
 
     A mapping with `t` is a table of knots. On the command line, `{ moves = [...], duration = 1 }` is a table too.
     """
-    if isinstance(given, MotionTable):
-        return "given", given
-    if isinstance(given, Mapping):
-        return None if "t" in given else ("given", _checked(robot, dict(given), "motion"))
-    if not isinstance(given, str | Path):
+    if isinstance(motion, MotionTable):
+        return "given", motion
+    if isinstance(motion, Mapping):
+        return None if "t" in motion else ("given", _checked(robot, dict(motion), "motion"))
+    if not isinstance(motion, str | Path):
         return None
-    text = str(given)
+    text = str(motion)
     if text in robot.description.motions:
         return text, robot.description.motions[text]
     if text.lstrip().startswith("{"):
@@ -186,31 +186,31 @@ def motion_table(robot: Robot, given: Any) -> tuple[str, MotionTable] | None:
     return None
 
 
-def with_time_law(robot: Robot, given: Any) -> MotionTable:
+def with_time_law(robot: Robot, motion: Any) -> MotionTable:
     """The table of a motion with its law, and what belongs to it alone, replaced by the time-optimal one."""
-    found = motion_table(robot, given)
-    if found is None:
+    named_table = motion_table(robot, motion)
+    if named_table is None:
         raise InputError(
-            "only a table of a motion has a time-optimal law", key="motion", value=str(given),
+            "only a table of a motion has a time-optimal law", key="motion", value=str(motion),
             hint="give a name of the robot file, a .toml file or { ... }",
         )  # fmt: skip
-    kept = found[1].model_dump(exclude_unset=True)
-    if "time-optimal" not in LAWS[found[1].kind]:
+    entries = named_table[1].model_dump(exclude_unset=True)
+    if "time-optimal" not in LAWS[named_table[1].kind]:
         raise InputError(
-            f"a motion with '{found[1].kind}' has no path", key="motion", value=str(given), hint="give moves or points"
+            f"a motion with '{named_table[1].kind}' has no path", key="motion", value=str(motion), hint="give moves or points"
         )
-    known = {found[1].kind, "frame", "start", *LAW_KEYS["time-optimal"]}  # once: a period would hide its time
-    return _checked(robot, {key: kept[key] for key in kept if key in known} | {"law": "time-optimal"}, "motion")
+    known = {named_table[1].kind, "frame", "start", *LAW_KEYS["time-optimal"]}  # once: a period would hide its time
+    return _checked(robot, {key: entries[key] for key in entries if key in known} | {"law": "time-optimal"}, "motion")
 
 
-def unknown_motion_error(robot: Robot, given: Any) -> InputError:
+def unknown_motion_error(robot: Robot, motion: Any) -> InputError:
     """What is said where the robot has no such motion."""
     known = list(robot.description.motions)
     return InputError(
-        f"the robot has no motion '{given}'",
+        f"the robot has no motion '{motion}'",
         key="motion",
-        value=str(given),
-        hint=did_you_mean(str(given), known)
+        value=str(motion),
+        hint=did_you_mean(str(motion), known)
         if known
         else "add [motions.NAME] to its file, or name a .toml, .csv or .npz file",
     )
@@ -350,37 +350,37 @@ class MotorMotion(Answer):
         return np.stack([self.pieces.at(inside, order) for order in range(3)], axis=1)
 
 
-def motion_of(robot: Robot, given: Any, span: InputSpan, drive: str = "motors") -> MotorMotion | PoseMotion:
+def motion_of(robot: Robot, source: Any, span: InputSpan, drive: str = "motors") -> MotorMotion | PoseMotion:
     """A motion: a table by its name in the robot file or as given, knots (.csv, .npz), or a function of time.
 
     That of the platform (`drive`) goes through poses.
     """
-    if isinstance(given, MotorMotion):
-        return given.until(span.end)
-    if isinstance(given, PoseMotion):
-        return given
-    found = None if callable(given) else motion_table(robot, given)
-    if drive == "platform" and found is not None:
-        return pose_motion(robot, *found)
+    if isinstance(source, MotorMotion):
+        return source.until(span.end)
+    if isinstance(source, PoseMotion):
+        return source
+    named_table = None if callable(source) else motion_table(robot, source)
+    if drive == "platform" and named_table is not None:
+        return pose_motion(robot, *named_table)
     if drive == "platform":
         known = [name for name, motion in robot.description.motions.items() if motion.poses]
         raise InputError(
-            f"the robot has no motion '{given}' through poses",
+            f"the robot has no motion '{source}' through poses",
             key="motion",
-            value=str(given),
-            hint=did_you_mean(str(given), known) if known else "add [motions.NAME] with poses to its file",
+            value=str(source),
+            hint=did_you_mean(str(source), known) if known else "add [motions.NAME] with poses to its file",
         )
-    if callable(given):
-        return from_function(robot, given, span)
-    if found is not None:
-        return from_table(robot, *found, span.end)
-    if isinstance(given, Mapping):
-        return _from_knots(robot, given, "motion")
-    if str(given).endswith((".csv", ".npz")):
+    if callable(source):
+        return from_function(robot, source, span)
+    if named_table is not None:
+        return from_table(robot, *named_table, span.end)
+    if isinstance(source, Mapping):
+        return _from_knots(robot, source, "motion")
+    if str(source).endswith((".csv", ".npz")):
         from parflex.trajectories.files import read_table
 
-        return _from_knots(robot, read_table(str(given), "motion"), str(given))
-    raise unknown_motion_error(robot, given)
+        return _from_knots(robot, read_table(str(source), "motion"), str(source))
+    raise unknown_motion_error(robot, source)
 
 
 def from_description(robot: Robot, name: str, time: float) -> MotorMotion:
@@ -469,9 +469,9 @@ def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpa
 
 def _off(pieces: Polynomials, t: Array, exact: Array, rows: Array) -> tuple[float, float]:
     """How far positions are off, in parts of the way of each motor, at most, and when."""
-    found = np.abs(pieces.at(t) - exact[:, 0])
-    way = np.maximum(np.ptp(rows[:, 0], axis=0), 1e-6 * np.abs(rows[:, 0]).max(axis=0))  # less is rounding
-    shares = np.divide(found, way, out=np.zeros_like(found), where=way > 0).max(axis=1, initial=0.0)
+    errors = np.abs(pieces.at(t) - exact[:, 0])
+    ranges = np.maximum(np.ptp(rows[:, 0], axis=0), 1e-6 * np.abs(rows[:, 0]).max(axis=0))  # less is rounding
+    shares = np.divide(errors, ranges, out=np.zeros_like(errors), where=ranges > 0).max(axis=1, initial=0.0)
     worst = int(np.argmax(shares))
     return float(shares[worst]), float(t[worst])
 
@@ -506,8 +506,8 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMot
     q = np.stack([columns[name] for name in robot.actuated_names], axis=1)
     rates = [[f"{name}.{word}" for name in robot.actuated_names] for word in ("velocity", "acceleration")]
     known = all(name in columns for names in rates for name in names)
-    given = [np.stack([columns[name] for name in names], axis=1) for names in rates] if known else []
-    if not all(np.isfinite(part).all() for part in (t, q, *given)):
+    derivatives = [np.stack([columns[name] for name in names], axis=1) for names in rates] if known else []
+    if not all(np.isfinite(part).all() for part in (t, q, *derivatives)):
         raise InputError("not all numbers are finite", file=file, key="motion", hint="correct the table")
     parts = []
     for rows in np.split(np.arange(len(t)), np.flatnonzero(twice) + 1):  # two rows at one time: the velocity jumps
@@ -517,7 +517,7 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMot
                 file=file, key="t", value=float(t[rows[0]]), hint="add rows between the jumps",
             )  # fmt: skip
         spline = None if known else make_interp_spline(t[rows], q[rows], k=min(5, 2 * ((len(rows) - 2) // 2) + 1))
-        rest = [part[rows] for part in given] if spline is None else [spline(t[rows], order) for order in (1, 2)]
+        rest = [part[rows] for part in derivatives] if spline is None else [spline(t[rows], order) for order in (1, 2)]
         parts.append(hermite(t[rows], q[rows], *rest))
     return _started(robot, file, joined(parts))
 
@@ -541,18 +541,18 @@ def joint_moves(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomia
 
 def positions_of(robot: Robot, motion: MotionTable, name: str) -> tuple[Array, Array]:
     """Positions of the motors between which moves go, a row each, and all positions at the start."""
-    names, given = robot.actuated_names, dict(motion.start)
+    names, initial_positions = robot.actuated_names, dict(motion.start)
     rows = []
     for index, table in enumerate(motion.joints):
         values = by_motor(names, table, f"motions.{name}.joints.{index}", "position")
         if index == 0:
-            given |= {names[motor]: value for motor, value in values.items()}
-            start, current = start_of(robot, given)
+            initial_positions |= {names[motor]: value for motor, value in values.items()}
+            start, current = start_of(robot, initial_positions)
         for motor, value in values.items():
             current[motor] = value
         rows.append(current.copy())
     if motion.moves:
-        start, current = start_of(robot, given)
+        start, current = start_of(robot, initial_positions)
         rows = [current.copy()]
         for index, move in enumerate(motion.moves):
             for motor, value in by_motor(names, move, f"motions.{name}.moves.{index}", "move").items():
@@ -561,9 +561,9 @@ def positions_of(robot: Robot, motion: MotionTable, name: str) -> tuple[Array, A
     return np.array(rows), start
 
 
-def start_of(robot: Robot, given: dict[str, float]) -> tuple[Array, Array]:
+def start_of(robot: Robot, joint_positions: dict[str, float]) -> tuple[Array, Array]:
     """All positions where joints are as given (home), and those of the motors."""
-    start = robot.locking(robot.tree.elastic).assemble(given or None)
+    start = robot.locking(robot.tree.elastic).assemble(joint_positions or None)
     return start, start[[robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]].copy()
 
 
@@ -572,8 +572,8 @@ def joint_waves(robot: Robot, motion: MotionTable, name: str) -> tuple[Waves, Ar
     start, first = start_of(robot, dict(motion.start))
     names, tables = robot.actuated_names, {}
     for key in ("sines", "cosines", "chirp"):
-        given = by_motor(names, getattr(motion, key), f"motions.{name}.{key}", "amplitude")
-        tables[key] = {names[motor]: value for motor, value in given.items()}
+        amplitudes = by_motor(names, getattr(motion, key), f"motions.{name}.{key}", "amplitude")
+        tables[key] = {names[motor]: value for motor, value in amplitudes.items()}
     return waves_of(motion.model_copy(update=tables), names, first), start
 
 
@@ -583,8 +583,8 @@ def _filtered_trapezoids(motion: MotionTable, rows: Array) -> Polynomials:
     total = motion.duration - motion.ramp  # so much time at full speed goes the whole way
     events: list[tuple[float, Array]] = []
     begin = 0.0
-    for way in np.diff(rows, axis=0):
-        events += [(begin + t, change * way / total) for t, change in _trapezoid(motion)]
+    for travel in np.diff(rows, axis=0):
+        events += [(begin + t, change * travel / total) for t, change in _trapezoid(motion)]
         begin += motion.duration + motion.smoothing + motion.rest
     order = 1 + bool(motion.ramp) + bool(motion.smoothing)
     times = np.unique(np.round([t for t, _ in events], 12))

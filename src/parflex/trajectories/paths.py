@@ -83,8 +83,8 @@ def path_segments(motion: MotionTable, name: str) -> list[PathSegment]:
 
 def _tangent_arcs(arcs: list[PathSegment], name: str) -> list[PathSegment]:
     """The x axis of the frame along the path; at a corner it would have to turn while the frame rests."""
-    ways = [arc.sine for arc in arcs]
-    if len(arcs) > 1 and max(float(np.abs(way - ways[0]).max()) for way in ways) > 1e-9:
+    directions = [arc.sine for arc in arcs]
+    if len(arcs) > 1 and max(float(np.abs(direction - directions[0]).max()) for direction in directions) > 1e-9:
         raise InputError(
             "along corners the tangent jumps", key=f"motions.{name}.orientation", value="tangent",
             hint="give a rotation vector for each point",
@@ -132,9 +132,9 @@ def frame_on_segment(
     """What is asked of a frame by the way along an arc, and the components of its twist that the robot can follow."""
     turning = arc.turning
     if arc.tangent:
-        _, way, curvature = arc.at(0.0)
+        _, tangent, curvature = arc.at(0.0)
         z = pose(rigid.tree, rigid.home).of(rigid.tree.places[frame])[0][:, 2]
-        turning = along_tangent(way, np.cross(way, curvature), z, name)
+        turning = along_tangent(tangent, np.cross(tangent, curvature), z, name)
 
     def desired(s: float) -> FrameMotion:
         place, direction, curvature = arc.at(s)
@@ -187,10 +187,10 @@ def _along(robot: Robot, frame: str, arc: PathSegment, near: Array, name: str) -
     def at(s: float, q: Array) -> tuple[Array, Array]:
         return motion_channels(*joints_of_pose(rigid, frame, desired(s), q, driven), robot.actuated)
 
-    road = JointTrajectory(
+    trajectory = JointTrajectory(
         0.0, arc.length, arc.closed, at, lambda s: f"the path stops {s:.4g} m from its start", f"motions.{name}"
     )
-    return joint_trajectory(robot, road, near, KNOTS)
+    return joint_trajectory(robot, trajectory, near, KNOTS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -322,14 +322,14 @@ def joints_of_pose(
         return _led(rigid, place, desired, near)
     if desired.rotation is None and rigid.pose_finder.leaves_free(place):
         return _led(rigid, place, desired, near)
-    asked = [c for c in driven if c < 3 or desired.rotation is not None]
-    words = pose_coordinates(rigid, frame, desired, asked)
+    components = [c for c in driven if c < 3 or desired.rotation is not None]
+    words = pose_coordinates(rigid, frame, desired, components)
     if rigid.pose_finder.leaves_free(words):
         return _led(rigid, words, desired, near)
     here = _at(rigid, words, near)
-    velocity = _twist_words(rigid, frame, desired.twist, asked)
+    velocity = _twist_words(rigid, frame, desired.twist, components)
     qd = here.rates(velocity)
-    return here, qd, here.accelerations(_twist_words(rigid, frame, desired.acceleration, asked), qd, velocity)
+    return here, qd, here.accelerations(_twist_words(rigid, frame, desired.acceleration, components), qd, velocity)
 
 
 def _led(
@@ -346,8 +346,8 @@ def axis_coordinates(frame: str, direction: Array) -> dict[str, float]:
 
 def motion_channels(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int]) -> tuple[Array, Array]:
     """All positions, and of joints, by the numbers of their rates, position and two derivatives."""
-    tree, own = here.robot.tree, list(rates)
-    return here.q, np.array([here.q[[tree.links[tree.link_of_rate[k]].q.start for k in own]], qd[own], qdd[own]])
+    tree, rate_indices = here.robot.tree, list(rates)
+    return here.q, np.array([here.q[[tree.links[tree.link_of_rate[k]].q.start for k in rate_indices]], qd[rate_indices], qdd[rate_indices]])
 
 
 def _at(rigid: Robot, words: dict[str, float], near: Array) -> Configuration:

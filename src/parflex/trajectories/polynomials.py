@@ -97,15 +97,15 @@ class Polynomials(Record):
         values = np.abs(self.coefficients[:, 0]).max(axis=0)
         slopes = np.abs(math.factorial(order) * self.coefficients[:, order]).max(axis=0)
         sizes[np.abs(sizes) <= ROUNDING * values / shorter**order + 1e-9 * slopes] = 0.0
-        found = sizes.any(axis=1)
-        return times[found], sizes[found]
+        significant = sizes.any(axis=1)
+        return times[significant], sizes[significant]
 
     def between(self, begin: float, end: float) -> Polynomials:
         """The pieces from one time to another; the outer ones go on."""
         after, before = begin + float(self._near(begin)), end - float(self._near(end))
         first = max(int(np.searchsorted(self.breaks, after, side="right")) - 1, 0)
-        kept = slice(first, max(int(np.searchsorted(self.breaks, before)), first + 1))
-        return Polynomials(self.breaks[kept], self.coefficients[kept])
+        selected = slice(first, max(int(np.searchsorted(self.breaks, before)), first + 1))
+        return Polynomials(self.breaks[selected], self.coefficients[selected])
 
     def cut(self, breaks: Array) -> Polynomials:
         """The same functions with pieces that end at these times."""
@@ -143,8 +143,8 @@ def linear(t: Array, values: Array) -> Polynomials:
     coefficients[0, 0] = values[0]
     coefficients[1:, 0] = values
     coefficients[1 + lines, 1] = (values[lines + 1] - values[lines]) / (t[lines + 1] - t[lines])[:, None]
-    kept = np.append(True, begins)
-    return Polynomials(np.concatenate([[t[0] - 1.0], t])[kept], coefficients[kept])
+    selected = np.append(True, begins)
+    return Polynomials(np.concatenate([[t[0] - 1.0], t])[selected], coefficients[selected])
 
 
 def hermite(t: Array, position: Array, velocity: Array, acceleration: Array) -> Polynomials:
@@ -197,18 +197,18 @@ def joined(parts: list[Polynomials]) -> Polynomials:
         first = constant(parts[0].coefficients[0, 0])
         parts = [first, *parts]
     ends = [*(part.breaks[0] for part in parts[1:]), np.inf]
-    kept = [part.breaks < end for part, end in zip(parts, ends, strict=True)]
-    breaks = [part.breaks[keep] for part, keep in zip(parts, kept, strict=True)]
+    masks = [part.breaks < end for part, end in zip(parts, ends, strict=True)]
+    breaks = [part.breaks[keep] for part, keep in zip(parts, masks, strict=True)]
     powers = max(part.powers for part in parts)
-    alike = [part.with_powers(powers).coefficients[keep] for part, keep in zip(parts, kept, strict=True)]
-    return Polynomials(np.concatenate(breaks), np.concatenate(alike))
+    coefficients = [part.with_powers(powers).coefficients[keep] for part, keep in zip(parts, masks, strict=True)]
+    return Polynomials(np.concatenate(breaks), np.concatenate(coefficients))
 
 
 def quintic_powers(position: Any, velocity: Any, acceleration: Any) -> tuple[Any, ...]:
     """Coefficients of u^0 .. u^5 for values, and derivatives by u, at u = 0 and at u = 1; each is a pair."""
     (p0, p1), (v0, v1), (a0, a1) = position, velocity, acceleration
-    way, turn, bend = p1 - p0 - v0 - a0 / 2, v1 - v0 - a0, a1 - a0
-    high = 10 * way - 4 * turn + bend / 2, -15 * way + 7 * turn - bend, 6 * way - 3 * turn + bend / 2
+    displacement, turn, bend = p1 - p0 - v0 - a0 / 2, v1 - v0 - a0, a1 - a0
+    high = 10 * displacement - 4 * turn + bend / 2, -15 * displacement + 7 * turn - bend, 6 * displacement - 3 * turn + bend / 2
     return p0, v0, a0 / 2, *high
 
 
@@ -260,13 +260,13 @@ def _ramped(rise: Sequence[float]) -> Callable[[float, float], Polynomials]:
         top = 1 / (duration - ramp)
         if ramp == 0:
             return _pieces([0.0, duration], [Polynomial([0.0, top])])
-        way = top * ramp * Polynomial(rise).integ()  # in shares of the flank
-        up = way(Polynomial([0.0, 1 / ramp]))
-        down = 1 - way(Polynomial([1.0, -1 / ramp]))
+        distance = top * ramp * Polynomial(rise).integ()  # in shares of the flank
+        up = distance(Polynomial([0.0, 1 / ramp]))
+        down = 1 - distance(Polynomial([1.0, -1 / ramp]))
         middle = duration - 2 * ramp
         if middle <= 1e-12 * duration:
             return _pieces([0.0, ramp, duration], [up, down])
-        between = Polynomial([way(1.0), top])
+        between = Polynomial([distance(1.0), top])
         return _pieces([0.0, ramp, ramp + middle, duration], [up, between, down])
 
     return law
@@ -289,9 +289,9 @@ UNIT_LAWS: dict[str, Callable[[float, float], Polynomials]] = {
 }
 
 
-def scaled(law: Polynomials, begin: float, first: Array, way: Array) -> Polynomials:
+def scaled(law: Polynomials, begin: float, first: Array, displacement: Array) -> Polynomials:
     """Channels that start somewhere at a time and go their ways by the same law."""
-    coefficients = law.coefficients * way[None, None, :]
+    coefficients = law.coefficients * displacement[None, None, :]
     coefficients[:, 0] += first
     return Polynomials(law.breaks + begin, coefficients)
 
@@ -362,9 +362,9 @@ def continues(motion: MotionTable, pieces: Polynomials) -> bool:
 
 def largest_values(pieces: Polynomials, end: float) -> tuple[Array, Array, Array]:
     """Way, largest velocity and largest acceleration of every channel from t = 0 until a time."""
-    ways = [_range(pieces, end, order)[0] for order in range(3)]
-    lowest, highest = ways[0]
-    return highest - lowest, *(np.maximum(-low, high) for low, high in ways[1:])
+    extremes = [_range(pieces, end, order)[0] for order in range(3)]
+    lowest, highest = extremes[0]
+    return highest - lowest, *(np.maximum(-low, high) for low, high in extremes[1:])
 
 
 def extreme_rows(pieces: Polynomials, end: float) -> tuple[Array, Array, Array]:
@@ -399,14 +399,14 @@ def _range(pieces: Polynomials, end: float, order: int) -> tuple[Array, Array]:
     values, times = np.empty((2, pieces.channels)), np.empty((2, pieces.channels))
     for channel, side in np.ndindex(pieces.channels, 2):
         sign = (-1.0, 1.0)[side]
-        own = sign * samples[:, :, channel]
-        sample, piece = np.unravel_index(own.argmax(), own.shape)
-        best, when = own[sample, piece], breaks[piece] + begins[piece, 0] + SAMPLES[sample] * lengths[piece, 0]
-        for k in np.argsort(own.max(axis=0))[-NEAREST:]:
+        signed = sign * samples[:, :, channel]
+        sample, piece = np.unravel_index(signed.argmax(), signed.shape)
+        best, when = signed[sample, piece], breaks[piece] + begins[piece, 0] + SAMPLES[sample] * lengths[piece, 0]
+        for k in np.argsort(signed.max(axis=0))[-NEAREST:]:
             places = _extremes(rows[k, :, channel], float(begins[k, 0]), float(lengths[k, 0]))
-            found = sign * polynomial.polyval(places, rows[k, :, channel])
-            if found.max() > best:
-                best, when = found.max(), breaks[k] + places[found.argmax()]
+            candidates = sign * polynomial.polyval(places, rows[k, :, channel])
+            if candidates.max() > best:
+                best, when = candidates.max(), breaks[k] + places[candidates.argmax()]
         values[side, channel], times[side, channel] = sign * best, when
     return values, times
 

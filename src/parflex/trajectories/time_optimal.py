@@ -96,22 +96,22 @@ def fastest_motion(robot: Robot, motion: MotionTable, name: str) -> tuple[Polyno
         )  # fmt: skip
     begin, start = 0.0, None
     pieces: list[Polynomials] = []
-    told: list[PartTiming] = []
+    timings: list[PartTiming] = []
     warnings = _loose(rigid, limits)
     for part in parts:
         places = places_along(rigid, part, _grid(rigid, part, near), near)
         start = places.robots[0].q if start is None else start
         near = places.robots[-1].q
-        law, timing, said = _fastest(rigid, part, places, limits, motion, begin)
-        warnings += said
+        law, timing, part_warnings = _fastest(rigid, part, places, limits, motion, begin)
+        warnings += part_warnings
         made = motors_in_time(law, places.motors)
         pieces.append(Polynomials(made.breaks + begin, made.coefficients))
-        told.append(timing)
+        timings.append(timing)
         begin += law.end + motion.rest
     assert start is not None
-    all_of_it = told[-1].begin + told[-1].time
+    all_of_it = timings[-1].begin + timings[-1].time
     names = tuple(robot.actuated_names)
-    return joined(pieces), start, TimeOptimal(all_of_it, told, names, limits.low, limits.high, warnings)
+    return joined(pieces), start, TimeOptimal(all_of_it, timings, names, limits.low, limits.high, warnings)
 
 
 def _grid(rigid: Robot, part: PathPart, near: Array) -> Array:
@@ -120,10 +120,10 @@ def _grid(rigid: Robot, part: PathPart, near: Array) -> Array:
     Where a joint with Coulomb friction turns back, efforts jump: there are knots on both sides.
     """
     turns = reversals(rigid, part, near, np.linspace(0.0, part.length, SEARCHED + 1))
-    beside = np.array([turn + side * APART * part.length for turn in turns for side in (-1, 1)])
+    reversal_knots = np.array([turn + side * APART * part.length for turn in turns for side in (-1, 1)])
     knots = _even_times(part.length, INTERVALS)
     far = [k for k in knots if not turns or np.abs(np.array(turns) - k).min() > 2 * APART * part.length]
-    knots = np.unique(np.concatenate([far, beside[(beside > 0) & (beside < part.length)], knots[[0, -1]]]))
+    knots = np.unique(np.concatenate([far, reversal_knots[(reversal_knots > 0) & (reversal_knots < part.length)], knots[[0, -1]]]))
     return np.sort(np.concatenate([knots, (knots[1:] + knots[:-1]) / 2]))
 
 
@@ -150,11 +150,11 @@ def _fastest(
         off = float(np.abs(forces - fitted).max() / max(np.abs(forces).max(), 1e-300))
         if off < FITTED:
             break
-    told = _told(part, places, rows, profile, law, violation + off * (off >= FITTED), forces, limits, rigid, begin)
-    warnings = [] if told.largest_violation <= WARNED else [
-        f"limits are exceeded by {100 * told.largest_violation:.2g} % of them on the path: the motion needs a check"
+    timing = _told(part, places, rows, profile, law, violation + off * (off >= FITTED), forces, limits, rigid, begin)
+    warnings = [] if timing.largest_violation <= WARNED else [
+        f"limits are exceeded by {100 * timing.largest_violation:.2g} % of them on the path: the motion needs a check"
     ]  # fmt: skip
-    return law, told, warnings
+    return law, timing, warnings
 
 
 def _loose(rigid: Robot, limits: MotorLimits) -> list[str]:
@@ -372,13 +372,13 @@ class _Place:
         edges = np.unique(np.concatenate([[0.0], roots[(roots > 0) & (roots < top)], [top]]))
         middle = (edges[1:] + edges[:-1]) / 2
         good = self._holds(middle, ahead, ds)
-        found: Intervals = []
+        intervals: Intervals = []
         for low, high, fine in zip(edges[:-1], edges[1:], good, strict=True):
-            if fine and found and found[-1][1] == low:
-                found[-1] = (found[-1][0], float(high))
+            if fine and intervals and intervals[-1][1] == low:
+                intervals[-1] = (intervals[-1][0], float(high))
             elif fine:
-                found.append((float(low), float(high)))
-        return found
+                intervals.append((float(low), float(high)))
+        return intervals
 
     def _holds(self, y: Array, ahead: Intervals | None, ds: float) -> Array:
         low, high = self.bounds(y)
@@ -407,8 +407,8 @@ def _roots(parabolas: Array) -> Array:
     c2, c1, c0, root = c2[real], c1[real], c0[real], np.sqrt(disc[real])
     q = -(c1 + np.where(c1 >= 0, root, -root)) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.concatenate([q / c2, c0 / q])
-    return found[np.isfinite(found)]
+        roots = np.concatenate([q / c2, c0 / q])
+    return roots[np.isfinite(roots)]
 
 
 def highest_speeds(s: Array, rows: Array, slack: Array, top: Array, ends: tuple[float, float]) -> PhaseProfile:
@@ -638,17 +638,17 @@ class TimeOptimal(Record):
             for index, part in enumerate(self.parts)
             for row in part.active
         ]
-        told = [("largest violation between knots", f"{self.largest_violation:.2g} of the limit")]
-        return [("limits that act", ["part", "from s", "to s", "limit", "motor"], rows), ("", ["", "value"], told)]
+        violation_rows = [("largest violation between knots", f"{self.largest_violation:.2g} of the limit")]
+        return [("limits that act", ["part", "from s", "to s", "limit", "motor"], rows), ("", ["", "value"], violation_rows)]
 
 
 def limit_intervals(s: Array, acting: Array, names: list[tuple[str, str]]) -> list[dict[str, Any]]:
     """Runs of intervals on which the same limit acts."""
-    found: list[dict[str, Any]] = []
+    intervals: list[dict[str, Any]] = []
     for k, index in enumerate(acting):
         limit, joint = names[index]
-        if found and (found[-1]["limit"], found[-1]["joint"]) == (limit, joint):
-            found[-1]["to"] = float(s[k + 1])
+        if intervals and (intervals[-1]["limit"], intervals[-1]["joint"]) == (limit, joint):
+            intervals[-1]["to"] = float(s[k + 1])
         else:
-            found.append({"s": float(s[k]), "to": float(s[k + 1]), "limit": limit, "joint": joint})
-    return found
+            intervals.append({"s": float(s[k]), "to": float(s[k + 1]), "limit": limit, "joint": joint})
+    return intervals

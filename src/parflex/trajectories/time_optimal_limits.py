@@ -85,8 +85,8 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
     """Rows at all places; terms of efforts are fitted about speeds and accelerations."""
     motors = robot.actuated_names
     moving = zip(places.robots, places.rates, places.bends, speeds, pushes, strict=True)
-    found = [_efforts(*each) for each in moving]
-    efforts, actuation = (np.array([each[k] for each in found]) for k in range(2))
+    terms = [_efforts(*each) for each in moving]
+    efforts, actuation = (np.array([each[k] for each in terms]) for k in range(2))
     freedoms, spare = actuation.shape[1], actuation.shape[1] != actuation.shape[2]
     winding = winding_motors(places.robots[0]) if spare else ()
     rows: list[Array] = []
@@ -108,9 +108,9 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
         names += [("tension", cable) for cable in cable_names(robot)]
     for k, most in enumerate(limits.acceleration):
         if np.isfinite(most):
-            own = np.zeros((len(places.s), 4))
-            own[:, 0], own[:, 1] = places.slopes[0, :, k] / most, places.slopes[1, :, k] / most
-            rows += [own, -own]
+            row = np.zeros((len(places.s), 4))
+            row[:, 0], row[:, 1] = places.slopes[0, :, k] / most, places.slopes[1, :, k] / most
+            rows += [row, -row]
             names += [("acceleration", motors[k])] * 2
     speed = np.abs(places.slopes[0])
     allowed = np.where(speed > 0, limits.velocity / np.where(speed > 0, speed, 1.0), np.inf)
@@ -125,9 +125,9 @@ def _efforts(here: Configuration, q1: Array, q2: Array, speed: float, push: floa
     """A, B, D, G of efforts, or of generalised forces where motors are spare; and what these are for efforts."""
     speeds = speed * np.array(SAMPLES)
     spare = here.J_a.shape[0] > here.J_a.shape[1]
-    found = [_forces(here, q1, q2, y, push, spare) for y in speeds]
-    A = _forces(here, q1, q2, speed, push + 1.0, spare) - found[1]
-    still = np.array(found) - push * A
+    forces = [_forces(here, q1, q2, y, push, spare) for y in speeds]
+    A = _forces(here, q1, q2, speed, push + 1.0, spare) - forces[1]
+    still = np.array(forces) - push * A
     terms = np.linalg.solve(np.stack([speeds**2, speeds, np.ones(len(speeds))], axis=1), still)
     return np.stack([A, *terms], axis=1), here.J_a.T if spare else np.eye(len(here.J_a))
 
@@ -153,9 +153,9 @@ def _tension_rows(terms: Array, speeds: Array) -> list[Array]:
     """Cables pull: their tension is at least zero, in shares of the largest at these speeds."""
     rows = []
     for k in range(terms.shape[1]):
-        own = terms[:, k]
-        usual = np.einsum("pk,kp->p", np.abs(own), np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)]))
-        row = -own / max(float(usual.max()), 1e-300)
+        cable_terms = terms[:, k]
+        usual = np.einsum("pk,kp->p", np.abs(cable_terms), np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)]))
+        row = -cable_terms / max(float(usual.max()), 1e-300)
         row[:, 3] += 1
         rows.append(row)
     return rows
@@ -206,7 +206,7 @@ def _normals(W: Array, before: Array | None) -> Array:
     freedoms, count = W.shape
     scale = np.abs(W).max()
     chosen = combinations(range(count), freedoms - 1)
-    normals = np.array([np.linalg.svd(W[:, own].T / scale)[2][-1] for own in chosen])
+    normals = np.array([np.linalg.svd(W[:, columns].T / scale)[2][-1] for columns in chosen])
     if before is not None:
         normals[np.einsum("nf,nf->n", normals, before) < 0] *= -1
     return normals
@@ -231,7 +231,7 @@ def _facets(W: Array, terms: Array, limits: MotorLimits, winding: Winding, norma
             for taut in product((False, True), repeat=len(other)):
                 row = n @ terms[:freedoms]
                 row[3] -= most.sum()
-                for k in (k for k, kept in zip(other, taut, strict=True) if kept):
+                for k in (k for k, is_taut in zip(other, taut, strict=True) if is_taut):
                     motor, sign = winding[k]
                     if along[motor] * sign < 0:
                         row = row - along[motor] * terms[freedoms + k]
@@ -274,13 +274,13 @@ def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[PathPar
 
 
 def _joint_line(rigid: Robot, first: Array, second: Array, name: str) -> PathPart:
-    way, names = second - first, rigid.actuated_names
-    if not way.any():
+    travel, names = second - first, rigid.actuated_names
+    if not travel.any():
         raise InputError("a move goes nowhere", key=f"motions.{name}", hint="remove it, or use 'rest'")
 
     def at(s: float, near: Array) -> Moving:
-        here = _placed(rigid, dict(zip(names, map(float, first + s * way), strict=True)), near)
-        velocity = dict(zip(names, map(float, way), strict=True))
+        here = _placed(rigid, dict(zip(names, map(float, first + s * travel), strict=True)), near)
+        velocity = dict(zip(names, map(float, travel), strict=True))
         qd = here.rates(velocity)
         return here, qd, here.accelerations(dict.fromkeys(names, 0.0), qd, velocity)
 
@@ -320,8 +320,8 @@ def _turns(rigid: Robot, motion: MotionTable, name: str) -> tuple[list[PathPart]
     even = Polynomials(np.zeros(1), np.array([[[0.0], [1.0], [0.0]]]))
     places, turn = sampled_places(rigid, motion, name), requested_rotation(rigid, motion)
 
-    def part(one: Any, two: Any) -> PathPart:
-        (_, p, R), (_, p_next, R_next) = one, two
+    def part(first: Any, second: Any) -> PathPart:
+        (_, p, R), (_, p_next, R_next) = first, second
         move = PoseMove(0.0, 1.0, p, R, p_next - p, vector_from_rotation(R.T @ R_next), even)
 
         def at(s: float, near: Array) -> Moving:
@@ -329,7 +329,7 @@ def _turns(rigid: Robot, motion: MotionTable, name: str) -> tuple[list[PathPart]
 
         return PathPart(name, 1.0, at, "")
 
-    return [part(one, two) for one, two in pairwise(places)], places[0][0]
+    return [part(first, second) for first, second in pairwise(places)], places[0][0]
 
 
 def places_along(rigid: Robot, part: PathPart, s: Array, near: Array) -> PathPlaces:
@@ -343,12 +343,12 @@ def places_along(rigid: Robot, part: PathPart, s: Array, near: Array) -> PathPla
         rates.append(q1)
         bends.append(q2)
         near = here.q
-    own = list(rigid.actuated)
+    motors = list(rigid.actuated)
     positions = np.array(
-        [here.q[[rigid.tree.links[rigid.tree.link_of_rate[k]].q.start for k in own]] for here in robots]
+        [here.q[[rigid.tree.links[rigid.tree.link_of_rate[k]].q.start for k in motors]] for here in robots]
     )
-    slopes = np.array([np.array(rates)[:, own], np.array(bends)[:, own]])
-    _refuse_sudden(part, s, positions, slopes, rigid.tree.rate_units[own])
+    slopes = np.array([np.array(rates)[:, motors], np.array(bends)[:, motors]])
+    _refuse_sudden(part, s, positions, slopes, rigid.tree.rate_units[motors])
     return PathPlaces(s, tuple(robots), np.array(rates), np.array(bends), hermite(s, positions, *slopes), slopes)
 
 
@@ -363,7 +363,7 @@ def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float
         here, q1, _ = _exactly(part, float(place), near)
         rates.append(q1[rubbing])
         positions.append(near := here.q)
-    found = []
+    places = []
     values = np.array(rates)
     for k, j in zip(*np.nonzero(values[:-1] * values[1:] < 0), strict=True):
         low, high, sign = float(s[k]), float(s[k + 1]), np.sign(values[k, j])
@@ -371,8 +371,8 @@ def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float
             middle = (low + high) / 2
             _, q1, _ = _exactly(part, middle, positions[k])
             low, high = (middle, high) if q1[rubbing[j]] * sign > 0 else (low, middle)
-        found.append((low + high) / 2)
-    return sorted(found)
+        places.append((low + high) / 2)
+    return sorted(places)
 
 
 def _exactly(part: PathPart, s: float, near: Array) -> Moving:
@@ -419,19 +419,19 @@ class MotorLimits(Record):
 def limits_of(robot: Robot, motion: MotionTable, name: str) -> MotorLimits:
     """The limits of a table; there must be some."""
     efforts, velocity, acceleration = (_read(robot, getattr(motion, key), key, name) for key in LIMIT_KEYS)
-    found = MotorLimits(efforts[0], efforts[1], velocity[1], acceleration[1])
+    limits = MotorLimits(efforts[0], efforts[1], velocity[1], acceleration[1])
     if not any(np.isfinite(values).any() for values in (efforts, velocity, acceleration)):
         raise InputError(
             "a time-optimal motion has no limits", key=f"motions.{name}.effort_limit",
             hint="add effort_limit, velocity_limit or acceleration_limit",
         )  # fmt: skip
-    return found
+    return limits
 
 
-def _read(robot: Robot, given: Any, key: str, name: str) -> Array:
+def _read(robot: Robot, limit: Any, key: str, name: str) -> Array:
     """Lowest and highest values of all motors."""
     motors, where = robot.actuated_names, f"motions.{name}.{key}"
-    table = given if isinstance(given, Mapping) else dict.fromkeys(motors, given)
+    table = limit if isinstance(limit, Mapping) else dict.fromkeys(motors, limit)
     bounds = np.full((2, len(motors)), np.inf) * np.array([[-1.0], [1.0]])
     for motor, value in by_motor(motors, table, where, "limit").items():
         if value is None:
@@ -471,7 +471,7 @@ def feasible_efforts(
     # unknown: shares of the ranges, and the largest of them
     aim = np.append(np.zeros(count), 1.0)
     sides = np.block([[np.eye(count), -np.ones((count, 1))], [-np.eye(count), -np.ones((count, 1))]])
-    found = []
+    efforts = []
     taut = np.zeros((len(forces), 0)) if taut is None else taut
     for W, force, least in zip(actuation, forces, taut, strict=True):
         ends: list[tuple[float | None, float | None]] = [(None, None)] * (count + 1)
@@ -484,20 +484,20 @@ def feasible_efforts(
             aim, A_ub=sides, b_ub=np.zeros(2 * count), A_eq=equal, b_eq=(force - W @ centre) / scale,
             bounds=ends, method="highs",
         )  # fmt: skip
-        found.append(centre + half * solved.x[:count] if solved.success else np.full(count, np.nan))
-    return np.array(found)
+        efforts.append(centre + half * solved.x[:count] if solved.success else np.full(count, np.nan))
+    return np.array(efforts)
 
 
 def cable_tensions(here: Configuration, f: Array, tau: Array) -> Array:
     """Of driven cables, for forces of the open tree and the efforts that balance them."""
-    own = cable_rows(here.robot)
-    return -multipliers_of(here, f, tau)[own] if own else np.zeros(0)
+    rows = cable_rows(here.robot)
+    return -multipliers_of(here, f, tau)[rows] if rows else np.zeros(0)
 
 
 def taut_bounds(here: Configuration, f: Array) -> Array:
     """Of each driven cable the effort of its motor at which it is just taut, for forces of the open tree."""
-    own = cable_rows(here.robot)
-    shares = _shares(here) if own else np.zeros((0, len(f)))
+    rows = cable_rows(here.robot)
+    shares = _shares(here) if rows else np.zeros((0, len(f)))
     motors = shares[:, list(here.robot.actuated)]
     return shares @ f / motors.sum(axis=1)
 
@@ -545,11 +545,11 @@ def _shares(here: Configuration) -> Array:
         for touched in couplings:
             moving |= touched if (touched & moving).any() else False
     chosen = [k for k in robot.free if moving[k]]
-    own = cable_rows(robot)
-    one = np.eye(len(J))[:, own]
-    found = np.linalg.lstsq(J[:, chosen], one, rcond=EXACT)[0]
-    shares = np.zeros((len(own), J.shape[1]))
-    shares[:, chosen] = found.T
-    off = np.abs(J[:, chosen] @ found - one).max(axis=0)
+    rows = cable_rows(robot)
+    targets = np.eye(len(J))[:, rows]
+    solution = np.linalg.lstsq(J[:, chosen], targets, rcond=EXACT)[0]
+    shares = np.zeros((len(rows), J.shape[1]))
+    shares[:, chosen] = solution.T
+    off = np.abs(J[:, chosen] @ solution - targets).max(axis=0)
     shares[off > EXACT * max(1.0, float(np.abs(J).max()))] = np.nan
     return shares
