@@ -107,10 +107,10 @@ class _Builder:
     def _parent(self, entry: schema.Frame | schema.Point) -> Place | None:
         """Where an entry is mounted, if that is there already; a point may be anywhere inside a flexible body."""
         if isinstance(entry, schema.Frame):
-            here = self.places.get(entry.parent)
-            if here is not None and here.inner is not None:
+            location = self.places.get(entry.parent)
+            if location is not None and location.inner is not None:
                 raise inner_point_error(f"frame '{entry.name}': parent", entry.parent)
-            return here
+            return location
         owner, _ = split_place(entry.frame) or ("", "")
         if entry.frame in self.places or not (f"{owner}.tip" in self.places or self._number(owner) in self.nodes):
             return self.places.get(entry.frame)
@@ -127,34 +127,34 @@ class _Builder:
         else:
             place = entry.place or schema.Placement()
             rotation, position = rotation_from_vector(place.rotation), np.array(place.position)
-        here = Place(parent.link, *compose(parent.rotation, parent.position, rotation, position), parent.inner)
-        here = self._on_node(here, entry)
+        location = Place(parent.link, *compose(parent.rotation, parent.position, rotation, position), parent.inner)
+        location = self._on_node(location, entry)
         if isinstance(entry, schema.Point):
-            self.places[entry.name] = here
+            self.places[entry.name] = location
             return
         body = read_body(entry.inertia, entry.point_masses)
         if entry.beam is not None:
-            self._add_beam(entry, here, body)
+            self._add_beam(entry, location, body)
             return
         if entry.modal is not None:
-            self._add_modal(entry, self._modal_body(entry, entry.modal), here=here)
+            self._add_modal(entry, self._modal_body(entry, entry.modal), here=location)
             return
         if entry.superelement is not None:
             free = entry.joint == "free"
-            self._add_modal(entry, *read_superelement(self.robot, entry.name, entry.superelement, free), here=here)
+            self._add_modal(entry, *read_superelement(self.robot, entry.name, entry.superelement, free), here=location)
             return
         if entry.joint == "fixed":
-            self.places[entry.name] = here
-            if here.link != GROUND:
-                carrier = self.links[here.link]
-                moved = body.in_parent(here.rotation, here.position)
-                self.links[here.link] = replace(carrier, body=carrier.body.with_rigid(moved))
+            self.places[entry.name] = location
+            if location.link != GROUND:
+                carrier = self.links[location.link]
+                carried_body = body.in_parent(location.rotation, location.position)
+                self.links[location.link] = replace(carrier, body=carrier.body.with_rigid(carried_body))
             return
-        self._add_joint(entry, here, body)
+        self._add_joint(entry, location, body)
 
-    def _add_joint(self, frame: schema.Frame, here: Place, body: Body) -> None:
+    def _add_joint(self, frame: schema.Frame, location: Place, body: Body) -> None:
         if self.planar:
-            self._stay_in_plane(frame, here)
+            self._stay_in_plane(frame, location)
         key = f"frame '{frame.name}': start"
         if frame.joint in AXIS_NAMES:
             parts = AXIS_NAMES[frame.joint]
@@ -165,16 +165,16 @@ class _Builder:
                 joint = joints.AROUND_AXIS[kind](axis)
                 last = number == len(parts) - 1
                 name = f"{frame.name}.{label}"
-                self._add_link(name, here, joint, body if last else RigidBody(), np.array([value]), leg=frame.name)
-                here = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
-            self.places[frame.name] = here
+                self._add_link(name, location, joint, body if last else RigidBody(), np.array([value]), leg=frame.name)
+                location = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
+            self.places[frame.name] = location
             return
         joint = joints.JOINTS[frame.joint]() if frame.pitch is None else joints.helical(frame.pitch)
         joint = joints.planar() if self.planar and joint.moves_freely else joint
         start = joints.start_values(joint, frame.start, key)
-        self._add_link(frame.name, here, joint, body, start, joint_terms(frame), frame, leg=frame.name)
+        self._add_link(frame.name, location, joint, body, start, joint_terms(frame), frame, leg=frame.name)
 
-    def _add_beam(self, frame: schema.Frame, here: Place, rigid: RigidBody) -> None:
+    def _add_beam(self, frame: schema.Frame, location: Place, rigid: RigidBody) -> None:
         """The elements of a beam in series: each but the first sits on the node at the end of the one before."""
         spec = frame.beam
         assert spec is not None
@@ -184,13 +184,13 @@ class _Builder:
                 key=f"frame '{frame.name}': beam",
                 hint="add a frame for it",
             )
-        given = self.mounts.get(frame.name, ()), self.pulls.get(frame.name, ())
-        mesh = beam_mesh(frame.name, spec.elements, self.refine, *given)
+        attachments = self.mounts.get(frame.name, ()), self.pulls.get(frame.name, ())
+        mesh = beam_mesh(frame.name, spec.elements, self.refine, *attachments)
         ends, bodies = self._parts(frame.name, spec, mesh)
         if frame.joint == "fixed":
-            self._add_link(frame.name, here, joints.fixed(), bodies[0].with_rigid(rigid), np.zeros(0), leg=frame.name)
+            self._add_link(frame.name, location, joints.fixed(), bodies[0].with_rigid(rigid), np.zeros(0), leg=frame.name)
         else:
-            self._add_joint(frame, here, bodies[0].with_rigid(rigid))
+            self._add_joint(frame, location, bodies[0].with_rigid(rigid))
         nodes = {0: self.places[frame.name]}
         for number, before, body in zip(ends, bodies, [*bodies[1:], RigidBody()], strict=True):
             name, tip = mesh.names[number], before.nodes["tip"]
@@ -206,8 +206,8 @@ class _Builder:
         last = len(mesh.names) - 1
         if spec.reduce is None:
             counts = mesh.counts()
-            made = {count: read_element(self.robot, name, spec, count) for count in set(counts)}
-            return list(range(1, last + 1)), [made[count] for count in counts]
+            elements = {count: read_element(self.robot, name, spec, count) for count in set(counts)}
+            return list(range(1, last + 1)), [elements[count] for count in counts]
         acts = {**mounted_names(self.robot), **pulled_names(self.robot)}
         inner = {number for number in range(1, last) if mesh.names[number] in acts}
         ends = sorted({*inner, *mesh.acting, 0, last})
@@ -233,9 +233,9 @@ class _Builder:
     def _modal_body(self, frame: schema.Frame, spec: schema.Modal) -> Body:
         """A body given by modes on a joint: where it is held, at its frame, no mode may move it."""
         body = read_modal(self.robot, frame.name, spec)
-        held = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
-        still = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in held)
-        if frame.joint != "free" and not still:
+        origin_nodes = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
+        clamped = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in origin_nodes)
+        if frame.joint != "free" and not clamped:
             raise RobotFileError(
                 "the modes move the body at its own frame",
                 key=f"frame '{frame.name}': modal.file",
@@ -268,9 +268,9 @@ class _Builder:
 
     def _add_inner_node(self, name: str, carrier: int, body: Body, where: str) -> None:
         """The same on a node that the file mounts something on; one that is not there is refused where it is named."""
-        whole, own = f"{name}{INSIDE}{where}", f"{name}.{where}"
-        if own in self.places:
-            self.places[whole] = self.places[own]
+        full_name, node_name = f"{name}{INSIDE}{where}", f"{name}.{where}"
+        if node_name in self.places:
+            self.places[full_name] = self.places[node_name]
             return
         try:
             node = body.inner.node(where) if body.inner is not None else None
@@ -278,41 +278,41 @@ class _Builder:
             return
         if node is not None:
             mount = Place(carrier, np.eye(3), node.r0)
-            self._add_link(whole, mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
-            self.nodes[carrier][whole] = len(self.links) - 1
+            self._add_link(full_name, mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
+            self.nodes[carrier][full_name] = len(self.links) - 1
 
     @staticmethod
     def _extent(body: Body) -> float:
         return max((float(np.linalg.norm(node.r0)) for node in body.nodes.values()), default=0.0) or 1.0
 
-    def _on_node(self, here: Place, entry: schema.Frame | schema.Point) -> Place:
+    def _on_node(self, location: Place, entry: schema.Frame | schema.Point) -> Place:
         """Whatever is mounted on a body given by modes sits on one of its nodes."""
-        if here.link not in self.nodes or here.inner is not None or here.link in self.roots:
-            return here  # what sits on the frame of a super-element sits on the node that is held there
+        if location.link not in self.nodes or location.inner is not None or location.link in self.roots:
+            return location  # what sits on the frame of a super-element sits on the node that is held there
         kind = "point" if isinstance(entry, schema.Point) else "frame"
-        body = self.links[here.link].body
+        body = self.links[location.link].body
         distances = {
-            name: float(np.linalg.norm(self.links[link].position - here.position))
-            for name, link in self.nodes[here.link].items()
+            name: float(np.linalg.norm(self.links[link].position - location.position))
+            for name, link in self.nodes[location.link].items()
         }
         nearest = min(distances, key=lambda name: distances[name], default=None)
         if nearest is None or distances[nearest] > SAME_PLACE * self._extent(body):
             where = f", the nearest node '{nearest}' is {distances[nearest]:.3g} m away" if nearest else ""
             raise RobotFileError(
-                f"there is no node of '{self.links[here.link].name}' at this position{where}",
+                f"there is no node of '{self.links[location.link].name}' at this position{where}",
                 key=f"{kind} '{entry.name}'",
-                value=short_text(tuple(float(x) for x in here.position)),
+                value=short_text(tuple(float(x) for x in location.position)),
                 hint="place it on a node, or make the modal data with a node there",
             )
-        on = self.nodes[here.link][nearest]
-        if kind == "frame" and not self.links[on].node.turns:  # type: ignore[union-attr]
+        node_link = self.nodes[location.link][nearest]
+        if kind == "frame" and not self.links[node_link].node.turns:  # type: ignore[union-attr]
             raise RobotFileError(
                 f"the rotations of the node '{nearest}' are not known",
                 key=f"frame '{entry.name}': parent",
                 value=nearest,
                 hint="give them in the modal data; only a spherical closure is possible there",
             )
-        return Place(on, here.rotation, np.zeros(3))
+        return Place(node_link, location.rotation, np.zeros(3))
 
     def _refuse_unknown_node(self, entry: schema.Frame | schema.Point) -> None:
         frame = isinstance(entry, schema.Frame)
@@ -321,14 +321,14 @@ class _Builder:
         hint = did_you_mean(parent, self.places)
         raise RobotFileError(f"there is no frame or node '{parent}'", key=key, value=parent, hint=hint)
 
-    def _stay_in_plane(self, frame: schema.Frame, here: Place) -> None:
+    def _stay_in_plane(self, frame: schema.Frame, location: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
-        normal = (self._neutral_rotation(here.link) @ here.rotation)[2, 2]
+        normal = (self._neutral_rotation(location.link) @ location.rotation)[2, 2]
         wrong = abs(normal) > 1e-9 if frame.joint == "prismatic" else abs(abs(normal) - 1) > 1e-9
         if wrong:
-            asked = "lie in" if frame.joint == "prismatic" else "be normal to"
+            requirement = "lie in" if frame.joint == "prismatic" else "be normal to"
             raise RobotFileError(
-                f"the z axis of a {frame.joint} joint is to {asked} the plane",
+                f"the z axis of a {frame.joint} joint is to {requirement} the plane",
                 key=f"frame '{frame.name}': " + ("mdh" if frame.mdh else "place"),
                 hint='correct the placement, or use motion = "spatial"',
             )
@@ -344,12 +344,12 @@ class _Builder:
     def _add_link(
         self,
         name: str,
-        here: Place,
+        location: Place,
         joint: joints.Joint,
         body: Body,
         start: Array,
         terms: JointTerms = JointTerms(),
-        limited: schema.Frame | None = None,
+        limits_of: schema.Frame | None = None,
         leg: str | None = None,
         node: Node | None = None,
     ) -> None:
@@ -362,22 +362,22 @@ class _Builder:
         self.links.append(
             Link(
                 name,
-                here.link,
-                here.rotation,
-                here.position,
+                location.link,
+                location.rotation,
+                location.position,
                 joint,
                 body,
                 q,
                 v,
                 start,
                 terms,
-                limited.limits if limited else None,
+                limits_of.limits if limits_of else None,
                 group,
                 node,
                 e,
                 e_v,
-                velocity_limit=limited.velocity_limit if limited else None,
-                effort_limit=limited.effort_limit if limited else None,
+                velocity_limit=limits_of.velocity_limit if limits_of else None,
+                effort_limit=limits_of.effort_limit if limits_of else None,
             )
         )
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
@@ -427,9 +427,9 @@ def joint_terms(frame: schema.Frame) -> JointTerms:
     )
 
 
-def _both_ways(forth: Any, back: Any | None) -> tuple[Any, Any]:
+def _both_ways(forward: Any, backward: Any | None) -> tuple[Any, Any]:
     """The mean of a number for positive and for negative rates, and by how much the first is above it."""
-    return (forth, 0.0) if back is None else ((forth + back) / 2, (forth - back) / 2)
+    return (forward, 0.0) if backward is None else ((forward + backward) / 2, (forward - backward) / 2)
 
 
 def place_named(name: str, key: str, places: Mapping[str, Place], links: Sequence[Link]) -> Place | None:
@@ -476,8 +476,8 @@ def _check_closure(closure: schema.Closure, places: Mapping[str, Place], links: 
                 value=closure.joint,
                 hint='give them in the modal data, or use joint = "spherical"',
             )
-    one, other = (places[end].link for end in closure.between)
-    if one == other:  # its rows are zero but for rounding, which would count as constraints
+    first_link, second_link = (places[end].link for end in closure.between)
+    if first_link == second_link:  # its rows are zero but for rounding, which would count as constraints
         raise RobotFileError(
             "both ends of the closure are on the same body",
             key=f"{key}: between",
@@ -500,8 +500,8 @@ class BeamMesh:
 
     def counts(self) -> list[int | float]:
         """Of each element how many of its length the whole beam has."""
-        found = [1 / (b - a) for a, b in pairwise(self.shares)]
-        return [int(count) if count.denominator == 1 else float(count) for count in found]
+        counts = [1 / (b - a) for a, b in pairwise(self.shares)]
+        return [int(count) if count.denominator == 1 else float(count) for count in counts]
 
 
 def beam_mesh(name: str, elements: int, refine: int, mounted: Collection[str], pulled: Collection[str]) -> BeamMesh:
@@ -534,14 +534,14 @@ def _equal_parts(elements: int, places: Iterable[Fraction]) -> int:
 
 def _add_node(shares: list[Fraction], s: Fraction, mounted: str | None, element: Fraction) -> None:
     """Put a node at a place, if none is there; where that is hardly beside one, what pulls may stay there."""
-    away = abs(shares[_nearest(shares, s)] - s)
-    if away < SAME_NODE:
+    gap = abs(shares[_nearest(shares, s)] - s)
+    if gap < SAME_NODE:
         return
-    if away >= SHORT * element:
+    if gap >= SHORT * element:
         shares.insert(bisect_left(shares, s), s)
     elif mounted is not None:
         raise RobotFileError(
-            f"something is mounted on '{mounted}', {float(away / element):.2g} elements from a node: one as short as "
+            f"something is mounted on '{mounted}', {float(gap / element):.2g} elements from a node: one as short as "
             "that would be stiffer than numbers can tell",
             key=f"frame '{mounted.partition('@')[0]}': beam.elements",
             value=mounted,
@@ -555,12 +555,12 @@ def _nearest(shares: list[Fraction], s: Fraction) -> int:
 
 def _names(beam: str, shares: list[Fraction], elements: int) -> list[str]:
     """BEAM.2 is the second node of the file, BEAM.2.1 the first behind it."""
-    named, behind = [beam], 0
+    names, subindex = [beam], 0
     for s in shares[1:-1]:
         element = s * elements
-        behind = 0 if element.denominator == 1 else behind + 1
-        named.append(f"{beam}.{int(element)}.{behind}" if behind else f"{beam}.{int(element)}")
-    return [*named, f"{beam}.tip"]
+        subindex = 0 if element.denominator == 1 else subindex + 1
+        names.append(f"{beam}.{int(element)}.{subindex}" if subindex else f"{beam}.{int(element)}")
+    return [*names, f"{beam}.tip"]
 
 
 def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
@@ -577,8 +577,8 @@ def mounted_names(robot: schema.RobotFile) -> dict[str, None]:
     """Names of what the file mounts or closes something on, or measures the robot by."""
     ties = [closure.between for closure in robot.closure]
     ties += [element.between for element in robot.element if element.kind == "rod" or element.measured]
-    named = [*(frame.parent for frame in robot.frame), *(end for between in ties for end in between)]
-    return dict.fromkeys([*named, robot.end_effector or ""])
+    names = [*(frame.parent for frame in robot.frame), *(end for between in ties for end in between)]
+    return dict.fromkeys([*names, robot.end_effector or ""])
 
 
 def pulled_names(robot: schema.RobotFile) -> dict[str, None]:
@@ -586,14 +586,14 @@ def pulled_names(robot: schema.RobotFile) -> dict[str, None]:
     beams = {frame.name for frame in robot.frame if frame.beam is not None}
     points = {point.name: point.frame for point in robot.point}
     pulling = [element for element in robot.element if element.kind != "rod" and not element.measured]
-    named = [end for element in pulling for end in element.between]
-    while any(name in points for name in named):  # a point may be on another one
-        named = [points.get(name, name) for name in named]
-    return dict.fromkeys(name for name in named if (split_place(name) or (name.rpartition(".")[0],))[0] in beams)
+    names = [end for element in pulling for end in element.between]
+    while any(name in points for name in names):  # a point may be on another one
+        names = [points.get(name, name) for name in names]
+    return dict.fromkeys(name for name in names if (split_place(name) or (name.rpartition(".")[0],))[0] in beams)
 
 
 def _by_body(names: Iterable[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    places_by_body: dict[str, list[str]] = {}
     for owner, where in filter(None, map(split_place, names)):
-        found.setdefault(owner, []).append(where)
-    return found
+        places_by_body.setdefault(owner, []).append(where)
+    return places_by_body

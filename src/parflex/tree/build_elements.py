@@ -57,20 +57,20 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, count: f
     return element if robot.rotations == "consistent" else with_small_rotations(element)
 
 
-def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements: int, part: float) -> ElasticBody:
+def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements: int, fraction: float) -> ElasticBody:
     """A part of the beam of a frame, given as share of its length, as one body in place of so many elements."""
     from parflex.bodies.reduced_beam import reduced_beam
 
     material, section, choices = _beam_choices(robot, name, spec)
     damping = _damping(spec, material, section, choices["planar"])
     assert spec.reduce is not None
-    asked, length = spec.reduce, spec.length * part
-    numbers = (length, asked.error, asked.band, spec.roll, *damping, *vars(material).values(), *vars(section).values())
+    settings, length = spec.reduce, spec.length * fraction
+    numbers = (length, settings.error, settings.band, spec.roll, *damping, *vars(material).values(), *vars(section).values())
     if any(is_varied(x) for x in numbers):  # how many modes are kept depends on them
         raise OneNumberError("reduced beams of many designs are made one by one")
     try:
         body = reduced_beam(
-            length, material, section, elements, asked.error, asked.band, roll=spec.roll, damping=damping, **choices
+            length, material, section, elements, settings.error, settings.band, roll=spec.roll, damping=damping, **choices
         )
     except InputError as error:
         key = f"frame '{name}': beam.reduce.{error.key}"
@@ -143,8 +143,8 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
     """The body with the modal stiffnesses and the damping ratio of the file; in many designs these differ alone."""
     from parflex.bodies.modal import modal_body, with_values
 
-    given = [*(spec.stiffness or ()), spec.damping]
-    if not any(is_varied(x) for x in given):
+    values = [*(spec.stiffness or ()), spec.damping]
+    if not any(is_varied(x) for x in values):
         return modal_body(with_values(data, spec.stiffness, spec.damping))
     k: Any = spec.stiffness
     ratio: Any = spec.damping
@@ -154,8 +154,8 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
         raise OneNumberError("the stress of a mode goes with its stiffness")
     stiffness = np.array(data.modal_stiffnesses if k is None else k, dtype=object)
     ratios = data.damping_ratios if ratio is None else [ratio] * data.count
-    lost = [2 * r * np.sqrt(x * m) for r, x, m in zip(ratios, stiffness, data.modal_masses, strict=True)]
-    return replace(body, K=np.diag(stiffness), D=np.diag(np.array(lost, dtype=object)))
+    damping = [2 * r * np.sqrt(x * m) for r, x, m in zip(ratios, stiffness, data.modal_masses, strict=True)]
+    return replace(body, K=np.diag(stiffness), D=np.diag(np.array(damping, dtype=object)))
 
 
 def read_superelement(
@@ -185,8 +185,8 @@ def read_superelement(
         loads = spec.geometric if isinstance(spec.geometric, dict) else None
         body = superelement_body(element, damping, loads)
     except np.linalg.LinAlgError as error:  # numbers that differ by more than floats hold
-        said = f"its matrices cannot be decomposed ({str(error).split('.')[0].lower()})"
-        raise RobotFileError(said, key=f"{key}.file", hint="check its numbers, or write them again") from None
+        message = f"its matrices cannot be decomposed ({str(error).split('.')[0].lower()})"
+        raise RobotFileError(message, key=f"{key}.file", hint="check its numbers, or write them again") from None
     except ParflexError as error:
         error.key = f"{key}.{error.key if error.key in schema.Superelement.model_fields else 'file'}"
         raise
@@ -210,8 +210,8 @@ def start_distance(tree: Tree, element: ElementTable) -> Any:
     rotations: list[Array] = []
     positions: list[Array] = []
     for link in tree.links:
-        turned, d = (np.eye(3), np.zeros(3)) if link.node is not None else link.joint.transform(link.start)
-        R, p = link.rotation @ turned, link.position + link.rotation @ d
+        joint_rotation, d = (np.eye(3), np.zeros(3)) if link.node is not None else link.joint.transform(link.start)
+        R, p = link.rotation @ joint_rotation, link.position + link.rotation @ d
         if link.parent != GROUND:
             R, p = rotations[link.parent] @ R, positions[link.parent] + rotations[link.parent] @ p
         rotations.append(R)
@@ -220,8 +220,8 @@ def start_distance(tree: Tree, element: ElementTable) -> Any:
     def point(place: Place) -> Array:
         if place.link == GROUND:
             return place.position
-        own = place.position if place.inner is None else place.inner.node.r0 + place.position
-        return positions[place.link] + rotations[place.link] @ own
+        local_position = place.position if place.inner is None else place.inner.node.r0 + place.position
+        return positions[place.link] + rotations[place.link] @ local_position
 
     first, second = (point(tree.places[end]) for end in element.between)
     distance = vector_length(second - first)

@@ -87,8 +87,8 @@ class CoupledSpring:
             return above - below
         pressed, rate = self.pressed(q), self.rate(qd)
         if self.pulls_only and self.damping != 0:  # a taut cable may not push while it shortens
-            taut = (1 + np.sign(self.stretch(q))) / 2
-            return taut * _positive(self.stiffness * pressed + self.damping * rate)
+            tension_gate = (1 + np.sign(self.stretch(q))) / 2
+            return tension_gate * _positive(self.stiffness * pressed + self.damping * rate)
         if not self.play:
             return self.stiffness * pressed + self.damping * rate
         side = np.sign(pressed)
@@ -108,9 +108,9 @@ class CoupledSpring:
     def add_to(self, forces: Array, q: Any, qd: Any) -> None:
         """Add what it takes along all rates to drive the joints against it."""
         effort = self.effort(q, qd)
-        others = effort + self._lost(effort, qd) if self.lossy else effort
+        effort_on_others = effort + self._lost(effort, qd) if self.lossy else effort
         for n, (c, k) in enumerate(zip(self.coefficients, self.rates, strict=True)):
-            forces[k] = forces[k] + c * (others if n else effort)
+            forces[k] = forces[k] + c * (effort_on_others if n else effort)
 
     @property
     def lossy(self) -> bool:
@@ -120,20 +120,20 @@ class CoupledSpring:
     def _lost(self, effort: Any, qd: Any) -> Any:
         """What the effort on the others has more than without losses."""
         speed = -sum(c * qd[k] for c, k in list(zip(self.coefficients, self.rates, strict=True))[1:])
-        turns = smooth_sign(speed, self.width * max(abs(c) for c in self.coefficients[1:]) if self.width else 0.0)
-        return effort * gear_loss(turns, -np.sign(effort), self.efficiency, self.back)
+        direction = smooth_sign(speed, self.width * max(abs(c) for c in self.coefficients[1:]) if self.width else 0.0)
+        return effort * gear_loss(direction, -np.sign(effort), self.efficiency, self.back)
 
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ; not play and losses, which shape the program."""
-        word = f"spring[{self.name},{float(self.play)},{float(self.efficiency)},{float(self.back)},{self.pulls_only}"
-        own = {f"{word},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
-        return own | {f"{word},.{key}]": float(getattr(self, key)) for key in ("offset", "stiffness", "damping")}
+        stem = f"spring[{self.name},{float(self.play)},{float(self.efficiency)},{float(self.back)},{self.pulls_only}"
+        coefficients = {f"{stem},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
+        return coefficients | {f"{stem},.{key}]": float(getattr(self, key)) for key in ("offset", "stiffness", "damping")}
 
     def with_numbers(self, symbols: Mapping[str, Any]) -> CoupledSpring:
         """The same with symbols in the place of some of these numbers."""
-        words = list(self.numbers_in())
+        names = list(self.numbers_in())
         parts = (*self.coefficients, self.offset, self.stiffness, self.damping)
-        values = [symbols.get(word, part) for word, part in zip(words, parts, strict=True)]
+        values = [symbols.get(name, part) for name, part in zip(names, parts, strict=True)]
         c, (offset, stiffness, damping) = tuple(values[:-3]), values[-3:]
         return replace(self, coefficients=c, offset=offset, stiffness=stiffness, damping=damping)
 
@@ -145,25 +145,25 @@ class CoupledSpring:
     def lost_power(self, q: Any, qd: Any) -> Any:
         """Power that damper and losses take."""
         effort = self.effort(q, qd)
-        found = (effort - self.stiffness * self.pressed(q)) * self.rate(qd)
+        power = (effort - self.stiffness * self.pressed(q)) * self.rate(qd)
         if self.lossy:
-            others = list(zip(self.coefficients, self.rates, strict=True))[1:]
-            found = found + self._lost(effort, qd) * sum(c * qd[k] for c, k in others)
-        return found
+            followers = list(zip(self.coefficients, self.rates, strict=True))[1:]
+            power = power + self._lost(effort, qd) * sum(c * qd[k] for c, k in followers)
+        return power
 
 
 def coupled_spring(coupling: CouplingTable, links: Sequence[Link]) -> CoupledSpring:
     """The spring of one coupling of the file; that of a rigid one has no stiffness, and only says what it couples."""
     names = (coupling.joint, *coupling.others)
     numbers = tuple(next(j for j, link in enumerate(links) if link.name == name) for name in names)
-    own = [links[j] for j in numbers]
-    ratios = ratios_of(coupling, own[0].joint.unit == "m")
+    coupled_links = [links[j] for j in numbers]
+    ratios = ratios_of(coupling, coupled_links[0].joint.unit == "m")
     return CoupledSpring(
         coupling.name,
         names,
         numbers,
-        tuple(link.q.start for link in own),
-        tuple(link.v.start for link in own),
+        tuple(link.q.start for link in coupled_links),
+        tuple(link.v.start for link in coupled_links),
         (1.0, *(-ratios[name] for name in coupling.others)),
         coupling.offset,
         coupling.stiffness or 0.0,
@@ -171,7 +171,7 @@ def coupled_spring(coupling: CouplingTable, links: Sequence[Link]) -> CoupledSpr
         coupling.backlash,
         coupling.efficiency,
         coupling.back,
-        own[0].pulls_only,
+        coupled_links[0].pulls_only,
     )
 
 
@@ -179,8 +179,8 @@ def ratios_of(coupling: CouplingTable, joint_slides: bool) -> dict[str, float]:
     """Ratios of the others; a screw has the way of one radian, or the angle of one metre where the joint turns."""
     if coupling.lead is None:
         return dict(coupling.terms)
-    way = coupling.lead / (2 * math.pi)
-    return {coupling.others[0]: way if joint_slides else 1 / way}
+    metres_per_radian = coupling.lead / (2 * math.pi)
+    return {coupling.others[0]: metres_per_radian if joint_slides else 1 / metres_per_radian}
 
 
 def _positive(value: Any) -> Any:
@@ -209,21 +209,21 @@ class Curve:
         slopes[0] = _end_slope(h[0], h[1], secants[0], secants[1])
         slopes[-1] = _end_slope(h[-1], h[-2], secants[-1], secants[-2])
         for k in range(1, len(self.x) - 1):
-            one, two = secants[k - 1], secants[k]
-            if one * two > 0:
+            before, after = secants[k - 1], secants[k]
+            if before * after > 0:
                 w1, w2 = 2 * h[k] + h[k - 1], h[k] + 2 * h[k - 1]
-                slopes[k] = (w1 + w2) / (w1 / one + w2 / two)
+                slopes[k] = (w1 + w2) / (w1 / before + w2 / after)
         return slopes
 
     def _pieces(self, x: Any) -> list[tuple[Any, float, float, tuple[float, float, float]]]:
         """Of each piece: how far x is in it (0 to 1), its width and rise, and the cubic as a t + b t^2 + c t^3."""
-        m, found = self.slopes.tolist(), []
+        m, pieces = self.slopes.tolist(), []
         for k in range(len(self.x) - 1):
             h, rise = self.x[k + 1] - self.x[k], self.y[k + 1] - self.y[k]
             t = (_positive(x - self.x[k]) - _positive(x - self.x[k + 1])) / h
             a, b = h * m[k], h * m[k + 1]
-            found.append((t, h, rise, (a, 3 * rise - 2 * a - b, a + b - 2 * rise)))
-        return found
+            pieces.append((t, h, rise, (a, 3 * rise - 2 * a - b, a + b - 2 * rise)))
+        return pieces
 
     def value(self, x: Any) -> Any:
         """The function, over any scalar."""
@@ -266,8 +266,8 @@ class PointElement(Record):
     @property
     def smooth_at_zero(self) -> bool:
         """Whether the force is known where the two points meet: a plain spring that rests there."""
-        loose = self.curve is None and self.speed_curve is None and not self.pulls_only
-        return not self.acts or (loose and self.rest == 0 and self.damping == 0)
+        plain = self.curve is None and self.speed_curve is None and not self.pulls_only
+        return not self.acts or (plain and self.rest == 0 and self.damping == 0)
 
     def stored(self, length: Any) -> Any:
         """The part of the tension that comes from energy."""
@@ -279,19 +279,19 @@ class PointElement(Record):
 
     def tension(self, length: Any, rate: Any) -> Any:
         """Tension at a length, while it grows at this rate."""
-        found = self.stored(length)
+        tension = self.stored(length)
         if not self.acts:
-            return found
+            return tension
         if self.contact is not None and self.contact.gated_now:
             return self.contact.force(length - self.rest, rate)
         if self.damping != 0:
-            found = found + self.damping * rate
+            tension = tension + self.damping * rate
         if self.speed_curve is not None:
-            found = found + self.speed_curve.value(rate)
+            tension = tension + self.speed_curve.value(rate)
         if self.pulls_only and self.damping != 0:  # a taut cable may not push while it shortens
-            taut = (1 + np.sign(length - self.rest)) / 2
-            found = taut * _positive(found)
-        return found
+            tension_gate = (1 + np.sign(length - self.rest)) / 2
+            tension = tension_gate * _positive(tension)
+        return tension
 
     def energy(self, length: Any) -> Any:
         """What is stored at a length; of a table counted from its first point."""
@@ -329,8 +329,8 @@ class PointElement(Record):
 
     def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> PointElement:
         """The same with symbols in the place of some of these numbers, between other places."""
-        words = zip(_NUMBERS, self.numbers_in(), strict=True)
-        values = {key: symbols.get(word, getattr(self, key)) for key, word in words}
+        names = zip(_NUMBERS, self.numbers_in(), strict=True)
+        values = {key: symbols.get(name, getattr(self, key)) for key, name in names}
         return replace(self, first=end(self.first), second=end(self.second), **values)
 
 
@@ -339,12 +339,12 @@ def curve_of(points: Sequence[Sequence[float]]) -> Curve | None:
     return Curve(tuple(p[0] for p in points), tuple(p[1] for p in points)) if points else None
 
 
-def _end_slope(h0: float, h1: float, own: float, next_one: float) -> float:
+def _end_slope(h0: float, h1: float, secant: float, next_secant: float) -> float:
     """Slope at an end by three points, kept from turning or overshooting."""
-    slope = ((2 * h0 + h1) * own - h0 * next_one) / (h0 + h1)
-    if slope * own <= 0:
+    slope = ((2 * h0 + h1) * secant - h0 * next_secant) / (h0 + h1)
+    if slope * secant <= 0:
         return 0.0
-    return 3 * own if own * next_one < 0 and abs(slope) > 3 * abs(own) else slope
+    return 3 * secant if secant * next_secant < 0 and abs(slope) > 3 * abs(secant) else slope
 
 
 class Gates:
@@ -381,11 +381,11 @@ class Contact:
 
     def force(self, depth: Any, rate: Any) -> Any:
         """What it pushes with."""
-        push = self.stiffness * depth + self.damping * rate if self.damping else self.stiffness * depth
+        force = self.stiffness * depth + self.damping * rate if self.damping else self.stiffness * depth
         if self.gates is not None and self.gated_now:
-            return self.gates.values[self.gate] * push
+            return self.gates.values[self.gate] * force
         inside = (1 + np.sign(depth)) / 2
-        return inside * positive_part(push) if self.damping else positive_part(push)
+        return inside * positive_part(force) if self.damping else positive_part(force)
 
     def energy(self, depth: Any) -> Any:
         """What is stored."""
@@ -561,12 +561,12 @@ def smooth_sign(speed: Any, width: Any) -> Any:
     return speed / np.sqrt(speed * speed + width * width) if width else np.sign(speed)
 
 
-def gear_loss(turns: Any, side: Any, efficiency: float, back: float) -> Any:
+def gear_loss(direction: Any, side: Any, efficiency: float, back: float) -> Any:
     """What the others give more than without losses, per effort on the joint, theory (49).
 
     `turns` is the direction in which the joint moves and `side` that of the effort on it. Where they agree the others
     drive the joint, and give 1/efficiency times as much; else they receive `back` times as much; at rest nothing is
     lost.
     """
-    up, down = 1 / efficiency - 1, 1 - back
-    return turns * (turns * (up - down) + side * (up + down)) / 2
+    driving_loss, backdriving_loss = 1 / efficiency - 1, 1 - back
+    return direction * (direction * (driving_loss - backdriving_loss) + side * (driving_loss + backdriving_loss)) / 2

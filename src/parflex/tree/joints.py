@@ -186,8 +186,8 @@ class FreeJoint(Joint):
 
     def rates(self, q: Array, position_rates: Array) -> Array:
         """The twist in the moved axes."""
-        way = quaternion_matrix(q[3:]).T @ position_rates[:3]
-        return np.concatenate([way, _turning_rate(q[3:], position_rates[3:])])
+        velocity = quaternion_matrix(q[3:]).T @ position_rates[:3]
+        return np.concatenate([velocity, _turning_rate(q[3:], position_rates[3:])])
 
 
 class PlanarJoint(Joint):
@@ -201,8 +201,8 @@ class PlanarJoint(Joint):
 
     def moved(self, q: Array, step: Array) -> Array:
         """A way and a turn in the moved axes."""
-        way = rotation_about(2, q[2])[:2, :2] @ step[:2]
-        return np.array([q[0] + way[0], q[1] + way[1], q[2] + step[2]])
+        translation = rotation_about(2, q[2])[:2, :2] @ step[:2]
+        return np.array([q[0] + translation[0], q[1] + translation[1], q[2] + step[2]])
 
     def position_rates(self, q: Array, v: Array) -> Array:
         """Velocity in the placed axes, and the rate of the angle."""
@@ -220,8 +220,8 @@ def _quaternion_rate(quaternion: Array, w: Array) -> Array:
 
 def _turning_rate(quaternion: Array, rate: Array) -> Array:
     """The angular velocity in the moved axes, twice the vector of conj(Q) Q_dot."""
-    back = np.array([quaternion[0], *(-quaternion[1:])], dtype=np.asarray(quaternion).dtype)
-    return 2 * quaternion_product(back, rate)[1:]
+    conjugate = np.array([quaternion[0], *(-quaternion[1:])], dtype=np.asarray(quaternion).dtype)
+    return 2 * quaternion_product(conjugate, rate)[1:]
 
 
 def _turned(quaternion: Array, step: Array) -> Array:

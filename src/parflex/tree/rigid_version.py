@@ -34,33 +34,33 @@ def rigid_version(robot: schema.RobotFile, tree: Tree) -> schema.RobotFile:
     if not flexible:
         return robot
     described = {entry.name for entry in (*entries, *robot.point)}
-    made: dict[str, Any] = {}
+    replaced: dict[str, Any] = {}
     points = list(robot.point)
     for entry in flexible:
         root = tree.places[entry.name].link
-        where = _nodes(tree, root)
-        made[entry.name] = _rigid(entry, tree, where)
+        undeformed_positions = _nodes(tree, root)
+        replaced[entry.name] = _rigid(entry, tree, undeformed_positions)
         taken = described | {tree.links[root].name}
         points += [
-            schema.Point.model_construct(name=name, frame=entry.name, position=_numbers(_position(place, where)))
+            schema.Point.model_construct(name=name, frame=entry.name, position=_numbers(_position(place, undeformed_positions)))
             for name, place in tree.places.items()
-            if place.link in where and name not in taken
+            if place.link in undeformed_positions and name not in taken
         ]
 
     def kept(between: Sequence[str]) -> bool:
-        one, other = (_carrier(tree, tree.places[end].link) for end in between)
-        return one != other
+        first, second = (_carrier(tree, tree.places[end].link) for end in between)
+        return first != second
 
     platform = robot.platform
     return robot.model_copy(
         update={
-            "frame": tuple(made.get(frame.name, frame) for frame in robot.frame),
-            "platform": None if platform is None else made.get(platform.name, platform),
+            "frame": tuple(replaced.get(frame.name, frame) for frame in robot.frame),
+            "platform": None if platform is None else replaced.get(platform.name, platform),
             "point": tuple(points),
-            "closure": tuple(one for one in robot.closure if kept(one.between)),
-            "element": tuple(one for one in robot.element if kept(one.between)),
+            "closure": tuple(item for item in robot.closure if kept(item.between)),
+            "element": tuple(item for item in robot.element if kept(item.between)),
             "end_effector": tree.end_effector,
-            "poses": {name: rest for name, pose in robot.poses.items() if (rest := _undeformed(pose, tree))},
+            "poses": {name: rigid_pose for name, pose in robot.poses.items() if (rigid_pose := _undeformed(pose, tree))},
             "working_modes": {
                 name: mode.model_copy(update={"start": _undeformed(mode.start, tree)})
                 for name, mode in robot.working_modes.items()
@@ -72,42 +72,42 @@ def rigid_version(robot: schema.RobotFile, tree: Tree) -> schema.RobotFile:
 def _undeformed(pose: Any, tree: Tree) -> Any:
     """A pose without deformations."""
     deformations = {tree.rate_names[k] for k in tree.elastic}
-    return {word: value for word, value in pose.items() if word not in deformations}
+    return {name: value for name, value in pose.items() if name not in deformations}
 
 
 def _nodes(tree: Tree, root: int) -> dict[int, Any]:
     """Links of a flexible body: its own and those on its nodes, with their places in its frame."""
-    where: dict[int, Any] = {root: np.zeros(3)}
+    positions: dict[int, Any] = {root: np.zeros(3)}
     for number, link in enumerate(tree.links):
-        if link.node is not None and link.parent in where:
-            where[number] = where[link.parent] + link.position
-    return where
+        if link.node is not None and link.parent in positions:
+            positions[number] = positions[link.parent] + link.position
+    return positions
 
 
-def _position(place: Place, where: dict[int, Any]) -> Any:
+def _position(place: Place, positions: dict[int, Any]) -> Any:
     """A place on an undeformed body, in the frame of the body."""
     inside = np.zeros(3) if place.inner is None else place.inner.node.r0
-    return where[place.link] + inside + place.position
+    return positions[place.link] + inside + place.position
 
 
-def _rigid(entry: Any, tree: Tree, where: dict[int, Any]) -> Any:
+def _rigid(entry: Any, tree: Tree, positions: dict[int, Any]) -> Any:
     """The table of a frame or platform with the rigid body that its flexible one is while undeformed."""
     body = read_body(entry.inertia)
-    for number, position in where.items():
-        own = tree.links[number].body
-        if own.size:
-            body = body + (own.undeformed - own.rigid).in_parent(np.eye(3), position)
+    for number, position in positions.items():
+        link_body = tree.links[number].body
+        if link_body.size:
+            body = body + (link_body.undeformed - link_body.rigid).in_parent(np.eye(3), position)
     inertia = _inertia(body, entry.inertia)
     return entry.model_copy(update={**{key: None for key in FLEXIBLE if hasattr(entry, key)}, "inertia": inertia})
 
 
-def _inertia(body: RigidBody, own: schema.Inertia) -> schema.Inertia:
+def _inertia(body: RigidBody, joint_inertia: schema.Inertia) -> schema.Inertia:
     """A body as Khalil parameters; those of the joint stay."""
     moments = body.I
     M, MX, MY, MZ = _numbers([body.m, *body.S])
     XX, XY, XZ, YY, YZ, ZZ = _numbers(moments[np.triu_indices(3)])
     return schema.Inertia.model_construct(
-        M=M, MX=MX, MY=MY, MZ=MZ, XX=XX, XY=XY, XZ=XZ, YY=YY, YZ=YZ, ZZ=ZZ, IA=own.IA, FV=own.FV, FS=own.FS
+        M=M, MX=MX, MY=MY, MZ=MZ, XX=XX, XY=XY, XZ=XZ, YY=YY, YZ=YZ, ZZ=ZZ, IA=joint_inertia.IA, FV=joint_inertia.FV, FS=joint_inertia.FS
     )
 
 

@@ -62,13 +62,13 @@ class JointTerms:
         if self.rubbing is not None and self.rubbing.known:
             return self.rubbing.effort + self.more_coulomb if self.more_coulomb else self.rubbing.effort
         side = smooth_sign(rate, self.width)
-        found = self.coulomb * side
-        return found + self.more_coulomb * (side * side) if self.more_coulomb else found
+        effort = self.coulomb * side
+        return effort + self.more_coulomb * (side * side) if self.more_coulomb else effort
 
     def viscous_friction(self, rate: Any) -> Any:
         """What viscous friction takes, along the rate."""
-        found = self.viscous * rate
-        return found + self.more_viscous * (rate * smooth_sign(rate, self.width)) if self.more_viscous else found
+        effort = self.viscous * rate
+        return effort + self.more_viscous * (rate * smooth_sign(rate, self.width)) if self.more_viscous else effort
 
     @property
     def inertia(self) -> Any:
@@ -125,8 +125,8 @@ class Link(Record):
     @property
     def wound(self) -> bool:
         """Whether a spring counts the turns of its joint: a whole turn more is the same place, not the same state."""
-        none = isinstance(self.terms.stiffness, int | float) and self.terms.stiffness == 0.0
-        return self.joint.periodic and not none
+        no_spring = isinstance(self.terms.stiffness, int | float) and self.terms.stiffness == 0.0
+        return self.joint.periodic and not no_spring
 
     @property
     def heavy(self) -> bool:
@@ -239,14 +239,14 @@ class Tree(Record):
             units[link.e_v] = [self.length if unit == "m" else 1.0 for unit in link.body.units]
         return units
 
-    def within_limits(self, q: Array, given: Collection[int] = ()) -> Array:
+    def within_limits(self, q: Array, prescribed: Collection[int] = ()) -> Array:
         """Positions with angles in the turn that their limits allow, where there is one, but for those that are given.
 
         A whole turn more is the same pose, and an elbow is found in any of them; a spring knows in which it is.
         """
         result = q.copy()
         for link in self.links:
-            if link.limits and link.periodic and not link.wound and link.q.start not in given:
+            if link.limits and link.periodic and not link.wound and link.q.start not in prescribed:
                 low, high = link.limits
                 value = result[link.q.start]
                 inside = value + 2 * np.pi * np.ceil((low - value) / (2 * np.pi))
@@ -347,25 +347,25 @@ class Branch(Record):
 
 def branch(tree: Tree, links: Iterable[int]) -> Branch:
     """These links of a tree with all that carry them; lengths are measured as in the whole tree."""
-    kept = sorted({j for link in links if link != GROUND for j in tree.path(link)})
-    number = {GROUND: GROUND} | {j: k for k, j in enumerate(kept)}
-    moved = []
+    link_numbers = sorted({j for link in links if link != GROUND for j in tree.path(link)})
+    number = {GROUND: GROUND} | {j: k for k, j in enumerate(link_numbers)}
+    branch_links = []
     positions: list[int] = []
     rates: list[int] = []
-    for j in kept:
+    for j in link_numbers:
         link = tree.links[j]
         q, v = _listed(link.q, positions), _listed(link.v, rates)
         e, e_v = _listed(link.e, positions), _listed(link.e_v, rates)
-        moved.append(replace(link, parent=number[link.parent], q=q, v=v, e=e, e_v=e_v))
-    small = replace(tree, links=tuple(moved), places={}, springs=(), elements=(), known_length=tree.length)
+        branch_links.append(replace(link, parent=number[link.parent], q=q, v=v, e=e, e_v=e_v))
+    small = replace(tree, links=tuple(branch_links), places={}, springs=(), elements=(), known_length=tree.length)
     return Branch(small, number, np.array(positions, dtype=int), np.array(rates, dtype=int))
 
 
-def _listed(own: slice, known: list[int]) -> slice:
+def _listed(indices: slice, listed: list[int]) -> slice:
     """Where these numbers stand behind those that are listed already."""
-    first = len(known)
-    known += range(own.start, own.stop)
-    return slice(first, len(known))
+    first = len(listed)
+    listed += range(indices.start, indices.stop)
+    return slice(first, len(listed))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -388,8 +388,8 @@ class Place(Record):
 
     def on(self, number: int, links: Sequence[Link]) -> Place:
         """The same place where its link has another number among other links."""
-        own = None if self.inner is None else InnerNode(self.inner.node, links[number].e, links[number].e_v)
-        return replace(self, link=number, inner=own)
+        inner = None if self.inner is None else InnerNode(self.inner.node, links[number].e, links[number].e_v)
+        return replace(self, link=number, inner=inner)
 
 
 class BeamElement(NamedTuple):
@@ -429,10 +429,10 @@ class NamedPlaces(dict[str, Place]):
             owner = None if parts is None else _number(self._links, parts[0])
             if parts is None or (owner is None and not super().__contains__(parts[0])):
                 return None
-            found = self._on(owner, name, *parts)
-            if found is None:
+            place = self._on(owner, name, *parts)
+            if place is None:
                 return None
-            self._found[name] = found
+            self._found[name] = place
         return self._found[name]
 
     def _on(self, number: int | None, name: str, owner: str, where: str) -> Place | None:
@@ -456,8 +456,8 @@ class NamedPlaces(dict[str, Place]):
                 value=name,
                 hint=f"give the name or the number (from 0) of a node of its modal data, such as {owner}@0",
             )
-        same = f"{owner}.{where}"
-        return self[same] if dict.__contains__(self, same) else place_on_node(number, link, node)
+        full_name = f"{owner}.{where}"
+        return self[full_name] if dict.__contains__(self, full_name) else place_on_node(number, link, node)
 
     def _along(self, number: int, name: str, owner: str, where: str) -> Place | None:
         s = position_along_beam(where)
@@ -471,7 +471,7 @@ class NamedPlaces(dict[str, Place]):
                 hint="give a number from 0 (its root) to 1 (its tip)",
             )
         elements = beam_elements(self._links, number)
-        element = next(one for one in elements if s <= one.end or one is elements[-1])
+        element = next(candidate for candidate in elements if s <= candidate.end or candidate is elements[-1])
         xi = (s - element.start) / (element.end - element.start)
         if xi < AT_NODE or xi > 1 - AT_NODE:
             return Place(element.link if xi < AT_NODE else element.tip, np.eye(3), np.zeros(3))
