@@ -38,13 +38,13 @@ def _off(
     rows: Sequence[MeasuredMode], models: Mapping[str, PoseModes], of_pose: Mapping[str, Sequence[int]], factor: float
 ) -> float:
     """Median of the distances between measured and computed frequencies, as logarithms of their ratios."""
-    found = []
-    for pose, own in of_pose.items():
-        several = [replace(rows[k], frequency=rows[k].frequency / factor) for k in own]
-        for one, mode in zip(several, first_pairs(several, models[pose]).modes, strict=True):
+    distances = []
+    for pose, indices in of_pose.items():
+        several = [replace(rows[k], frequency=rows[k].frequency / factor) for k in indices]
+        for row, mode in zip(several, first_pairs(several, models[pose]).modes, strict=True):
             lost = FREQUENCY_WIDTH * np.sqrt(ALONE)
-            found.append(lost if mode < 0 else abs(np.log(one.frequency / models[pose].frequencies[mode])))
-    return float(np.median(found))
+            distances.append(lost if mode < 0 else abs(np.log(row.frequency / models[pose].frequencies[mode])))
+    return float(np.median(distances))
 
 
 def gravity_warnings(fitting: FitProblem) -> list[str]:
@@ -52,30 +52,30 @@ def gravity_warnings(fitting: FitProblem) -> list[str]:
 
     Modes are compared by their number: where two of them change places on the way their frequencies are alike.
     """
-    given = fitting.case
-    if given.about is not None or "gravity" in given.without or not fitting.robot.tree.gravity.any():
+    circumstances = fitting.case
+    if circumstances.about is not None or "gravity" in circumstances.without or not fitting.robot.tree.gravity.any():
         return []
-    worst, said = COUNTS, ""
-    asked = replace(given, about="equilibrium")
-    for pose, own in fitting.of_pose.items():
+    worst, message = COUNTS, ""
+    at_equilibrium = replace(circumstances, about="equilibrium")
+    for pose, indices in fitting.of_pose.items():
         if fitting.states[pose] != "undeformed":
             continue
-        rows, start = [fitting.rows[k] for k in own], fitting.start[pose].frequencies
+        rows, start = [fitting.rows[k] for k in indices], fitting.start[pose].frequencies
         try:
-            rest = modes_at(fitting.robot, pose, asked, modes_needed(rows)).modes.frequencies
+            rest = modes_at(fitting.robot, pose, at_equilibrium, modes_needed(rows)).modes.frequencies
         except ParflexError as error:
             return [
                 f"whether gravity changes the frequencies is not known: there is no equilibrium at '{pose}' "
                 f"({error.message})"
             ]  # fmt: skip
-        for one, mode in zip(rows, fitting.pairs[pose], strict=True):
+        for row, mode in zip(rows, fitting.pairs[pose], strict=True):
             if not 0 <= mode < len(rest):
                 continue
-            far = abs(float(rest[mode] - start[mode])) / one.deviation
+            far = abs(float(rest[mode] - start[mode])) / row.deviation
             if far > worst:
-                worst, said = far, (
+                worst, message = far, (
                     f"gravity changes the frequencies: mode {mode + 1} at '{pose}' of the file has {rest[mode]:.5g} Hz "
                     f"about the equilibrium, and {start[mode]:.5g} Hz about the undeformed pose, which is taken: "
                     f"{far:.2g} deviations; ask about='equilibrium'"
                 )  # fmt: skip
-    return [said] if said else []
+    return [message] if message else []

@@ -103,13 +103,13 @@ class FitProblem:
         self.prior, self.case = np.minimum(prior, NO_PRIOR), case
         self.designs = ReboundRobots(robot, keys, case)
         self.of_pose: dict[str, list[int]] = {}
-        for k, one in enumerate(self.rows):
-            self.of_pose.setdefault(one.pose, []).append(k)
-        self.damped = [k for k, one in enumerate(self.rows) if one.damping is not None]
+        for k, row in enumerate(self.rows):
+            self.of_pose.setdefault(row.pose, []).append(k)
+        self.damped = [k for k, row in enumerate(self.rows) if row.damping is not None]
         self.row_of = np.array([*range(len(self.rows)), *self.damped])
         self.kind = np.array([0] * len(self.rows) + [1] * len(self.damped))
-        self.y = np.array([one.frequency for one in rows] + [float(rows[k].damping or 0) for k in self.damped])
-        self.given = np.array([one.deviation for one in rows] + [rows[k].damping_deviation for k in self.damped])
+        self.y = np.array([row.frequency for row in rows] + [float(rows[k].damping or 0) for k in self.damped])
+        self.given = np.array([row.deviation for row in rows] + [rows[k].damping_deviation for k in self.damped])
         self.error = np.zeros(2)  # of the model: shares of frequencies and of damping ratios
         self.starts = 1  # from which the numbers were looked for
         self.apart = np.zeros(len(self.rows), dtype=bool)
@@ -117,8 +117,8 @@ class FitProblem:
         self.pairs: dict[str, list[int]] = {}
         self.others: dict[str, list[list[int]]] = {}
         self.states: dict[str, str] = {}  # that the model of the file is linearised about
-        for pose, own in self.of_pose.items():
-            several = [self.rows[k] for k in own]
+        for pose, indices in self.of_pose.items():
+            several = [self.rows[k] for k in indices]
             there = modes_at(robot, pose, case, modes_needed(several))
             self.states[pose], model = there.model.about, there.at_sensors(self._sensors(pose))
             _refuse_more(pose, several, len(model.frequencies))
@@ -132,28 +132,28 @@ class FitProblem:
 
     def blind_sensors(self) -> list[str]:
         """Sensors that see nothing of any mode of the model at a pose, where none there sees anything."""
-        blind = [one.sensors for one in self.start.values() if len(one.sensors) and not _moves(one)]
+        blind = [model.sensors for model in self.start.values() if len(model.sensors) and not _moves(model)]
         return list(dict.fromkeys(f"'{name}'" for several in blind for name in several))
 
     def numbers(self) -> list[int | None]:
         """Of each measured mode the number of its partner in the model that it is followed from, from 1."""
-        found: list[int | None] = [None] * len(self.rows)
-        for pose, own in self.of_pose.items():
-            for k, mode in zip(own, self.pairs[pose], strict=True):
-                found[k] = mode + 1 if mode >= 0 else None
-        return found
+        numbers: list[int | None] = [None] * len(self.rows)
+        for pose, indices in self.of_pose.items():
+            for k, mode in zip(indices, self.pairs[pose], strict=True):
+                numbers[k] = mode + 1 if mode >= 0 else None
+        return numbers
 
-    def _pair(self, pose: str, model: PoseModes, found: Pairs) -> None:
-        self.base[pose], self.pairs[pose], self.others[pose] = model, found.modes, found.others
+    def _pair(self, pose: str, model: PoseModes, pairs: Pairs) -> None:
+        self.base[pose], self.pairs[pose], self.others[pose] = model, pairs.modes, pairs.others
 
     def partners(self) -> PairingState:
         """How modes are paired now."""
         return PairingState(dict(self.base), dict(self.pairs), dict(self.others), self.error)
 
-    def restore(self, kept: PairingState) -> None:
+    def restore(self, state: PairingState) -> None:
         """Pairs as they were."""
-        self.base, self.pairs, self.others = dict(kept.base), dict(kept.pairs), dict(kept.others)
-        self.error = kept.error
+        self.base, self.pairs, self.others = dict(state.base), dict(state.pairs), dict(state.others)
+        self.error = state.error
 
     def at(self, shares: Array, every: bool = True, counted: bool = False) -> FittedModes:
         """The model with these shares of the first numbers; of modes that are held out only if every one is asked.
@@ -162,19 +162,19 @@ class FitProblem:
         """
         design = self.designs.of(self.first * shares)
         values, slopes = np.full(len(self.y), np.nan), np.zeros((len(self.y), len(self.keys)))
-        modes, alike, excess = [-1] * len(self.rows), [1.0] * len(self.rows), np.zeros(len(self.rows))
+        modes, row_macs, excess = [-1] * len(self.rows), [1.0] * len(self.rows), np.zeros(len(self.rows))
         coupled, models = np.zeros((len(self.rows), 2)), {}
-        for pose, own in self.of_pose.items():
-            if not every and self.apart[own].all():
+        for pose, indices in self.of_pose.items():
+            if not every and self.apart[indices].all():
                 continue
-            there = design.modes(pose, modes_needed([self.rows[k] for k in own]))
+            there = design.modes(pose, modes_needed([self.rows[k] for k in indices]))
             models[pose] = now = there.at_sensors(self._sensors(pose))
             if counted:
-                self._pair(pose, now, first_pairs([self.rows[k] for k in own], now))
-            paired = [(k, mode) for k, mode in zip(own, self.pairs[pose], strict=True) if mode >= 0]
-            found, macs = followed_pairs([mode for _, mode in paired], self.base[pose], now)
-            for (k, _), mode, mac in zip(paired, found, macs, strict=True):
-                modes[k], alike[k], excess[k] = mode, mac, now.excess[mode]
+                self._pair(pose, now, first_pairs([self.rows[k] for k in indices], now))
+            paired = [(k, mode) for k, mode in zip(indices, self.pairs[pose], strict=True) if mode >= 0]
+            partners, macs = followed_pairs([mode for _, mode in paired], self.base[pose], now)
+            for (k, _), mode, mac in zip(paired, partners, macs, strict=True):
+                modes[k], row_macs[k], excess[k] = mode, mac, now.excess[mode]
                 if self.apart[k] and not every:
                     continue
                 if k not in self.damped:
@@ -184,7 +184,7 @@ class FitProblem:
                 values[k], values[j], slopes[k], slopes[j] = there.damped(mode)
                 coupled[k] = there.coupled(mode)
         shares = np.array(shares, dtype=float)
-        return FittedModes(shares, values, slopes * self.first, modes, alike, excess, coupled, models)
+        return FittedModes(shares, values, slopes * self.first, modes, row_macs, excess, coupled, models)
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
@@ -279,16 +279,16 @@ class FitProblem:
         used = self.used(fit)
         S = self.information(fit)
         taken = np.einsum("ij,jk,ik->i", S, self.covariance(fit), S)
-        own = self.kind[used] == kind
-        return float(own.sum() - taken[own].sum())
+        of_kind = self.kind[used] == kind
+        return float(of_kind.sum() - taken[of_kind].sum())
 
     def _share(self, fit: FittedModes, kind: int, freedoms: float) -> float:
         """The error of the model with which weighted residuals are as many as freedoms."""
-        own = self.used(fit) & (self.kind == kind)
+        of_kind = self.used(fit) & (self.kind == kind)
         if not freedoms:
             return 0.0
-        left, sizes = (self.y - fit.values)[own], np.abs(self.y[own])
-        fixed = (self.given**2 + self.few(fit) ** 2 + self.by_damping(fit) ** 2)[own]
+        left, sizes = (self.y - fit.values)[of_kind], np.abs(self.y[of_kind])
+        fixed = (self.given**2 + self.few(fit) ** 2 + self.by_damping(fit) ** 2)[of_kind]
 
         def over(share: float) -> float:
             return float((left**2 / (fixed + (share * sizes) ** 2)).sum()) - freedoms
@@ -331,32 +331,32 @@ class FitProblem:
     def _error(self, fit: FittedModes, kind: int) -> float:
         """The error of the model, or none where residuals may be chance."""
         freedoms = self._freedoms(fit, kind)
-        own = self.used(fit) & (self.kind == kind)
+        of_kind = self.used(fit) & (self.kind == kind)
         spread = np.hypot(np.hypot(self.given, self.few(fit)), self.by_damping(fit))
-        plain = float((((self.y - fit.values) / spread)[own] ** 2).sum())
+        plain = float((((self.y - fit.values) / spread)[of_kind] ** 2).sum())
         by_chance = not freedoms or plain < scipy.special.chdtri(freedoms, CHANCE)
         return 0.0 if by_chance else self._share(fit, kind, freedoms)
 
     def _freedoms(self, fit: FittedModes, kind: int) -> float:
         """Freedoms, or none where there are too few to show an error."""
-        found = self.freedoms(fit, kind)
-        return found if found > 0.5 else 0.0
+        freedoms = self.freedoms(fit, kind)
+        return freedoms if freedoms > 0.5 else 0.0
 
     def paired(self, fit: FittedModes, search: Callable[[FittedModes], FittedModes]) -> tuple[FittedModes, bool]:
         """The best shares, with partners by the updated model; and whether pairs were settled."""
         for _ in range(PAIRINGS):
             fit = self.at(search(fit).shares)
             changed = False
-            for pose, own in self.of_pose.items():
-                several = [self.rows[k] for k in own]
-                if all(one.mode is not None for one in several):
+            for pose, indices in self.of_pose.items():
+                several = [self.rows[k] for k in indices]
+                if all(row.mode is not None for row in several):
                     continue
                 now = fit.models[pose]
-                found = pair_again(several, [fit.modes[k] for k in own], now)
-                self.others[pose] = found.others
-                if not same_pairs(found.modes, [fit.modes[k] for k in own], now):
+                pairs = pair_again(several, [fit.modes[k] for k in indices], now)
+                self.others[pose] = pairs.others
+                if not same_pairs(pairs.modes, [fit.modes[k] for k in indices], now):
                     changed = True
-                    self.base[pose], self.pairs[pose] = now, found.modes
+                    self.base[pose], self.pairs[pose] = now, pairs.modes
             if not changed:
                 return fit, True
             fit = self.at(fit.shares, every=False)
@@ -367,7 +367,7 @@ class FitProblem:
         if all(self.base[pose] is self.start[pose] for pose in self.of_pose):
             return first
         self.base = dict(fit.models)
-        self.pairs = {pose: [fit.modes[k] for k in own] for pose, own in self.of_pose.items()}
+        self.pairs = {pose: [fit.modes[k] for k in indices] for pose, indices in self.of_pose.items()}
         return self.at(np.ones(len(self.keys)))
 
 
@@ -376,10 +376,10 @@ def _moves(model: PoseModes) -> bool:
 
 
 def _refuse_more(pose: str, rows: Sequence[MeasuredMode], count: int) -> None:
-    for one in rows:
-        if (one.mode or 0) > count:
-            raise InputError(f"mode {one.mode} is measured at '{pose}', and the robot has {count}", key="mode",
-                             value=one.mode, hint="leave it out")  # fmt: skip
+    for row in rows:
+        if (row.mode or 0) > count:
+            raise InputError(f"mode {row.mode} is measured at '{pose}', and the robot has {count}", key="mode",
+                             value=row.mode, hint="leave it out")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -403,15 +403,15 @@ def undetermined(fitting: FitProblem, fit: FittedModes) -> Undetermined:
     weak = values < EQUAL
     steps = directions * prior / np.sqrt(1 + values)[:, None]  # a deviation along each; their squares are variances
     strong = steps[~weak]
-    by_prior = sum((_part(fitting, fit, S, one, strong) for one in steps[weak]), np.zeros(len(prior)))
+    by_prior = sum((_part(fitting, fit, S, step, strong) for step in steps[weak]), np.zeros(len(prior)))
     return Undetermined(directions[weak], by_prior > (strong**2).sum(axis=0))
 
 
 def _part(fitting: FitProblem, fit: FittedModes, S: Array, step: Array, strong: Array) -> Array:
     """Return the part of a weak direction in all variances, with the strong directions fitted again."""
-    found = step**2
+    variances = step**2
     if not len(strong):
-        return found
+        return variances
     used = fitting.used(fit)
     step = step * min(1.0, 0.5 / float(np.abs(step / fit.shares).max()))  # numbers keep their signs
     for away in (step, -step):
@@ -420,8 +420,8 @@ def _part(fitting: FitProblem, fit: FittedModes, S: Array, step: Array, strong: 
         except ParflexError:  # no robot has these numbers
             continue
         left = (there.values - fit.values)[used] / fitting.spread(fit)[used] - S @ away
-        found = np.maximum(found, (away - strong.T @ (strong @ (S.T @ left))) ** 2)
-    return found
+        variances = np.maximum(variances, (away - strong.T @ (strong @ (S.T @ left))) ** 2)
+    return variances
 
 
 def shared_errors(fitting: FitProblem, fit: FittedModes) -> tuple[Array, float]:
@@ -438,19 +438,19 @@ def shared_errors(fitting: FitProblem, fit: FittedModes) -> tuple[Array, float]:
     together = (mode[:, None] == mode) & (kind[:, None] == kind)
     shared = np.outer(part, part) * together
     taken = np.eye(len(S)) - S @ plain @ S.T  # residuals per error
-    seen, alone = taken @ shared @ taken.T, taken @ np.diag(part**2) @ taken.T
-    freedoms = np.trace(seen) ** 2 / max(float((seen * seen.T).sum()), 1e-300)
+    residual_covariance, alone = taken @ shared @ taken.T, taken @ np.diag(part**2) @ taken.T
+    freedoms = np.trace(residual_covariance) ** 2 / max(float((residual_covariance * residual_covariance.T).sum()), 1e-300)
     # squares of residuals that a shared error leaves, as a part of those that errors of the rows leave: by that weight
     # it is 1/shows times as large as theirs, as residuals ask for, and by the rest just as large
-    shows = min(float(np.trace(seen)) / max(float(np.trace(alone)), 1e-300), 1.0)
+    shows = min(float(np.trace(residual_covariance)) / max(float(np.trace(alone)), 1e-300), 1.0)
     larger = 2 - shows
     middle = S.T @ (np.diag(1 - part**2) + larger * shared) @ S + np.diag(1 / fitting.prior**2)
     # a size that is taken and not seen counts as one freedom
     return _between(plain, plain @ middle @ plain, fitting.prior), float(max(freedoms, 1.0) + (1 - shows))
 
 
-def _between(least: Array, found: Array, most: Array) -> Array:
+def _between(least: Array, covariance: Array, most: Array) -> Array:
     """A covariance with deviations between those of another one and given ones."""
-    low, own = (np.sqrt(np.maximum(np.diag(C), 1e-300)) for C in (least, found))
-    factor = np.minimum(np.maximum(own, low), np.maximum(most, low)) / own
-    return np.asarray(found * np.outer(factor, factor))
+    low, deviations = (np.sqrt(np.maximum(np.diag(C), 1e-300)) for C in (least, covariance))
+    factor = np.minimum(np.maximum(deviations, low), np.maximum(most, low)) / deviations
+    return np.asarray(covariance * np.outer(factor, factor))

@@ -60,23 +60,23 @@ LEAST = 16  # frequencies of a file
 NODE = "node "  # before the number of a node that has no frame: frames may be called by a number, too
 
 
-def modes_of_responses(given: Mapping[str, Any]) -> tuple[list[MeasuredMode], list[str]]:
+def modes_of_responses(table: Mapping[str, Any]) -> tuple[list[MeasuredMode], list[str]]:
     """Modes of a table {'responses': FILE, 'pose', 'band', 'order', 'quantity', 'sensors'}, and warnings."""
-    for word in given:
+    for word in table:
         if word not in WORDS:
             raise InputError(f"unknown key '{word}' of responses", key="measured", value=str(word),
                              hint=f"keys are {', '.join(WORDS)}")  # fmt: skip
-    file = given["responses"]
-    nodes = {str(key): str(value) for key, value in (given.get("sensors") or {}).items()}
-    found = read_responses(file, given.get("quantity"), nodes)
+    file = table["responses"]
+    nodes = {str(key): str(value) for key, value in (table.get("sensors") or {}).items()}
+    responses = read_responses(file, table.get("quantity"), nodes)
     try:
-        low, high = _band(given.get("band"), found.frequencies)
-        poles, deviations, residues = identified_modes(found, low, high, _order(given.get("order")))
+        low, high = _band(table.get("band"), responses.frequencies)
+        poles, deviations, residues = identified_modes(responses, low, high, _order(table.get("order")))
     except InputError as error:
         error.file = error.file or str(file)
         raise
-    pose = str(given.get("pose") or "home")
-    ends, picked, doubts = _shape_ends(found)
+    pose = str(table.get("pose") or "home")
+    ends, picked, doubts = _shape_ends(responses)
     rows = [
         MeasuredMode(
             pose, None, float(abs(pole) / (2 * np.pi)), float(max(spread[0], 1e-9 * abs(pole))),
@@ -85,8 +85,8 @@ def modes_of_responses(given: Mapping[str, Any]) -> tuple[list[MeasuredMode], li
         )
         for pole, spread, residue in zip(poles, deviations, residues.T, strict=True)
     ]  # fmt: skip
-    told = f"{file}: {len(rows)} modes between {low:.4g} and {high:.4g} Hz at '{pose}'"
-    return rows, [told, *found.warnings, *doubts]
+    summary = f"{file}: {len(rows)} modes between {low:.4g} and {high:.4g} Hz at '{pose}'"
+    return rows, [summary, *responses.warnings, *doubts]
 
 
 def responses_of_words(
@@ -103,15 +103,15 @@ def responses_of_words(
     if len(pose) > 1 and len(pose) != len(of_responses):
         raise InputError(f"{len(pose)} poses are given for {len(of_responses)} files of frequency responses",
                          key="pose", value=", ".join(pose), hint="give one pose for each file")  # fmt: skip
-    said = {"band": band, "order": order, "quantity": quantity, "sensors": _nodes(sensors)}
-    said = {key: value for key, value in said.items() if value is not None}
-    if (said or pose) and not of_responses:
-        word = next(iter(said), "pose")
+    settings = {"band": band, "order": order, "quantity": quantity, "sensors": _nodes(sensors)}
+    settings = {key: value for key, value in settings.items() if value is not None}
+    if (settings or pose) and not of_responses:
+        word = next(iter(settings), "pose")
         raise InputError(f"'{word}' is of frequency responses, and no file has any", key=word,
-                         value=str(said.get(word, ", ".join(pose))), hint="leave it out")  # fmt: skip
+                         value=str(settings.get(word, ", ".join(pose))), hint="leave it out")  # fmt: skip
     poses = iter(list(pose) * len(of_responses) if len(pose) == 1 else pose)
     return [
-        {"responses": file, **said, **({"pose": name} if (name := next(poses, None)) else {})}
+        {"responses": file, **settings, **({"pose": name} if (name := next(poses, None)) else {})}
         if file in of_responses else file
         for file in files
     ]  # fmt: skip
@@ -127,42 +127,42 @@ def _nodes(text: str | None) -> dict[str, str] | None:
     return {node.strip(): frame.strip() for node, _, frame in words}
 
 
-def _band(given: Any, frequencies: Array) -> tuple[float, float]:
+def _band(band: Any, frequencies: Array) -> tuple[float, float]:
     whole = float(max(frequencies[0], frequencies[1] - frequencies[0])), float(frequencies[-1])
-    if given is None:
+    if band is None:
         return whole
     try:
-        low, high = (float(value) for value in (given.split("-") if isinstance(given, str) else given))
+        low, high = (float(value) for value in (band.split("-") if isinstance(band, str) else band))
     except (TypeError, ValueError):
         low, high = 0.0, -1.0
     low, high = max(low, whole[0]), min(high, whole[1])
     if not low < high:
-        raise InputError("the band has no frequencies of the file", key="band", value=str(given),
+        raise InputError("the band has no frequencies of the file", key="band", value=str(band),
                          hint=f"give LOW-HIGH within {whole[0]:g}-{whole[1]:g} Hz")  # fmt: skip
     return low, high
 
 
-def _order(given: Any) -> int:
-    if given is None:
+def _order(order: Any) -> int:
+    if order is None:
         return ORDER
-    if isinstance(given, bool) or not isinstance(given, int) or not 2 <= given <= 100:
-        raise InputError("the order is not a whole number from 2 to 100", key="order", value=str(given),
+    if isinstance(order, bool) or not isinstance(order, int) or not 2 <= order <= 100:
+        raise InputError("the order is not a whole number from 2 to 100", key="order", value=str(order),
                          hint=f"give e.g. {ORDER}")  # fmt: skip
-    return given
+    return order
 
 
-def _shape_ends(found: Responses) -> tuple[list[str], list[int], list[str]]:
+def _shape_ends(responses: Responses) -> tuple[list[str], list[int], list[str]]:
     """Sensors of the shapes and their responses: outputs to one input, or inputs to one output (a roving hammer)."""
     best: list[int] = []
     names: Sequence[str] = ()
-    for fixed, moving in ((found.inputs, found.outputs), (found.outputs, found.inputs)):
+    for fixed, moving in ((responses.inputs, responses.outputs), (responses.outputs, responses.inputs)):
         for end in dict.fromkeys(fixed):
-            own = [k for k, other in enumerate(fixed) if other == end and is_sensor(moving[k])]
-            own = list({moving[k]: k for k in own}.values())
-            if len(own) > len(best):
-                best, names = own, moving
+            matching = [k for k, other in enumerate(fixed) if other == end and is_sensor(moving[k])]
+            matching = list({moving[k]: k for k in matching}.values())
+            if len(matching) > len(best):
+                best, names = matching, moving
     ends = [names[k] for k in best]
-    without = [name for name in ends or (*found.outputs, *found.inputs) if name.startswith(NODE)]
+    without = [name for name in ends or (*responses.outputs, *responses.inputs) if name.startswith(NODE)]
     if without:
         return [], [], ["shapes are not used: nodes of the file have no frames (name them by `sensors`)"]
     if len(best) < 2:
@@ -170,12 +170,12 @@ def _shape_ends(found: Responses) -> tuple[list[str], list[int], list[str]]:
     return ends, best, []
 
 
-def identified_modes(found: Responses, low: float, high: float, order: int) -> tuple[Array, Array, Array]:
+def identified_modes(responses: Responses, low: float, high: float, order: int) -> tuple[Array, Array, Array]:
     """Poles (rad/s), deviations of frequency (Hz) and damping ratio, and residues (responses x modes)."""
-    inside = (found.frequencies >= low) & (found.frequencies <= high)
-    f, H = found.frequencies[inside], found.values[:, inside]
-    poles = _stable_poles(found, f[0], f[-1], order)
-    fit = ResponseFit(f, H, ORDERS[found.kind])
+    inside = (responses.frequencies >= low) & (responses.frequencies <= high)
+    f, H = responses.frequencies[inside], responses.values[:, inside]
+    poles = _stable_poles(responses, f[0], f[-1], order)
+    fit = ResponseFit(f, H, ORDERS[responses.kind])
     while len(poles):
         poles, deviations, residues = fit.best(poles)
         sure = (deviations[:, 0] < SURE * np.abs(poles) / (2 * np.pi)) & (-poles.real > 0)
@@ -188,19 +188,19 @@ def identified_modes(found: Responses, low: float, high: float, order: int) -> t
                      hint="choose another band or a higher order")  # fmt: skip
 
 
-def _stable_poles(found: Responses, low: float, high: float, order: int) -> Array:
+def _stable_poles(responses: Responses, low: float, high: float, order: int) -> Array:
     """Poles that stay where they are while the order grows, by sdypy-EMA: the median of each."""
     try:
         from sdypy import EMA
     except ImportError:
         raise InputError("poles of frequency responses need the library sdypy-EMA", key="responses",
-                         value=found.kind, hint="pip install 'parflex[vibration]'") from None  # fmt: skip
-    step = found.frequencies[1] - found.frequencies[0]
+                         value=responses.kind, hint="pip install 'parflex[vibration]'") from None  # fmt: skip
+    step = responses.frequencies[1] - responses.frequencies[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = EMA.Model(
-            found.values, found.frequencies, lower=low, upper=min(high + step, found.frequencies[-1]),
-            pol_order_high=order, frf_form=found.kind,
+            responses.values, responses.frequencies, lower=low, upper=min(high + step, responses.frequencies[-1]),
+            pol_order_high=order, frf_form=responses.kind,
         )  # fmt: skip
         model.get_poles(method="lscf", show_progress=False)
     stable: list[complex] = []
@@ -220,15 +220,15 @@ def _stable_poles(found: Responses, low: float, high: float, order: int) -> Arra
 
 def _gathered(stable: Array, least: float) -> Array:
     """The median of each group of poles that are near to each other, if there are enough."""
-    found: list[complex] = []
+    medians: list[complex] = []
     group: list[complex] = []
     for pole in [*stable, complex(0, np.inf)]:
         if group and abs(pole) > abs(group[-1]) * (1 + SAME_FREQUENCY):
             if len(group) >= least:
-                found.append(complex(np.median(np.real(group)), np.median(np.imag(group))))
+                medians.append(complex(np.median(np.real(group)), np.median(np.imag(group))))
             group = []
         group.append(pole)
-    return np.array(found, dtype=complex)
+    return np.array(medians, dtype=complex)
 
 
 class ResponseFit:
@@ -243,9 +243,9 @@ class ResponseFit:
     def columns(self, x: Array, terms: Sequence[int] = TERMS) -> tuple[Array, Array]:
         """Responses per unit of real and imaginary parts of residues and of the other terms; and sizes of these."""
         poles = poles_of(x)
-        one, other = (1 / (self.s[:, None] - p[None, :]) for p in (poles, poles.conj()))
+        direct, conjugate = (1 / (self.s[:, None] - p[None, :]) for p in (poles, poles.conj()))
         rest = np.stack([self.s**power for power in terms], axis=1)
-        parts = self.s[:, None] ** self.order * np.concatenate([one + other, 1j * (one - other), rest], axis=1)
+        parts = self.s[:, None] ** self.order * np.concatenate([direct + conjugate, 1j * (direct - conjugate), rest], axis=1)
         stacked = np.concatenate([parts.real, parts.imag])
         sizes = np.linalg.norm(stacked, axis=0)
         return stacked / sizes, sizes
@@ -267,11 +267,11 @@ class ResponseFit:
             noise = np.sqrt((left**2).sum(axis=0) / freedoms) / np.where(self.weights > 0, self.weights, 1.0)
             self.weights = 1 / np.where(self.sizes > 0, np.maximum(noise, 1e-12 * self.sizes), np.inf)
         deviation = np.hypot(self._by_noise(x), self._by_other_modes(x, scale))
-        found = poles_of(x)
-        spread = np.stack([deviation[::2] * np.abs(found) / (2 * np.pi), deviation[1::2]], axis=1)
+        fitted = poles_of(x)
+        spread = np.stack([deviation[::2] * np.abs(fitted) / (2 * np.pi), deviation[1::2]], axis=1)
         columns, sizes = self.columns(x)
         parts = np.linalg.lstsq(columns, self.Y, rcond=None)[0] / sizes[:, None]
-        return found, spread, (parts[:count] + 1j * parts[count : 2 * count]).T
+        return fitted, spread, (parts[:count] + 1j * parts[count : 2 * count]).T
 
     def _by_noise(self, x: Array, terms: Sequence[int] = TERMS) -> Array:
         """Deviations by noise as residuals have it: lines beside each other may have some in common."""
@@ -287,13 +287,13 @@ class ResponseFit:
     def _in_common(self, x: Array, terms: Sequence[int]) -> list[float]:
         """Correlations of residuals of lines that are one, two, ... apart, up to the first that may be chance."""
         left = self.left(x, terms).reshape(2, len(self.s), -1)
-        all_of_it, found = float((left**2).sum()), list[float]()
+        all_of_it, correlations = float((left**2).sum()), list[float]()
         for lag in range(1, int(LONGEST * len(self.s))):
             rho = float((left[:, lag:] * left[:, :-lag]).sum()) / max(all_of_it, 1e-300)
             if rho < CHANCE / np.sqrt(left.size):
                 break
-            found.append(rho)
-        return found
+            correlations.append(rho)
+        return correlations
 
     def _by_other_modes(self, x: Array, scale: Array) -> Array:
         """By how much poles move with more terms of modes outside of the band, beyond what noise moves them by."""
@@ -337,12 +337,12 @@ def read_responses(path: str | Path, kind: str | None = None, nodes: Mapping[str
         raise InputError(f"'{kind}' is not a kind of response", key="quantity", value=str(kind),
                          hint=did_you_mean(str(kind), ORDERS))  # fmt: skip
     try:
-        found = _uff(path, kind, nodes or {}) if Path(path).suffix.lower() in UFF else _csv(path, kind or "accelerance")
-        _check(found)
+        responses = _uff(path, kind, nodes or {}) if Path(path).suffix.lower() in UFF else _csv(path, kind or "accelerance")
+        _check(responses)
     except InputError as error:
         error.file = error.file or str(path)
         raise
-    return found
+    return responses
 
 
 def _csv(path: str | Path, kind: str) -> Responses:
@@ -366,14 +366,14 @@ def _csv(path: str | Path, kind: str) -> Responses:
             raise InputError(f"unknown column '{name}'", key="responses", value=name, hint=FORM)
         parts.setdefault(pair, {})[part] = column
     values = []
-    for pair, own in parts.items():
-        if set(own) == {"real", "imag"}:
-            values.append(own["real"] + 1j * own["imag"])
-        elif set(own) in ({"magnitude", "phase"}, {"magnitude", "phase_deg"}):
-            phase = own["phase"] if "phase" in own else np.radians(own["phase_deg"])
-            values.append(own["magnitude"] * np.exp(1j * phase))
+    for pair, components in parts.items():
+        if set(components) == {"real", "imag"}:
+            values.append(components["real"] + 1j * components["imag"])
+        elif set(components) in ({"magnitude", "phase"}, {"magnitude", "phase_deg"}):
+            phase = components["phase"] if "phase" in components else np.radians(components["phase_deg"])
+            values.append(components["magnitude"] * np.exp(1j * phase))
         else:
-            raise InputError(f"'{pair}' has the columns {', '.join(own)}", key="responses", value=pair, hint=FORM)
+            raise InputError(f"'{pair}' has the columns {', '.join(components)}", key="responses", value=pair, hint=FORM)
     outputs, inputs = (tuple(pair.split("/")[k].strip() for pair in parts) for k in (0, 1))
     return Responses(frequencies, np.array(values), outputs, inputs, kind)
 
@@ -390,7 +390,7 @@ def _uff(path: str | Path, kind: str | None, nodes: Mapping[str, str]) -> Respon
     try:
         file = pyuff.UFF(str(path))
         sets = [file.read_sets(k) for k, number in enumerate(file.get_set_types()) if int(number) == 58]
-        sets = [one for one in sets if int(one["func_type"]) == 4]
+        sets = [dataset for dataset in sets if int(dataset["func_type"]) == 4]
     except Exception as error:  # the library raises whatever a broken file leads to
         raise InputError(f"cannot be read as UFF ({str(error)[:80]})", key="responses", value=str(path),
                          hint="write it again, as ASCII") from None  # fmt: skip
@@ -399,46 +399,46 @@ def _uff(path: str | Path, kind: str | None, nodes: Mapping[str, str]) -> Respon
                          value=str(path), hint="export frequency response functions")  # fmt: skip
     frequencies = np.asarray(sets[0]["x"], dtype=float)
     outputs, inputs, values, kinds = [], [], [], set()
-    for one in sets:
-        x = np.asarray(one["x"], dtype=float)
+    for dataset in sets:
+        x = np.asarray(dataset["x"], dtype=float)
         if x.shape != frequencies.shape or np.abs(x - frequencies).max(initial=0) > EVEN * (x[-1] - x[0]) / len(x):
             raise InputError("responses of the file have different frequencies", key="responses", value=str(path),
                              hint="export them on one grid")  # fmt: skip
-        output, up = _end(one, "rsp", nodes)
-        input_, down = _end(one, "ref", nodes)
+        output, up = _end(dataset, "rsp", nodes)
+        input_, down = _end(dataset, "ref", nodes)
         outputs.append(output)
         inputs.append(input_)
-        values.append(up * down * np.asarray(one["data"], dtype=complex))
-        kinds.add(OF_UFF.get(int(one.get("ordinate_spec_data_type") or 0), ""))
+        values.append(up * down * np.asarray(dataset["data"], dtype=complex))
+        kinds.add(OF_UFF.get(int(dataset.get("ordinate_spec_data_type") or 0), ""))
     if len(kinds) > 1:
         raise InputError("responses of the file are of different kinds", key="responses", value=str(path),
                          hint="export accelerations, or velocities, or displacements")  # fmt: skip
-    said = kinds.pop()
-    warnings = () if said or kind else ("the file does not say what was measured: accelerations are taken",)
-    return Responses(frequencies, np.array(values), tuple(outputs), tuple(inputs), kind or said or "accelerance",
+    file_kind = kinds.pop()
+    warnings = () if file_kind or kind else ("the file does not say what was measured: accelerations are taken",)
+    return Responses(frequencies, np.array(values), tuple(outputs), tuple(inputs), kind or file_kind or "accelerance",
                      warnings)  # fmt: skip
 
 
-def _end(one: Mapping[str, Any], word: str, nodes: Mapping[str, str]) -> tuple[str, float]:
+def _end(dataset: Mapping[str, Any], word: str, nodes: Mapping[str, str]) -> tuple[str, float]:
     """FRAME.x of an end of a response and its sign: the frame of its node, or its entity name, or its node."""
-    node, direction = str(int(one.get(f"{word}_node") or 0)), int(one.get(f"{word}_dir") or 0)
-    entity = str(one.get(f"{word}_ent_name") or "").strip()
+    node, direction = str(int(dataset.get(f"{word}_node") or 0)), int(dataset.get(f"{word}_dir") or 0)
+    entity = str(dataset.get(f"{word}_ent_name") or "").strip()
     frame = nodes.get(node) or (entity if entity and entity.upper() != "NONE" else NODE + node)
     part = list(PARTS)[abs(direction) - 1] if 1 <= abs(direction) <= 6 else ""
     name = f"{frame}_{part}" if frame.endswith(".local") else f"{frame}.{part}"
     return name, -1.0 if direction < 0 else 1.0
 
 
-def _check(found: Responses) -> None:
-    f = found.frequencies
-    if len(f) < LEAST or not len(found.values):
-        raise InputError(f"{len(found.values)} responses at {len(f)} frequencies are too few", key="responses",
+def _check(responses: Responses) -> None:
+    f = responses.frequencies
+    if len(f) < LEAST or not len(responses.values):
+        raise InputError(f"{len(responses.values)} responses at {len(f)} frequencies are too few", key="responses",
                          value=len(f), hint=f"give at least {LEAST} frequencies")  # fmt: skip
-    if not (np.isfinite(f).all() and np.isfinite(found.values).all()):
+    if not (np.isfinite(f).all() and np.isfinite(responses.values).all()):
         raise InputError("some values are not finite", key="responses", value="nan", hint="cut the band")
     steps = np.diff(f)
     if (steps <= 0).any() or np.ptp(steps) > EVEN * steps.mean() * len(f) ** 0.5:
         raise InputError("frequencies do not grow by equal steps", key="responses", value=f"{f[0]:g} ... {f[-1]:g}",
                          hint="give a grid with one step")  # fmt: skip
-    if not found.values.any():
+    if not responses.values.any():
         raise InputError("all responses are zero", key="responses", value=len(f), hint="check what was exported")

@@ -117,11 +117,11 @@ def table_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
 
 def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[str]]:
     """Rows as modes; those without a frequency are gaps. With warnings."""
-    found: list[MeasuredMode] = []
+    modes: list[MeasuredMode] = []
     gaps = usual = 0
     for number, row in enumerate(rows, start=1):
         if isinstance(row, MeasuredMode):
-            found.append(row)
+            modes.append(row)
             continue
         if not isinstance(row, Mapping):
             raise InputError("a row is a table of pose, mode, frequency_hz", key="measured", value=short_text(row),
@@ -138,21 +138,21 @@ def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[str]]:
         damping = _number(row.get("damping"), number, "damping", 1.0)
         spread = _number(row.get("damping_deviation"), number, "damping_deviation", 1.0)
         usual += deviation is None
-        found.append(
+        modes.append(
             MeasuredMode(
                 str(row.get("pose") or "home").strip(), _mode(row.get("mode"), number), frequency,
                 deviation or USUAL * frequency, damping, spread or USUAL_DAMPING * (damping or 0.0),
                 _shape(row, number),
             )
         )  # fmt: skip
-    if not found:
+    if not modes:
         raise InputError("no frequency is measured", key="measured", value=len(rows), hint="give at least one row")
-    _refuse_twice(found)
+    _refuse_twice(modes)
     warnings = [f"{gaps} rows have no frequency and are left out"] if gaps else []
     warnings += [f"{usual} frequencies have no deviation: {USUAL:.0%} of them is taken"] if usual else []
-    few = [one.told for one in found if len(one.shape) == 1]
+    few = [mode.told for mode in modes if len(mode.shape) == 1]
     warnings += [f"a shape at one sensor says nothing ({', '.join(few[:3])})"] if few else []
-    return found, warnings
+    return modes, warnings
 
 
 def _empty(value: Any) -> bool:
@@ -163,33 +163,33 @@ def _number(value: Any, row: int, key: str, below: float = np.inf) -> float | No
     if _empty(value):
         return None
     try:
-        found = float(value)
+        parsed = float(value)
     except (TypeError, ValueError):
-        found = float("nan")
-    if isinstance(value, bool) or not (np.isfinite(found) and 0 < found < below):
+        parsed = float("nan")
+    if isinstance(value, bool) or not (np.isfinite(parsed) and 0 < parsed < below):
         what = "a positive number" if below == np.inf else f"a number between 0 and {below:g}"
         raise InputError(f"'{key}' of row {row} is not {what}", key=key, value=short_text(value),
                          hint="give Hz, or leave it empty" if below == np.inf else "give a ratio such as 0.01",
                          )  # fmt: skip
-    return found
+    return parsed
 
 
 def _mode(value: Any, row: int) -> int | None:
     if _empty(value):
         return None
     try:
-        found = int(str(value))
+        mode = int(str(value))
     except ValueError:
-        found = 0
-    if found < 1:
+        mode = 0
+    if mode < 1:
         raise InputError(f"the mode of row {row} is not a whole number from 1", key="mode", value=short_text(value),
                          hint="number modes from the lowest, or leave it empty")  # fmt: skip
-    return found
+    return mode
 
 
 def _shape(row: Mapping[str, Any], number: int) -> dict[str, complex]:
     """Entries of the shape that were measured; complex ones as 0.1+0.02j."""
-    found = {}
+    shape = {}
     for name, value in row.items():
         if name in COLUMNS or _empty(value):
             continue
@@ -200,26 +200,26 @@ def _shape(row: Mapping[str, Any], number: int) -> dict[str, complex]:
         if not np.isfinite(entry):
             raise InputError(f"'{name}' of row {number} is not a number", key=name, value=short_text(value),
                              hint="give a real or a complex one such as 0.1+0.02j, or leave it empty")  # fmt: skip
-        found[name] = entry
-    if found and not any(found.values()):
+        shape[name] = entry
+    if shape and not any(shape.values()):
         raise InputError(f"the shape of row {number} is zero at all sensors", key="measured", value=number,
                          hint="leave it empty")  # fmt: skip
-    return found
+    return shape
 
 
 def _refuse_twice(rows: Iterable[MeasuredMode]) -> None:
-    seen: set[tuple[str, int]] = set()
-    for one in rows:
-        if one.mode is not None:
-            if (one.pose, one.mode) in seen:
-                raise InputError(f"mode {one.mode} at '{one.pose}' is measured twice", key="mode", value=one.mode,
+    measured: set[tuple[str, int]] = set()
+    for row in rows:
+        if row.mode is not None:
+            if (row.pose, row.mode) in measured:
+                raise InputError(f"mode {row.mode} at '{row.pose}' is measured twice", key="mode", value=row.mode,
                                  hint="give their mean")  # fmt: skip
-            seen.add((one.pose, one.mode))
+            measured.add((row.pose, row.mode))
 
 
-def read_held_out(given: Any, poses: Sequence[str], modes: Sequence[int | None]) -> list[bool]:
+def read_held_out(held_out: Any, poses: Sequence[str], modes: Sequence[int | None]) -> list[bool]:
     """Which rows are kept apart, by "POSE", "POSE:MODE" or ":MODE"; modes are the numbers of their pairs."""
-    words = [word.strip() for word in (given.split(",") if isinstance(given, str) else list(given or ()))]
+    words = [word.strip() for word in (held_out.split(",") if isinstance(held_out, str) else list(held_out or ()))]
     apart = [False] * len(poses)
     for word in filter(None, words):
         pose, _, mode = str(word).partition(":")
@@ -230,7 +230,7 @@ def read_held_out(given: Any, poses: Sequence[str], modes: Sequence[int | None])
         for k in hits:
             apart[k] = True
     if apart and all(apart):
-        raise InputError("everything measured is held out", key="hold_out", value=str(given), hint="hold out less")
+        raise InputError("everything measured is held out", key="hold_out", value=str(held_out), hint="hold out less")
     return apart
 
 
@@ -242,7 +242,7 @@ def is_sensor(name: Any) -> bool:
 
 def sensor_rows(here: Configuration, sensors: Sequence[str]) -> Array:
     """What each sensor sees per unit of all rates, in world axes or in those of its frame."""
-    tree, found = here.robot.tree, []
+    tree, result = here.robot.tree, []
     for word in sensors:
         frame, _, part = word.rpartition(".")
         if not tree.has(frame, "measured"):
@@ -252,8 +252,8 @@ def sensor_rows(here: Configuration, sensors: Sequence[str]) -> Array:
         if part.startswith(LOCAL):
             R, _ = here.at.of(tree.place(frame))
             rows = np.concatenate([R.T @ rows[:3], R.T @ rows[3:]])
-        found.append(rows[PARTS[part.removeprefix(LOCAL)]])
-    return np.array(found, dtype=float).reshape(len(sensors), tree.n)
+        result.append(rows[PARTS[part.removeprefix(LOCAL)]])
+    return np.array(result, dtype=float).reshape(len(sensors), tree.n)
 
 
 def mac_of_span(measured: Array, shapes: Array) -> float:

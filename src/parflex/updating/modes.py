@@ -51,8 +51,8 @@ class PoseModes(Record):
     def likeness(self, other: PoseModes) -> Array:
         """MAC of the modes of the other one (rows) with these, by the mass of the other one."""
         product = other.shapes.T @ other.mass @ self.shapes
-        own, others = (np.einsum("ij,ik,kj->j", one, other.mass, one) for one in (self.shapes, other.shapes))
-        return product**2 / np.maximum(np.outer(others, own), 1e-300)
+        norms, other_norms = (np.einsum("ij,ik,kj->j", shapes, other.mass, shapes) for shapes in (self.shapes, other.shapes))
+        return product**2 / np.maximum(np.outer(other_norms, norms), 1e-300)
 
     def mac(self, shape: dict[str, complex], mode: int) -> float:
         """MAC of a measured shape with a mode, or with the nearest mixture of equal ones."""
@@ -131,8 +131,8 @@ class SlopedModes:
         plain = float(self.modes.frequencies[mode])
         size = abs(self._pole(mode)[0]) / (2 * np.pi) if np.any(self.model.D) else plain
         if abs(size / plain - 1) > UNCHANGED and len(_equal(self.modes.frequencies, mode)) == 1:
-            found, _, slopes, _ = self.damped(mode)
-            return found, slopes
+            frequency, _, slopes, _ = self.damped(mode)
+            return frequency, slopes
         return size, size / plain * slope_of(self.slopes.frequency(self.modes, mode), self.slopes.count)
 
     def damped(self, mode: int) -> tuple[float, float, Array, Array]:
@@ -180,8 +180,8 @@ class SlopedModes:
         """Poles of equal modes by their size; damping chooses the mixtures of them from which each is followed."""
         shapes = self._independent(self.modes.shapes)[:, equal]
         mixtures = np.linalg.eigh(shapes.T @ self.model.D @ shapes)[1] if len(equal) > 1 else np.eye(1)
-        found = [self._followed(int(mode), shape) for mode, shape in zip(equal, (shapes @ mixtures).T, strict=True)]
-        return sorted(found, key=lambda one: abs(one[0]))
+        poles = [self._followed(int(mode), shape) for mode, shape in zip(equal, (shapes @ mixtures).T, strict=True)]
+        return sorted(poles, key=lambda pole: abs(pole[0]))
 
     def _followed(self, mode: int, shape: Array) -> tuple[complex, Array]:
         """The pole of a mode as its damping grows from none, in as few steps as keep its shape."""
@@ -210,17 +210,17 @@ class SlopedModes:
         value = complex(-half, np.sqrt(size**2 - half**2)) if half < size else value
         for _ in range(MOST_STEPS):
             try:
-                found = np.linalg.solve(value**2 * M + value * D + K, (2 * value * M + D) @ psi)
+                update = np.linalg.solve(value**2 * M + value * D + K, (2 * value * M + D) @ psi)
             except np.linalg.LinAlgError:  # the pole itself
                 break
-            step = complex(1 / (row @ found))
-            value, psi = value - step, found / (row @ found)
+            step = complex(1 / (row @ update))
+            value, psi = value - step, update / (row @ update)
             if abs(step) < SETTLED * abs(value):
                 break
         else:
             return None
-        alike = abs(before.conj() @ M @ psi) ** 2 / ((before.conj() @ M @ before) * (psi.conj() @ M @ psi)).real
-        return (complex(value), psi) if value.imag > 0 and alike > SAME else None
+        mac = abs(before.conj() @ M @ psi) ** 2 / ((before.conj() @ M @ before) * (psi.conj() @ M @ psi)).real
+        return (complex(value), psi) if value.imag > 0 and mac > SAME else None
 
 
 def _equal(frequencies: Array, mode: int) -> Array:
@@ -232,15 +232,15 @@ def pose_of(text: str) -> str | dict[str, float]:
     """A pose by its name, or by coordinates as `x=0.1,theta_deg=30`."""
     if "=" not in text:
         return text
-    found: dict[str, float] = {}
+    coordinates: dict[str, float] = {}
     for part in text.split(","):
         word, _, value = part.partition("=")
         try:
-            found[word.strip()] = float(value)
+            coordinates[word.strip()] = float(value)
         except ValueError:
             raise InputError(f"'{part.strip()}' of a pose is not KEY=VALUE", key="pose", value=text,
                              hint="write e.g. x=0.1,y=0.2, or name a pose of the file") from None  # fmt: skip
-    return found
+    return coordinates
 
 
 def _of_square(form: Array) -> Array:

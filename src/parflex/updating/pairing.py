@@ -40,40 +40,40 @@ class PairingState(Record):
 
 def modes_needed(measured: Sequence[MeasuredMode]) -> int:
     """Modes of the model that are computed."""
-    return max(max((one.mode or 0 for one in measured), default=0), len(measured)) + BEYOND
+    return max(max((row.mode or 0 for row in measured), default=0), len(measured)) + BEYOND
 
 
 def pairing_costs(measured: Sequence[MeasuredMode], model: PoseModes) -> Array:
     """What it takes to pair measured modes (rows) with those of the model: squared distances over usual ones."""
-    ratio = np.array([one.frequency for one in measured])[:, None] / model.frequencies[None, :]
-    found = (np.log(ratio) / FREQUENCY_WIDTH) ** 2
-    for k, one in enumerate(measured):
-        if len(one.shape) > 1:
-            macs = np.array([model.mac(one.shape, mode) for mode in range(len(model.frequencies))])
-            found[k] += ((1 - macs) / MAC_WIDTH) ** 2
-    return found
+    ratio = np.array([row.frequency for row in measured])[:, None] / model.frequencies[None, :]
+    costs = (np.log(ratio) / FREQUENCY_WIDTH) ** 2
+    for k, row in enumerate(measured):
+        if len(row.shape) > 1:
+            macs = np.array([model.mac(row.shape, mode) for mode in range(len(model.frequencies))])
+            costs[k] += ((1 - macs) / MAC_WIDTH) ** 2
+    return costs
 
 
 def first_pairs(measured: Sequence[MeasuredMode], model: PoseModes) -> Pairs:
     """By their number; others so that frequencies and shapes fit best."""
-    pairs = [one.mode - 1 if one.mode is not None else -1 for one in measured]
+    pairs = [row.mode - 1 if row.mode is not None else -1 for row in measured]
     cost = pairing_costs(measured, model)
     return _assigned(pairs, [k for k, mode in enumerate(pairs) if mode < 0], cost, model)
 
 
 def pair_again(measured: Sequence[MeasuredMode], pairs: Sequence[int], model: PoseModes) -> Pairs:
     """Those without a number once more, by a model that was updated."""
-    kept = [mode if one.mode is not None else -1 for one, mode in zip(measured, pairs, strict=True)]
+    partners = [mode if row.mode is not None else -1 for row, mode in zip(measured, pairs, strict=True)]
     return _assigned(
-        kept, [k for k, one in enumerate(measured) if one.mode is None], pairing_costs(measured, model), model
+        partners, [k for k, row in enumerate(measured) if row.mode is None], pairing_costs(measured, model), model
     )
 
 
-def same_pairs(one: Sequence[int], other: Sequence[int], model: PoseModes) -> bool:
+def same_pairs(pairs: Sequence[int], other_pairs: Sequence[int], model: PoseModes) -> bool:
     """Whether two lists of partners are alike; equal modes count as one."""
     return all(
         first == second or (first >= 0 and second >= 0 and second in model.equal(first))
-        for first, second in zip(one, other, strict=True)
+        for first, second in zip(pairs, other_pairs, strict=True)
     )
 
 
@@ -94,29 +94,29 @@ def _assigned(pairs: list[int], rows: list[int], cost: Array, model: PoseModes) 
 
 def followed_pairs(pairs: Sequence[int], before: PoseModes, now: PoseModes) -> tuple[list[int], list[float]]:
     """The same modes of a changed model, by the likeness of their shapes, with it; of equal modes that of all."""
-    alike = now.likeness(before)
+    all_macs = now.likeness(before)
     rows = list(pairs)
-    chosen, columns = scipy.optimize.linear_sum_assignment(-alike[rows])
+    chosen, columns = scipy.optimize.linear_sum_assignment(-all_macs[rows])
     places = dict(zip(chosen, columns, strict=True))
-    found = _in_order(rows, [int(places[k]) for k in range(len(rows))], now)
+    partners = _in_order(rows, [int(places[k]) for k in range(len(rows))], now)
     macs = [
-        max(float(alike[row, now.equal(column)].sum()), float(alike[before.equal(row), column].sum()))
-        for row, column in zip(rows, found, strict=True)
+        max(float(all_macs[row, now.equal(column)].sum()), float(all_macs[before.equal(row), column].sum()))
+        for row, column in zip(rows, partners, strict=True)
     ]
-    return found, [min(mac, 1.0) for mac in macs]
+    return partners, [min(mac, 1.0) for mac in macs]
 
 
-def _in_order(rows: Sequence[int], found: Sequence[int], now: PoseModes) -> list[int]:
+def _in_order(rows: Sequence[int], partners: Sequence[int], now: PoseModes) -> list[int]:
     """The same partners, where those among equal modes come in the order of what they follow.
 
     Which of equal modes a shape is most like is rounding, and errors that a mode has at all poses go by its number.
     """
     groups: dict[tuple[int, ...], list[int]] = {}
     for k in sorted(range(len(rows)), key=lambda k: rows[k]):
-        groups.setdefault(tuple(now.equal(found[k])), []).append(k)
-    ordered, taken = list(found), set(found)
+        groups.setdefault(tuple(now.equal(partners[k])), []).append(k)
+    ordered, taken = list(partners), set(partners)
     for equal, members in groups.items():
-        free = sorted(({*equal} - taken) | {found[k] for k in members})
+        free = sorted(({*equal} - taken) | {partners[k] for k in members})
         for k, mode in zip(members, free, strict=False):
             ordered[k] = int(mode)
         taken |= {ordered[k] for k in members}

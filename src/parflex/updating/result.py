@@ -102,7 +102,7 @@ class Updated(Record):
         return {
             "robot": self.robot, "parameters": self.parameters, "keys": self.keys,
             "covariance": self.covariance.tolist(), "cosines": self.cosines.tolist(), "pairs": self.pairs,
-            "macs": {pose: one.tolist() for pose, one in self.macs.items()}, "unpaired": self.unpaired,
+            "macs": {pose: matrix.tolist() for pose, matrix in self.macs.items()}, "unpaired": self.unpaired,
             "model_error": self.model_error, "model_share": self.model_share, "errors": self.errors,
             "alternatives": self.alternatives, "undetermined": self.undetermined,
         }  # fmt: skip
@@ -111,10 +111,10 @@ class Updated(Record):
         return f"{brief(self.robot)}: {len(self.parameters)} numbers, relative error {self.errors['after']:.3g}"
 
 
-def write_updated(source: str, robot: Robot, found: Updated, path: str) -> str:
+def write_updated(source: str, robot: Robot, updated: Updated, path: str) -> str:
     """Write a robot file that extends the first one by the numbers that differ; gives its path."""
     refuse_overwrite([path], robot.files)
-    settings = {key: one["value"] for key, one in found.parameters.items()}
+    settings = {key: parameter["value"] for key, parameter in updated.parameters.items()}
     text = extending_text(source, robot, settings, Path(path), "updated")
     write_text(path, text)
     return path
@@ -124,10 +124,10 @@ class FitReport:
     """The answer of an update, from the model of the file and the updated one."""
 
     def __init__(
-        self, fitting: FitProblem, before: FittedModes, found: Sequence[Solution], without_error: FittedModes
+        self, fitting: FitProblem, before: FittedModes, solutions: Sequence[Solution], without_error: FittedModes
     ) -> None:  # fmt: skip
-        self.fitting, self.before, self.fit, self.others = fitting, before, found[0].fit, found[1:]
-        fit, self.best, self.without_error = self.fit, found[0], without_error
+        self.fitting, self.before, self.fit, self.others = fitting, before, solutions[0].fit, solutions[1:]
+        fit, self.best, self.without_error = self.fit, solutions[0], without_error
         self.shift = fitting.shift_by_elements(fit)
         self.plain = fitting.covariance(fit)
         plain, self.freedoms = shared_errors(fitting, fit)
@@ -152,39 +152,39 @@ class FitReport:
         error = float(np.sqrt(left @ left / freedoms))
         shares = {"frequency": float(fitting.error[0])}
         shares |= {"damping": float(fitting.error[1])} if fitting.damped else {}
-        lost = [{"pose": one.pose, "measured": one.frequency}
-                for one, mode in zip(fitting.rows, self.fit.modes, strict=True) if mode < 0]  # fmt: skip
-        others = [self._alternative(one) for one in self.others]
+        lost = [{"pose": item.pose, "measured": item.frequency}
+                for item, mode in zip(fitting.rows, self.fit.modes, strict=True) if mode < 0]  # fmt: skip
+        others = [self._alternative(item) for item in self.others]
         return Updated(
             fitting.robot.name, parameters, self.covariance * np.outer(fitting.first, fitting.first), self.cosines,
             pairs, self._macs(), error, shares, self._errors(pairs), fitting.keys, lost,
             [*_of_others(others), *warnings, *self._doubts(pairs, parameters, lost)], others,
-            [dict(zip(fitting.keys, map(float, one), strict=True)) for one in self.undetermined.combinations],
+            [dict(zip(fitting.keys, map(float, item), strict=True)) for item in self.undetermined.combinations],
         )  # fmt: skip
 
-    def _alternative(self, one: Solution) -> dict[str, Any]:
+    def _alternative(self, solution: Solution) -> dict[str, Any]:
         """Another solution: its numbers, its cost beyond that of the best, and its error of held out frequencies."""
-        fitting, kept = self.fitting, self.fitting.partners()
-        fitting.restore(one.partners)
-        deviations = np.sqrt(np.diag(fitting.covariance(one.fit)))
-        open_ones = undetermined(fitting, one.fit).numbers
-        fitting.restore(kept)
+        fitting, partners = self.fitting, self.fitting.partners()
+        fitting.restore(solution.partners)
+        deviations = np.sqrt(np.diag(fitting.covariance(solution.fit)))
+        open_ones = undetermined(fitting, solution.fit).numbers
+        fitting.restore(partners)
         numbers = {
             key: {"value": float(first * share), "deviation": None if unknown else float(abs(first) * deviation)}
             for key, first, share, deviation, unknown in zip(
-                fitting.keys, fitting.first, one.fit.shares, deviations, open_ones, strict=True
+                fitting.keys, fitting.first, solution.fit.shares, deviations, open_ones, strict=True
             )
         }
-        found = {"parameters": numbers, "more": one.cost - self.best.cost}
+        result = {"parameters": numbers, "more": solution.cost - self.best.cost}
         rows = range(len(fitting.rows))
-        apart = [k for k in rows if fitting.apart[k] and np.isfinite(one.fit.values[k])]
+        apart = [k for k in rows if fitting.apart[k] and np.isfinite(solution.fit.values[k])]
         if apart:
-            off = one.fit.values[apart] / fitting.y[apart] - 1
-            found["held_out_after"] = float(np.sqrt(np.mean(off**2)))
-        return found
+            off = solution.fit.values[apart] / fitting.y[apart] - 1
+            result["held_out_after"] = float(np.sqrt(np.mean(off**2)))
+        return result
 
     def _parameters(self) -> dict[str, dict[str, Any]]:
-        fitting, found = self.fitting, {}
+        fitting, result = self.fitting, {}
         deviations = np.sqrt(np.diag(self.covariance))
         for key, first, share, deviation, prior, unknown in zip(
             fitting.keys,
@@ -196,7 +196,7 @@ class FitReport:
             strict=True,
         ):
             ends = sorted(first * max(share + side * self.width * deviation, 0.0) for side in (-1, 1))  # signs are kept
-            found[key] = {
+            result[key] = {
                 "value": float(first * share), "before": float(first),
                 "deviation": None if unknown else float(abs(first) * deviation),
                 "interval": None if unknown else [float(end) for end in ends],
@@ -204,7 +204,7 @@ class FitReport:
                 "prior": float(abs(first) * prior) if prior < NO_PRIOR else None,
                 "told": None if unknown else float(1 - min(deviation / prior, 1.0)),
             }  # fmt: skip
-        return found
+        return result
 
     def _beside(self, entry: int) -> dict[str, Any]:
         """A measured number beside those of the models."""
@@ -221,11 +221,11 @@ class FitReport:
         """How far from the model that all other rows give a frequency may be measured: mode and noise, 95 %."""
         fitting, slope = self.fitting, self.fit.slopes[entry]
         spread = float(fitting.spread(self.fit)[entry]) ** 2
-        told = float(slope @ self.covariance @ slope)
+        variance = float(slope @ self.covariance @ slope)
         if not fitting.apart[entry]:  # without its own row: that of a linear fit
-            own = float(slope @ self.plain @ slope) / spread
-            told = told / (1 - own) if own < 1 - SURELY else np.inf
-        return float(self.width * np.sqrt(told + spread))
+            leverage = float(slope @ self.plain @ slope) / spread
+            variance = variance / (1 - leverage) if leverage < 1 - SURELY else np.inf
+        return float(self.width * np.sqrt(variance + spread))
 
     def _may_be(self, pose: str, k: int, others: Sequence[int]) -> list[float]:
         """Frequencies of other modes that a measured one may be, as far as all deviations let it.
@@ -233,28 +233,28 @@ class FitReport:
         One that is outside of its interval may be any that is nearer. The mode of another measured one may be meant
         where that one may be this mode in turn.
         """
-        here, y, own = self.fit.models[pose].frequencies, self.fitting.y, self.fit.modes[k]
-        now = abs(here[own] - y[k])
+        frequencies, y, partner = self.fit.models[pose].frequencies, self.fitting.y, self.fit.modes[k]
+        now = abs(frequencies[partner] - y[k])
         reach = max(self._reach_by_others(k), now if not _within(self._beside(k)) else 0.0)
         taken = {self.fit.modes[j]: j for j in self.fitting.of_pose[pose] if j != k}
 
         def may(mode: int) -> bool:
-            free = mode not in taken or abs(here[own] - y[taken[mode]]) <= self._reach_by_others(taken[mode])
-            return free and abs(here[mode] - y[k]) <= reach
+            free = mode not in taken or abs(frequencies[partner] - y[taken[mode]]) <= self._reach_by_others(taken[mode])
+            return free and abs(frequencies[mode] - y[k]) <= reach
 
-        return [float(here[mode]) for mode in others if may(mode)]
+        return [float(frequencies[mode]) for mode in others if may(mode)]
 
     def _pairs(self) -> list[dict[str, Any]]:
-        fitting, found = self.fitting, []
-        for pose, own in fitting.of_pose.items():
-            for place, k in enumerate(own):
-                one, mode = fitting.rows[k], self.fit.modes[k]
+        fitting, pairs = self.fitting, []
+        for pose, indices in fitting.of_pose.items():
+            for place, k in enumerate(indices):
+                row, mode = fitting.rows[k], self.fit.modes[k]
                 if mode < 0:
                     continue
-                shaped = len(one.shape) > 1
-                pair = {"pose": pose, "mode": one.mode or self.before.modes[k] + 1, **self._beside(k)}
+                shaped = len(row.shape) > 1
+                pair = {"pose": pose, "mode": row.mode or self.before.modes[k] + 1, **self._beside(k)}
                 pair |= {
-                    "mac": self.fit.models[pose].mac(one.shape, mode) if shaped else self.fit.alike[k],
+                    "mac": self.fit.models[pose].mac(row.shape, mode) if shaped else self.fit.alike[k],
                     "mac_of": "measured" if shaped else "model",
                     "held_out": bool(fitting.apart[k]), "row": k,
                 }  # fmt: skip
@@ -262,31 +262,31 @@ class FitReport:
                     pair["also"] = near
                 if k in fitting.damped:
                     pair["damping"] = self._beside(len(fitting.rows) + fitting.damped.index(k))
-                found.append(pair)
-        found.sort(key=lambda pair: pair.pop("row"))
-        return found
+                pairs.append(pair)
+        pairs.sort(key=lambda pair: pair.pop("row"))
+        return pairs
 
     def _macs(self) -> dict[str, Array]:
-        found = {}
-        for pose, own in self.fitting.of_pose.items():
-            rows = [self.fitting.rows[k].shape for k in own if self.fit.modes[k] >= 0]
+        result = {}
+        for pose, indices in self.fitting.of_pose.items():
+            rows = [self.fitting.rows[k].shape for k in indices if self.fit.modes[k] >= 0]
             now = self.fit.models[pose]
             if any(len(shape) > 1 for shape in rows):
-                found[pose] = np.array([[now.mac(shape, mode) if len(shape) > 1 else np.nan
+                result[pose] = np.array([[now.mac(shape, mode) if len(shape) > 1 else np.nan
                                          for mode in range(len(now.frequencies))] for shape in rows])  # fmt: skip
-        return found
+        return result
 
     def _errors(self, pairs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         def size(word: str, some: Sequence[Mapping[str, Any]]) -> float:
-            return float(np.sqrt(np.mean([(one[word] / one["measured"] - 1) ** 2 for one in some])))
+            return float(np.sqrt(np.mean([(pair[word] / pair["measured"] - 1) ** 2 for pair in some])))
 
-        used = [one for one in pairs if not one["held_out"]]
-        apart = [one for one in pairs if one["held_out"]]
-        found = {"before": size("before", used), "after": size("after", used)} if used else {}
+        used = [pair for pair in pairs if not pair["held_out"]]
+        apart = [pair for pair in pairs if pair["held_out"]]
+        errors = {"before": size("before", used), "after": size("after", used)} if used else {}
         if apart:
-            found |= {"held_out_before": size("before", apart), "held_out_after": size("after", apart)}
-            found["held_out_within"] = float(np.mean([_within(one) for one in apart]))
-        return found
+            errors |= {"held_out_before": size("before", apart), "held_out_after": size("after", apart)}
+            errors["held_out_within"] = float(np.mean([_within(pair) for pair in apart]))
+        return errors
 
     # -- doubts ------------------------------------------------------------------------------------------------------
 
@@ -296,7 +296,7 @@ class FitReport:
     ) -> list[str]:  # fmt: skip
         """Warnings: what the measurements leave to the priors, and what the model does not fit."""
         keys, error = self.fitting.keys, self.fitting.error
-        found = self._left_to_priors() + [
+        messages = self._left_to_priors() + [
             f"'{key}' moved by {far:.2g} times the deviation of its prior: check units and mode numbers, or widen the "
             "prior"
             for key, far in self._strained(self.fit).items()
@@ -304,42 +304,42 @@ class FitReport:
         if self.shifted.any():
             names = ", ".join(f"'{keys[k]}' by {abs(self.shift[k] / self.fit.shares[k]):.1%}"
                               for k in np.flatnonzero(self.shifted))  # fmt: skip
-            found.append(f"too few elements may shift {names}: divide the elements of beams (elements=4)")
+            messages.append(f"too few elements may shift {names}: divide the elements of beams (elements=4)")
         if error[0]:
-            found.append(
+            messages.append(
                 f"residuals are larger than their deviations: the model has an error of {error[0]:.2%} of the "
                 f"frequencies that these numbers do not remove from {self.fitting.starts} starts: check units and mode "
                 f"numbers (an empty number pairs by frequency and shape); {TAKEN_UP}"
             )
         if error.any():
-            found += [
+            messages += [
                 f"without an error of the model, '{key}' moves by {far:.2g} times the deviation of its prior: if that "
                 "prior is too narrow, widen it"
                 for key, far in self._strained(self.without_error).items()
             ]
         if error[1]:
-            found.append(f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}")
+            messages.append(f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}")
         if error.any() and self.freedoms < FEW:
             most = np.sqrt(self.freedoms / scipy.special.chdtri(self.freedoms, 0.95))
-            found.append(
+            messages.append(
                 f"the error of the model is told by {self.freedoms:.2g} modes more than the numbers take, too few to "
                 f"judge it: it may be {most:.2g} times as large (95 %), and intervals too narrow for an error of one "
                 "part; measure more modes"
             )
         if self.fitting.freedoms(self.fit, 0) < 0.5:
-            found.append("there are as many numbers as measurements: an error of the model does not show")
-        found += [
-            f"mode {one['mode']} at '{one['pose']}' has too few elements: it is not used" for one in pairs
-            if one["predicted_deviation"] is None
+            messages.append("there are as many numbers as measurements: an error of the model does not show")
+        messages += [
+            f"mode {pair['mode']} at '{pair['pose']}' has too few elements: it is not used" for pair in pairs
+            if pair["predicted_deviation"] is None
         ]  # fmt: skip
-        return found + self._unsure(pairs, lost)
+        return messages + self._unsure(pairs, lost)
 
     def _left_to_priors(self) -> list[str]:
         """A warning that names the undetermined numbers."""
         count, fitting = len(self.undetermined.combinations), self.fitting
         if not count:
             return []
-        names = ", ".join(f"'{key}'" for key, one in zip(fitting.keys, self.undetermined.numbers, strict=True) if one)
+        names = ", ".join(f"'{key}'" for key, is_undetermined in zip(fitting.keys, self.undetermined.numbers, strict=True) if is_undetermined)
         what = "1 combination" if count == 1 else f"{count} combinations"
         return [
             f"the measurements determine {what} of the numbers less than the prior does; undetermined, without an "
@@ -353,24 +353,24 @@ class FitReport:
 
     def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[str]:
         """Pairs that may be others."""
-        found = []
-        for one in pairs:
-            name = f"mode {one['mode']} at '{one['pose']}'"
-            if one["mac"] < UNLIKE:
-                what = "is unlike the measured shape" if one["mac_of"] == "measured" else "changed its shape"
-                found.append(
-                    f"{name} {what} (MAC {one['mac']:.2f}): its pair is not sure: check "
+        messages = []
+        for entry in pairs:
+            name = f"mode {entry['mode']} at '{entry['pose']}'"
+            if entry["mac"] < UNLIKE:
+                what = "is unlike the measured shape" if entry["mac_of"] == "measured" else "changed its shape"
+                messages.append(
+                    f"{name} {what} (MAC {entry['mac']:.2f}): its pair is not sure: check "
                     "sensors and mode number; an empty number pairs by frequency and shape"
                 )
-            if one["held_out"] and not _within(one):
-                found.append(f"{name}, held out, is measured outside of its interval")
-        near = [one for one in pairs if "also" in one]
-        found += [f"{one['measured']:.5g} Hz at '{one['pose']}' is paired with mode {one['mode']}, and may be that of "
-                  f"{one['also'][0]:.5g} Hz" for one in near[:MOST_NAMED]]  # fmt: skip
+            if entry["held_out"] and not _within(entry):
+                messages.append(f"{name}, held out, is measured outside of its interval")
+        near = [entry for entry in pairs if "also" in entry]
+        messages += [f"{entry['measured']:.5g} Hz at '{entry['pose']}' is paired with mode {entry['mode']}, and may be that of "
+                  f"{entry['also'][0]:.5g} Hz" for entry in near[:MOST_NAMED]]  # fmt: skip
         if len(near) > MOST_NAMED:
-            found.append(f"{len(near)} pairs in all may be others: number the modes, or measure shapes")
-        return found + [f"{one['measured']:.5g} Hz at '{one['pose']}' has no partner in the model and is left out"
-                        f"{self._too_many(one['pose'])}" for one in lost]  # fmt: skip
+            messages.append(f"{len(near)} pairs in all may be others: number the modes, or measure shapes")
+        return messages + [f"{entry['measured']:.5g} Hz at '{entry['pose']}' has no partner in the model and is left out"
+                        f"{self._too_many(entry['pose'])}" for entry in lost]  # fmt: skip
 
     def _too_many(self, pose: str) -> str:
         """What to do where more was measured than there is."""
@@ -385,19 +385,19 @@ class FitReport:
 
 def _of_others(others: Sequence[Mapping[str, Any]]) -> list[str]:
     """A warning for each of the next solutions."""
-    found = []
-    for one in others[:MOST_NAMED]:
-        numbers = ", ".join(f"'{key}' = {number['value']:.4g}" for key, number in one["parameters"].items())
+    messages = []
+    for solution in others[:MOST_NAMED]:
+        numbers = ", ".join(f"'{key}' = {number['value']:.4g}" for key, number in solution["parameters"].items())
         apart = ""
-        if "held_out_after" in one:
-            apart = f", held out frequencies off by {one['held_out_after']:.2%}"
-        found.append(
-            f"another solution fits as well: {numbers} (sum of squares {one['more']:+.1f}{apart}); intervals are "
+        if "held_out_after" in solution:
+            apart = f", held out frequencies off by {solution['held_out_after']:.2%}"
+        messages.append(
+            f"another solution fits as well: {numbers} (sum of squares {solution['more']:+.1f}{apart}); intervals are "
             "of one solution alone: measure shapes or other poses, or narrow a prior"
         )
     if len(others) > MOST_NAMED:
-        found.append(f"{len(others)} other solutions in all fit as well: see alternatives")
-    return found
+        messages.append(f"{len(others)} other solutions in all fit as well: see alternatives")
+    return messages
 
 
 def _within(pair: Mapping[str, Any]) -> bool:

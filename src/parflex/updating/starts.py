@@ -64,51 +64,51 @@ def solutions(fitting: FitProblem, start: FittedModes, steps: FitProgress) -> tu
     points = np.maximum(1 + FARTHEST * scale * (2 * places - 1), NEAREST)
     fitting.starts = 1 + len(points)
     steps.expect(fitting.starts)
-    found: list[Solution] = []
+    result: list[Solution] = []
 
     def search(fit: FittedModes) -> FittedModes:
-        return fitting.plain(fit, lambda now, step: _known(fitting, found, now, step))
+        return fitting.plain(fit, lambda now, step: _known(fitting, result, now, step))
 
-    found.append(_solution(fitting, start, search))
+    result.append(_solution(fitting, start, search))
     steps.step()
     for shares in points:
         with suppress(ParflexError):  # a robot with these numbers does not vibrate, or cannot be assembled
-            found.append(_solution(fitting, fitting.at(shares, every=False, counted=True), search))
+            result.append(_solution(fitting, fitting.at(shares, every=False, counted=True), search))
         steps.step()
-    found = _distinct(found)
-    plain = found[0].fit
-    fitting.restore(found[0].partners)
+    result = _distinct(result)
+    plain = result[0].fit
+    fitting.restore(result[0].partners)
     if not fitting.explains(plain):
-        steps.expect(1 + len(found))
-        begun, found = [start.shares, *(one.fit.shares for one in found)], []
+        steps.expect(1 + len(result))
+        begun, result = [start.shares, *(solution.fit.shares for solution in result)], []
         for shares in begun:
             fitting.restore(first)
-            found.append(_solution(fitting, fitting.at(shares, every=False), fitting.weighed))
+            result.append(_solution(fitting, fitting.at(shares, every=False), fitting.weighed))
             steps.step()
-        found = _distinct(found)
-        fitting.restore(found[0].partners)
-    return found, plain
+        result = _distinct(result)
+        fitting.restore(result[0].partners)
+    return result, plain
 
 
-def _known(fitting: FitProblem, found: Sequence[Solution], fit: FittedModes, step: Array) -> FittedModes | None:
+def _known(fitting: FitProblem, known: Sequence[Solution], fit: FittedModes, step: Array) -> FittedModes | None:
     """Return the known fit with the same pairs to which a step leads: both would be merged. A saddle is none."""
     used = ~fitting.apart
-    for one in found:
-        same = (np.array(one.fit.modes) == fit.modes)[used].all()
-        if same and one.determined and one.near(fit.shares + step):
-            return one.fit
+    for solution in known:
+        same = (np.array(solution.fit.modes) == fit.modes)[used].all()
+        if same and solution.determined and solution.near(fit.shares + step):
+            return solution.fit
     return None
 
 
-def _distinct(found: Sequence[Solution]) -> list[Solution]:
+def _distinct(candidates: Sequence[Solution]) -> list[Solution]:
     """Return the solution of the least cost, then those of a cost within its 95 % region that are apart."""
-    found = sorted(found, key=lambda one: one.cost)
-    kept: list[Solution] = []
-    for one in found:
-        likely = one.cost < found[0].cost + region(len(one.precision))
-        if likely and not any(each.near(one.fit.shares) for each in kept):
-            kept.append(one)
-    return kept
+    candidates = sorted(candidates, key=lambda solution: solution.cost)
+    distinct: list[Solution] = []
+    for solution in candidates:
+        likely = solution.cost < candidates[0].cost + region(len(solution.precision))
+        if likely and not any(each.near(solution.fit.shares) for each in distinct):
+            distinct.append(solution)
+    return distinct
 
 
 def region(count: int) -> float:
@@ -129,18 +129,18 @@ def cost(fitting: FitProblem, fit: FittedModes) -> float:
 
     Deviations that the model error widens cost twice the logarithm of that, as in -2 log of the likelihood.
     """
-    found = 2 * fitting.cost(fit, fitting.weights(fit))
+    total = 2 * fitting.cost(fit, fitting.weights(fit))
     used = fitting.used(fit)
     measured = np.hypot(fitting.given, fitting.few(fit))[used]
-    found += 2 * float(np.log(fitting.spread(fit)[used] / measured).sum())
-    for k, one in enumerate(fitting.rows):
+    total += 2 * float(np.log(fitting.spread(fit)[used] / measured).sum())
+    for k, row in enumerate(fitting.rows):
         if fitting.apart[k]:
             continue
         if fit.modes[k] < 0:
-            found += ALONE
-        elif len(one.shape) > 1:
-            found += ((1 - fit.models[one.pose].mac(one.shape, fit.modes[k])) / SHAPES) ** 2
-    return found
+            total += ALONE
+        elif len(row.shape) > 1:
+            total += ((1 - fit.models[row.pose].mac(row.shape, fit.modes[k])) / SHAPES) ** 2
+    return total
 
 
 def spread_points(count: int, size: int) -> Array:

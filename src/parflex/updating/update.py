@@ -92,9 +92,9 @@ def update(
         if value == 0:
             raise InputError(f"'{key}' is zero, and shares of it say nothing", key="vary", value=key,
                              hint="give it a first value in the file")  # fmt: skip
-    given = ResponseCase(**vars(read_load_case(load_case, lock=lock, about=about, servo=servo, without=without)))
-    fitting = FitProblem(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), given)
-    fitting.apart = np.array(read_held_out(hold_out, [one.pose for one in rows], fitting.numbers()))
+    circumstances = ResponseCase(**vars(read_load_case(load_case, lock=lock, about=about, servo=servo, without=without)))
+    fitting = FitProblem(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), circumstances)
+    fitting.apart = np.array(read_held_out(hold_out, [row.pose for row in rows], fitting.numbers()))
     units = unit_warnings(rows, fitting.start, fitting.of_pose)
     warnings += units + gravity_warnings(fitting)
     start = fitting.at(np.ones(len(keys)))
@@ -108,48 +108,48 @@ def update(
                          hint="divide the elements of beams (elements=4)" if few
                          else "".join(units) or (SEEING if blind else "number the modes, or start from a model that is "
                                                  "nearer"))  # fmt: skip
-    found, plain = solutions(fitting, start, steps)
-    warnings += [] if found[0].settled else [UNSETTLED]
-    return FitReport(fitting, fitting.before(found[0].fit, start), found, plain).updated(warnings)
+    candidates, plain = solutions(fitting, start, steps)
+    warnings += [] if candidates[0].settled else [UNSETTLED]
+    return FitReport(fitting, fitting.before(candidates[0].fit, start), candidates, plain).updated(warnings)
 
 
 def read_measured(source: Any, steps: FitProgress | None = None) -> tuple[list[MeasuredMode], list[str]]:
     """Modes of a CSV file, of files of frequency responses, or of rows; with warnings."""
-    given = [source] if isinstance(source, str | Path | Mapping) else source
-    if not isinstance(given, Sequence):
+    sources = [source] if isinstance(source, str | Path | Mapping) else source
+    if not isinstance(sources, Sequence):
         raise InputError("measured modes are a file, or rows", key="measured", value=short_text(source),
                          hint="give a CSV file, or e.g. [{'pose': 'home', 'mode': 1, 'frequency_hz': 14}]")  # fmt: skip
     rows: list[Any] = []
     warnings: list[str] = []
-    files = [one for one in given if isinstance(one, str | Path)]
-    tables = [({RESPONSES: one} if is_responses(one) else read_table(one)) if isinstance(one, str | Path) else one
-              for one in given]  # fmt: skip
+    files = [item for item in sources if isinstance(item, str | Path)]
+    tables = [({RESPONSES: item} if is_responses(item) else read_table(item)) if isinstance(item, str | Path) else item
+              for item in sources]  # fmt: skip
     steps = steps or FitProgress()
-    steps.expect(sum(isinstance(one, Mapping) and RESPONSES in one for one in tables))
-    for one in tables:
-        if isinstance(one, Mapping) and RESPONSES in one:
-            found, told = modes_of_responses(one)
+    steps.expect(sum(isinstance(item, Mapping) and RESPONSES in item for item in tables))
+    for item in tables:
+        if isinstance(item, Mapping) and RESPONSES in item:
+            modes, messages = modes_of_responses(item)
             steps.step()
-            rows += found
-            warnings += told
+            rows += modes
+            warnings += messages
         else:
-            rows += one if isinstance(one, list) else [one]
+            rows += item if isinstance(item, list) else [item]
     try:
-        found, told = read_rows(rows)
+        modes, messages = read_rows(rows)
     except InputError as error:
         error.file = error.file or (str(files[0]) if len(files) == 1 else None)
         raise
-    return found, warnings + told
+    return modes, warnings + messages
 
 
-def checked_priors(given: Any, keys: Sequence[str], usual: float) -> Array:
+def checked_priors(prior: Any, keys: Sequence[str], usual: float) -> Array:
     """Deviations before anything is measured, as shares; infinite: none."""
-    table = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
+    table = prior if isinstance(prior, Mapping) else dict.fromkeys(keys, prior)
     for key in table:
         if key not in keys:
             raise InputError(f"'{key}' has a prior and does not vary", key="prior", value=str(key),
                              hint=f"name keys that vary: {', '.join(keys)[:80]}")  # fmt: skip
-    found = []
+    shares = []
     for key in keys:
         value = table.get(key, usual)
         try:
@@ -159,5 +159,5 @@ def checked_priors(given: Any, keys: Sequence[str], usual: float) -> Array:
         if not share > 0:
             raise InputError(f"the prior of '{key}' is not a positive number", key="prior", value=str(value),
                              hint=f"give a share of the number, e.g. {usual}")  # fmt: skip
-        found.append(share)
-    return np.array(found)
+        shares.append(share)
+    return np.array(shares)
