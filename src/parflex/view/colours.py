@@ -84,12 +84,12 @@ def _read(robot: Robot, file: str | Path) -> tuple[dict[str, Array], Array, Arra
         stored = read_npz(file)
         settings = json.loads(str(stored["settings"]))
         axes = {name: stored[f"axis_{name}"] for name, *_ in settings["over"]}
-        found, status, name = stored["frequencies"][..., 0], stored["status"], settings["robot"]
+        frequencies, status, name = stored["frequencies"][..., 0], stored["status"], settings["robot"]
     except FOREIGN:
         raise _refused(file, "the file is not a map", "give one that 'parflex map' wrote") from None
     if name != robot.name:
         raise _refused(file, f"the map is of '{name}'", f"show it with 'parflex view {name}'")
-    return axes, found, status
+    return axes, frequencies, status
 
 
 def _fixed(file: str | Path) -> dict[str, float]:
@@ -109,13 +109,13 @@ class StressColours(Record):
     s: Array
     names: tuple[str, ...]
 
-    def levels(self, found: Along, largest: float) -> list[Array]:
+    def levels(self, stresses: Along, largest: float) -> list[Array]:
         """Triangles of each colour from no stress to the largest; then those of which nothing is known."""
         values = np.full(len(self.s), np.nan)
         for number, name in enumerate(self.names):
-            if name in found:
-                own = self.beam == number
-                values[own] = np.interp(self.s[own], *found[name])
+            if name in stresses:
+                on_beam = self.beam == number
+                values[on_beam] = np.interp(self.s[on_beam], *stresses[name])
         share = values[self.faces].mean(axis=1) / (largest or 1.0)
         known = np.isfinite(share)
         level = np.full(len(share), len(STRESSES))

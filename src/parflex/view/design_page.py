@@ -36,49 +36,49 @@ CELLS = 15  # of a map along each axis
 MODES = 3
 
 
-def write_design_page(found: Optimised, folder: str | Path) -> str:
+def write_design_page(optimised: Optimised, folder: str | Path) -> str:
     """The page of an optimisation, with its pictures beside it; gives its path."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    pictures = write_pictures(found, target)
+    pictures = write_pictures(optimised, target)
     page = target / "index.html"
-    write_text(page, _page(found, pictures))
+    write_text(page, _page(optimised, pictures))
     return str(page)
 
 
-def _page(found: Optimised, pictures: list[tuple[str, list[tuple[str, str]]]]) -> str:
-    name = escape(found.before.name)
+def _page(optimised: Optimised, pictures: list[tuple[str, list[tuple[str, str]]]]) -> str:
+    name = escape(optimised.before.name)
     parts = [
-        f"<h1>{name}: {escape(found.status)}</h1>",
-        f"<p>{escape(found.message)}; {found.evaluations} designs computed.</p>",
+        f"<h1>{name}: {escape(optimised.status)}</h1>",
+        f"<p>{escape(optimised.message)}; {optimised.evaluations} designs computed.</p>",
         *_shown(name, pictures[:1]),
         "<h2>Responses</h2>",
         _table(
             ["response", "", "before", "after", "unit", "change"],
             [
-                (key, one["response"], one["before"], one["after"], one["unit"], _change(one["before"], one["after"]))
-                for key, one in found.responses.items()
+                (key, entry["response"], entry["before"], entry["after"], entry["unit"], _change(entry["before"], entry["after"]))
+                for key, entry in optimised.responses.items()
             ],
         ),
         "<h2>Variables</h2>",
         _table(
             ["key", "before", "after", "lower", "upper"],
-            [(key, one["start"], one["value"], one["lower"], one["upper"]) for key, one in found.variables.items()],
+            [(key, entry["start"], entry["value"], entry["lower"], entry["upper"]) for key, entry in optimised.variables.items()],
         ),
     ]
-    bounds = [(key, one) for key, one in found.variables.items() if one["at"]]
-    if found.constraints or bounds:
+    bounds = [(key, entry) for key, entry in optimised.variables.items() if entry["at"]]
+    if optimised.constraints or bounds:
         words = ["limit of", "value", "limit", "active", "objective per unit of the limit"]
         rows = [
-            (one["name"], one["value"], one["limit"], "yes" if one["active"] else "", one["multiplier"])
-            for one in found.constraints
+            (entry["name"], entry["value"], entry["limit"], "yes" if entry["active"] else "", entry["multiplier"])
+            for entry in optimised.constraints
         ]
         rows += [
-            (f"{key} ({one['at']})", one["value"], one[one["at"]], "yes", one["multiplier"]) for key, one in bounds
+            (f"{key} ({entry['at']})", entry["value"], entry[entry["at"]], "yes", entry["multiplier"]) for key, entry in bounds
         ]
         parts += ["<h2>What holds it back</h2>", _table(words, rows, [row[3] == "yes" for row in rows])]
     parts += _shown(name, pictures[1:])
-    modes = _modes(found.before), _modes(found.robot)
+    modes = _modes(optimised.before), _modes(optimised.robot)
     if all(modes):
         lines: list[tuple[Any, ...]] = [
             (k + 1, a, b, _change(a, b)) for k, (a, b) in enumerate(zip(*modes, strict=False))
@@ -119,7 +119,7 @@ def _change(before: float, after: float) -> str:
 
 def _table(head: list[str], rows: list[tuple[Any, ...]], strong: list[bool] | None = None) -> str:
     numeric = [bool(rows) and all(isinstance(row[k], int | float) for row in rows) for k in range(len(head))]
-    kinds = [' class="number"' if one else "" for one in numeric]
+    kinds = [' class="number"' if is_number else "" for is_number in numeric]
     top = "".join(f"<th{kind}>{escape(word)}</th>" for word, kind in zip(head, kinds, strict=True))
     lines = []
     for number, row in enumerate(rows):
@@ -132,12 +132,12 @@ def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
 
 
-def write_pictures(found: Optimised, folder: Path) -> list[tuple[str, list[tuple[str, str]]]]:
+def write_pictures(optimised: Optimised, folder: Path) -> list[tuple[str, list[tuple[str, str]]]]:
     """Pictures beside a page: titles, and under each the files with their captions."""
-    name, poses = _vibrating(found)
-    pose = found.responses[name]["pose"] if name else None
+    name, poses = _vibrating(optimised)
+    pose = optimised.responses[name]["pose"] if name else None
     shown: dict[str, list[tuple[str, str]]] = {"robot": [], "modes": [], "map": []}
-    for robot, word in ((found.before, "before"), (found.robot, "after")):
+    for robot, word in ((optimised.before, "before"), (optimised.robot, "after")):
         draw(robot, path=folder / f"{word}.svg")
         shown["robot"].append((f"{word}.svg", word))
         with suppress(ParflexError):  # nothing vibrates, or nothing that can be drawn
@@ -149,17 +149,17 @@ def write_pictures(found: Optimised, folder: Path) -> list[tuple[str, list[tuple
                 shown["map"].append((f"map-{word}.svg", f"{word} (Hz)"))
     titles = {"robot": "", "modes": "Modes", "map": "Lowest frequency over the region"}
     result = [(titles[kind], files) for kind, files in shown.items() if len(files) == 2]
-    if found.front:
-        _front(found.front, folder / "front.svg")
+    if optimised.front:
+        _front(optimised.front, folder / "front.svg")
         result.append(("Pareto front", [("front.svg", "each point is a design")]))
     return result
 
 
-def _vibrating(found: Optimised) -> tuple[str, Sequence[Any]]:
+def _vibrating(optimised: Optimised) -> tuple[str, Sequence[Any]]:
     """The first response that is a frequency, and its poses."""
-    for name, one in found.responses.items():
-        if str(one["response"]).partition(":")[0] == "frequency":
-            return name, found.poses.get(name, [])
+    for name, response in optimised.responses.items():
+        if str(response["response"]).partition(":")[0] == "frequency":
+            return name, optimised.poses.get(name, [])
     return "", []
 
 
@@ -179,15 +179,15 @@ def _map(robot: Robot, poses: Sequence[Any], path: Path) -> bool:
     if len(along) not in (1, 2):
         return False
     fixed = {key: low for key, (low, _) in ranges.items() if key not in along}
-    found = frequency_map(robot, [(key, *ranges[key], CELLS) for key in along], fixed, modes=1)
-    draw_map(found, path)
+    result = frequency_map(robot, [(key, *ranges[key], CELLS) for key in along], fixed, modes=1)
+    draw_map(result, path)
     return True
 
 
 def _front(front: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Both objectives of all designs of a front."""
     names = list(front[0]["objectives"])
-    points = np.array([[one["objectives"][name] for name in names] for one in front])
+    points = np.array([[design["objectives"][name] for name in names] for design in front])
     with figure_style():
         figure = new_figure(3.2, 5.0)
         axes = figure.add_subplot()

@@ -39,24 +39,24 @@ def draw_identified(found: Identified, path: str | Path | None = None, record: i
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    one = found.predictions[record]
+    prediction = found.predictions[record]
     rows = found.rows[:MOST_ROWS]
     with figure_style():
         figure = new_figure(0.8 + 1.7 * len(rows))
         panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
         for j, (panel, name) in enumerate(zip(panels, rows, strict=True)):
-            panel.plot(one.t, one.measured[:, j], color=REST, linewidth=2.2, label="measured")
-            panel.plot(one.t, one.predicted[:, j], color=LINES[0], linewidth=0.8, label="predicted")
-            panel.plot(one.t, one.measured[:, j] - one.predicted[:, j], color=LINES[1], linewidth=0.7, label="residual")
+            panel.plot(prediction.t, prediction.measured[:, j], color=REST, linewidth=2.2, label="measured")
+            panel.plot(prediction.t, prediction.predicted[:, j], color=LINES[0], linewidth=0.8, label="predicted")
+            panel.plot(prediction.t, prediction.measured[:, j] - prediction.predicted[:, j], color=LINES[1], linewidth=0.7, label="residual")
             panel.set_ylabel(f"{name} (N, N m)")
         panels[0].legend(ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
-        panels[0].set_title(f"{Path(one.record).name}: relative error {_percent(one)}")
+        panels[0].set_title(f"{Path(prediction.record).name}: relative error {_percent(prediction)}")
         panels[-1].set_xlabel("time (s)")
         return finished(figure, path)
 
 
-def _percent(one: Prediction) -> str:
-    return f"{100 * one.relative_error:.3g} %"
+def _percent(prediction: Prediction) -> str:
+    return f"{100 * prediction.relative_error:.3g} %"
 
 
 def draw_filtering(found: Identified, path: str | Path | None = None, record: int = 0) -> Figure:
@@ -76,28 +76,28 @@ def draw_filtering(found: Identified, path: str | Path | None = None, record: in
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    one = found.measurements[record]
+    recording = found.measurements[record]
     with figure_style():
         figure = new_figure(4.6)
         rate, effort = figure.subplots(2, 1, sharex=True)
-        raw = np.gradient(one.position, one.step, axis=0)
-        _spectrum(rate, one, raw, REST, "measured")
-        _spectrum(rate, one, filtered_motion(one, found.filter).rate, LINES[0], "filtered")
+        raw = np.gradient(recording.position, recording.step, axis=0)
+        _spectrum(rate, recording, raw, REST, "measured")
+        _spectrum(rate, recording, filtered_motion(recording, found.filter).rate, LINES[0], "filtered")
         rate.set_ylabel("rates (m/s, rad/s per Hz$^{1/2}$)")
-        _spectrum(effort, one, one.effort, MEASURED, "measured")
+        _spectrum(effort, recording, recording.effort, MEASURED, "measured")
         effort.set_ylabel("efforts (N, N m per Hz$^{1/2}$)")
         for panel in (rate, effort):
             panel.axvline(found.filter.cutoff, color=LINES[1], linewidth=0.9, label="cutoff")
-            kept = 0.4 / one.step / found.filter.decimate
-            panel.axvline(kept, color=LINES[1], linewidth=0.9, linestyle=":", label="kept below")
+            passband = 0.4 / recording.step / found.filter.decimate
+            panel.axvline(passband, color=LINES[1], linewidth=0.9, linestyle=":", label="kept below")
             panel.legend(ncols=2, loc="lower left")
-        rate.set_title(f"{Path(one.name).name}: spectra, largest of all motors")
+        rate.set_title(f"{Path(recording.name).name}: spectra, largest of all motors")
         effort.set_xlabel("frequency (Hz)")
         return finished(figure, path)
 
 
-def _spectrum(panel: object, one: Recording, values: np.ndarray, colour: str, label: str) -> None:
-    f, power = mean_spectrum(values, one.step, 4096)
+def _spectrum(panel: object, recording: Recording, values: np.ndarray, colour: str, label: str) -> None:
+    f, power = mean_spectrum(values, recording.step, 4096)
     level = np.sqrt(power.max(axis=1))
     panel.loglog(f[1:], np.maximum(level[1:], 1e-300), color=colour, linewidth=1.0, label=label)  # type: ignore[attr-defined]
     low = max(level[1:].max() * 1e-8, level[1:].min())
@@ -124,17 +124,17 @@ def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
     with figure_style():
         figure = new_figure(1.4 + 0.24 * len(pairs))
         plot = figure.subplots()
-        ends = [_share(one, end) for one in pairs for end in one["interval"] if end is not None]
-        ends += [_share(one, one["after"]) for one in pairs if None not in one["interval"]] or [-1.0, 1.0]
+        ends = [_share(pair, end) for pair in pairs for end in pair["interval"] if end is not None]
+        ends += [_share(pair, pair["after"]) for pair in pairs if None not in pair["interval"]] or [-1.0, 1.0]
         low_end, high_end = min(ends), max(ends)
         margin = 0.12 * max(high_end - low_end, 1e-6)
-        for place, one in zip(places, pairs, strict=True):
-            if one["held_out"]:
+        for place, pair in zip(places, pairs, strict=True):
+            if pair["held_out"]:
                 plot.axhspan(place - 0.5, place + 0.5, color="#f1f3f6", lw=0)
-            low, high = (_share(one, end) for end in one["interval"])
+            low, high = (_share(pair, end) for end in pair["interval"])
             if low is not None:
                 plot.plot([low, high], [place, place], color=LINES[0], lw=5, alpha=0.35, solid_capstyle="butt")
-        before, after = ([_share(one, one[word]) for one in pairs] for word in ("before", "after"))
+        before, after = ([_share(pair, pair[word]) for pair in pairs] for word in ("before", "after"))
         plot.axvline(0.0, color=MEASURED, lw=0.9)
         inside = [share is not None and low_end - margin <= share <= high_end + margin for share in before]
         if any(inside):
@@ -143,10 +143,10 @@ def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
         plot.set_xlim(low_end - margin, high_end + margin)
         _write_beside(plot, places, pairs, (low_end - margin, high_end + margin))
         plot.set_ylim(-0.6, len(pairs) - 0.4)
-        plot.set_yticks(places, [f"{one['pose']}, mode {one['mode']}: {one['measured']:.4g} Hz" for one in pairs])
+        plot.set_yticks(places, [f"{pair['pose']}, mode {pair['mode']}: {pair['measured']:.4g} Hz" for pair in pairs])
         plot.grid(axis="y", visible=False)
         plot.set_xlabel("model over measured, less 1 (%)")
-        some = " (grey: held out)" if any(one["held_out"] for one in pairs) else ""
+        some = " (grey: held out)" if any(pair["held_out"] for pair in pairs) else ""
         plot.set_title(f"{found.robot}{some}")
         plot.legend(ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
         return finished(figure, path)
@@ -154,17 +154,17 @@ def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
 
 def _write_beside(plot: Any, places: np.ndarray, pairs: Sequence[dict[str, Any]], ends: tuple[float, float]) -> None:
     """Frequencies that are out of the picture, to the right of it: no bar is there."""
-    for place, one in zip(places, pairs, strict=True):
-        shares = {word: _share(one, one[word]) for word in ("before", "after")}
+    for place, pair in zip(places, pairs, strict=True):
+        shares = {word: _share(pair, pair[word]) for word in ("before", "after")}
         out = [word for word, share in shares.items() if share is not None and not ends[0] <= share <= ends[1]]
         if out:
-            text = ", ".join(f"{word} {one[word]:.4g} Hz ({shares[word]:+.3g} %)" for word in out)
+            text = ", ".join(f"{word} {pair[word]:.4g} Hz ({shares[word]:+.3g} %)" for word in out)
             plot.annotate(text, (1.0, place), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
                           va="center", fontsize=7.5, color=LINES[5])  # fmt: skip
 
 
-def _share(one: dict[str, Any], value: float | None) -> Any:
-    return None if value is None else 100 * (value / one["measured"] - 1)
+def _share(pair: dict[str, Any], value: float | None) -> Any:
+    return None if value is None else 100 * (value / pair["measured"] - 1)
 
 
 def draw_macs(found: Updated, path: str | Path | None = None) -> Figure:
@@ -183,11 +183,11 @@ def draw_macs(found: Updated, path: str | Path | None = None) -> Figure:
         Matplotlib figure; a notebook shows it.
     """
     with figure_style():
-        tall = sum(0.7 + 0.3 * len(one) for one in found.macs.values())
+        tall = sum(0.7 + 0.3 * len(item) for item in found.macs.values())
         figure = new_figure(0.6 + tall)
         panels = figure.subplots(len(found.macs), 1, squeeze=False)[:, 0]
         for panel, (pose, values) in zip(panels, found.macs.items(), strict=True):
-            names = [f"{one['measured']:.4g} Hz" for one in found.pairs if one["pose"] == pose]
+            names = [f"{item['measured']:.4g} Hz" for item in found.pairs if item["pose"] == pose]
             _matrix(panel, values, names, [str(k + 1) for k in range(values.shape[1])], (0.0, 1.0), "Blues")
             panel.set_title(f"MAC at {pose}: measured, and modes of the updated model")
         return finished(figure, path)

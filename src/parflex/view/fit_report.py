@@ -25,97 +25,97 @@ UPDATING_HEAD = ["key", "before", "value", "deviation", "95 % from", "to", "prio
 PAIRS = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "95 % from", "to", "MAC", "held out"]
 
 
-def identification_page(found: Identified) -> str:
+def identification_page(identified: Identified) -> str:
     """The text of the page; everything is in it."""
     rows = [
-        [name if one.essential else f"({name})", one.value, 1.96 * one.deviation, 1.96 * one.deviation_white,
-         f"{100 * one.relative:.3g} %", one.file_value, one.unit, one.made_of]
-        for name, one in found.parameters.items()
+        [name if item.essential else f"({name})", item.value, 1.96 * item.deviation, 1.96 * item.deviation_white,
+         f"{100 * item.relative:.3g} %", item.file_value, item.unit, item.made_of]
+        for name, item in identified.parameters.items()
     ]  # fmt: skip
     motors = [
-        [name, one["noise"], f"{100 * one['relative_error']:.3g} %", one["largest"]]
-        for name, one in found.per_motor.items()
+        [name, item["noise"], f"{100 * item['relative_error']:.3g} %", item["largest"]]
+        for name, item in identified.per_motor.items()
     ]
     parts = [
         card(
-            f"{found.robot}: parameters by {found.estimator}",
+            f"{identified.robot}: parameters by {identified.estimator}",
             table(rows, IDENTIFICATION_HEAD),
             "<p>In brackets: not told from zero. The first interval is robust to correlation of the residuals, which "
             "filtering causes; the second is the published convention for white residuals.</p>",
         ),
-        notes(found.warnings),
-        card("What was done", "<ol>" + "".join(f"<li>{escape(step)}</li>" for step in found.steps) + "</ol>"),
+        notes(identified.warnings),
+        card("What was done", "<ol>" + "".join(f"<li>{escape(step)}</li>" for step in identified.steps) + "</ol>"),
         card(
-            f"Residuals: relative error of all motors {100 * found.relative_error:.3g} %, condition number "
-            f"{found.condition:.4g}",
+            f"Residuals: relative error of all motors {100 * identified.relative_error:.3g} %, condition number "
+            f"{identified.condition:.4g}",
             table(motors, ["row", "noise (N, N m)", "relative error of the row", "largest (N, N m)"]),
             "<p>A relative error is the norm of the residuals over that of the efforts, less what is known.</p>",
         ),
     ]
-    if found.gains:
-        gains = [[name, one["value"], 1.96 * one["deviation"]] for name, one in found.gains.items()]
+    if identified.gains:
+        gains = [[name, item["value"], 1.96 * item["deviation"]] for name, item in identified.gains.items()]
         parts.append(card("Drive gains", table(gains, ["motor", "gain", "± 95 %"])))
-    if found.undetermined:
-        lost = [[one["name"], one["why"]] for one in found.undetermined]
+    if identified.undetermined:
+        lost = [[item["name"], item["why"]] for item in identified.undetermined]
         parts.append(card("What is not determined", table(lost, ["parameter", "why"])))
-    for k, one in enumerate(found.predictions[:MOST_FIGURES]):
-        told = f"efforts of {Path(one.record).name}, measured and predicted"
-        parts.append(card(told.capitalize(), embedded_figure(draw_identified(found, record=k), told)))
-    told = "spectra before and behind the filter"
-    parts.append(card(told.capitalize(), embedded_figure(draw_filtering(found), told)))
+    for k, item in enumerate(identified.predictions[:MOST_FIGURES]):
+        caption = f"efforts of {Path(item.record).name}, measured and predicted"
+        parts.append(card(caption.capitalize(), embedded_figure(draw_identified(identified, record=k), caption)))
+    caption = "spectra before and behind the filter"
+    parts.append(card(caption.capitalize(), embedded_figure(draw_filtering(identified), caption)))
     body = "\n".join(f'<div style="margin:14px 0">{part}</div>' for part in parts if part)
     return (
         f"<!DOCTYPE html><!-- {MARK} -->\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(found.robot)}: identification</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(found.robot)}: identification</h1>\n{body}</body></html>\n"
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(identified.robot)}: identification</title>'
+        f"<style>{STYLE}</style></head><body><h1>{escape(identified.robot)}: identification</h1>\n{body}</body></html>\n"
     )
 
 
-def write_identification(folder: str | Path, found: Identified) -> Path:
+def write_identification(folder: str | Path, identified: Identified) -> Path:
     """Write the page into a folder; files of others are not replaced."""
-    return write_generated(folder, {"index.html": identification_page(found)})[0]
+    return write_generated(folder, {"index.html": identification_page(identified)})[0]
 
 
-def updating_page(found: Updated) -> str:
+def updating_page(updated: Updated) -> str:
     """The text of the page; everything is in it."""
     numbers = [
-        [key, one["before"], one["value"],
-         *(["undetermined", "", ""] if one["interval"] is None else [one["deviation"], *one["interval"]]),
-         _shown(one["prior"]), "" if one["told"] is None else f"{one['told']:.0%}"]
-        for key, one in found.parameters.items()
+        [key, item["before"], item["value"],
+         *(["undetermined", "", ""] if item["interval"] is None else [item["deviation"], *item["interval"]]),
+         _shown(item["prior"]), "" if item["told"] is None else f"{item['told']:.0%}"]
+        for key, item in updated.parameters.items()
     ]  # fmt: skip
     pairs = [
-        [one["pose"], one["mode"], one["measured"], one["before"], one["after"], *map(_shown, one["interval"]),
-         one["mac"], "yes" if one["held_out"] else ""]
-        for one in found.pairs
+        [item["pose"], item["mode"], item["measured"], item["before"], item["after"], *map(_shown, item["interval"]),
+         item["mac"], "yes" if item["held_out"] else ""]
+        for item in updated.pairs
     ]  # fmt: skip
     ratios = [
-        [one["pose"], one["mode"], *(one["damping"][word] for word in ("measured", "before", "after")),
-         *one["damping"]["interval"]]
-        for one in found.pairs if "damping" in one
+        [item["pose"], item["mode"], *(item["damping"][word] for word in ("measured", "before", "after")),
+         *item["damping"]["interval"]]
+        for item in updated.pairs if "damping" in item
     ]  # fmt: skip
-    fit = [[word.replace("_", " "), f"{100 * value:.3g} %"] for word, value in found.errors.items()]
-    fit += [[f"error of the model, {word}", f"{100 * value:.3g} %"] for word, value in found.model_share.items()]
-    fit.append(["residuals over deviations", f"{found.model_error:.3g}"])
-    told = "measured frequencies beside the model"
+    fit = [[word.replace("_", " "), f"{100 * value:.3g} %"] for word, value in updated.errors.items()]
+    fit += [[f"error of the model, {word}", f"{100 * value:.3g} %"] for word, value in updated.model_share.items()]
+    fit.append(["residuals over deviations", f"{updated.model_error:.3g}"])
+    caption = "measured frequencies beside the model"
     parts = [
-        card(f"{found.robot}: numbers that fit", table(numbers, UPDATING_HEAD)),
-        notes(found.warnings),
-        card(told.capitalize(), embedded_figure(draw_updated(found), told), table(pairs, PAIRS)),
+        card(f"{updated.robot}: numbers that fit", table(numbers, UPDATING_HEAD)),
+        notes(updated.warnings),
+        card(caption.capitalize(), embedded_figure(draw_updated(updated), caption), table(pairs, PAIRS)),
     ]
     if ratios:
         head = ["pose", "mode", "measured", "before", "after", "95 % from", "to"]
         parts.append(card("Damping ratios", table(ratios, head)))
     parts.append(card("Errors", table(fit)))
-    if found.macs:
-        parts.append(card("MAC", embedded_figure(draw_macs(found), "MAC of measured shapes")))
-    if len(found.keys) > 1:
-        parts.append(card("Cosines", embedded_figure(draw_cosines(found), "cosines between the numbers")))
+    if updated.macs:
+        parts.append(card("MAC", embedded_figure(draw_macs(updated), "MAC of measured shapes")))
+    if len(updated.keys) > 1:
+        parts.append(card("Cosines", embedded_figure(draw_cosines(updated), "cosines between the numbers")))
     body = "\n".join(f'<div style="margin:14px 0">{part}</div>' for part in parts if part)
     return (
         f"<!DOCTYPE html><!-- {MARK} -->\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(found.robot)}: update</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(found.robot)}: update</h1>\n{body}</body></html>\n"
+        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(updated.robot)}: update</title>'
+        f"<style>{STYLE}</style></head><body><h1>{escape(updated.robot)}: update</h1>\n{body}</body></html>\n"
     )
 
 
@@ -123,6 +123,6 @@ def _shown(value: float | None) -> Any:
     return "" if value is None else value
 
 
-def write_update(folder: str | Path, found: Updated) -> Path:
+def write_update(folder: str | Path, updated: Updated) -> Path:
     """Write the page into a folder; files of others are not replaced."""
-    return write_generated(folder, {"index.html": updating_page(found)})[0]
+    return write_generated(folder, {"index.html": updating_page(updated)})[0]

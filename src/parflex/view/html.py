@@ -81,12 +81,12 @@ def names(words: Sequence[str], most: int = 12) -> str:
     return shown if len(words) <= most else f"{shown}, ... ({len(words)})"
 
 
-def embedded_figure(figure: Any, told: str) -> str:
+def embedded_figure(figure: Any, caption: str) -> str:
     """A figure as a picture inside the page; it has a light ground of its own."""
     data, size = figure._repr_png_()
     source = base64.b64encode(data).decode()
     width = f"width:{size['width']}px;max-width:100%;background:#fff;border-radius:6px"
-    return f'<img alt="{escape(told)}" style="{width}" src="data:image/png;base64,{source}">'
+    return f'<img alt="{escape(caption)}" style="{width}" src="data:image/png;base64,{source}">'
 
 
 def any_page(record: Record) -> str:

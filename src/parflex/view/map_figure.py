@@ -56,63 +56,63 @@ def draw_map(
         return finished(figure, path)
 
 
-def draw_panels(found: FrequencyMap, path: str | Path, title: str) -> Figure:
+def draw_panels(frequency_map: FrequencyMap, path: str | Path, title: str) -> Figure:
     """The lowest frequency of a map, and each of its responses with one number at each pose, in panels of one file."""
-    asked = [None, *scalars(found)]
+    responses = [None, *scalars(frequency_map)]
     with drawing_lock():
         with figure_style():
-            figure = new_figure(4.6 * ((len(asked) + 1) // 2), 12)
-            plots = figure.subplots((len(asked) + 1) // 2, 2, squeeze=False).ravel()
-        for plot, response in zip(plots, asked, strict=False):
-            _panel(plot, found, response or "lowest natural frequency", 1, response)
-        for plot in plots[len(asked) :]:
+            figure = new_figure(4.6 * ((len(responses) + 1) // 2), 12)
+            plots = figure.subplots((len(responses) + 1) // 2, 2, squeeze=False).ravel()
+        for plot, response in zip(plots, responses, strict=False):
+            _panel(plot, frequency_map, response or "lowest natural frequency", 1, response)
+        for plot in plots[len(responses) :]:
             plot.remove()
         figure.suptitle(title)
         return finished(figure, path)
 
 
-def scalars(found: FrequencyMap) -> list[str]:
+def scalars(frequency_map: FrequencyMap) -> list[str]:
     """Responses of a map with one number at each pose."""
-    return [name for name, own in found.responses.items() if own.ndim == found.status.ndim]
+    return [name for name, values in frequency_map.responses.items() if values.ndim == frequency_map.status.ndim]
 
 
-def _panel(plot: Any, found: FrequencyMap, title: str, mode: int, response: str | None) -> None:
-    names = list(found.axes)
-    values, label = (_frequencies(found, mode), "frequency (Hz)") if response is None else _response(found, response)
-    title += f" over {', '.join(found.at)}" if found.at else ""
+def _panel(plot: Any, frequency_map: FrequencyMap, title: str, mode: int, response: str | None) -> None:
+    names = list(frequency_map.axes)
+    values, label = (_frequencies(frequency_map, mode), "frequency (Hz)") if response is None else _response(frequency_map, response)
+    title += f" over {', '.join(frequency_map.at)}" if frequency_map.at else ""
     for name in names[2:]:
-        middle = len(found.axes[name]) // 2
+        middle = len(frequency_map.axes[name]) // 2
         values = values[:, :, middle]
-        title += f", {name} = {found.axes[name][middle]:.4g}"
+        title += f", {name} = {frequency_map.axes[name][middle]:.4g}"
     plot.set_title(title)
     plot.set_xlabel(_label(names[0]))
     if values.ndim == 1:
-        _curve(plot, found.axes[names[0]], values, label)
+        _curve(plot, frequency_map.axes[names[0]], values, label)
         return
-    _field(plot, found.axes[names[0]], found.axes[names[1]], values, label)
+    _field(plot, frequency_map.axes[names[0]], frequency_map.axes[names[1]], values, label)
     plot.set_ylabel(_label(names[1]))
     if names[0] in LENGTHS and names[1] in LENGTHS:
         plot.set_aspect("equal")
 
 
-def _frequencies(found: FrequencyMap, mode: int) -> Array:
-    count = found.frequencies.shape[-1]
+def _frequencies(frequency_map: FrequencyMap, mode: int) -> Array:
+    count = frequency_map.frequencies.shape[-1]
     if not 1 <= mode <= count:
         raise InputError(f"the map has no mode {mode}", key="mode", value=mode, hint=f"give 1 to {count}")
-    return found.frequencies[..., mode - 1]
+    return frequency_map.frequencies[..., mode - 1]
 
 
-def _response(found: FrequencyMap, name: str) -> tuple[Array, str]:
-    values = found.responses.get(name)
-    known = scalars(found)
-    if values is None or values.ndim != found.status.ndim:
+def _response(frequency_map: FrequencyMap, name: str) -> tuple[Array, str]:
+    values = frequency_map.responses.get(name)
+    known = scalars(frequency_map)
+    if values is None or values.ndim != frequency_map.status.ndim:
         raise InputError(
             f"the map has no response '{name}' of one number",
             key="response",
             value=name,
             hint=f"give {' or '.join(known)}" if known else "ask for one in the map",
         )
-    return values, f"{name} ({found.units[name]})"
+    return values, f"{name} ({frequency_map.units[name]})"
 
 
 def _curve(plot: Any, x: Array, values: Array, label: str) -> None:

@@ -33,7 +33,7 @@ ENDING = 400  # bytes at the end of a text, with the word and the name of the so
 
 def placed_meshes(robot: Robot) -> list[tuple[int, Array, Array]]:
     """Of each mesh that can be read: the link that carries it, its vertices in the axes of that, and its triangles."""
-    found, total = [], 0
+    meshes, total = [], 0
     for visual in robot.description.visual:
         place = robot.tree.places[visual.frame]
         try:
@@ -48,10 +48,10 @@ def placed_meshes(robot: Robot) -> list[tuple[int, Array, Array]]:
         except InputError as error:
             warnings.warn(ParflexWarning(f"{error.message}: it is not shown; {error.hint}"), stacklevel=2)
             continue
-        own = points * np.array(visual.scale) @ rotation_from_vector(visual.rotation).T + np.array(visual.position)
+        vertices = points * np.array(visual.scale) @ rotation_from_vector(visual.rotation).T + np.array(visual.position)
         reflected = np.prod(visual.scale) < 0
-        found.append((place.link, own @ place.rotation.T + place.position, faces[:, ::-1] if reflected else faces))
-    return found
+        meshes.append((place.link, vertices @ place.rotation.T + place.position, faces[:, ::-1] if reflected else faces))
+    return meshes
 
 
 def mesh_of(file: str) -> tuple[Array, Array]:

@@ -80,70 +80,70 @@ def result_page(result: Result) -> str:
     units = effort_units(result.robot)
     efforts = table([(n, rounded(v), units.get(n, "")) for n, v in result.efforts.items()], ["motor", "effort", ""])
     a = result.acceleration_of()
-    told = [f"a{axis}" for axis in "xyz"] + [f"al{axis}" for axis in "xyz"]
+    labels = [f"a{axis}" for axis in "xyz"] + [f"al{axis}" for axis in "xyz"]
     end = result.robot.tree.end_effector
     shown = ["m/s²"] * 3 + ["rad/s²"] * 3
-    moved = table([(w, rounded(v), u) for w, v, u in zip(told, a, shown, strict=True)], [end, "acceleration", ""])
-    found = table(
+    moved = table([(w, rounded(v), u) for w, v, u in zip(labels, a, shown, strict=True)], [end, "acceleration", ""])
+    accelerations = table(
         [(n, rounded(v)) for n, v in result.found_accelerations().items()], ["acceleration", "m/s² or rad/s²"]
     )
     title = f"{result.robot.name}: {'accelerations' if result.direct else 'efforts'}"
-    parts = [found] * bool(result.direct) + [efforts, moved, _reactions(result), _couplings(result)]
+    parts = [accelerations] * bool(result.direct) + [efforts, moved, _reactions(result), _couplings(result)]
     return card(title, side_by_side(*parts), notes(result.warnings))
 
 
 def _couplings(result: Result) -> str:
-    found = (result.reactions or {}).get("couplings", {})
+    couplings = (result.reactions or {}).get("couplings", {})
     rows = [
-        (name, rounded(one["effort"]), "undetermined" if one["undetermined"] else "") for name, one in found.items()
+        (name, rounded(coupling["effort"]), "undetermined" if coupling["undetermined"] else "") for name, coupling in couplings.items()
     ]
     return table(rows, ["coupling", "effort N or N m", ""])
 
 
 def _reactions(result: Result) -> str:
-    rows, found = [], result.reactions or {}
-    for name, one in {**found.get("joints", {}), **found.get("closures", {})}.items():
-        size = [rounded(np.linalg.norm(one.get(key, ()))) for key in ("force", "moment")]
-        rows.append((name, *size, "undetermined" if one.get("undetermined") else ""))
+    rows, reactions = [], result.reactions or {}
+    for name, reaction in {**reactions.get("joints", {}), **reactions.get("closures", {})}.items():
+        size = [rounded(np.linalg.norm(reaction.get(key, ()))) for key in ("force", "moment")]
+        rows.append((name, *size, "undetermined" if reaction.get("undetermined") else ""))
     return table(rows, ["reaction in", "force N", "moment N m", ""])
 
 
-def equilibrium_page(found: Equilibrium) -> str:
+def equilibrium_page(equilibrium: Equilibrium) -> str:
     """How far the end effector and others moved from where they started."""
-    tree = found.robot.tree
-    (R0, P0), (R, P) = (c.at.of(tree.place(tree.end_effector)) for c in (found.start, found.configuration))
+    tree = equilibrium.robot.tree
+    (R0, P0), (R, P) = (c.at.of(tree.place(tree.end_effector)) for c in (equilibrium.start, equilibrium.configuration))
     rows = [*zip("xyz", (P - P0).tolist(), ["m"] * 3, strict=True)]
     rows += [*zip(MOTIONS[3:], vector_from_rotation(R @ R0.T).tolist(), ["rad"] * 3, strict=True)]
-    words = table([("steps", found.steps), ("loading", found.loading._told())])
+    words = table([("steps", equilibrium.steps), ("loading", equilibrium.loading._told())])
     moved = table(rows, [tree.end_effector, "moved by", ""])
-    return card(f"{found.robot.name}: equilibrium", side_by_side(robot_picture(found.configuration), moved, words))
+    return card(f"{equilibrium.robot.name}: equilibrium", side_by_side(robot_picture(equilibrium.configuration), moved, words))
 
 
-def stiffness_page(found: Stiffness) -> str:
+def stiffness_page(stiffness: Stiffness) -> str:
     """Compliance and stiffness of a frame."""
-    words = list(found.directions)
+    words = list(stiffness.directions)
     units = [f"{word} ({'rad' if word in TURNS else 'm'})" for word in words]
     loads = [f"{'m' if word in TURNS else 'f'}{word[-1] if word != 'theta' else 'z'}" for word in words]
-    parts = [f"<div>compliance, per N and N m</div>{matrix(found.compliance, units, loads)}"]
-    if found.stiffness is not None:
-        parts.append(f"<div>stiffness, N and N m</div>{matrix(found.stiffness, loads, units)}")
-    rigid = [f"rigid: {names(found.rigid)}"] if found.rigid else []
-    return card(f"stiffness of '{found.frame}'", side_by_side(*parts), notes([*rigid, *found.model.warnings]))
+    parts = [f"<div>compliance, per N and N m</div>{matrix(stiffness.compliance, units, loads)}"]
+    if stiffness.stiffness is not None:
+        parts.append(f"<div>stiffness, N and N m</div>{matrix(stiffness.stiffness, loads, units)}")
+    rigid = [f"rigid: {names(stiffness.rigid)}"] if stiffness.rigid else []
+    return card(f"stiffness of '{stiffness.frame}'", side_by_side(*parts), notes([*rigid, *stiffness.model.warnings]))
 
 
-def deflection_page(found: Deflection) -> str:
+def deflection_page(deflection: Deflection) -> str:
     """Motion of frames, efforts that hold the robot, the largest section forces."""
-    robot = found.configuration.robot
+    robot = deflection.configuration.robot
     units = effort_units(robot)
-    moved = table([(name, *map(float, d)) for name, d in found.frames.items()], ["frame", *MOTIONS])
-    efforts = table([(n, float(v), units.get(n, "")) for n, v in found.efforts.items()], ["motor", "effort", ""])
-    beams = [(one["element"], *map(rounded, one["root"].values())) for one in found.sections if "root" in one]
-    forces = list(found.sections[0].get("root", {})) if found.sections else []
+    moved = table([(name, *map(float, d)) for name, d in deflection.frames.items()], ["frame", *MOTIONS])
+    efforts = table([(n, float(v), units.get(n, "")) for n, v in deflection.efforts.items()], ["motor", "effort", ""])
+    beams = [(section["element"], *map(rounded, section["root"].values())) for section in deflection.sections if "root" in section]
+    forces = list(deflection.sections[0].get("root", {})) if deflection.sections else []
     return card(
         f"{robot.name}: deflection (m, rad)",
         side_by_side(moved, efforts),
         side_by_side(table(beams, ["beam, at its root", *forces])),
-        notes(found.warnings),
+        notes(deflection.warnings),
     )
 
 
@@ -159,13 +159,13 @@ def model_page(model: Model) -> str:
     return card(f"model {model.name}", side_by_side(signals, table(made), table(counts, ["operators", ""]), values))
 
 
-def explanation_page(found: Explanation) -> str:
+def explanation_page(explanation: Explanation) -> str:
     """The sections, of which the first is open."""
     parts = []
-    for k, section in enumerate(found.sections):
+    for k, section in enumerate(explanation.sections):
         text = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in section.text)
         parts.append(f"<details{' open' * (k == 0)}><summary>{escape(section.title)}</summary>{text}</details>")
-    return card(f"{found.name}: {found.title}", "".join(parts), notes(found.warnings))
+    return card(f"{explanation.name}: {explanation.title}", "".join(parts), notes(explanation.warnings))
 
 
 def robot_page(robot: Robot) -> str:
@@ -173,7 +173,7 @@ def robot_page(robot: Robot) -> str:
     here = Configuration(robot, robot.home)
     units, file = effort_units(robot), robot.description
     motors = [(name, *_at_home(robot, name), units[name]) for name in robot.actuated_names]
-    said = [
+    facts = [
         ("freedoms", freedoms_of(robot).replace(" freedoms", "").replace(" freedom", "")),
         ("motion", "planar" if robot.tree.planar else "spatial"),
         ("end effector", robot.tree.end_effector),
@@ -186,7 +186,7 @@ def robot_page(robot: Robot) -> str:
         ("poses", names(sorted({"home", *file.poses}))),
         ("motions", names(sorted(file.motions))),
     ]
-    words = table([row for row in said if row[1]])
+    words = table([row for row in facts if row[1]])
     motor_rows = table(motors, ["motor", "at home", "", "effort in"]) or "<div>no motors</div>"
     title = f"{robot.name}: {file.title}" if file.title else robot.name
     return card(title, side_by_side(robot_picture(here), words, motor_rows), notes(robot.warnings))
@@ -199,12 +199,12 @@ def configuration_page(configuration: Configuration) -> str:
     condition = configuration.condition
     numbers = [("platform, motors locked", condition.platform), ("closures", condition.closures)]
     numbers += [(f"leg {name}", value) for name, value in condition.legs.items()]
-    told = table(rows, ["coordinate", "rad or m"])
+    coordinates = table(rows, ["coordinate", "rad or m"])
     judged = table([(name, float(value)) for name, value in numbers], ["condition number of", ""])
     limits = [] if configuration.ignore_limits else limit_warnings(robot, configuration.q)
     return card(
         f"{robot.name} at a pose",
-        side_by_side(robot_picture(configuration), told, judged),
+        side_by_side(robot_picture(configuration), coordinates, judged),
         notes([*limits, *condition.warnings()]),
     )
 
@@ -212,8 +212,8 @@ def configuration_page(configuration: Configuration) -> str:
 def flexible_bodies(robot: Robot) -> list[str]:
     """Names of the beams and of the bodies given by modes."""
     file = robot.description
-    own = [frame.name for frame in file.frame if frame.beam or frame.modal or frame.superelement]
-    return own + (
+    bodies = [frame.name for frame in file.frame if frame.beam or frame.modal or frame.superelement]
+    return bodies + (
         ["platform"] if file.platform is not None and (file.platform.modal or file.platform.superelement) else []
     )
 
@@ -233,16 +233,16 @@ def modes_page(modes: Modes) -> str:
     except (ParflexError, np.linalg.LinAlgError):
         shares = [{"kind": None, "strain": {"bodies": {}}} for _ in modes.frequencies]
     rows = [
-        (k + 1, round(float(f), 4), round(100 * float(d), 4), one["kind"] or "", _largest(one["strain"]["bodies"]))
-        for k, (f, d, one) in enumerate(zip(modes.frequencies, modes.damping, shares, strict=True))
+        (k + 1, round(float(f), 4), round(100 * float(d), 4), share["kind"] or "", _largest(share["strain"]["bodies"]))
+        for k, (f, d, share) in enumerate(zip(modes.frequencies, modes.damping, shares, strict=True))
     ]
     pictures: list[str] = []
     for k, shape in enumerate(modes.shapes.T[:PICTURES]):
-        told = f"mode {k + 1}: {modes.frequencies[k]:.4g} Hz"
-        picture = moving_picture(mode_shape_points(robot, here, shape), here, told)
+        caption = f"mode {k + 1}: {modes.frequencies[k]:.4g} Hz"
+        picture = moving_picture(mode_shape_points(robot, here, shape), here, caption)
         if len(picture) + sum(map(len, pictures)) > MOST_LETTERS:
             break
-        pictures.append(f'{picture}<div style="text-align:center">{told}</div>')
+        pictures.append(f'{picture}<div style="text-align:center">{caption}</div>')
     apart = [f"without stiffness: {name}" for name in modes.free_motions]
     apart += [f"unstable: {name}" for name in modes.unstable_motions]
     head = ["mode", "Hz", "damping %", "", "most strain in"]
@@ -276,10 +276,10 @@ def run_page(run: Run) -> str:
         ("columns", names(list(run), 10)),
     ]
     of = str(settings.get("robot", "")) or "run"
-    told, why = list(summary.get("warnings", ())), summary.get("why")
-    told += [why] * bool(why and not any(why in sentence for sentence in told))
+    messages, why = list(summary.get("warnings", ())), summary.get("why")
+    messages += [why] * bool(why and not any(why in sentence for sentence in messages))
     words = table([row for row in rows if row[1] != ""])
-    return card(f"{of}: run", _plots(run, _robot(of)), side_by_side(words), notes(told))
+    return card(f"{of}: run", _plots(run, _robot(of)), side_by_side(words), notes(messages))
 
 
 def controlled_page(run: Controlled) -> str:
@@ -287,33 +287,33 @@ def controlled_page(run: Controlled) -> str:
     errors = [(word, float(value), ERRORS.get(word, "")) for word, value in run.errors.items() if value is not None]
     law = str(run.settings.get("law", ""))
     failed = [f"{run.failure}: {run.why}"] if run.failure else []
-    told = table(errors, ["error of the end effector", "", ""])
-    return card(f"run under {law}", _plots(run, None), side_by_side(told), notes(failed))
+    error_table = table(errors, ["error of the end effector", "", ""])
+    return card(f"run under {law}", _plots(run, None), side_by_side(error_table), notes(failed))
 
 
-def frequencymap_page(found: FrequencyMap) -> str:
+def frequencymap_page(frequency_map: FrequencyMap) -> str:
     """The lowest frequency over the grid, and how many poses were reached."""
-    good = found.frequencies[..., 0][found.status == OK]
+    good = frequency_map.frequencies[..., 0][frequency_map.status == OK]
     rows = [
-        *((f"{name}", f"{axis[0]:.4g} to {axis[-1]:.4g}, {len(axis)} values") for name, axis in found.axes.items()),
-        ("poses with frequencies", found.count(OK)),
-        ("unreachable", found.count(UNREACHABLE)),
-        ("singular", found.count(SINGULAR)),
+        *((f"{name}", f"{axis[0]:.4g} to {axis[-1]:.4g}, {len(axis)} values") for name, axis in frequency_map.axes.items()),
+        ("poses with frequencies", frequency_map.count(OK)),
+        ("unreachable", frequency_map.count(UNREACHABLE)),
+        ("singular", frequency_map.count(SINGULAR)),
         ("lowest frequency", f"{good.min():.5g} to {good.max():.5g} Hz" if good.size else "none"),
     ]
-    picture = embedded_figure(draw_map(found), "lowest natural frequency over the grid") if good.size else ""
+    picture = embedded_figure(draw_map(frequency_map), "lowest natural frequency over the grid") if good.size else ""
     return card("frequency map", side_by_side(picture, table(rows)))
 
 
-def study_page(found: Study) -> str:
+def study_page(study: Study) -> str:
     """Mean errors of the laws over how wrong the parameters are."""
     rows = []
-    for row in found.summary():
+    for row in study.summary():
         for law, errors in row["errors"].items():
             rows.append((f"{row['percentage']:g} %", law, row["compared"], *(_number(errors.get(w)) for w in ERRORS)))
     head = ["off by", "law", "compared", *(f"{word} ({unit})" for word, unit in ERRORS.items())]
-    picture = embedded_figure(draw_study(found), "mean errors of each law") if found.cases else ""
-    return card(f"{found.file.robot}: study, {len(found.cases)} of {found.total} cases", picture, table(rows, head))
+    picture = embedded_figure(draw_study(study), "mean errors of each law") if study.cases else ""
+    return card(f"{study.file.robot}: study, {len(study.cases)} of {study.total} cases", picture, table(rows, head))
 
 
 def _plots(run: Any, robot: Robot | None) -> str:
@@ -359,11 +359,11 @@ class PictureArea:
         flat = (points @ self.rows.T - self.centre) * self.scale
         return np.stack([SIDE / 2 + flat[:, 0], self.height / 2 - flat[:, 1]], axis=1)
 
-    def sheet(self, told: str, drawn: str) -> str:
+    def sheet(self, caption: str, drawn: str) -> str:
         """The picture."""
         return (
             f'<svg width="{SIDE:g}" height="{self.height:.0f}" viewBox="0 0 {SIDE:g} {self.height:.0f}" role="img" '
-            f'fill="none" stroke-linecap="round" stroke-linejoin="round"><title>{escape(told)}</title>{drawn}</svg>'
+            f'fill="none" stroke-linecap="round" stroke-linejoin="round"><title>{escape(caption)}</title>{drawn}</svg>'
         )
 
 
@@ -431,7 +431,7 @@ def _joints(configuration: Configuration, area: PictureArea, tip: Array) -> str:
     return "".join(dots) + cross
 
 
-def moving_picture(shape: ModeShape, configuration: Configuration, told: str) -> str:
+def moving_picture(shape: ModeShape, configuration: Configuration, caption: str) -> str:
     """A mode that swings between its extremes; grey is the robot at rest."""
     reach = BENT * shape.size * shape.shape
     rows = view(*angles_of_view(configuration.robot))
@@ -442,7 +442,7 @@ def moving_picture(shape: ModeShape, configuration: Configuration, told: str) ->
     drawn = f'<path d="{steps(rest, firm)}" stroke="currentColor" opacity=".3"/>'
     moving, still = [], []
     for kind in dict.fromkeys(kind for _, kind in thinned):
-        edges = [edge for edge, own in thinned if own == kind]
+        edges = [edge for edge, edge_kind in thinned if edge_kind == kind]
         colour, width = KINDS.get(kind, ("currentColor", 2.0))
         first, second = steps(out, edges), steps(back, edges)
         pen = f'stroke="{colour}" stroke-width="{width:g}"'
@@ -454,7 +454,7 @@ def moving_picture(shape: ModeShape, configuration: Configuration, told: str) ->
         still.append(f'<path d="{first}" {pen}/>')
     played = f'<g class="parflex-moving">{"".join(moving)}</g>'
     stopped = f'<g class="parflex-still" display="none">{"".join(still)}</g>'
-    return area.sheet(told, QUIET + drawn + played + stopped)
+    return area.sheet(caption, QUIET + drawn + played + stopped)
 
 
 def _thinned(shape: ModeShape) -> list[tuple[tuple[int, int], str]]:
@@ -463,9 +463,9 @@ def _thinned(shape: ModeShape) -> list[tuple[tuple[int, int], str]]:
     fine = sum(kind == "plate" for _, kind in lines)
     every = -(-fine // MOST_LINES) if fine else 1
     count = -1
-    kept = []
+    thinned = []
     for line in lines:
         count += line[1] == "plate"
         if line[1] != "plate" or count % every == 0:
-            kept.append(line)
-    return kept
+            thinned.append(line)
+    return thinned

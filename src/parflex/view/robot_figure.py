@@ -131,8 +131,8 @@ def _draw_rails(configuration: Configuration, line: Any) -> list[Array]:
     points: list[Array] = []
     for j, link in enumerate(robot.tree.links):
         if link.parent < 0 and link.limits and runs_on_rail(robot, link, robot.tree.length):
-            way = at.rotation[j][:, link.joint.axis]
-            ends = at.position[j] + np.outer(np.array(link.limits) - configuration.q[link.q.start], way)
+            direction = at.rotation[j][:, link.joint.axis]
+            ends = at.position[j] + np.outer(np.array(link.limits) - configuration.q[link.q.start], direction)
             line(ends, color=GROUND_COLOUR, linewidth=5, alpha=0.35, zorder=1)
             points += list(ends)
     return points
@@ -220,12 +220,12 @@ def _dress(axes: Any, points: Array, robot: Robot, plane: bool) -> None:
         axes.set_box_aspect((1, 1, 1))
         axes.view_init(elev=22, azim=-58)
     write = axes.text if plane else axes.text2D
-    told = "red: motor   white: passive   x: end effector"
-    told += "   gear, thread: coupled" * bool(robot.description.coupling)
-    told += "   dashed: spring, damper" * any(
+    legend = "red: motor   white: passive   x: end effector"
+    legend += "   gear, thread: coupled" * bool(robot.description.coupling)
+    legend += "   dashed: spring, damper" * any(
         e.kind in ("spring", "damper", "force") for e in robot.description.element
     )
-    write(0.01, 0.01, told, transform=axes.transAxes, fontsize=8)
+    write(0.01, 0.01, legend, transform=axes.transAxes, fontsize=8)
 
 
 def angles_of_view(robot: Robot) -> tuple[float, float]:

@@ -201,8 +201,8 @@ def draw_comparison(run: Columns, measured: Columns, path: str | Path | None = N
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    found = run_differences(run, measured, columns)
-    chosen = list(found)
+    differences = run_differences(run, measured, columns)
+    chosen = list(differences)
     with figure_style():
         figure = new_figure(0.6 + 2.5 * len(chosen))
         panels = figure.subplots(2 * len(chosen), 1, sharex=True, height_ratios=[2.4, 1] * len(chosen))
@@ -213,9 +213,9 @@ def draw_comparison(run: Columns, measured: Columns, path: str | Path | None = N
             above.plot(run["t"], run[name], color=LINES[0], label=f"{name}, computed")
             above.set_ylabel(axis_label(kind, unit))
             legend_above(above, 2)
-            below.plot(found[name].times, found[name].values, color=LINES[1], linewidth=0.9)
+            below.plot(differences[name].times, differences[name].values, color=LINES[1], linewidth=0.9)
             below.set_ylabel(f"difference ({unit})" if unit else "difference")
-            note = f"rms {found[name].rms:.3g} {unit}, largest {found[name].largest:.3g} {unit}"
+            note = f"rms {differences[name].rms:.3g} {unit}, largest {differences[name].largest:.3g} {unit}"
             below.set_title(note, fontsize=8, fontweight="normal", pad=2)
         time_axis(panels[-1], run["t"])
         titled(figure, title)
@@ -277,23 +277,23 @@ def draw_sections(run: Columns, path: str | Path | None = None, columns: Sequenc
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    found, t = along_beams(run, columns), np.asarray(run["t"])
+    beams, t = along_beams(run, columns), np.asarray(run["t"])
     if instant is not None and not t[0] <= instant <= t[-1]:
         raise InputError(
             f"the run has no time {instant:g} s", key="instant", value=instant, hint=f"give {t[0]:g} to {t[-1]:g} s"
         )
     with figure_style():
-        figure = new_figure(0.6 + 2.1 * len(found))
-        panels = figure.subplots(len(found), 2, squeeze=False, width_ratios=[1, 1.15])
-        for (along, over), one in zip(panels, found, strict=True):
-            unit, kind = unit_of(f"{one.name}@0")
-            most, place = divmod(int(np.nanargmax(np.abs(one.values))), len(one.s))
+        figure = new_figure(0.6 + 2.1 * len(beams))
+        panels = figure.subplots(len(beams), 2, squeeze=False, width_ratios=[1, 1.15])
+        for (along, over), beam in zip(panels, beams, strict=True):
+            unit, kind = unit_of(f"{beam.name}@0")
+            most, place = divmod(int(np.nanargmax(np.abs(beam.values))), len(beam.s))
             row = most if instant is None else int(np.abs(t - instant).argmin())
-            along.fill_between(one.s, one.values.min(axis=0), one.values.max(axis=0), color=REST, alpha=0.45, lw=0)
-            along.plot(one.s, one.values[row], color=LINES[0], label=f"t = {t[row]:.4g} s; grey: whole run")
+            along.fill_between(beam.s, beam.values.min(axis=0), beam.values.max(axis=0), color=REST, alpha=0.45, lw=0)
+            along.plot(beam.s, beam.values[row], color=LINES[0], label=f"t = {t[row]:.4g} s; grey: whole run")
             along.set_ylabel(f"{kind} ({unit})")
-            along.set_title(one.name, fontsize=9, pad=14)
-            over.plot(t, one.values[:, place], color=LINES[1], lw=1.0, label=f"s = {one.s[place]:.3g}")
+            along.set_title(beam.name, fontsize=9, pad=14)
+            over.plot(t, beam.values[:, place], color=LINES[1], lw=1.0, label=f"s = {beam.s[place]:.3g}")
             over.axvline(t[row], color=LINES[0], lw=0.7, linestyle=":")
             along.set_xlim(0, 1)
             for panel in (along, over):
@@ -313,17 +313,17 @@ def along_beams(run: Columns, columns: Sequence[str] | None = None) -> list[Alon
         match = SECTION.fullmatch(column)
         if match is not None:
             places.setdefault(match[1], {})[float(match[3])] = column
-    found = {name: own for name, own in places.items() if len(own) > 1}
-    if not found or len(found) > MOST:
-        known = f"{len(found)} quantities of beams do not fit into one figure" if found else ""
+    profiles = {name: by_place for name, by_place in places.items() if len(by_place) > 1}
+    if not profiles or len(profiles) > MOST:
+        known = f"{len(profiles)} quantities of beams do not fit into one figure" if profiles else ""
         raise InputError(
-            known or "the run has no beam with columns at several places", key="columns", value=len(found),
-            hint="name fewer of them" if found else "simulate with outputs such as 'BEAM.Mz@0:1:21'",
+            known or "the run has no beam with columns at several places", key="columns", value=len(profiles),
+            hint="name fewer of them" if profiles else "simulate with outputs such as 'BEAM.Mz@0:1:21'",
         )  # fmt: skip
     result = []
-    for name, own in found.items():
-        s = np.array(sorted(own))
-        result.append(AlongBeam(name, s, np.stack([np.asarray(run[own[where]]) for where in s], axis=1)))
+    for name, by_place in profiles.items():
+        s = np.array(sorted(by_place))
+        result.append(AlongBeam(name, s, np.stack([np.asarray(run[by_place[where]]) for where in s], axis=1)))
     return result
 
 
@@ -370,20 +370,20 @@ def spectrum(t: Array, values: Array) -> tuple[Array, Array]:
         even = np.linspace(t[0], t[-1], len(t))
         values, t = np.interp(even, t, values), even
     window = np.hanning(len(values) + 1)[:-1]  # as long as its period
-    found = np.abs(np.fft.rfft((values - values.mean()) * window))
-    return np.fft.rfftfreq(len(values), (t[-1] - t[0]) / (len(t) - 1)), 2 * found / window.sum()
+    amplitudes = np.abs(np.fft.rfft((values - values.mean()) * window))
+    return np.fft.rfftfreq(len(values), (t[-1] - t[0]) / (len(t) - 1)), 2 * amplitudes / window.sum()
 
 
 def peaks_of(frequencies: Array, amplitudes: Array, most: int = 5) -> list[float]:
     """Frequencies of the largest peaks, each from the parabola through the logarithms around it, in their order."""
     inner = np.flatnonzero((amplitudes[1:-1] > amplitudes[:-2]) & (amplitudes[1:-1] >= amplitudes[2:])) + 1
     largest = sorted(inner, key=lambda k: -amplitudes[k])[:most]
-    step, found = frequencies[1] - frequencies[0], []
+    step, peaks = frequencies[1] - frequencies[0], []
     for k in largest:
         if amplitudes[k] > 1e-3 * amplitudes.max():
             a, b, c = np.log(np.maximum(amplitudes[k - 1 : k + 2], 1e-300))
-            found.append(float(frequencies[k] + step * 0.5 * (a - c) / (a - 2 * b + c)))
-    return found
+            peaks.append(float(frequencies[k] + step * 0.5 * (a - c) / (a - 2 * b + c)))
+    return peaks
 
 
 def difference(run: Columns, measured: Columns, column: str) -> Difference:
@@ -397,10 +397,10 @@ def difference(run: Columns, measured: Columns, column: str) -> Difference:
             value=column,
             hint="shift the times of one of them",
         )
-    seen = measured[column][both]
-    values = np.interp(t[both], run["t"], run[column]) - seen
+    observed = measured[column][both]
+    values = np.interp(t[both], run["t"], run[column]) - observed
     rms = float(np.sqrt(np.mean(values**2)))
-    swing = float(np.sqrt(np.mean((seen - seen.mean()) ** 2)))
+    swing = float(np.sqrt(np.mean((observed - observed.mean()) ** 2)))
     return Difference(rms, float(np.abs(values).max()), rms / swing if swing else float("inf"), t[both], values)
 
 
@@ -415,25 +415,25 @@ def chosen_columns(run: Columns, columns: Sequence[str] | None) -> list[str]:
         places = [name for name in names if _is_pose(name)]
         requested = [*places, *(name for name in names if name.startswith(("effort.", "energy.")))]
         return _told_apart(run, requested) or names[:MOST_LINES]
-    found: list[str] = []
+    result: list[str] = []
     for pattern in columns:
         matching = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
         if not matching:
             raise InputError(
                 f"there is no column '{pattern}'", key="columns", value=pattern, hint=did_you_mean(pattern, names)
             )
-        found += matching
-    return list(dict.fromkeys(found))
+        result += matching
+    return list(dict.fromkeys(result))
 
 
 def _told_apart(run: Columns, names: list[str]) -> list[str]:
     """Without columns that are zero throughout or repeat an earlier one, as those of points that coincide do."""
-    kept: list[str] = []
+    distinct: list[str] = []
     for name in names:
-        alike = [other for other in kept if unit_of(other) == unit_of(name)]
-        if np.any(run[name]) and not any(np.array_equal(run[name], run[other]) for other in alike):
-            kept.append(name)
-    return kept
+        comparable = [other for other in distinct if unit_of(other) == unit_of(name)]
+        if np.any(run[name]) and not any(np.array_equal(run[name], run[other]) for other in comparable):
+            distinct.append(name)
+    return distinct
 
 
 def _is_pose(name: str) -> bool:

@@ -121,10 +121,10 @@ class Scene:
 
     def shape(self, q: Array, rates: Array) -> Array:
         """How all vertices move in a mode, the largest displacement of the robot's own points being 1."""
-        found = velocities(self.robot, self.vertices, q, rates, self.size)
+        displacements = velocities(self.robot, self.vertices, q, rates, self.size)
         bones = velocities(self.robot, self.skeleton.points, q, rates, self.size)
         largest = float(np.linalg.norm(bones, axis=1).max(initial=0.0))
-        return found / (largest or 1.0)
+        return displacements / (largest or 1.0)
 
     def bounds(self, q: Array) -> tuple[Array, Array]:
         """Lowest and highest corner of the box around the robot."""
@@ -139,12 +139,12 @@ def scene(robot: Robot) -> Scene:
     parts = sorted(parts_of(robot, bones, size), key=lambda part: list(SOLIDS).index(part.group))
     meshes, start = [], 0
     for name, colour in SOLIDS.items():
-        own = [part for part in parts if part.group == name]
-        count = sum(part.count for part in own)
+        group_parts = [part for part in parts if part.group == name]
+        count = sum(part.count for part in group_parts)
         if count:
-            offsets = np.cumsum([0, *(part.count for part in own)])
-            faces = np.concatenate([part.faces + a for part, a in zip(own, offsets[:-1], strict=True)])
-            closed = name != MESHES and not any(isinstance(part, Sheet) and not part.body.thickness for part in own)
+            offsets = np.cumsum([0, *(part.count for part in group_parts)])
+            faces = np.concatenate([part.faces + a for part, a in zip(group_parts, offsets[:-1], strict=True)])
+            closed = name != MESHES and not any(isinstance(part, Sheet) and not part.body.thickness for part in group_parts)
             meshes.append(Mesh(name, slice(start, start + count), faces, colour, closed))
             start += count
     return Scene(robot, bones, tuple(parts), tuple(meshes), size)
@@ -165,10 +165,10 @@ def reaction_arrows(robot: Robot, q: Array, reactions: Mapping[str, Mapping[str,
     """Places (n x 3) and forces (n x 3), in world axes, of the reactions in joints and closures."""
     tree, at = robot.tree, pose(robot.tree, q)
     places, forces = [np.zeros((0, 3))], [np.zeros((0, 3))]
-    for name, found in reactions["joints"].items():
+    for name, reaction in reactions["joints"].items():
         j = tree.number(name)
         places.append(at.position[j][None, :])
-        forces.append((at.rotation[j] @ np.array(found["force"], dtype=float))[None, :])
+        forces.append((at.rotation[j] @ np.array(reaction["force"], dtype=float))[None, :])
     for loop in robot.closures.loops:
         R1, _ = at.of(loop.first)
         _, point = at.of(loop.second)
@@ -400,7 +400,7 @@ def _slide(robot: Robot, link: Link, j: int, size: float, motor: bool) -> list[P
     """A sleeve where the slide begins, and a rod from there to what it carries; without a stroke, a rail."""
     axis, stroke = np.eye(3)[link.joint.axis], float(robot.home[link.q.start])
     group = "motors" if motor else "joints"
-    way = link.rotation @ axis * np.sign(stroke or 1.0)
+    direction = link.rotation @ axis * np.sign(stroke or 1.0)
     sleeve = 0.5 * abs(stroke)
     if runs_on_rail(robot, link, size):
         low, high = link.limits or (stroke - 0.4 * size, stroke + 0.4 * size)
@@ -408,7 +408,7 @@ def _slide(robot: Robot, link: Link, j: int, size: float, motor: bool) -> list[P
         rail = box(middle, link.rotation, np.where(axis > 0, high - low, 0.9 * MOTOR * size))
         block = box(np.zeros(3), np.eye(3), np.where(axis > 0, 3.2 * MOTOR * size, 2.4 * MOTOR * size))
         return [Fixed("slides", link.parent, *rail), Fixed(group, j, *block)]
-    tube = cylinder(link.position, link.position + sleeve * way, 1.5 * BAR * size)
+    tube = cylinder(link.position, link.position + sleeve * direction, 1.5 * BAR * size)
     unit, faces = cylinder(np.zeros(3), axis, 0.8 * BAR * size)
     lengthwise = np.outer(unit @ axis, axis)
     outward = faces[:, ::-1] if stroke > 0 else faces  # from the carriage back to the root: a mirrored bar
@@ -480,7 +480,7 @@ def _feet(robot: Robot, size: float) -> list[Part]:
 def coupled_links(robot: Robot) -> list[int]:
     """Links on coupled joints, each once; struts and cables are lines, and need no mark."""
     tree = robot.tree
-    names = dict.fromkeys(name for one in robot.description.coupling for name in (one.joint, *one.others))
+    names = dict.fromkeys(name for coupling in robot.description.coupling for name in (coupling.joint, *coupling.others))
     return [number for name in names if not tree.links[number := tree.number(name)].strut]
 
 
@@ -510,19 +510,19 @@ def mark(robot: Robot, j: int, size: float) -> Solid:
 
 def lines_between(robot: Robot, size: float) -> list[ElementBar]:
     """A thin bar from the joint of each coupling to each of the others."""
-    found = []
+    bars = []
     for coupling in robot.description.coupling:
         for other in coupling.others:
             first, second = (coupled_place(robot, name) for name in (coupling.joint, other))
             unit, faces = cylinder(np.zeros(3), X, LINE * size)
-            found.append(ElementBar("couplings", robot, first, second, unit, faces))
-    return found
+            bars.append(ElementBar("couplings", robot, first, second, unit, faces))
+    return bars
 
 
 def coupling_labels(robot: Robot, q: Array) -> dict[str, Array]:
     """Where the name of each coupling stands: half way between its joint and the first of the others."""
     at = pose(robot.tree, q)
     return {
-        one.name: sum((at.of(coupled_place(robot, name))[1] for name in (one.joint, one.others[0])), np.zeros(3)) / 2
-        for one in robot.description.coupling
+        coupling.name: sum((at.of(coupled_place(robot, name))[1] for name in (coupling.joint, coupling.others[0])), np.zeros(3)) / 2
+        for coupling in robot.description.coupling
     }

@@ -108,27 +108,27 @@ class Session:
             sliders.append(Slider(link.name, min(low, value), max(high, value), value, unit))
         return sliders
 
-    def move(self, given: str | Mapping[str, float]) -> bool:
+    def move(self, goal: str | Mapping[str, float]) -> bool:
         """Go to a pose; one that cannot be reached is told in `trouble`, and the robot stays where it was."""
         try:
-            found = self._assembled(given)
+            q = self._assembled(goal)
         except ParflexError as error:
             self.trouble = f"This pose cannot be shown: {error}"
-            self.asked = None if isinstance(given, str) else self._desired(given)
+            self.asked = None if isinstance(goal, str) else self._desired(goal)
             return False
         self.trouble, self.asked = "", None
-        self._show(found)
+        self._show(q)
         return True
 
-    def _assembled(self, given: str | Mapping[str, float]) -> Array:
+    def _assembled(self, goal: str | Mapping[str, float]) -> Array:
         """A pose of the file is searched for; one of sliders is gone to from here, which a person does not wait for."""
         rigid = self.robot.locking(self.robot.deformations)  # counts its freedoms without those of bending
-        if isinstance(given, str):
-            return rigid.assemble(given)
-        found = near_pose(rigid, given, self._rigid(self.q))
-        if found is not None:
-            return found
-        desired = ", ".join(f"{word} = {value:.4g}" for word, value in given.items())
+        if isinstance(goal, str):
+            return rigid.assemble(goal)
+        q = near_pose(rigid, goal, self._rigid(self.q))
+        if q is not None:
+            return q
+        desired = ", ".join(f"{word} = {value:.4g}" for word, value in goal.items())
         raise UnreachableError(
             f"{desired} cannot be reached from here in this working mode",
             key="pose",
@@ -143,12 +143,12 @@ class Session:
             plain[link.e] = 0.0
         return plain
 
-    def _desired(self, given: Mapping[str, float]) -> Array | None:
-        if not any(word in given for word in "xyz"):
+    def _desired(self, goal: Mapping[str, float]) -> Array | None:
+        if not any(word in goal for word in "xyz"):
             return None
         tree = self.robot.tree
         _, position = pose(tree, self.q).of(tree.places[tree.end_effector])
-        return np.array([given.get(word, float(position[k])) for k, word in enumerate("xyz")])
+        return np.array([goal.get(word, float(position[k])) for k, word in enumerate("xyz")])
 
     def _show(self, q: Array) -> None:
         self.q = q
@@ -181,11 +181,11 @@ class Session:
         if self._modes is None:
             try:
                 here = Configuration(self.robot, self.q)
-                found = self._as_many(here)
-                left = found.independent_coordinates - len(found.free_motions) - len(found.unstable_motions)
-                if len(found.frequencies) < min(MODES, left):
-                    found = natural_frequencies(self.robot, here, min(MODES, left), servo=self.servo)
-                self._modes, self.count = found, len(found.frequencies)
+                modes = self._as_many(here)
+                left = modes.independent_coordinates - len(modes.free_motions) - len(modes.unstable_motions)
+                if len(modes.frequencies) < min(MODES, left):
+                    modes = natural_frequencies(self.robot, here, min(MODES, left), servo=self.servo)
+                self._modes, self.count = modes, len(modes.frequencies)
             except ParflexError as error:
                 self.trouble = f"No modes here: {error}"
         return self._modes
@@ -204,16 +204,16 @@ class Session:
 
     def mode_names(self) -> list[str]:
         """Number and frequency of each mode, as labels."""
-        found = self.modes()
-        return [] if found is None else [f"{k + 1}: {f:.2f} Hz" for k, f in enumerate(found.frequencies)]
+        modes = self.modes()
+        return [] if modes is None else [f"{k + 1}: {f:.2f} Hz" for k, f in enumerate(modes.frequencies)]
 
     def mode_shape(self, number: int) -> Array:
         """How the vertices move in a mode, 1 at most."""
-        found = self.modes()
-        if found is None or not 0 <= number < len(found.frequencies):
+        modes = self.modes()
+        if modes is None or not 0 <= number < len(modes.frequencies):
             return np.zeros_like(self.base)
         if number not in self._shapes:
-            self._shapes[number] = self.scene.shape(self.q, found.shapes[:, number])
+            self._shapes[number] = self.scene.shape(self.q, modes.shapes[:, number])
         return self._shapes[number]
 
     def in_mode(self, number: int, phase: float, amplitude: float) -> Array:
@@ -239,22 +239,22 @@ class Session:
             here = Configuration(self.robot, self.q)
             if self.robot.tree.elastic:
                 here = Configuration(self.robot, equilibrium(self.robot, here).configuration.q)
-            found = inverse_dynamics(self.robot, here, reactions=True)
+            result = inverse_dynamics(self.robot, here, reactions=True)
         except ParflexError as error:
             return *empty, f"No reactions here: {error}"
-        assert found.reactions is not None
-        places, forces = reaction_arrows(self.robot, here.q, found.reactions)
+        assert result.reactions is not None
+        places, forces = reaction_arrows(self.robot, here.q, result.reactions)
         largest = float(np.linalg.norm(forces, axis=1).max(initial=0.0))
         if largest < 1e-9:
             return *empty, "Nothing acts on this robot at rest: its file has no gravity."
         note = f"Largest reaction {largest:.4g} N."
-        for name, one in found.reactions.get("couplings", {}).items():
+        for name, reaction in result.reactions.get("couplings", {}).items():
             joint = next(coupling.joint for coupling in self.robot.description.coupling if coupling.name == name)
             unit = "N" if self.robot.tree.links[self.robot.tree.number(joint)].joint.unit == "m" else "N m"
-            self.coupling_efforts[name] = f"{one['effort']:.4g} {unit}"
+            self.coupling_efforts[name] = f"{reaction['effort']:.4g} {unit}"
             note += f" Coupling '{name}': {self.coupling_efforts[name]}."
-        joints = [part for kind, part in found.reactions.items() if kind not in ("beams", "largest_stress")]
-        if any(one["undetermined"] for part in joints for one in part.values()):
+        joints = [part for kind, part in result.reactions.items() if kind not in ("beams", "largest_stress")]
+        if any(reaction["undetermined"] for part in joints for reaction in part.values()):
             note += " The robot is over-constrained: arrows are those of least norm."
         return *arrows(places, forces, self.scene.size), note
 
@@ -274,10 +274,10 @@ class Session:
         most = rest.largest_stress
         if most is None:
             return None, "No beam has a section whose fibres are known."
-        tables = {name: one.table(PLACES) for name, one in rest.beams.items() if one.chain.parts.fibres is not None}
-        found = {name: (np.array(table["s"]), np.array(table["stress"])) for name, table in tables.items()}
+        tables = {name: beam.table(PLACES) for name, beam in rest.beams.items() if beam.chain.parts.fibres is not None}
+        stresses = {name: (np.array(table["s"]), np.array(table["stress"])) for name, table in tables.items()}
         line = f"Yellow: {most['value'] / 1e6:.4g} MPa, in '{most['beam']}' at {most['s']:.3g} of its length."
-        return self.colours.levels(found, most["value"]), line
+        return self.colours.levels(stresses, most["value"]), line
 
     def status(self) -> str:
         """One line on the pose that is shown."""
@@ -321,7 +321,7 @@ class Playback:
         self._straight: dict[int, Array] = {}
         stressed = [name for name in run if ".stress@" in name]
         self._stresses = (
-            {one.name.removesuffix(".stress"): one for one in along_beams(run, stressed)} if stressed else {}
+            {beam.name.removesuffix(".stress"): beam for beam in along_beams(run, stressed)} if stressed else {}
         )
 
     @property
@@ -349,11 +349,11 @@ class Playback:
     @cached_property
     def largest_stress(self) -> float:
         """Of all columns of stresses; 0 where the run has none."""
-        return max((float(np.nanmax(one.values)) for one in self._stresses.values()), default=0.0)
+        return max((float(np.nanmax(beam.values)) for beam in self._stresses.values()), default=0.0)
 
     def stresses(self, time: float) -> dict[str, tuple[Array, Array]]:
         """Of each beam with columns of stresses, their places and values at a time after the start."""
-        return {name: (one.s, one.values[self.row(time)]) for name, one in self._stresses.items()}
+        return {name: (beam.s, beam.values[self.row(time)]) for name, beam in self._stresses.items()}
 
     def undeformed(self, time: float) -> Array:
         """Positions with the motors where they are and nothing deformed; as they are where that cannot be."""

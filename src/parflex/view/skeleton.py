@@ -199,17 +199,17 @@ class _Builder:
         for j, link in enumerate(self.robot.tree.links):
             if link.strut:
                 continue
-            own = link_points(self.robot, j)
-            first = self._add(j, own)
+            points = link_points(self.robot, j)
+            first = self._add(j, points)
             if link.body.size:
                 self._add_elastic(j, link)
-            corners = outline(own) if is_platform(link) else np.zeros(0, dtype=int)
+            corners = outline(points) if is_platform(link) else np.zeros(0, dtype=int)
             if len(corners) > 2:
                 ring = zip(corners, np.roll(corners, -1), strict=True)
                 kind = "plate" if link.body.size else "platform"
-                self._tie(j, first, [*ring, *stalks(own, corners)], kind)
+                self._tie(j, first, [*ring, *stalks(points, corners)], kind)
             else:
-                self._tie(j, first, spanning_lines(own), "platform" if is_platform(link) else "link")
+                self._tie(j, first, spanning_lines(points), "platform" if is_platform(link) else "link")
             if link.joint.S_v.any() and link.joint.one_axis:
                 root = self._add(link.parent, link.position[None, :])
                 self.edges.append(Edge(root, first, "slide", j))

@@ -132,8 +132,8 @@ def arrow(start: Array, vector: Array, radius: float) -> Solid:
     if length < 1e-12:
         return np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
     head = min(5 * radius, 0.6 * length)
-    way = vector / length
-    neck = start + way * (length - head)
+    direction = vector / length
+    neck = start + direction * (length - head)
     return merged([cylinder(start, neck, radius, sides=12), cylinder(neck, start + vector, 2.4 * radius, 0.0, 12)])
 
 
@@ -210,9 +210,9 @@ def element_places(robot: Robot) -> list[tuple[str, Place, Place]]:
 def element_bars(robot: Robot, size: float) -> list[ElementBar]:
     """A bar for each element; struts with a motor are shown as motors."""
     motors = {robot.tree.rate_names[k] for k in robot.actuated}
-    found = []
+    bars = []
     for element, (kind, first, second) in zip(robot.description.element, element_places(robot), strict=True):
         group = "motors" if element.name in motors else "slides" if kind == "strut" else "joints"
         unit, faces = cylinder(np.zeros(3), X, THICK.get(kind, THIN) * size)
-        found.append(ElementBar(group, robot, first, second, unit, faces))
-    return found
+        bars.append(ElementBar(group, robot, first, second, unit, faces))
+    return bars

@@ -112,9 +112,9 @@ class Stage:
         middle = (low + high) / 2
         reach = float(np.linalg.norm(high - low))
         flat = (high - low)[2] < 0.2 * scene.size
-        way = np.array([0.0, -0.42, 0.72]) if flat else np.array([0.46, -0.74, 0.34])
+        direction = np.array([0.0, -0.42, 0.72]) if flat else np.array([0.46, -0.74, 0.34])
         camera = self.server.initial_camera
-        camera.position = tuple(middle + reach * way)
+        camera.position = tuple(middle + reach * direction)
         camera.look_at = tuple(middle)
 
     def move(self, vertices: Array) -> None:
@@ -122,11 +122,11 @@ class Stage:
         assert self.scene is not None
         with self.server.atomic():
             for mesh in self.scene.meshes:
-                own = np.asarray(vertices[mesh.vertices], dtype=np.float32)
-                if mesh.name not in self.sent or not np.array_equal(own, self.sent[mesh.name]):
+                mesh_vertices = np.asarray(vertices[mesh.vertices], dtype=np.float32)
+                if mesh.name not in self.sent or not np.array_equal(mesh_vertices, self.sent[mesh.name]):
                     for handle in (self.meshes[mesh.name], *(self.coloured if mesh.name == BEAMS else ())):
-                        handle.vertices = own
-                    self.sent[mesh.name] = own
+                        handle.vertices = mesh_vertices
+                    self.sent[mesh.name] = mesh_vertices
 
     def place_tool(self, q: Array) -> None:
         """Put the axes of the end effector, marked frames and the names of couplings where they are."""
@@ -196,7 +196,7 @@ class Stage:
         known = 0 if self.map is None else len(self.map.points)
         wide = known if known >= count else -(-count // SPARE) * SPARE
         same = (0, wide - count), (0, 0)  # the last point again in the place of cells that are not there
-        points, colours = (np.pad(own, same, "edge") for own in (shown.points, shown.colours.astype(np.uint8)))
+        points, colours = (np.pad(array, same, "edge") for array in (shown.points, shown.colours.astype(np.uint8)))
         if self.map is None or wide > known:
             self.map = self.server.scene.add_point_cloud("/map", points, colours, point_size=size)
         else:

@@ -188,15 +188,15 @@ class StudioViewer(Viewer):
 
     def _show_kept(self) -> None:
         """The robot of the kept design as a ghost."""
-        kept = self.desk.kept
-        if kept is None or kept.values == self.values or self.panel.play_mode.value:
-            wanted, vertices = None, None
+        stored_design = self.desk.kept
+        if stored_design is None or stored_design.values == self.values or self.panel.play_mode.value:
+            ghost_key, vertices = None, None
         else:
-            wanted = kept.values, self._pose()
-            vertices = self._ghost[1] if wanted == self._ghost[0] else self._vertices_of(kept)
-        if wanted != self._ghost[0] or wanted is None:
+            ghost_key = stored_design.values, self._pose()
+            vertices = self._ghost[1] if ghost_key == self._ghost[0] else self._vertices_of(stored_design)
+        if ghost_key != self._ghost[0] or ghost_key is None:
             self.stage.show_ghost(vertices)
-        self._ghost = wanted, vertices
+        self._ghost = ghost_key, vertices
 
     def _vertices_of(self, design: DesignRecord) -> Array | None:
         try:
@@ -220,10 +220,10 @@ class StudioViewer(Viewer):
             self.tab.bars.content = response_bars(self.desk, self.shown)
 
     def _do_swap(self, _: Any) -> None:
-        kept = self.desk.kept
-        if kept is not None:
+        stored_design = self.desk.kept
+        if stored_design is not None:
             self.desk.kept = self.shown
-            self._turn_to(kept)
+            self._turn_to(stored_design)
 
     def _turn_to(self, design: DesignRecord) -> None:
         self.tab.set_values(design.values)
@@ -236,9 +236,9 @@ class StudioViewer(Viewer):
         path = self.desk.write(self.values, self.folder)
         self.tab.note.content = f"Written: `{path}`"
 
-    def _move(self, given: Any, but: str) -> None:
+    def _move(self, goal: Any, but: str) -> None:
         """Go to a pose; the map around it follows."""
-        super()._move(given, but)
+        super()._move(goal, but)
         if self.shown is not None:
             self._draw(self._tell(self.shown, self.desk.sight(self.session, self.values, self.tab.map.value)))
             self._say_where()
@@ -268,12 +268,12 @@ class DesignTab:
             self.note = gui.add_markdown("")
 
     def _slider(self, key: str, value: float) -> Any:
-        one = self.desk.file.variables[key]
-        if one.choices:
-            words = [f"{choice:g}" for choice in sorted(one.choices)]
+        variable = self.desk.file.variables[key]
+        if variable.choices:
+            words = [f"{choice:g}" for choice in sorted(variable.choices)]
             handle = self.gui.add_dropdown(key, words, initial_value=f"{value:g}")
         else:
-            low, high = one.bounds
+            low, high = variable.bounds
             handle = self.gui.add_slider(key, min=low, max=high, step=(high - low) / STEPS, initial_value=value)
         return self._asking(handle, "design", self.values)
 
@@ -321,8 +321,8 @@ def line(content: str) -> str:
     return f'<div style="font:13px system-ui,sans-serif;padding:3px 12px">{content}</div>' if content else ""
 
 
-def _bar(desk: DesignSession, name: str, shown: DesignRecord, kept: DesignRecord | None) -> str:
-    value, before = shown.responses[name], None if kept is None else kept.responses[name]
+def _bar(desk: DesignSession, name: str, shown: DesignRecord, stored_design: DesignRecord | None) -> str:
+    value, before = shown.responses[name], None if stored_design is None else stored_design.responses[name]
     limits = [limit for limit in desk.limits if limit.name == name]
     best = None if desk.best is None else desk.best.responses[name]
     known = [
@@ -337,8 +337,8 @@ def _bar(desk: DesignSession, name: str, shown: DesignRecord, kept: DesignRecord
     change = ""
     if before is not None and before and math.isfinite(value) and math.isfinite(before):
         change = f" ({100 * (value / before - 1):+.2f} %)"
-    said = f"{value:.5g} {desk.units[name]}" if math.isfinite(value) else "-"
-    head = f"<b>{escape(name)}</b><span style='float:right'>{escape(said)}{change}</span>"
+    text = f"{value:.5g} {desk.units[name]}" if math.isfinite(value) else "-"
+    head = f"<b>{escape(name)}</b><span style='float:right'>{escape(text)}{change}</span>"
     body = f"<div style='position:relative;background:#eef0f4;padding:2px 0'>{''.join(rows)}{marks}</div>"
     return f"<div style='margin:6px 0'>{head}{body}</div>"
 
@@ -379,11 +379,11 @@ class Limit:
     value: float
     upper: bool
 
-    def missed(self, found: float) -> float:
+    def missed(self, value: float) -> float:
         """How far a value is beyond it, as share of the limit; endless where there is no value."""
-        if not np.isfinite(found):
+        if not np.isfinite(value):
             return np.inf
-        return max(0.0, (found - self.value if self.upper else self.value - found) / (abs(self.value) or 1.0))
+        return max(0.0, (value - self.value if self.upper else self.value - value) / (abs(self.value) or 1.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -409,19 +409,19 @@ class DesignSession:
 
     def __post_init__(self) -> None:
         self.keys = list(self.file.variables)
-        given = {key: checked_number(self.robot, key, "variables") for key in self.keys}
-        starts = {key: one.start if one.start is not None else given[key] for key, one in self.file.variables.items()}
+        file_values = {key: checked_number(self.robot, key, "variables") for key in self.keys}
+        starts = {key: item.start if item.start is not None else file_values[key] for key, item in self.file.variables.items()}
         self.start = {key: self.fitting(key, value) for key, value in starts.items()}
         questions = {name: table.question() for name, table in self.file.responses.items()}
         self.rows = QuickRows(self.robot, self.keys, questions)
         DesignRows(self.robot, self.keys, questions).check()  # few poses, for which nothing is compiled
-        self.units = {name: one.response.unit_of(self.robot, one.argument) for name, one in questions.items()}
+        self.units = {name: item.response.unit_of(self.robot, item.argument) for name, item in questions.items()}
         sides = (("lower", False), ("upper", True))
         self.limits = [
-            Limit(one.response, getattr(one, word), upper)
-            for one in self.file.constraint
+            Limit(item.response, getattr(item, word), upper)
+            for item in self.file.constraint
             for word, upper in sides
-            if getattr(one, word) is not None
+            if getattr(item, word) is not None
         ]
         self.modes = self._modes()
         begin = Session(self.robot)
@@ -437,10 +437,10 @@ class DesignSession:
 
     def fitting(self, key: str, value: float) -> float:
         """The value within the bounds of its variable, or the nearest of its choices."""
-        one = self.file.variables[key]
-        if one.choices:
-            return min(one.choices, key=lambda choice: abs(choice - value))
-        return float(np.clip(value, *one.bounds))
+        variable = self.file.variables[key]
+        if variable.choices:
+            return min(variable.choices, key=lambda choice: abs(choice - value))
+        return float(np.clip(value, *variable.bounds))
 
     def robot_of(self, values: Mapping[str, float]) -> Robot:
         """The robot of a design; how many freedoms it has, its numbers do not change."""
@@ -449,9 +449,9 @@ class DesignSession:
 
     def look_at(self, values: Mapping[str, float]) -> DesignRecord:
         """What a design answers; the best so far is remembered."""
-        found = self.rows({key: np.array([values[key]]) for key in self.keys})
-        responses = {name: float(own[0]) for name, own in found.values.items()}
-        shown = DesignRecord(dict(values), responses, found.reasons[0])
+        result = self.rows({key: np.array([values[key]]) for key in self.keys})
+        responses = {name: float(response[0]) for name, response in result.values.items()}
+        shown = DesignRecord(dict(values), responses, result.reasons[0])
         if self._merit(shown) < self._merit(self.best):
             self.best = shown
         return shown
@@ -491,20 +491,20 @@ class DesignSession:
         mesh = np.meshgrid(*axes.values(), indexing="ij") if axes else []
         poses = np.tile(np.array(list(place.values())), ((mesh[0].size if mesh else 0) + 2, 1))
         poses[1] = list(self._home.values())
-        for word, own in zip(axes, mesh, strict=True):
-            poses[2:, list(place).index(word)] = own.ravel()
-        seen = SeenPoses(self.robot, list(place), poses, values, self.modes, "actuators")
-        if seen.lost[0]:
+        for word, grid in zip(axes, mesh, strict=True):
+            poses[2:, list(place).index(word)] = grid.ravel()
+        solved = SeenPoses(self.robot, list(place), poses, values, self.modes, "actuators")
+        if solved.lost[0]:
             where = ", ".join(f"{word} = {value:.4g}" for word, value in place.items())
             raise UnreachableError(
                 f"{where} cannot be reached by this design", key="pose", value=where, hint="move the slider back"
             )
-        if seen.whole is None or not np.isfinite(seen.whole[0]).all():
+        if solved.whole is None or not np.isfinite(solved.whole[0]).all():
             return None
-        here, home = seen.whole[0], seen.whole[1]
-        robot = seen.numbers.robot_of(0, home if np.isfinite(home).all() else here)
+        here, home = solved.whole[0], solved.whole[1]
+        robot = solved.numbers.robot_of(0, home if np.isfinite(home).all() else here)
         robot = with_file_of(robot, values, sections_alone=True)  # beams are drawn as thick as they are
-        lowest = seen.frequencies[: len(poses)]
+        lowest = solved.frequencies[: len(poses)]
         return DisplayedDesign(
             robot, here, lowest[0] if np.isfinite(lowest[0]).all() else np.zeros(0), axes, lowest[2:, 0]
         )
@@ -517,8 +517,8 @@ class DesignSession:
         tree = sight.robot.tree
         _, centre = pose(tree, sight.q).of(tree.places[tree.end_effector])
         points = np.tile(np.asarray(centre, dtype=float), (int(good.sum()), 1))
-        for word, own in zip(sight.axes, np.meshgrid(*sight.axes.values(), indexing="ij"), strict=True):
-            points[:, "xyz".index(word)] = own.ravel()[good]
+        for word, grid in zip(sight.axes, np.meshgrid(*sight.axes.values(), indexing="ij"), strict=True):
+            points[:, "xyz".index(word)] = grid.ravel()[good]
         return coloured(points, sight.lowest[good], min(float(axis[1] - axis[0]) for axis in sight.axes.values()))
 
     def _axes(self, place: Mapping[str, float]) -> dict[str, Array]:

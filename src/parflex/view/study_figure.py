@@ -115,12 +115,12 @@ def draw_sensitivities(found: Sensitivities, path: str | Path | None = None) -> 
         return finished(figure, path)
 
 
-def _scale(found: Sensitivities, keys: list[str]) -> dict[str, float]:
+def _scale(sensitivities: Sensitivities, keys: list[str]) -> dict[str, float]:
     """What makes derivatives elasticities."""
     scale = {}
     for key in keys:
-        one = found.sensitivities[key]
-        derivative, elasticity = one["derivative"] or 0.0, one["elasticity"]
+        entry = sensitivities.sensitivities[key]
+        derivative, elasticity = entry["derivative"] or 0.0, entry["elasticity"]
         scale[key] = elasticity / derivative if elasticity and derivative else 1.0
     return scale
 
@@ -164,16 +164,16 @@ def draw_convergence(refined: Modes | Run, path: str | Path | None = None, title
         return finished(figure, path)
 
 
-def refinement_steps(found: Modes | Run) -> Sequence[Mapping[str, Any]]:
+def refinement_steps(refined: Modes | Run) -> Sequence[Mapping[str, Any]]:
     """What each number of elements gave; refused where `converge` was not asked for."""
     steps: Sequence[Mapping[str, Any]] = ()
-    if isinstance(found, Modes):
-        steps = () if found.refinement is None else found.refinement.steps
-    elif isinstance(found, Run):
-        steps = found.summary.get("refinement", ())
+    if isinstance(refined, Modes):
+        steps = () if refined.refinement is None else refined.refinement.steps
+    elif isinstance(refined, Run):
+        steps = refined.summary.get("refinement", ())
     if not steps:
         raise InputError(
-            "the answer was not refined", key="refined", value=type(found).__name__,
+            "the answer was not refined", key="refined", value=type(refined).__name__,
             hint="ask natural_frequencies or simulate with converge=1e-3",
         )  # fmt: skip
     return steps
@@ -193,8 +193,8 @@ def _parts(steps: Sequence[Mapping[str, Any]]) -> list[list[float | None]]:
 
 def _shown(values: Sequence[float | None]) -> Array:
     """Numbers of a logarithmic axis; what is not known or infinite is left out."""
-    found = np.array([np.nan if value is None else float(value) for value in values])
-    return np.where(np.isfinite(found), np.maximum(found, LEAST), np.nan)
+    numbers = np.array([np.nan if value is None else float(value) for value in values])
+    return np.where(np.isfinite(numbers), np.maximum(numbers, LEAST), np.nan)
 
 
 def draw_timing(plan: MotorMotion, path: str | Path | None = None) -> Figure:

@@ -109,14 +109,14 @@ class Viewer:
     def turn(self) -> None:
         """Handle requests, check the file, and show the next frame of the animation."""
         with self._lock:
-            asked, self._asked = self._asked, {}
-        for what, value in asked.items():
+            requests, self._asked = self._asked, {}
+        for what, value in requests.items():
             try:
                 getattr(self, f"_do_{what.replace('-', '_')}")(value)
             except (ParflexError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:  # the page lives on
                 self.session.trouble = str(error)
                 self.panel.tell(self.session)
-        if self._modes_are_old and not asked:  # while a slider is dragged, the list is not needed
+        if self._modes_are_old and not requests:  # while a slider is dragged, the list is not needed
             self._list_modes()
         self._look_at_file()
         now = time.monotonic()
@@ -165,17 +165,17 @@ class Viewer:
     def _do_named(self, name: str) -> None:
         self._move(name, "")
 
-    def _do_pose(self, given: Mapping[str, float]) -> None:
-        self._move(given, "pose")
+    def _do_pose(self, goal: Mapping[str, float]) -> None:
+        self._move(goal, "pose")
 
-    def _do_motors(self, given: Mapping[str, float]) -> None:
-        self._move(given, "")
+    def _do_motors(self, goal: Mapping[str, float]) -> None:
+        self._move(goal, "")
 
-    def _move(self, given: str | Mapping[str, float], but: str) -> None:
+    def _move(self, goal: str | Mapping[str, float], but: str) -> None:
         """Go to a pose; a person who has to wait is told why."""
         patience = threading.Timer(0.4, self.panel.say, ["Solving for this pose ..."])
         patience.start()
-        reached = self.session.move(given)
+        reached = self.session.move(goal)
         patience.cancel()
         patience.join()
         self.stage.show_mark(self.session.asked)
@@ -319,10 +319,10 @@ def _send_picture(client: Any, name: str) -> None:
 def _stamp(path: Path | None) -> tuple[int, int] | None:
     """What changes when a file is written."""
     try:
-        found = None if path is None else path.stat()
+        status = None if path is None else path.stat()
     except OSError:
         return None
-    return None if found is None else (found.st_mtime_ns, found.st_size)
+    return None if status is None else (status.st_mtime_ns, status.st_size)
 
 
 class Panel:
@@ -396,7 +396,7 @@ class Panel:
         every = what == "pose"  # a rotation is given whole; a motor is given alone, the others stay or follow
 
         def asked() -> dict[str, float]:
-            return {name: one.value for name, one in handles.items()} if every else {word: handle.value}
+            return {name: slider.value for name, slider in handles.items()} if every else {word: handle.value}
 
         return self._asking(handle, what, asked)
 
