@@ -28,16 +28,16 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'parflex' has no attribute '{name}'")
     import types
 
-    found = getattr(importlib.import_module(_MODULES[name]), name)
-    if isinstance(found, types.FunctionType):
+    value = getattr(importlib.import_module(_MODULES[name]), name)
+    if isinstance(value, types.FunctionType):
         from parflex.api import with_checked_arguments
 
-        found = with_checked_arguments(found)
+        value = with_checked_arguments(value)
     records = sys.modules.get("parflex.records")
     if records is not None:
         records.html_page = _html_page
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def _html_page(record: Any) -> str | None:

@@ -52,35 +52,35 @@ def with_checked_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     arguments, in_order, needed = call.arguments, call.in_order, call.needed
 
     @functools.wraps(function)
-    def checked_call(*given: Any, **words: Any) -> Any:
-        places = len(given)
+    def checked_call(*args: Any, **kwargs: Any) -> Any:
+        places = len(args)
         if places > len(in_order):
             raise call.refuse()
-        if words:
-            call.check_names(words, places)
-        if any(name not in words for name in needed[places:]):
+        if kwargs:
+            call.check_names(kwargs, places)
+        if any(name not in kwargs for name in needed[places:]):
             raise call.refuse()
-        for argument, value in zip(in_order, given, strict=False):
+        for argument, value in zip(in_order, args, strict=False):
             argument.check_value(value)
-        for name, value in words.items():
+        for name, value in kwargs.items():
             arguments[name].check_value(value)
         if call.writes:
-            call.check_output(given, words)
-        found = function(*given, **words)
-        for sentence in () if doubts is None or words.get("ignore_limits") else doubts(found):
+            call.check_output(args, kwargs)
+        answer = function(*args, **kwargs)
+        for sentence in () if doubts is None or kwargs.get("ignore_limits") else doubts(answer):
             warnings.warn(sentence, ParflexWarning, stacklevel=2)
-        return found
+        return answer
 
     _describe_load_case(checked_call)
-    short_way = getattr(function, "short_way", None)
-    if short_way is None:
+    shortcut = getattr(function, "short_way", None)
+    if shortcut is None:
         return checked_call
 
     @functools.wraps(function)
-    def quick_call(*given: Any, **words: Any) -> Any:
+    def quick_call(*args: Any, **kwargs: Any) -> Any:
         """Answer input known to be valid at once: checking all arguments would take longer than the answer."""
-        found = short_way(given, words)
-        return checked_call(*given, **words) if found is None else found
+        answer = shortcut(args, kwargs)
+        return checked_call(*args, **kwargs) if answer is None else answer
 
     return quick_call
 
@@ -134,21 +134,21 @@ class _Call:
         self.name = function.__name__
         parameters = signature(function).parameters
         self.arguments = {
-            name: _Argument(name, WORDS[name].check_in(self.name), one.default) for name, one in parameters.items()
+            name: _Argument(name, WORDS[name].check_in(self.name), parameter.default) for name, parameter in parameters.items()
         }
-        self.in_order = [self.arguments[n] for n, one in parameters.items() if one.kind is not one.KEYWORD_ONLY]
-        self.needed = [name for name, one in parameters.items() if one.default is one.empty]
+        self.in_order = [self.arguments[n] for n, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY]
+        self.needed = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
         self.writes = "out" in self.arguments and self.arguments["out"].check is _path
 
-    def check_names(self, given: Iterable[str], places: int) -> None:
+    def check_names(self, keywords: Iterable[str], places: int) -> None:
         """Refuse keywords that the function lacks, or that repeat one of the first `places` arguments."""
         taken = {argument.name for argument in self.in_order[:places]}
-        for word in given:
-            if word not in self.arguments:
-                hint = did_you_mean(word, self.arguments)
-                raise InputError(f"{self.name} has no argument '{word}'", key=word, value=word, hint=hint)
-            if word in taken:
-                raise InputError(f"{self.name} is given '{word}' twice", key=word, hint="keep one of them")
+        for keyword in keywords:
+            if keyword not in self.arguments:
+                hint = did_you_mean(keyword, self.arguments)
+                raise InputError(f"{self.name} has no argument '{keyword}'", key=keyword, value=keyword, hint=hint)
+            if keyword in taken:
+                raise InputError(f"{self.name} is given '{keyword}' twice", key=keyword, hint="keep one of them")
 
     def refuse(self) -> InputError:
         """Return the error for too few or too many arguments."""
@@ -158,9 +158,9 @@ class _Call:
             hint=f"required: {', '.join(self.needed) or 'none'}; accepted: {', '.join(self.arguments)}",
         )
 
-    def check_output(self, given: tuple[Any, ...], words: Mapping[str, Any]) -> None:
+    def check_output(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Refuse an output file that is one of the input files."""
-        values = {argument.name: value for argument, value in zip(self.in_order, given, strict=False)} | {**words}
+        values = {argument.name: value for argument, value in zip(self.in_order, args, strict=False)} | {**kwargs}
         out = values.pop("out", None)
         if out is not None:
             refuse_overwrite([out], (file for value in values.values() for file in _files(value)))
@@ -171,7 +171,7 @@ def _files(value: Any) -> Iterable[str | Path]:
     if isinstance(value, str | Path):
         return [value]
     if isinstance(value, list | tuple):
-        return [file for one in value for file in _files(one)]
+        return [file for item in value for file in _files(item)]
     return getattr(value, "files", ())
 
 

@@ -95,10 +95,10 @@ def run_job(
     results: JobResults,
     left: Callable[[], Sequence[Any]],
     task: ChunkTask,
-    crew_for: Callable[[int], ExecutorPool],
+    pool_for: Callable[[int], ExecutorPool],
     path: Path | None,
     name: str,
-    told: Callable[[], None],
+    on_progress: Callable[[], None],
     ordered: bool = False,
     sent: Callable[[Any], Any] = lambda chunk: chunk,
 ) -> bool:
@@ -109,13 +109,13 @@ def run_job(
     get of one.
     """
     if path is None:
-        return _work(results, left(), task, crew_for, None, told, ordered, sent)
+        return _work(results, left(), task, pool_for, None, on_progress, ordered, sent)
     with Journal(path, name) as journal:
         entries = journal.entries()
         for entry in entries:
             results.put(*results.unpacked(entry))
         chunks = left()
-        interrupted = _work(results, chunks, task, crew_for, journal, told, ordered, sent)
+        interrupted = _work(results, chunks, task, pool_for, journal, on_progress, ordered, sent)
         if chunks or entries or not path.exists():
             _save(results, journal)
     return interrupted
@@ -125,37 +125,37 @@ def _work(
     results: JobResults,
     chunks: Sequence[Any],
     task: ChunkTask,
-    crew_for: Callable[[int], ExecutorPool],
+    pool_for: Callable[[int], ExecutorPool],
     journal: Journal | None,
-    told: Callable[[], None],
+    on_progress: Callable[[], None],
     ordered: bool,
     sent: Callable[[Any], Any],
 ) -> bool:
     if not chunks:
         return False
-    crew = crew_for(len(chunks))
-    saved, rest = time.monotonic(), SAVE_EVERY
+    pool = pool_for(len(chunks))
+    saved, interval = time.monotonic(), SAVE_EVERY
     try:
-        for chunk, answer in completed_chunks(_work_of(task, crew), chunks, crew, ordered, crew.forks, sent):
+        for chunk, answer in completed_chunks(_work_of(task, pool), chunks, pool, ordered, pool.forks, sent):
             if journal is not None:
                 journal.add(results.packed(chunk, answer))
             results.put(chunk, answer)
-            told()
-            if journal is not None and time.monotonic() - saved > rest:
+            on_progress()
+            if journal is not None and time.monotonic() - saved > interval:
                 begun = time.monotonic()
                 _save(results, journal)
                 saved = time.monotonic()
-                rest = max(SAVE_EVERY, (saved - begun) / SAVING)
+                interval = max(SAVE_EVERY, (saved - begun) / SAVING)
     except KeyboardInterrupt:
         return True
     return False
 
 
-def _work_of(task: ChunkTask, crew: ExecutorPool) -> Callable[[Any], Any]:
+def _work_of(task: ChunkTask, pool: ExecutorPool) -> Callable[[Any], Any]:
     """What workers call. Those of this machine have the solver; others get all that it takes to make it."""
-    if crew.far:
+    if pool.far:
         return partial(solve_chunk, replace(task, source=source_digest(), ready=None))
-    if not crew.forks:
+    if not pool.forks:
         return task.ready or task.solver()  # the caller reads what its own solver reports
     task.solver()
     return partial(solve_chunk, replace(task, given=None, ready=None))
@@ -170,7 +170,7 @@ def _save(results: JobResults, journal: Journal) -> None:
 def completed_chunks(
     work: Callable[[Any], Any],
     chunks: Iterable[Hashable],
-    crew: ExecutorPool,
+    pool: ExecutorPool,
     ordered: bool = False,
     first: bool = False,
     sent: Callable[[Any], Any] = lambda chunk: chunk,
@@ -181,25 +181,25 @@ def completed_chunks(
     a chunk.
     """
     waiting = deque(chunks)
-    if first and waiting and crew.name != "here":
+    if first and waiting and pool.name != "here":
         chunk = waiting.popleft()
         yield chunk, work(sent(chunk))
     if not waiting:
         return
     order = list(waiting)
-    found = _as_they_come(lambda executor, chunk: executor.submit(work, sent(chunk)), waiting, crew)
-    yield from (_in_order(found, order) if ordered else found)
+    answers = _as_they_come(lambda executor, chunk: executor.submit(work, sent(chunk)), waiting, pool)
+    yield from (_in_order(answers, order) if ordered else answers)
 
 
-def _in_order(found: Iterator[tuple[Any, Any]], chunks: list[Any]) -> Iterator[tuple[Any, Any]]:
+def _in_order(answers: Iterator[tuple[Any, Any]], chunks: list[Any]) -> Iterator[tuple[Any, Any]]:
     """The same in the order of the chunks."""
     numbers = {_key(chunk): k for k, chunk in enumerate(chunks)}
-    held: dict[int, tuple[Any, Any]] = {}
+    pending: dict[int, tuple[Any, Any]] = {}
     following = 0
-    for chunk, answer in found:
-        held[numbers[_key(chunk)]] = chunk, answer
-        while following in held:
-            yield held.pop(following)
+    for chunk, answer in answers:
+        pending[numbers[_key(chunk)]] = chunk, answer
+        while following in pending:
+            yield pending.pop(following)
             following += 1
 
 
@@ -207,13 +207,13 @@ def _key(chunk: Any) -> Any:
     return (chunk.start, chunk.stop) if isinstance(chunk, slice) else chunk  # slices have no hash before Python 3.12
 
 
-def _as_they_come(submit: Submit, waiting: deque[Any], crew: ExecutorPool) -> Iterator[tuple[Any, Any]]:
-    executor = crew.begin()
+def _as_they_come(submit: Submit, waiting: deque[Any], pool: ExecutorPool) -> Iterator[tuple[Any, Any]]:
+    executor = pool.begin()
     running: dict[Future[Any], Any] = {}
     losses: Counter[Any] = Counter()
     try:
         while waiting or running:
-            broken = not _hand_out(submit, waiting, running, executor, crew)
+            broken = not _hand_out(submit, waiting, running, executor, pool)
             done = wait(running, return_when=FIRST_COMPLETED).done if running else set()
             for future in [future for future in running if future in done]:
                 chunk = running.pop(future)
@@ -221,28 +221,28 @@ def _as_they_come(submit: Submit, waiting: deque[Any], crew: ExecutorPool) -> It
                     answer = future.result()
                 except (BrokenExecutor, CancelledError) as error:
                     broken = broken or isinstance(error, BrokenExecutor)
-                    _lost(chunk, waiting, losses, crew)
+                    _lost(chunk, waiting, losses, pool)
                 except Exception as error:
                     if type(error).__name__ not in LOST:
                         raise
-                    _lost(chunk, waiting, losses, crew)
+                    _lost(chunk, waiting, losses, pool)
                 else:
                     yield chunk, answer
             if broken:
                 waiting.extendleft(running.values())
                 running.clear()
-                executor = _replaced(executor, crew)
+                executor = _replaced(executor, pool)
     finally:
         for future in running:
             future.cancel()
-        (crew.stop if running and crew.stop is not None else crew.end)(executor)
+        (pool.stop if running and pool.stop is not None else pool.end)(executor)
 
 
 def _hand_out(
-    submit: Submit, waiting: deque[Any], running: dict[Future[Any], Any], executor: Executor, crew: ExecutorPool
+    submit: Submit, waiting: deque[Any], running: dict[Future[Any], Any], executor: Executor, pool: ExecutorPool
 ) -> bool:
     """Give workers what they can take; False where they are gone."""
-    while waiting and len(running) < crew.ahead:
+    while waiting and len(running) < pool.ahead:
         try:
             running[submit(executor, waiting[0])] = waiting[0]
         except BrokenExecutor:
@@ -251,27 +251,27 @@ def _hand_out(
     return True
 
 
-def _lost(chunk: Any, waiting: deque[Any], losses: Counter[Any], crew: ExecutorPool) -> None:
+def _lost(chunk: Any, waiting: deque[Any], losses: Counter[Any], pool: ExecutorPool) -> None:
     """A chunk whose worker died waits again, unless all die of it."""
     losses[_key(chunk)] += 1
     if losses[_key(chunk)] > MOST_LOST:
         raise InputError(
             "workers are killed again and again",
-            key="cluster" if crew.far else "jobs",
+            key="cluster" if pool.far else "jobs",
             value=str(chunk),
             hint="use fewer jobs on each machine, or more memory; results so far are kept",
         )
     waiting.appendleft(chunk)
 
 
-def _replaced(executor: Executor, crew: ExecutorPool) -> Executor:
-    if not crew.replaceable:
+def _replaced(executor: Executor, pool: ExecutorPool) -> Executor:
+    if not pool.replaceable:
         raise InputError(
             "the executor is broken", key="executor", hint="run it again with a new one; results so far are kept"
         )
     with suppress(Exception):
         executor.shutdown(wait=False, cancel_futures=True)
-    return crew.begin()
+    return pool.begin()
 
 
 class InlineExecutor(Executor):
@@ -464,14 +464,14 @@ def _check_workers(client: Any) -> None:
         except ImportError:
             return "", ""
 
-    known = client.run(source)
-    for worker, there in known.items():
-        if not there[0]:
+    sources = client.run(source)
+    for worker, worker_source in sources.items():
+        if not worker_source[0]:
             raise InputError(
                 f"the worker {worker} has no parflex", key="cluster", value=worker, hint="install it there too"
             )
-        check_source(source_digest(), there, f"the worker {worker}")
-    if not known:
+        check_source(source_digest(), worker_source, f"the worker {worker}")
+    if not sources:
         warnings.warn("the cluster has no workers yet: waiting for them", ParflexWarning, stacklevel=4)
 
 
@@ -508,13 +508,13 @@ def source_digest() -> tuple[str, str]:
     return parflex.__version__, digest.hexdigest()
 
 
-def check_source(here: tuple[str, str], there: tuple[str, str], who: str) -> None:
+def check_source(own_source: tuple[str, str], other_source: tuple[str, str], who: str) -> None:
     """Refuse answers of another parflex: their numbers may mean something else."""
-    if here != there:
-        versions = f"parflex {there[0]}, but this is {here[0]}"
-        said = versions if here[0] != there[0] else f"another state of parflex {here[0]}"
+    if own_source != other_source:
+        versions = f"parflex {other_source[0]}, but this is {own_source[0]}"
+        difference = versions if own_source[0] != other_source[0] else f"another state of parflex {own_source[0]}"
         raise InputError(
-            f"{who} has {said}", key="cluster", value=there[0], hint="install the same version on all machines"
+            f"{who} has {difference}", key="cluster", value=other_source[0], hint="install the same version on all machines"
         )
 
 
@@ -552,7 +552,7 @@ class Journal:
         assert self.file is not None
         self.file.seek(0)
         content = self.file.read()
-        found, at = [], len(self.head)
+        entries, offset = [], len(self.head)
         if not content.startswith(self.head):
             if content.startswith(HEAD) and content.find(b"\n", len(HEAD)) > 0:
                 raise InputError(
@@ -561,15 +561,15 @@ class Journal:
                 )  # fmt: skip
             self.clear()
             return []
-        while len(content) >= at + sum(SIZES):
-            size = int.from_bytes(content[at : at + SIZES[0]], "little")
-            checksum, data = content[at + SIZES[0] : at + sum(SIZES)], content[at + sum(SIZES) :][:size]
+        while len(content) >= offset + sum(SIZES):
+            size = int.from_bytes(content[offset : offset + SIZES[0]], "little")
+            checksum, data = content[offset + SIZES[0] : offset + sum(SIZES)], content[offset + sum(SIZES) :][:size]
             if len(data) < size or hashlib.blake2b(data, digest_size=SIZES[1]).digest() != checksum:
                 break
-            found.append(data)
-            at += sum(SIZES) + size
-        self._cut(at)
-        return found
+            entries.append(data)
+            offset += sum(SIZES) + size
+        self._cut(offset)
+        return entries
 
     def add(self, data: bytes) -> None:
         """One more entry; it is there as soon as this returns, or not at all."""

@@ -21,33 +21,33 @@ READ_ONLY = "read only arrays"  # in a pickle: no name of a field
 html_page: Callable[[Any], str | None] | None = None  # of a record, for notebooks; the package root sets it
 
 
-def equal(one: Any, other: Any) -> bool:
+def equal(first: Any, second: Any) -> bool:
     """Whether two values are equal: arrays entry by entry (NaN equals NaN), containers by what they hold."""
-    if one is other:
+    if first is second:
         return True
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return _same_array(one, other)
-    if is_dataclass(one) and not isinstance(one, Record | type) and type(one) is type(other):
-        return _same_fields(one, other)
-    if not isinstance(one, Record) and isinstance(one, Mapping) and isinstance(other, Mapping):
-        return len(one) == len(other) and all(name in other and equal(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple) and type(one) is type(other):
-        return len(one) == len(other) and all(equal(a, b) for a, b in zip(one, other, strict=True))
-    if isinstance(one, float) and isinstance(other, float) and one != one and other != other:
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return _same_array(first, second)
+    if is_dataclass(first) and not isinstance(first, Record | type) and type(first) is type(second):
+        return _same_fields(first, second)
+    if not isinstance(first, Record) and isinstance(first, Mapping) and isinstance(second, Mapping):
+        return len(first) == len(second) and all(name in second and equal(first[name], second[name]) for name in first)
+    if isinstance(first, list | tuple) and type(first) is type(second):
+        return len(first) == len(second) and all(equal(a, b) for a, b in zip(first, second, strict=True))
+    if isinstance(first, float) and isinstance(second, float) and first != first and second != second:
         return True  # what is not known is not known in both
-    return bool(one == other)
+    return bool(first == second)
 
 
-def _same_fields(one: Any, other: Any) -> bool:
-    return all(equal(getattr(one, field.name), getattr(other, field.name)) for field in fields(one) if field.compare)
+def _same_fields(first: Any, second: Any) -> bool:
+    return all(equal(getattr(first, field.name), getattr(second, field.name)) for field in fields(first) if field.compare)
 
 
-def _same_array(one: Any, other: Any) -> bool:
-    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray) or one.shape != other.shape:
+def _same_array(first: Any, second: Any) -> bool:
+    if not isinstance(first, np.ndarray) or not isinstance(second, np.ndarray) or first.shape != second.shape:
         return False
-    if one.dtype == object or other.dtype == object:
-        return all(equal(a, b) for a, b in zip(one.ravel(), other.ravel(), strict=True))
-    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc" and other.dtype.kind in "fc")
+    if first.dtype == object or second.dtype == object:
+        return all(equal(a, b) for a, b in zip(first.ravel(), second.ravel(), strict=True))
+    return np.array_equal(first, second, equal_nan=first.dtype.kind in "fc" and second.dtype.kind in "fc")
 
 
 def _rough(value: Any) -> Any:
@@ -165,7 +165,7 @@ class TimedRecord(Record):
         if not isinstance(other, TimedRecord) or type(other) is not type(self):
             return NotImplemented
         names = [field.name for field in fields(self) if field.compare and field.name != "summary"]  # type: ignore[arg-type]
-        mine, theirs = ({k: v for k, v in one.summary.items() if k not in TIMES} for one in (self, other))
+        mine, theirs = ({k: v for k, v in record.summary.items() if k not in TIMES} for record in (self, other))
         return equal(mine, theirs) and all(equal(getattr(self, name), getattr(other, name)) for name in names)
 
     __hash__ = Record.__hash__
@@ -195,7 +195,7 @@ class NamedMatrix(Answer, np.lib.mixins.NDArrayOperatorsMixin):
         return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        plain = [one.matrix if isinstance(one, NamedMatrix) else one for one in inputs]
+        plain = [item.matrix if isinstance(item, NamedMatrix) else item for item in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     @property
