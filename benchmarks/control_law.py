@@ -17,7 +17,7 @@ from parflex.codegen.model import Model
 from parflex.formulations.redundant_sensors import extended_effort, redundant_effort
 from parflex.formulations.sensor_geometry import redundant_sets
 from parflex.recursion.dynamics import JOINT_TERMS
-from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.load import OMITTED_IN_COUNTS
 from parflex.robot.robot import Robot
 
 ROBOT, MODE = "3rrr", "+-+"
@@ -41,7 +41,7 @@ def _states(robot: Robot, groups: int) -> tuple[np.ndarray, np.ndarray]:
 def _law(report: Report, harness: Harness, folder: Path, robot: Robot) -> None:
     benchmark = f"extended law, {ROBOT}"
     report.progress(f"{benchmark}: tracing and compiling")
-    law, form = parflex.model(robot, "extended-law", without=COUNTED_WITHOUT), redundant_sets(robot)
+    law, form = parflex.model(robot, "extended-law", without=OMITTED_IN_COUNTS), redundant_sets(robot)
     q, (qd, off, rate, acceleration) = _states(robot, 4)
     reference = q[:, form.positions] + 0.01 * off
     gains = law.parameters["Kp"], law.parameters["Kv"]
@@ -79,7 +79,7 @@ def _model(report: Report, harness: Harness, folder: Path, robot: Robot) -> None
     q, (qd, qdd) = _states(robot, 2)
     known = np.array([redundant_effort(form, *rows, JOINT_TERMS) for rows in zip(q, qd, qdd, strict=True)])
     contest = Contest(report, harness, benchmark, np.hstack([q, qd, qdd]), known, folder)
-    contest.add_ours("parflex", parflex.model(robot, "redundant", without=COUNTED_WITHOUT).program)
+    contest.add_ours("parflex", parflex.model(robot, "redundant", without=OMITTED_IN_COUNTS).program)
     casadi = report.optional("casadi_peer", "CasADi")
     if casadi is not None:
         contest.add_casadi("CasADi C", casadi, casadi.leanest(robot, "redundant", casadi.own_solve))

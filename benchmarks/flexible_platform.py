@@ -26,7 +26,7 @@ from parflex.formulations.base import ModelRequest
 from parflex.formulations.general import general_formulation
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration
-from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.load import OMITTED_IN_COUNTS
 from parflex.robot.partition import motor_partition
 from parflex.robot.robot import Robot
 
@@ -83,7 +83,7 @@ def _model(
 ) -> None:
     benchmark = f"{ROBOT} {model}"
     report.progress(f"{benchmark}: tracing and compiling")
-    ours: Model = parflex.model(robot, model, without=COUNTED_WITHOUT)
+    ours: Model = parflex.model(robot, model, without=OMITTED_IN_COUNTS)
     x, known = _rows(states, list(ours.inputs)), _rows(states, list(ours.outputs))
     contest = Contest(report, harness, benchmark, x, known, folder)
     contest.add_ours("closed form", ours.program)
@@ -102,7 +102,7 @@ def _model(
 
 def _general(robot: Robot, model: str) -> tuple[Program, list[int]]:
     """The model by the general reduction of closed loops, and its independent rates."""
-    tracer, grouped = GraphTracer(), prepared_robot(robot, model, Options(without=COUNTED_WITHOUT))
+    tracer, grouped = GraphTracer(), prepared_robot(robot, model, Options(without=OMITTED_IN_COUNTS))
     direct = model == "direct"
     home = Configuration(grouped, grouped.home).reduction.partition
     form = general_formulation(grouped, home if direct else motor_partition(grouped), ModelRequest(model))

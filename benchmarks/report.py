@@ -121,13 +121,20 @@ class Report:
         figures = Table("benchmark", "what", "value", "unit", "error", "conditions", title="figures")
         for figure in self.figures:
             error = "" if figure.error is None else f"{figure.error:.1e}"
-            figures.add_row(figure.benchmark, figure.name, _short(figure.value), figure.unit, error, figure.note)
+            figures.add_row(figure.benchmark, figure.name, _fast_call(figure.value), figure.unit, error, figure.note)
         console.print(figures)
         ratios = Table("benchmark", "what", "measured", "peer", "unit", "ratio", "10 to 90 %", "remark", title="ratios")
         for ratio in self.ratios:
             spread = "" if ratio.low is None or ratio.high is None else f"{ratio.low:.2f} to {ratio.high:.2f}"
             remark = "" if ratio.right else "our error exceeds the peer's"
-            cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, _short(ratio.ratio), spread, remark)
+            cells = (
+                _fast_call(ratio.ours),
+                _fast_call(ratio.peer),
+                ratio.unit,
+                _fast_call(ratio.ratio),
+                spread,
+                remark,
+            )
             ratios.add_row(ratio.benchmark, ratio.name, *cells)
         if self.ratios:
             console.print(ratios)
@@ -137,7 +144,7 @@ class Report:
             console.print(f"failed: {entry['what']}: {entry['error']}")
 
 
-def _short(value: float) -> str:
+def _fast_call(value: float) -> str:
     if abs(value) >= 1000:
         return f"{value:.0f}"
     return f"{value:.4g}"

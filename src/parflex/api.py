@@ -134,9 +134,12 @@ class _Call:
         self.name = function.__name__
         parameters = signature(function).parameters
         self.arguments = {
-            name: _Argument(name, WORDS[name].check_in(self.name), parameter.default) for name, parameter in parameters.items()
+            name: _Argument(name, WORDS[name].check_in(self.name), parameter.default)
+            for name, parameter in parameters.items()
         }
-        self.in_order = [self.arguments[n] for n, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY]
+        self.in_order = [
+            self.arguments[n] for n, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY
+        ]
         self.needed = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
         self.writes = "out" in self.arguments and self.arguments["out"].check is _path
 

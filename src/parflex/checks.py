@@ -75,7 +75,9 @@ def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> np.ndarray:
         array = np.asarray(None if isinstance(value, (str, bytes)) else value, dtype=float)
     except (TypeError, ValueError):
         array = np.array(np.nan)  # of no shape that is asked for, and not finite
-    fits = array.ndim == len(shape) and all(expected in (None, size) for expected, size in zip(shape, array.shape, strict=True))
+    fits = array.ndim == len(shape) and all(
+        expected in (None, size) for expected, size in zip(shape, array.shape, strict=True)
+    )
     size = " x ".join("n" if expected is None else str(expected) for expected in shape) or "one"
     if not fits or not np.isfinite(array).all():
         raise InputError(

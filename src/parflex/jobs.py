@@ -50,13 +50,13 @@ SAVING = 0.05  # share of the time that writing it may take
 
 Submit = Callable[[Executor, Any], Future[Any]]
 
-MOST_LOST = 3  # workers that may die of one chunk
+MAX_WORKER_LOSSES = 3  # workers that may die of one chunk
 
 LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "WorkerStartTimeoutError")  # of Dask, by name
 
 AHEAD = 2  # chunks for each worker that are handed out: while one is solved the next is there
 
-MOST_JOBS = 1024
+MAX_JOBS = 1024
 
 DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
@@ -66,9 +66,9 @@ PATIENCE = 10  # s until a scheduler has answered
 
 Solver = Callable[[Any], Any]
 
-SOLVERS = 4  # in the memory of a worker: those of several campaigns on one cluster
+MAX_CACHED_SOLVERS = 4  # in the memory of a worker: those of several campaigns on one cluster
 
-_making = threading.Lock()
+_solver_lock = threading.Lock()
 
 HEAD = b"parflex journal 2\n"
 
@@ -136,7 +136,7 @@ def _work(
     pool = pool_for(len(chunks))
     saved, interval = time.monotonic(), SAVE_EVERY
     try:
-        for chunk, answer in completed_chunks(_work_of(task, pool), chunks, pool, ordered, pool.forks, sent):
+        for chunk, answer in completed_chunks(_worker_function(task, pool), chunks, pool, ordered, pool.forks, sent):
             if journal is not None:
                 journal.add(results.packed(chunk, answer))
             results.put(chunk, answer)
@@ -151,7 +151,7 @@ def _work(
     return False
 
 
-def _work_of(task: ChunkTask, pool: ExecutorPool) -> Callable[[Any], Any]:
+def _worker_function(task: ChunkTask, pool: ExecutorPool) -> Callable[[Any], Any]:
     """What workers call. Those of this machine have the solver; others get all that it takes to make it."""
     if pool.far:
         return partial(solve_chunk, replace(task, source=source_digest(), ready=None))
@@ -187,7 +187,7 @@ def completed_chunks(
     if not waiting:
         return
     order = list(waiting)
-    answers = _as_they_come(lambda executor, chunk: executor.submit(work, sent(chunk)), waiting, pool)
+    answers = _completed_unordered(lambda executor, chunk: executor.submit(work, sent(chunk)), waiting, pool)
     yield from (_in_order(answers, order) if ordered else answers)
 
 
@@ -207,13 +207,13 @@ def _key(chunk: Any) -> Any:
     return (chunk.start, chunk.stop) if isinstance(chunk, slice) else chunk  # slices have no hash before Python 3.12
 
 
-def _as_they_come(submit: Submit, waiting: deque[Any], pool: ExecutorPool) -> Iterator[tuple[Any, Any]]:
+def _completed_unordered(submit: Submit, waiting: deque[Any], pool: ExecutorPool) -> Iterator[tuple[Any, Any]]:
     executor = pool.begin()
     running: dict[Future[Any], Any] = {}
     losses: Counter[Any] = Counter()
     try:
         while waiting or running:
-            broken = not _hand_out(submit, waiting, running, executor, pool)
+            broken = not _submit_waiting(submit, waiting, running, executor, pool)
             done = wait(running, return_when=FIRST_COMPLETED).done if running else set()
             for future in [future for future in running if future in done]:
                 chunk = running.pop(future)
@@ -238,7 +238,7 @@ def _as_they_come(submit: Submit, waiting: deque[Any], pool: ExecutorPool) -> It
         (pool.stop if running and pool.stop is not None else pool.end)(executor)
 
 
-def _hand_out(
+def _submit_waiting(
     submit: Submit, waiting: deque[Any], running: dict[Future[Any], Any], executor: Executor, pool: ExecutorPool
 ) -> bool:
     """Give workers what they can take; False where they are gone."""
@@ -254,7 +254,7 @@ def _hand_out(
 def _lost(chunk: Any, waiting: deque[Any], losses: Counter[Any], pool: ExecutorPool) -> None:
     """A chunk whose worker died waits again, unless all die of it."""
     losses[_key(chunk)] += 1
-    if losses[_key(chunk)] > MOST_LOST:
+    if losses[_key(chunk)] > MAX_WORKER_LOSSES:
         raise InputError(
             "workers are killed again and again",
             key="cluster" if pool.far else "jobs",
@@ -334,11 +334,11 @@ def process_pool(jobs: int | None, most: int) -> ExecutorPool:
         return ProcessPoolExecutor(count, context, initializer=initialise_worker)
 
     return ExecutorPool(
-        begin, lambda: count, "processes", far=not forks, replaceable=True, forks=forks, stop=_stop_at_once
+        begin, lambda: count, "processes", far=not forks, replaceable=True, forks=forks, stop=_terminate_workers
     )
 
 
-def _stop_at_once(executor: Executor) -> None:
+def _terminate_workers(executor: Executor) -> None:
     """End processes in the middle of their work: what they would find is not waited for, and made again."""
     for process in list((getattr(executor, "_processes", None) or {}).values()):
         process.terminate()
@@ -367,7 +367,7 @@ def initialise_worker() -> None:
 def number_of_jobs(jobs: int | None) -> int:
     """As many as asked for; by default one for each core that this process may use."""
     if jobs is not None:
-        return integer(jobs, "jobs", 1, MOST_JOBS)
+        return integer(jobs, "jobs", 1, MAX_JOBS)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -421,7 +421,7 @@ def dask_executor(address: Any) -> ExecutorPool:
 def _client(address: Any) -> Any:
     place = re.fullmatch(r"(?:[a-z]+://)?(\[[^\]]+\]|[^:/\s]+):(\d+)/?", address) if isinstance(address, str) else None
     if place is None:
-        raise _absent(address)
+        raise _no_scheduler_error(address)
     try:
         from distributed import Client
     except ImportError:
@@ -437,10 +437,10 @@ def _client(address: Any) -> Any:
         socket.create_connection((place[1].strip("[]"), int(place[2])), PATIENCE).close()  # says no at once
         return Client(address, timeout=PATIENCE, set_as_default=False)
     except Exception:  # whatever answers there is no scheduler
-        raise _absent(address) from None
+        raise _no_scheduler_error(address) from None
 
 
-def _absent(address: Any) -> InputError:
+def _no_scheduler_error(address: Any) -> InputError:
     return InputError(
         f"no Dask scheduler answers at '{address}'",
         key="cluster",
@@ -487,8 +487,8 @@ class ChunkTask:
 
     def solver(self) -> Solver:
         """Return the solver, made once in each process."""
-        with _making:
-            return cached("solvers", self.name, lambda: self.ready or self.make(self.given), limit=SOLVERS)
+        with _solver_lock:
+            return cached("solvers", self.name, lambda: self.ready or self.make(self.given), limit=MAX_CACHED_SOLVERS)
 
 
 def solve_chunk(task: ChunkTask, chunk: Any) -> Any:
@@ -514,7 +514,10 @@ def check_source(own_source: tuple[str, str], other_source: tuple[str, str], who
         versions = f"parflex {other_source[0]}, but this is {own_source[0]}"
         difference = versions if own_source[0] != other_source[0] else f"another state of parflex {own_source[0]}"
         raise InputError(
-            f"{who} has {difference}", key="cluster", value=other_source[0], hint="install the same version on all machines"
+            f"{who} has {difference}",
+            key="cluster",
+            value=other_source[0],
+            hint="install the same version on all machines",
         )
 
 

@@ -39,7 +39,9 @@ def equal(first: Any, second: Any) -> bool:
 
 
 def _same_fields(first: Any, second: Any) -> bool:
-    return all(equal(getattr(first, field.name), getattr(second, field.name)) for field in fields(first) if field.compare)
+    return all(
+        equal(getattr(first, field.name), getattr(second, field.name)) for field in fields(first) if field.compare
+    )
 
 
 def _same_array(first: Any, second: Any) -> bool:
@@ -50,7 +52,7 @@ def _same_array(first: Any, second: Any) -> bool:
     return np.array_equal(first, second, equal_nan=first.dtype.kind in "fc" and second.dtype.kind in "fc")
 
 
-def _rough(value: Any) -> Any:
+def _hash_part(value: Any) -> Any:
     """A part of a hash: alike for values that are the same, and quick."""
     if isinstance(value, np.ndarray):
         return value.shape
@@ -113,7 +115,7 @@ class Record:
         if not self.__dataclass_params__.frozen:  # type: ignore[attr-defined]
             raise TypeError(f"unhashable type: '{type(self).__name__}', which can change")
         compared = [field.name for field in fields(self) if field.compare]  # type: ignore[arg-type]
-        return hash((type(self).__name__, *(_rough(getattr(self, name)) for name in compared)))
+        return hash((type(self).__name__, *(_hash_part(getattr(self, name)) for name in compared)))
 
     def __getstate__(self) -> dict[str, Any]:
         kind = type(self)

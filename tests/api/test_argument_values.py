@@ -83,9 +83,9 @@ def test_a_model_called_by_position_names_its_inputs(oscillator):
 
 
 def test_a_first_compilation_is_said_once_on_a_machine(caplog):
-    loop = SimpleNamespace(__name__="gauss_steps", is_kept=lambda: False)
+    loop = SimpleNamespace(__name__="gauss_steps", is_compiled=lambda: False)
     with caplog.at_level(logging.WARNING, logger="parflex"):
         assert simulate.say_first_compilation(loop)
         assert "compiles the time loop" in caplog.text
-        loop.is_kept = lambda: True
+        loop.is_compiled = lambda: True
         assert not simulate.say_first_compilation(loop)

@@ -295,12 +295,12 @@ def test_the_source_of_the_package_is_read_again_where_a_file_of_it_changed(monk
         (tmp_path / name / "inner").mkdir(parents=True)
         (tmp_path / name / "inner" / "file.py").write_text("k = 1")
     file = tmp_path / "one" / "inner" / "file.py"
-    first = program_store._digest_of_source(tmp_path / "one")
-    assert program_store._digest_of_source(tmp_path / "two") == first
+    first = program_store._source_digest(tmp_path / "one")
+    assert program_store._source_digest(tmp_path / "two") == first
     now = file.stat()
     file.write_text("k = 2")
     os.utime(file, ns=(now.st_atime_ns, now.st_mtime_ns))
-    assert program_store._digest_of_source(tmp_path / "one") != first
+    assert program_store._source_digest(tmp_path / "one") != first
 
 
 def test_a_refused_model_is_not_kept(cache):

@@ -225,10 +225,10 @@ def test_what_loops_cannot_be_is_refused_with_its_line():
 def test_a_compiled_loop_is_read_from_the_disk_and_kept_for_one_state_of_its_code(monkeypatch, tmp_path):
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
     fresh = loop_functions.LoopFunction(first_beyond.function)
-    assert not fresh.is_kept()
+    assert not fresh.is_compiled()
     assert fresh(np.array([0.1, 0.7]), 0.5) == (1, 0.7)
     again = loop_functions.LoopFunction(first_beyond.function)
-    assert again.is_kept()
+    assert again.is_compiled()
     with monkeypatch.context() as patch:
         patch.setattr(loop_functions, "_machine_code", lambda *_: pytest.fail("compiled again"))
         assert again(np.array([0.1, 0.7]), 0.5) == (1, 0.7)

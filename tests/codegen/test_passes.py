@@ -11,7 +11,7 @@ from support.paths import ROOT
 import parflex
 from parflex.codegen.lower import lower, repeated_sums_as_products
 from parflex.codegen.nary import Nary
-from parflex.codegen.optimise import make_program, optimise, simplify, with_collected_numbers
+from parflex.codegen.optimise import make_program, optimise, simplify, with_collected_constants
 from parflex.codegen.passes import PASSES, parallel_axes
 from parflex.codegen.program import Program
 from parflex.symbolic.expression import Expression, Graph
@@ -27,7 +27,7 @@ def in_place(change):
 
 ALL = PASSES | {
     "parallel_axes": in_place(lambda program: parallel_axes(program, simplify)),
-    "collect": in_place(with_collected_numbers),
+    "collect": in_place(with_collected_constants),
     "all together": in_place(optimise),
 }
 

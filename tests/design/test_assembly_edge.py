@@ -6,7 +6,7 @@ from support.robots import load_robot, robot_file
 
 from parflex import InputError
 from parflex.design.assembly_edge import AssemblyEdge, EdgeReader
-from parflex.design.descent import Descent, Designs, Term, descend, with_slope_left
+from parflex.design.descent import Descent, Designs, Term, descend, with_remaining_slope
 from parflex.design.evaluation import ProblemDesigns, ResponsePiece
 from parflex.design.optimise import OptimisationProblem
 from parflex.design.problem import read_problem
@@ -86,12 +86,12 @@ def test_steps_slide_along_the_edge_to_the_best_design():
     best = 0.65 + 0.4 * np.hypot(1, 0.3)
     free, disc = np.ones(2, dtype=bool), Disc()
     designs = disc.designs(disc)
-    found = with_slope_left(designs, descend(designs, np.array([0.6, 0.8]), free, 200, 1e-8), free)
+    found = with_remaining_slope(designs, descend(designs, np.array([0.6, 0.8]), free, 200, 1e-8), free)
     assert found.values[0] == pytest.approx(best, abs=2 * np.sqrt(MARGIN))  # the margin costs half its root, and more
     assert found.slope < 1e-2 and found.held == ("at the pose (home) the chain of 'leg'",)
     # without the edge as a limit of its own, steps end where they first meet it, and the slope tells
     blind = disc.designs(None)
-    short = with_slope_left(blind, descend(blind, np.array([0.6, 0.8]), free, 200, 1e-8), free)
+    short = with_remaining_slope(blind, descend(blind, np.array([0.6, 0.8]), free, 200, 1e-8), free)
     assert short.values[0] < best - 1e-3 and short.slope > 0.1
 
 

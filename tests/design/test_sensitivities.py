@@ -17,7 +17,7 @@ from support.robots import robot_file
 
 import parflex
 from parflex import ParflexError
-from parflex.design.registry import OWN_NAMES
+from parflex.design.registry import BUILTIN_RESPONSE_NAMES
 from parflex.parameters.design_numbers import number_at
 
 
@@ -391,7 +391,7 @@ NOT_THERE = {  # robots that do not have what a response is of, and the words th
 
 def test_every_response_of_the_registry_is_among_those_that_are_differentiated():
     names = {text.partition(":")[0] for robot in ROBOTS for text, *_ in asked_of(robot).values()}
-    assert names | WITHOUT_SLOPES.keys() == OWN_NAMES
+    assert names | WITHOUT_SLOPES.keys() == BUILTIN_RESPONSE_NAMES
 
 
 @pytest.mark.verify

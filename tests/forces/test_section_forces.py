@@ -16,7 +16,7 @@ import parflex
 from parflex import InputError
 from parflex.forces.forces import tree_newton_euler
 from parflex.forces.sections import ElementRows, loads_of_beams, sections_of_element
-from parflex.spatial.batched import over_rows
+from parflex.spatial.batched import evaluate_rows
 
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 REDUCE = {"error": 1.0, "band": 400}
@@ -82,7 +82,7 @@ def test_numbers_of_rows_are_those_of_each_row():
         assert a * 0.0 == 0.0 and (0.0 / a) == 0.0 and isinstance(a * 0, float)
         return {"values": np.array(values, dtype=object), "solved": solved}
 
-    result = over_rows(some, {"x": table}, size=10)
+    result = evaluate_rows(some, {"x": table}, size=10)
     a, b, c = table.T
     exact = [a + 2, 2 - a, 3 / b, a / 4, -c, a**2, abs(a), np.sin(a) * np.cos(b), np.sign(c - 3), np.arctan2(b, c)]
     assert np.abs(result["values"] - np.array(exact).T).max() < 1e-14

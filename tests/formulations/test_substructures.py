@@ -23,7 +23,7 @@ TOLERANCE = 1e-10  # accelerations come out of systems whose condition is up to 
 def all_frequencies(robot: Robot) -> np.ndarray:
     """All frequencies at home with the motors locked, also those that are zero, as maps compute them."""
     solver = FrequencySolver(Geometry(robot), 1, "actuators")
-    assert solver.assembly is not None, solver.why_not
+    assert solver.assembly is not None, solver.fallback_reason
     K, M = solver.assembly(*solver.places(solver.geometry.home[None]))
     factor = np.linalg.inv(np.linalg.cholesky(M[0]))
     return np.sqrt(np.maximum(np.linalg.eigvalsh(factor @ K[0] @ factor.T), 0)) / (2 * np.pi)
@@ -50,7 +50,7 @@ def test_a_map_of_a_platform_given_by_modes_equals_direct_stiffness(figure):
     poses, modes = np.array(list(POSES.values())), bodies()["plate"]
     robot = parflex.load("gough-stewart-elastic")
     found = many_frequencies(robot, ["x", "y", "z", "rx", "ry", "rz"], poses, MODES, shapes=True)
-    assert found.solver.assembly is not None, found.solver.why_not
+    assert found.solver.assembly is not None, found.solver.fallback_reason
     expected = [gough_stewart_on_beams(modes, *place(name)).frequencies(MODES) for name in POSES]
     worst = largest(found.frequencies / np.array(expected) - 1)
     figure("map of a plate on beams: frequencies against direct stiffness", worst, 1e-8)

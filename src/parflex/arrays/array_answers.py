@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.arrays.array_dynamics import refuse_unknown_motors, wrong_effort
-from parflex.arrays.saying import say_compiling
+from parflex.arrays.saying import log_compiling
 from parflex.arrays.state_calls import FLOAT, StateCalls
 from parflex.checks import short_text, table
 from parflex.codegen.vouched_states import StateQuestion, group_lengths, state_program
@@ -49,7 +49,7 @@ def answer(
         _check_out(out, shape)
     if count is None:
         result = calls.one(arrays, out, tolerances, ignore_limits) if calls.model is not None else None
-        return calls.asked_again(arrays, out, tolerances, ignore_limits) if result is None else result
+        return calls.evaluate_in_floats(arrays, out, tolerances, ignore_limits) if result is None else result
     return calls.many(arrays, count, np.empty(shape) if out is None else out, tolerances, ignore_limits)
 
 
@@ -59,7 +59,7 @@ def state_calls(robot: Robot, question: StateQuestion, without: Sequence[str] = 
     if question not in cache:
         with cache.lock:
             if question not in cache:
-                model = state_program(robot, question, lambda: say_compiling(_told(robot, question, without)))
+                model = state_program(robot, question, lambda: log_compiling(_told(robot, question, without)))
                 calls = StateCalls(robot, question, group_lengths(robot, question), model)
                 if model is not None and not question.few and not question.frames:
                     cache[FAST[question.model]] = calls
@@ -121,7 +121,7 @@ def _check_shapes(robot: Robot, calls: StateCalls, arrays: list[Any], names: lis
             continue
         if name == "effort":
             raise wrong_effort(robot, array)
-        if name == "qdd" and (robot.tree.elastic or robot.few_motors):
+        if name == "qdd" and (robot.tree.elastic or robot.is_underactuated):
             refuse_unknown_motors(robot, array)
             continue
         raise wrong_length(robot, array, name, length, "robot.coordinates" if name == "q" else "robot.rates")
@@ -160,17 +160,17 @@ def _check_out(out: Any, shape: tuple[int, ...]) -> None:
 # -- the short way ----------------------------------------------------------------------------------------------------
 
 
-def short_inverse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
+def fast_inverse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """Efforts of a state that is known to be right in its types and shapes; None: it must be checked."""
-    return _short("fast inverse", args, kwargs)
+    return _fast_call("fast inverse", args, kwargs)
 
 
-def short_forward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
+def fast_forward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """Accelerations of such a state."""
-    return _short("fast forward", args, kwargs)
+    return _fast_call("fast forward", args, kwargs)
 
 
-def _short(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
+def _fast_call(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """The answer to a state of three arrays of floats, after the first call; None: the general path handles it."""
     out = None
     if kwargs:

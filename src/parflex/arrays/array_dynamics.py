@@ -52,11 +52,15 @@ def inverse_at(
     rates = all_rates(configuration, qd, tolerances.rates)
     if robot.tree.elastic:
         return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None, sharing)
-    if configuration.lacks_motors:
+    if configuration.is_underactuated_here:
         motors = list(robot.actuated)
-        target_accelerations = motor_accelerations(configuration, rates, qdd) - configuration.acceleration_bias(rates)[motors]
+        target_accelerations = (
+            motor_accelerations(configuration, rates, qdd) - configuration.acceleration_bias(rates)[motors]
+        )
         sharing = sharing or read_sharing(robot)
-        return driven_with_free(configuration, rates, np.eye(robot.nv)[motors], target_accelerations, wrenches, False, sharing)
+        return driven_with_free(
+            configuration, rates, np.eye(robot.nv)[motors], target_accelerations, wrenches, False, sharing
+        )
     configuration.refuse_undefined_actuation()
     accelerations = all_accelerations(configuration, rates, qdd, tolerances.accelerations)
     return rigid_inverse(configuration, rates, accelerations, wrenches, sharing=sharing)
@@ -91,7 +95,11 @@ def wrong_effort(robot: Robot, tau: Array) -> InputError:
 def array_warnings(result: Result) -> list[str]:
     """What is said of this state; what holds for every state of the robot was said when it was loaded."""
     known = set(result.robot.warnings)
-    return [message for message in result.warnings if message not in known and not message.startswith((SPARE_MOTORS, FEW_MOTORS))]
+    return [
+        message
+        for message in result.warnings
+        if message not in known and not message.startswith((SPARE_MOTORS, FEW_MOTORS))
+    ]
 
 
 def _flexible_inverse(
@@ -102,7 +110,9 @@ def _flexible_inverse(
     robot, motors = configuration.robot, list(configuration.robot.actuated)
     state = state_at(configuration, qd, wrenches)
     target_accelerations = motor_accelerations(configuration, qd, accelerations)
-    shared, qdd, _ = driven_by(state, state.J_a, target_accelerations - state.bias[motors], sharing or read_sharing(robot))
+    shared, qdd, _ = driven_by(
+        state, state.J_a, target_accelerations - state.bias[motors], sharing or read_sharing(robot)
+    )
     tau = shared.tau
     warnings = deflection_warnings(robot.tree, configuration.q)
     warnings += equilibrium_warnings(configuration, qdd, moving=accelerations is not None) if resting else []

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from parflex.arrays.array_answers import answer, short_forward, short_inverse
+from parflex.arrays.array_answers import answer, fast_forward, fast_inverse
 from parflex.dynamics import dynamics
 from parflex.dynamics.dynamics import Result
 from parflex.errors import InputError
@@ -260,6 +260,6 @@ def _refuse_reactions(reactions: bool) -> None:
         )  # fmt: skip
 
 
-inverse_dynamics.short_way = short_inverse  # type: ignore[attr-defined]
-forward_dynamics.short_way = short_forward  # type: ignore[attr-defined]
+inverse_dynamics.short_way = fast_inverse  # type: ignore[attr-defined]
+forward_dynamics.short_way = fast_forward  # type: ignore[attr-defined]
 __all__ = ["Result", "forward_dynamics", "inverse_dynamics"]

@@ -29,12 +29,12 @@ def _outside() -> int:
     return level
 
 
-def say_compiling(what: str) -> None:
+def log_compiling(what: str) -> None:
     """One line before the first call of a robot, which takes seconds; it goes to the log `parflex`."""
     LOG.warning("parflex compiles %s: once; the program is kept for later calls", what)
 
 
-class BatchNotes:
+class BatchWarnings:
     """How many states of a batch failed or were warned of, and what was said of the first."""
 
     def __init__(self, count: int, ignore_limits: bool = False) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.arrays.array_dynamics import array_warnings, forward_at, inverse_at
-from parflex.arrays.saying import BatchNotes, warn
+from parflex.arrays.saying import BatchWarnings, warn
 from parflex.codegen.model import Model
 from parflex.codegen.vouched_states import CHECKS, StateQuestion
 from parflex.dynamics.dynamics import Result, exceeded_limits
@@ -30,7 +30,7 @@ CHUNK = 2048  # states that are handed to the program at a time: what it reads a
 HUGE = 1e150  # squares of larger numbers overflow
 LARGE = 1e60  # products of a few larger numbers may
 DOUBLE = ToleranceFactors()  # of arrays in double precision
-HOPELESS = 1e4  # of what a state may miss, squared: beyond, floats would say the same of it
+MAX_RETRY_MISS = 1e4  # of what a state may miss, squared: beyond, floats would say the same of it
 VERDICT, SIZE, POSITIONS, RATES, ACCELERATIONS, CONDITION, LIMITS = range(len(CHECKS))
 POINTER = ctypes.c_void_p
 ONE = ctypes.PYFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64, POINTER)  # so short that other threads may wait
@@ -105,15 +105,15 @@ class StateCalls:
     def in_floats(self, arrays: Sequence[Array | None], tolerances: ToleranceFactors) -> Result:
         """The state with every check, and the rates that suit it."""
         names = ("q", "qd", "qdd" if self.question.model == "inverse" else "effort", *self.question.frames)
-        _refuse_huge(arrays, names, HUGE)
+        _refuse_overflow(arrays, names, HUGE)
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 result = self._in_floats(arrays, tolerances)
         except ValueError:  # of a library that was given what has overflown
-            _refuse_huge(arrays, names, LARGE)
+            _refuse_overflow(arrays, names, LARGE)
             raise
         if not np.isfinite(self.answer_of(result)).all():
-            _refuse_huge(arrays, names, 0.0)
+            _refuse_overflow(arrays, names, 0.0)
         return result
 
     def _in_floats(self, arrays: Sequence[Array | None], tolerances: ToleranceFactors) -> Result:
@@ -129,7 +129,7 @@ class StateCalls:
             return result.accelerations
         return np.fromiter(result.efforts.values(), float, self.robot.nu)
 
-    def asked_again(
+    def evaluate_in_floats(
         self, arrays: Sequence[Array | None], out: Array | None = None, tolerances: ToleranceFactors = DOUBLE,
         ignore_limits: bool = False,
     ) -> Array:  # fmt: skip
@@ -149,7 +149,7 @@ class StateCalls:
         ignore_limits: bool = False,
     ) -> Array:  # fmt: skip
         """Answers to `count` states: arrays have a leading axis, or are the same for all. States that fail are nan."""
-        notes = BatchNotes(count, ignore_limits)
+        notes = BatchWarnings(count, ignore_limits)
         for start in range(0, count, CHUNK):
             stop = min(start + CHUNK, count)
             part = [_of(array, slice(start, stop)) for array in arrays]
@@ -158,7 +158,7 @@ class StateCalls:
         return out
 
     def _chunk(
-        self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchNotes, tolerances: ToleranceFactors
+        self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchWarnings, tolerances: ToleranceFactors
     ) -> None:
         count = len(out)
         if self.model is None:
@@ -181,22 +181,33 @@ class StateCalls:
             self._judge(checks[:, row], state, first + row, out[row], notes, tolerances)
 
     def _judge(
-        self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes, tolerances: ToleranceFactors
+        self,
+        checks: Array,
+        arrays: list[Any],
+        number: int,
+        out: Array,
+        notes: BatchWarnings,
+        tolerances: ToleranceFactors,
     ) -> None:
         """A state of a batch that the program does not vouch for."""
         if _left(checks, tolerances) <= 1.0:
             if checks[LIMITS]:
-                self._note_outside(number, arrays, tolerances, notes)
+                self._count_limit_violation(number, arrays, tolerances, notes)
             return
         missed = checks[[POSITIONS, RATES, ACCELERATIONS]].max()
-        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS * max(tolerances) ** 2):
+        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= MAX_RETRY_MISS * max(tolerances) ** 2):
             out[...] = np.nan
             notes.count_failed()
             return
         self._row(arrays, number, out, notes, tolerances)
 
     def _row(
-        self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes, tolerances: ToleranceFactors
+        self,
+        arrays: Sequence[Array | None],
+        number: int,
+        out: Array,
+        notes: BatchWarnings,
+        tolerances: ToleranceFactors,
     ) -> None:
         """A state of a batch in floats."""
         try:
@@ -210,7 +221,9 @@ class StateCalls:
             notes.warned(number, lambda: messages)
         out[...] = self.answer_of(result)
 
-    def _note_outside(self, number: int, arrays: list[Any], tolerances: ToleranceFactors, notes: BatchNotes) -> None:
+    def _count_limit_violation(
+        self, number: int, arrays: list[Any], tolerances: ToleranceFactors, notes: BatchWarnings
+    ) -> None:
         """Count a state beyond limits; its sentences are made for the first one alone."""
         if not notes.ignore_limits or deflection_warnings(self.robot.tree, arrays[0]):
             notes.warned(number, lambda: self._outside(arrays, tolerances, notes.ignore_limits))
@@ -223,7 +236,7 @@ def _left(checks: Any, tolerances: ToleranceFactors) -> float:
     return checks[VERDICT] - checks[LIMITS] - sum(missed) + allowed
 
 
-def _refuse_huge(arrays: Sequence[Array | None], names: Sequence[str], limit: float) -> None:
+def _refuse_overflow(arrays: Sequence[Array | None], names: Sequence[str], limit: float) -> None:
     """Raise where the largest number of a state is beyond a limit."""
     entries = [
         (abs(float(value)), name, place, float(value))

@@ -204,7 +204,7 @@ class CentreLine(InnerNodes, Record):
         """Displacement Phi_d and turn Phi_r of the sections at x = xi L per motion of the tip, each n x 3 x 6."""
         return _sections(self.length, self.Ps, self.roll, xi)
 
-    def with_small_turns(self) -> CentreLine:
+    def with_unit_jacobian(self) -> CentreLine:
         """The same with L = 1."""
         return replace(self, consistent=False)
 
@@ -338,7 +338,8 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
     coordinates = list(PLANAR)
     fields = [0, *(k + 1 for k in coordinates)]
     nodes = {
-        name: replace(node, Phi_d=node.Phi_d[:, coordinates], Phi_r=node.Phi_r[:, coordinates]) for name, node in body.nodes.items()
+        name: replace(node, Phi_d=node.Phi_d[:, coordinates], Phi_r=node.Phi_r[:, coordinates])
+        for name, node in body.nodes.items()
     }
     return ElasticBody(
         body.m,
@@ -350,7 +351,10 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
         tuple(LABELS[k] for k in coordinates),
         None if body.spin is None else body.spin[np.ix_(fields, fields)],
         small=body.small,
-        strains=tuple(replace(strain, row=strain.row[coordinates], H=strain.H[np.ix_(coordinates, coordinates)]) for strain in body.strains),
+        strains=tuple(
+            replace(strain, row=strain.row[coordinates], H=strain.H[np.ix_(coordinates, coordinates)])
+            for strain in body.strains
+        ),
         inner=replace(body.inner, used=PLANAR) if isinstance(body.inner, CentreLine) else body.inner,
     )
 
@@ -427,7 +431,10 @@ class ElementChain(Record):
     def matrices(self) -> tuple[Array, Array]:
         """Mass and stiffness of an element over the motions of its two ends, 2N x 2N."""
         fields, rotations, e = self.fields(*self.ends), self.turns(*self.ends), self.bent(*self.ends)
-        M = np.einsum("aif,fg,big->ab", fields, self.products, fields, optimize=True) + rotations.T @ self.spin @ rotations
+        M = (
+            np.einsum("aif,fg,big->ab", fields, self.products, fields, optimize=True)
+            + rotations.T @ self.spin @ rotations
+        )
         return (M + M.T) / 2, e.T @ self.element.K @ e
 
     def assembled(self, coordinates: list[int]) -> tuple[Array, Array]:

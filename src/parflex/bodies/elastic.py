@@ -198,7 +198,7 @@ class InnerNodes(ABC):
         """The place that a text names: a share of the length of a beam, a node of modal data. Raises LookupError."""
 
     @abstractmethod
-    def with_small_turns(self) -> InnerNodes:
+    def with_unit_jacobian(self) -> InnerNodes:
         """The same with L = 1."""
 
 
@@ -338,7 +338,7 @@ class ElasticBody(Record):
         return tuple(strain for strain in self.strains if strain.acts)
 
     @cached_property
-    def _beside_strains(self) -> tuple[Array, Array]:
+    def _linear_matrices(self) -> tuple[Array, Array]:
         """K and D without what the mean strains put there."""
         K, D = self.K.copy(), self.D.copy()
         for strain in self.acting:
@@ -348,7 +348,7 @@ class ElasticBody(Record):
 
     def elastic_force(self, e: Array, ed: Array) -> Array:
         """What strain and its rate put on the elastic coordinates, theory (38)."""
-        K, D = self._beside_strains
+        K, D = self._linear_matrices
         force = K @ e + D @ ed
         for strain in self.acting:
             slope = strain.slope(e)
@@ -358,7 +358,7 @@ class ElasticBody(Record):
 
     def strain_energy(self, e: Array) -> Any:
         """Energy of the strain."""
-        energy = 0.5 * (e @ self._beside_strains[0] @ e)
+        energy = 0.5 * (e @ self._linear_matrices[0] @ e)
         for strain in self.acting:
             u_m = strain.value(e)
             energy = energy + 0.5 * strain.k * (u_m * u_m)
@@ -368,7 +368,7 @@ class ElasticBody(Record):
         """Power that damping takes."""
         if not np.any(self.D):
             return 0.0
-        power = ed @ self._beside_strains[1] @ ed
+        power = ed @ self._linear_matrices[1] @ ed
         for strain in self.acting:
             if strain.c:
                 rate = strain.slope(e) @ ed
@@ -490,7 +490,7 @@ def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBod
 def with_small_rotations(body: ElasticBody) -> ElasticBody:
     """The body with L = 1 at its nodes and inside."""
     nodes = {name: replace(node, consistent=False) for name, node in body.nodes.items()}
-    return replace(body, nodes=nodes, inner=None if body.inner is None else body.inner.with_small_turns())
+    return replace(body, nodes=nodes, inner=None if body.inner is None else body.inner.with_unit_jacobian())
 
 
 def geometric_stiffness_error(geometric: Array, N: int) -> tuple[str, str, str] | None:

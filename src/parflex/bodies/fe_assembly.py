@@ -381,7 +381,9 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
 
     def missing(masses: Array, moments: Array) -> Array:
         rotary_inertia = np.trace(moments, axis1=1, axis2=2)[:, None, None] * np.eye(3) - moments
-        rotary_products = np.einsum("pni,nij,pnj->p", motions[i][:, :, 3:], rotary_inertia, motions[j][:, :, 3:], optimize=True)
+        rotary_products = np.einsum(
+            "pni,nij,pnj->p", motions[i][:, :, 3:], rotary_inertia, motions[j][:, :, 3:], optimize=True
+        )
         return (exact[i, j] - rotary_products - per_mass @ masses) / scale
 
     first = np.array(complete)[i] < 3  # mass and centre come first, if inertia cannot be met as well
@@ -394,7 +396,9 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
     if len(complete) == 6 and body.turns:
         residual = np.zeros((6, 6))
         residual[i, j] = residual[j, i] = missing(masses, moments) * scale
-        extent = np.trace(residual[3:, 3:]) / 2 * np.eye(3) - residual[3:, 3:]  # second moments that are missing on the whole
+        extent = (
+            np.trace(residual[3:, 3:]) / 2 * np.eye(3) - residual[3:, 3:]
+        )  # second moments that are missing on the whole
         spread = moments + (masses / masses.sum())[:, None, None] * extent
         if np.linalg.eigvalsh(spread).min() >= 0:
             moments = spread
@@ -535,7 +539,7 @@ def checked_polygon(polygon: Any) -> Array:
     for i in range(n):
         a, b = corners[i], corners[(i + 1) % n]
         for j in range(i + 2, n if i else n - 1):
-            if _cross_each_other(a, b, corners[j], corners[(j + 1) % n]):
+            if _segments_intersect(a, b, corners[j], corners[(j + 1) % n]):
                 raise InputError(
                     f"sides {i + 1} and {j + 1} of the polygon intersect",
                     key="polygon",
@@ -658,11 +662,11 @@ def _turn(a: Array, b: Array, c: Array) -> float:
     return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
 
 
-def _cross_each_other(a: Array, b: Array, c: Array, d: Array) -> bool:
-    return _turn(a, b, c) * _turn(a, b, d) <= 0 and _turn(c, d, a) * _turn(c, d, b) <= 0 and _boxes_meet(a, b, c, d)
+def _segments_intersect(a: Array, b: Array, c: Array, d: Array) -> bool:
+    return _turn(a, b, c) * _turn(a, b, d) <= 0 and _turn(c, d, a) * _turn(c, d, b) <= 0 and _boxes_overlap(a, b, c, d)
 
 
-def _boxes_meet(a: Array, b: Array, c: Array, d: Array) -> bool:
+def _boxes_overlap(a: Array, b: Array, c: Array, d: Array) -> bool:
     return bool((np.maximum(a, b) >= np.minimum(c, d)).all() and (np.maximum(c, d) >= np.minimum(a, b)).all())
 
 
@@ -670,7 +674,7 @@ def _general(corners: Array, required: Array, size: float) -> tuple[Array, Array
     """Ears, then the points, then halves of long edges; flips to Delaunay's triangles after each."""
     tolerance = NEAR * extent(corners)
     nodes = list(corners)
-    triangles = _ears(corners)
+    triangles = _clip_ears(corners)
     for point in required:
         if min(np.linalg.norm(node - point) for node in nodes) > tolerance:
             triangles = _inserted(nodes, triangles, point, tolerance)
@@ -685,7 +689,7 @@ def _general(corners: Array, required: Array, size: float) -> tuple[Array, Array
     return np.array(nodes), np.array(triangles)
 
 
-def _ears(corners: Array) -> list[list[int]]:
+def _clip_ears(corners: Array) -> list[list[int]]:
     """Triangles of a simple polygon, cut off one by one: the fattest ear first."""
     remaining = list(range(len(corners)))
     triangles = []

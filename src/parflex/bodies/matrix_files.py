@@ -73,7 +73,7 @@ def load_matrices(file: str | Mapping[str, str], node_numbers: Sequence[int]) ->
         return _load(Path(file), node_numbers)
     parts: dict[str, Any] = {}
     for key, path in file.items():
-        entry = _one_matrix(Path(path), key)
+        entry = _read_matrix(Path(path), key)
         parts[key] = entry
     freedoms = {key: part[0] for key, part in parts.items() if part[0] is not None}
     matrices = {key: part[1] for key, part in parts.items()}
@@ -116,7 +116,11 @@ def freedoms_by_count(order: int, node_numbers: Sequence[int], file: str, K: Arr
             "nodes",
             count,
         )
-    candidates = (candidate for candidate in range(count, order // 6 + 1) if K.shape == (order, order) and _moves_freely(K, candidate))
+    candidates = (
+        candidate
+        for candidate in range(count, order // 6 + 1)
+        if K.shape == (order, order) and _moves_freely(K, candidate)
+    )
     count = next(candidates, count)
     nodes = [(number, component) for number in range(1, count + 1) for component in range(1, 7)]
     return nodes + [(k + 1, 0) for k in range(order - len(nodes))]
@@ -174,7 +178,7 @@ def _load(path: Path, node_numbers: Sequence[int]) -> ReducedMatrices:
     )
 
 
-def _one_matrix(path: Path, key: str) -> tuple[list[Freedom] | None, Array]:
+def _read_matrix(path: Path, key: str) -> tuple[list[Freedom] | None, Array]:
     """One matrix, and its freedoms if the file says them."""
     content = read_content(path)
     if content[:4] == b"PK\x03\x04" or content[:6] == b"MATLAB":
@@ -223,7 +227,9 @@ def _unpacked(content: bytes) -> int:
         kind, size = struct.unpack(f"{order}II", content[position : position + 8])
         if kind == COMPRESSED:
             try:
-                total += len(zlib.decompressobj().decompress(content[position + 8 : position + 8 + size], MAX_BYTES + 1))
+                total += len(
+                    zlib.decompressobj().decompress(content[position + 8 : position + 8 + size], MAX_BYTES + 1)
+                )
             except zlib.error:
                 return total  # damaged: said by the reader
         else:
@@ -284,7 +290,9 @@ def from_arrays(arrays: Mapping[str, Array], path: Path, node_numbers: Sequence[
         raise matrix_error(file, message, "interface freedoms come first, x y z rx ry rz of each node", value=order)
     freedoms = [(number, component) for number in numbers for component in range(1, 7)]
     freedoms += [(k + 1, 0) for k in range(order - len(freedoms))]
-    return from_freedoms(file, freedoms, matrices, None if positions is None else dict(zip(numbers, positions, strict=True)))
+    return from_freedoms(
+        file, freedoms, matrices, None if positions is None else dict(zip(numbers, positions, strict=True))
+    )
 
 
 def read_abaqus(text: str, file: str) -> ReducedMatrices:
@@ -487,7 +495,7 @@ def read_punch(text: str, file: str) -> ReducedMatrices:
     used_freedoms = {freedom for name in chosen.values() for pair in file_entries[name] for freedom in pair}
     freedoms = sorted(used_freedoms, key=in_order)
     refuse_order(len(freedoms), file)
-    matrices = {key: _filled(file_entries[name], freedoms, headers[name], file) for key, name in chosen.items()}
+    matrices = {key: _fill_matrix(file_entries[name], freedoms, headers[name], file) for key, name in chosen.items()}
     return from_freedoms(file, freedoms, matrices, positions)
 
 
@@ -552,7 +560,7 @@ def _chosen(entries: dict[str, dict], file: str) -> dict[str, str]:
     return chosen
 
 
-def _filled(
+def _fill_matrix(
     entries: dict[tuple[Freedom, Freedom], float], freedoms: list[Freedom], head: list[str], file: str
 ) -> Array:
     A = np.zeros((len(freedoms), len(freedoms)))

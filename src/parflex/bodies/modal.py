@@ -38,7 +38,7 @@ RESOLVED = 1e-10  # of the largest entry of a mode: digits that eigenvectors of 
 
 FELT = 0.1  # share of the largest translation that an interface node must have to decide a sign
 
-SIGN_TIE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
+SIGN_TIE_TOLERANCE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
 
 THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
 
@@ -289,7 +289,7 @@ class ModalNodes(InnerNodes, Record):
             raise LookupError(where)
         return replace(_node(self.data, number), consistent=self.consistent)
 
-    def with_small_turns(self) -> ModalNodes:
+    def with_unit_jacobian(self) -> ModalNodes:
         """The same with L = 1."""
         return replace(self, consistent=False)
 
@@ -333,7 +333,7 @@ def normalised(data: ModalData) -> ModalData:
         last = first + 1
         while last < data.count and stiffnesses[last] - stiffnesses[last - 1] < DEGENERATE * stiffnesses[last]:
             last += 1
-        shapes[first:last] = _turned_by_rule(shapes[first:last], len(data.interface))
+        shapes[first:last] = _canonical_shapes(shapes[first:last], len(data.interface))
         first = last
     for part in (slice(0, 3), slice(3, 6)):  # what is not resolved where legs are attached is zero: symmetry is seen
         largest = np.nanmax(np.abs(shapes[:, :, part]), axis=(1, 2), keepdims=True, initial=0.0)
@@ -345,7 +345,7 @@ def normalised(data: ModalData) -> ModalData:
     return replace(data, shapes=shapes)
 
 
-def _turned_by_rule(shapes: Array, interface: int) -> Array:
+def _canonical_shapes(shapes: Array, interface: int) -> Array:
     """Shapes of one stiffness; the place that decides is the same for every mixture of them."""
     result, remaining = [], list(shapes)
     while remaining:
@@ -367,7 +367,7 @@ def _largest(shape: Array, interface: int) -> int:
         sizes[:, 3:] = 0.0
     interface_sizes = sizes[:interface]
     candidates = interface_sizes if interface_sizes.max(initial=0.0) > FELT * sizes.max() else sizes
-    return int(np.flatnonzero(candidates >= (1 - SIGN_TIE) * candidates.max())[0])
+    return int(np.flatnonzero(candidates >= (1 - SIGN_TIE_TOLERANCE) * candidates.max())[0])
 
 
 def _householder(direction: Array) -> Array:

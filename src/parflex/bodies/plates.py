@@ -348,7 +348,7 @@ def discretise_mindlin(plate: Plate, mesh: object) -> Discrete:
     fem = skfem()
     w, s = fem.Basis(mesh, fem.ElementTriP2()), fem.Basis(mesh, fem.ElementTriP2B())
     X, W = quadrature(MINDLIN_DEGREE)
-    values, gradients = _bubbled(X)
+    values, gradients = _bubble_basis(X)
     mapping = w.mapping
     J = mapping.DF(X)[:, :, :, 0]  # 2 x 2 x triangles: d x_c / d X_a
     inverse = np.linalg.inv(J.transpose(2, 0, 1))  # triangles x 2 x 2: d X_a / d x_c
@@ -363,7 +363,7 @@ def discretise_mindlin(plate: Plate, mesh: object) -> Discrete:
     K = sparse.csc_matrix((Ke.ravel(), (rows, cols)), shape=(size, size))
 
     def fields(cells: Array, X: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
-        values, _ = _bubbled(X)
+        values, _ = _bubble_basis(X)
         turned = w.N + s.element_dofs[:, cells]
         return (
             gather_rows(w.element_dofs[:, cells], values[:6], size),
@@ -404,7 +404,7 @@ def _element_matrices(
     return M, K
 
 
-def _bubbled(X: Array) -> tuple[Array, Array]:
+def _bubble_basis(X: Array) -> tuple[Array, Array]:
     """The six quadratic functions and the bubble at points: values (7 x n) and gradients (2 x 7 x n)."""
     element = skfem().ElementTriP2B()
     parts = [element.lbasis(X, i) for i in range(7)]
@@ -434,10 +434,10 @@ def _moments() -> tuple[Array, Array]:
         for power in range(2):
             weighted = weight * place**power
             tied[2 * edge + power] = np.einsum("a,akq,q->k", t, _tied(X), weighted)
-            slopes[2 * edge + power] = np.einsum("a,kq,q->ak", t, _bubbled(X)[0], weighted)
+            slopes[2 * edge + power] = np.einsum("a,kq,q->ak", t, _bubble_basis(X)[0], weighted)
     X, W = quadrature(4)
     tied[6:] = _tied(X) @ W
-    slopes[6, 0] = slopes[7, 1] = _bubbled(X)[0] @ W
+    slopes[6, 0] = slopes[7, 1] = _bubble_basis(X)[0] @ W
     return tied, slopes
 
 

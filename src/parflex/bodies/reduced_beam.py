@@ -96,7 +96,7 @@ class ReducedCentreLine(InnerNodes, Record):
         motion = _carried(first, section.r0) + np.concatenate([section.Phi_d, section.Phi_r]) @ e
         return Node(np.array([xi * self.length, 0.0, 0.0]), motion[:3], motion[3:], self.consistent)
 
-    def with_small_turns(self) -> ReducedCentreLine:
+    def with_unit_jacobian(self) -> ReducedCentreLine:
         """The same with L = 1."""
         return replace(self, consistent=False)
 
@@ -180,7 +180,7 @@ def reduced_beam(
         )
     full_beam = beam(length, material, section, planar, rotary_inertia, shear, linear)
     chain = ElementChain(beam(length / elements, material, section, planar, rotary_inertia, shear, linear), elements)
-    modes, left_out = _kept_modes(chain, full_beam.labels, first_omitted_frequency(error, band))
+    modes, left_out = _modes_below_cut(chain, full_beam.labels, first_omitted_frequency(error, band))
     ends = np.concatenate(centre_line(length, material, section, shear, 0.0, np.linspace(0, 1, elements + 1)), axis=1)
     used = [LABELS.index(label) for label in full_beam.labels]
     line = chain.element.inner
@@ -199,7 +199,7 @@ def reduced_beam(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _HeldMode(Record):
+class _FixedInterfaceMode(Record):
     """A mode with both ends of the beam held: its square of frequency and the motion of the nodes."""
 
     label: str
@@ -207,9 +207,11 @@ class _HeldMode(Record):
     motion: Array  # (elements + 1) x 6
 
 
-def _kept_modes(chain: ElementChain, labels: tuple[str, ...], cut: float) -> tuple[list[_HeldMode], float]:
+def _modes_below_cut(
+    chain: ElementChain, labels: tuple[str, ...], cut: float
+) -> tuple[list[_FixedInterfaceMode], float]:
     """Modes below `cut` Hz, and the lowest frequency of the others."""
-    modes: list[_HeldMode] = []
+    modes: list[_FixedInterfaceMode] = []
     omitted = [np.inf]
     solved: list[tuple[Array, Array, float, float, Array, Array]] = []
     for family in FAMILIES:
@@ -226,7 +228,7 @@ def _kept_modes(chain: ElementChain, labels: tuple[str, ...], cut: float) -> tup
             if family[0] == "uz":
                 motion[:, 4] *= -1.0
             motion[:, 3:] *= 1.0 if family[0] == "rx" else 1.0 / chain.step
-            modes.append(_HeldMode(f"{family[0]}{number}", float(square), motion))
+            modes.append(_FixedInterfaceMode(f"{family[0]}{number}", float(square), motion))
     return sorted(modes, key=lambda mode: mode.square), min(omitted)
 
 
@@ -248,7 +250,10 @@ def _solved(M: Array, K: Array, solved: list) -> tuple[Array, Array]:
     for reference_M, reference_K, reference_m, reference_k, values, vectors in solved:
         identical = M.shape == reference_M.shape and all(
             np.abs(matrix / size - reference / reference_size).max() < ALIKE
-            for matrix, size, reference, reference_size in ((M, m, reference_M, reference_m), (K, k, reference_K, reference_k))
+            for matrix, size, reference, reference_size in (
+                (M, m, reference_M, reference_m),
+                (K, k, reference_K, reference_k),
+            )
         )
         if identical:
             return values * (k / reference_k) * (reference_m / m), vectors
@@ -258,7 +263,7 @@ def _solved(M: Array, K: Array, solved: list) -> tuple[Array, Array]:
     return values, vectors
 
 
-def _scaled(mode: _HeldMode, line: CentreLine, elements: int) -> Array:
+def _scaled(mode: _FixedInterfaceMode, line: CentreLine, elements: int) -> Array:
     """The mode with 1 (m, or rad of a twist) for its largest motion, positive where it first comes near that."""
     shape = mode.motion[:, :, None]
     inside = ReducedCentreLine(line, shape)
@@ -324,7 +329,9 @@ class ReducedSections(Record):
     @cached_property
     def _chain(self) -> ElementChain:
         element = self.element
-        body = beam(element.length, element.material, element.section, element.planar, element.rotary_inertia, element.shear)
+        body = beam(
+            element.length, element.material, element.section, element.planar, element.rotary_inertia, element.shear
+        )
         return ElementChain(rotated_about_axis(body, element.roll) if element.roll else body, len(self.line.shapes) - 1)
 
     def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
@@ -347,16 +354,18 @@ class ReducedSections(Record):
         G = np.array([second + self._behind[1][j + 1] for (_, second), j in zip(element_moments, number, strict=True)])
         return m, S.reshape(-1, fields, 3), G.reshape(-1, fields, fields, 3, 3)
 
-    def held_compliance(self, xi: float, at: float, stiffness: Array) -> Array:
+    def clamped_compliance(self, xi: float, at: float, stiffness: Array) -> Array:
         """Motion of the section at `at` by a unit wrench at `xi`, both ends held, that modes of such stiffness lack."""
-        exact = replace(self.element, length=self.line.length).held_compliance(xi, at)
+        exact = replace(self.element, length=self.line.length).clamped_compliance(xi, at)
         first = self.line.shapes.shape[2] - len(stiffness)
-        response_shapes, load_shapes = (np.concatenate([node.Phi_d, node.Phi_r])[:, first:] for node in map(self.line.at, (at, xi)))
+        response_shapes, load_shapes = (
+            np.concatenate([node.Phi_d, node.Phi_r])[:, first:] for node in map(self.line.at, (at, xi))
+        )
         return exact - (response_shapes / stiffness) @ load_shapes.T
 
-    def held_by_gravity(self, xi: float, gravity: Array, stiffness: Array) -> Array:
+    def clamped_gravity_deflection(self, xi: float, gravity: Array, stiffness: Array) -> Array:
         """Motion of a section by gravity, both ends held, that modes of such stiffness lack."""
-        exact = replace(self.element, length=self.line.length).held_by_gravity(xi, gravity)
+        exact = replace(self.element, length=self.line.length).clamped_gravity_deflection(xi, gravity)
         first, node = self.line.shapes.shape[2] - len(stiffness), self.line.at(xi)
         S = self.beyond(np.zeros(1))[1][0, 1 + first :]  # of what modes move
         return exact - np.concatenate([node.Phi_d, node.Phi_r])[:, first:] @ (S @ gravity / stiffness)
@@ -398,7 +407,14 @@ class ReducedSections(Record):
         element = self.element
         bare = type(section)(section.A, section.Iy, section.Iz, section.J, Ip, section.ky, section.kz)
         return ElementSections(
-            element.length, element.material, bare, element.planar, element.rotary_inertia, element.shear, element.roll, element.fibres
+            element.length,
+            element.material,
+            bare,
+            element.planar,
+            element.rotary_inertia,
+            element.shear,
+            element.roll,
+            element.fibres,
         )
 
     def _spin(self, ends: Array, xi: float) -> Array:
@@ -435,7 +451,13 @@ def mirror_symmetric_part(body: Body, n: Array) -> Array:
     rigid = np.zeros((6, 6))
     rigid[:3, :3], rigid[3:, 3:] = np.eye(3) - np.outer(n, n), np.outer(n, n)
     motions = scipy.linalg.block_diag(np.eye(6), visible)
-    return part + inner @ _by_coupling(M, motions, scipy.linalg.block_diag(rigid, symmetric), inner) @ inner.T @ K
+    return (
+        part
+        + inner
+        @ _symmetric_part_by_coupling(M, motions, scipy.linalg.block_diag(rigid, symmetric), inner)
+        @ inner.T
+        @ K
+    )
 
 
 def _centre(body: Body, n: Array) -> float:
@@ -457,7 +479,7 @@ def _mirrored(nodes: Sequence[Node], n: Array, centre: float, extent: float) -> 
     return result
 
 
-def _by_coupling(M: Array, motions: Array, symmetric: Array, inner: Array) -> Array:
+def _symmetric_part_by_coupling(M: Array, motions: Array, symmetric: Array, inner: Array) -> Array:
     """The same of modes that no node sees; `own` is the part in the plane of the motions they may be coupled to."""
     sizes = np.sqrt(np.diag(motions.T @ M @ motions))
     per_size = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)

@@ -55,15 +55,15 @@ SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less acr
 
 TURNING = 0.1  # of the lowest frequency with held nodes: centrifugal loads then deform by a hundredth of the arm
 
-FASTEST = 300.0  # rad/s: what turns faster than 3000 turns a minute is no link of a robot
+MAX_ROTATION_SPEED = 300.0  # rad/s: what turns faster than 3000 turns a minute is no link of a robot
 
 SAME_PLACE = 1e-6  # of the size of the body: nodes that are nearer to each other are at one place
 
 DETERMINED = 1e-7  # of the largest singular value: less determines no position
 
-DENSEST = 25_500.0  # kg/m3: osmium as an ellipsoid, 9/8 of 22 600
+MAX_DENSITY = 25_500.0  # kg/m3: osmium as an ellipsoid, 9/8 of 22 600
 
-FASTEST_WAVE = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten what is strained
+MAX_WAVE_SPEED = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten what is strained
 
 THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
 
@@ -143,7 +143,10 @@ def from_freedoms(
         if key not in matrices:
             available = ", ".join(sorted(matrices)) or "none"
             raise matrix_error(
-                file, f"the {WORDS[key]} {key} is missing", f"give M and K of the same reduction; found {available}", key
+                file,
+                f"the {WORDS[key]} {key} is missing",
+                f"give M and K of the same reduction; found {available}",
+                key,
             )
     for number, component in freedoms:
         if not 0 <= component <= 6:
@@ -151,12 +154,16 @@ def from_freedoms(
             raise matrix_error(file, f"node {number} has a freedom {component}", hint, value=component)
     if len(set(freedoms)) < len(freedoms):
         duplicate = next(freedom for k, freedom in enumerate(freedoms) if freedom in freedoms[:k])
-        raise matrix_error(file, f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice", "give every freedom once")
+        raise matrix_error(
+            file, f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice", "give every freedom once"
+        )
     numbers = list(dict.fromkeys(number for number, component in freedoms if component))
     order: list[int] = []
     nodes: list[InterfaceNode] = []
     for number in numbers:
-        component_rows = sorted((component, row) for row, (n, component) in enumerate(freedoms) if n == number and component)
+        component_rows = sorted(
+            (component, row) for row, (n, component) in enumerate(freedoms) if n == number and component
+        )
         components = tuple(component for component, _ in component_rows)
         if components not in ((1, 2, 3), (1, 2, 3, 4, 5, 6)):
             raise matrix_error(
@@ -165,7 +172,9 @@ def from_freedoms(
                 "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them",
                 value=number,
             )
-        nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(component_rows))), _place(positions, number)))
+        nodes.append(
+            InterfaceNode(number, tuple(range(len(order), len(order) + len(component_rows))), _place(positions, number))
+        )
         order += [row for _, row in component_rows]
     if not nodes:
         raise matrix_error(file, "there is no interface node", "retain the nodes to which the robot is attached")
@@ -277,7 +286,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     """Mass, centre, inertia and what is wrong with them; refused where K and M are not of a free body."""
     if positions is None:
         positions, placed = estimated_positions(data), "matrices"
-    positions = _one_place(data, positions)
+    positions = _merge_coincident_nodes(data, positions)
     X = rigid_shapes(data.nodes, positions, data.size)
     if np.linalg.matrix_rank(X) < 6:
         raise matrix_error(
@@ -326,11 +335,11 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
         )
     notes = [f"the stiffness matrix has few digits: {summary}"] * (rigid > SAID * lowest)
     notes += unit_warnings(data, mass, centre, inertia, positions, lowest)
-    notes += _mass_aside(data, mass, inertia, positions)
+    notes += _mass_off_nodes(data, mass, inertia, positions)
     return RigidReport(mass, centre, inertia, residual, rigid, lowest, positions, placed, tuple(notes))
 
 
-def _one_place(data: ReducedMatrices, positions: Array) -> Array:
+def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
     """Both sides of a flexure are at one place, whatever finite elements did to tell them apart."""
     X = rigid_shapes(data.nodes, positions - positions[0], data.size)
     R = X.T @ data.M @ X
@@ -384,7 +393,7 @@ def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
     return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)
 
 
-def _mass_aside(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[str]:
+def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[str]:
     """Where matrices cannot tell what turning does: modes of masses away from all nodes, which no node shows."""
     K, M = (matrix[data.interface :, data.interface :] for matrix in (data.K, data.M))
     if not len(M):
@@ -393,7 +402,7 @@ def _mass_aside(data: ReducedMatrices, mass: float, inertia: Array, positions: A
     squares, axes = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
     gyration = np.sqrt(np.maximum(squares, 0.0))
     aside = (gyration > ASIDE * np.ptp(positions @ axes, axis=0) / 2) & (gyration > SLENDER * np.linalg.norm(gyration))
-    if not aside.any() or speed > FASTEST:
+    if not aside.any() or speed > MAX_ROTATION_SPEED:
         return []
     return [
         f"its mass lies {gyration[aside].max():.3g} m (radius of gyration) aside of its interface nodes, which do not "
@@ -423,7 +432,7 @@ UNITS = {
 }
 
 
-def in_metres(data: ReducedMatrices, units: str) -> ReducedMatrices:
+def in_si_units(data: ReducedMatrices, units: str) -> ReducedMatrices:
     """The same body in kg, m and N; modal coordinates keep their numbers."""
     system = UNITS[units]
     if units == "m":
@@ -469,12 +478,12 @@ def unit_warnings(
     box = " x ".join(f"{side:.3g}" for side in sides[::-1])
     if mass / radius**3 < THIN:
         issue = f"a mass of {mass:.3g} kg within a radius of gyration of {radius:.3g} m is thinner than air"
-    elif density > DENSEST and squares.min() > 0:
+    elif density > MAX_DENSITY and squares.min() > 0:
         issue = (
             f"a mass of {mass:.3g} kg in a box of {box} m (that of its moments of inertia) is {density:.2g} kg/m3, "
             "more than any material has"
         )
-    elif speed > FASTEST_WAVE:
+    elif speed > MAX_WAVE_SPEED:
         issue = (
             f"a mass of {mass:.3g} kg in a box of {box} m is so light for its stiffness that waves would run at "
             f"{speed:.2g} m/s (steel: 6000)"

@@ -91,7 +91,13 @@ class RigidBody(Record):
         motion of the links needs anyway: int r x (U r) dm is the axial part of U Sigma.
         """
         moment_matrix = U @ self.Sigma
-        axial = np.array([moment_matrix[2, 1] - moment_matrix[1, 2], moment_matrix[0, 2] - moment_matrix[2, 0], moment_matrix[1, 0] - moment_matrix[0, 1]])
+        axial = np.array(
+            [
+                moment_matrix[2, 1] - moment_matrix[1, 2],
+                moment_matrix[0, 2] - moment_matrix[2, 0],
+                moment_matrix[1, 0] - moment_matrix[0, 1],
+            ]
+        )
         return self.m * a + U @ self.S, cross(self.S, a) + axial
 
     def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:

@@ -204,7 +204,7 @@ class ElementSections(Record):
         used = list(self._used)
         return np.outer(xi * self.length, [1.0, 0.0, 0.0]), Phi_d[:, :, used], Phi_r[:, :, used]
 
-    def held_compliance(self, xi: float, at: float) -> Array:
+    def clamped_compliance(self, xi: float, at: float) -> Array:
         """Motion (displacement, turn) of the section at `at` by a unit wrench at `xi`, both ends held: 6 x 6.
 
         Exact in statics: the parts of the element on both sides of the load have the shapes of elements.
@@ -224,7 +224,7 @@ class ElementSections(Record):
         T = np.kron(np.eye(2), self._turn)
         return T @ C @ T.T if self.roll else C
 
-    def held_by_gravity(self, xi: float, gravity: Array) -> Array:
+    def clamped_gravity_deflection(self, xi: float, gravity: Array) -> Array:
         """Motion (displacement, turn) of a section by gravity (in axes of the element), both ends held: 6.
 
         Uniform loads q: w = q x (L - x) (x (L - x) + Ps L^2)/(24 EI), theta = q x (L - x) (L - 2 x)/(12 EI), and along

@@ -49,13 +49,13 @@ DAMPED = 1e-3  # of the largest entry of D: dampers between the body and the gro
 
 FLAT = 1e-9  # of the largest second moment: directions without extent
 
-LEAST_SHEAR = 0.01  # of its estimate: what is less is none
+MIN_SHEAR_SHARE = 0.01  # of its estimate: what is less is none
 
 IN_PLANE = (0, 1, 5)  # x, y and rz of a node, and of the body
 
 ALIKE = 1e-6  # of a frequency squared: modes that are nearer share a plane of shapes, and any two of it are modes
 
-UNTOUCHED = 1e-6  # of the mass of a mode: what couples less is rounding
+UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: what couples less is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,19 +70,21 @@ class SuperelementNodes(InnerNodes, Record):
             raise LookupError(where)
         return self.nodes[where]
 
-    def with_small_turns(self) -> SuperelementNodes:
+    def with_unit_jacobian(self) -> SuperelementNodes:
         """The same with L = 1."""
         return SuperelementNodes({name: replace(node, consistent=False) for name, node in self.nodes.items()})
 
 
-def chosen_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict[str, InterfaceNode]:
+def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict[str, InterfaceNode]:
     """Nodes by name; numbers are those of the file, else 1, 2, ... in the order of its matrices."""
     by_number = {node.number: node for node in data.nodes}
     if not set(node_numbers.values()) <= set(by_number):
         by_order = dict(enumerate(data.nodes, 1))
         if not set(node_numbers.values()) <= set(by_order):
             wrong = next(number for number in node_numbers.values() if number not in by_number)
-            available = ", ".join(str(number) for number in list(by_number)[:8]) + (", ..." if len(by_number) > 8 else "")
+            available = ", ".join(str(number) for number in list(by_number)[:8]) + (
+                ", ..." if len(by_number) > 8 else ""
+            )
             raise matrix_error(
                 data.file,
                 f"has no node {wrong}",
@@ -161,7 +163,7 @@ def super_element(
     planar: bool = False,
 ) -> SuperElement:
     """Matrices with their nodes named and their rigid motions checked."""
-    names = chosen_nodes(data, node_numbers)
+    names = select_nodes(data, node_numbers)
     node_positions: list[Array | None] = [node.position for node in data.nodes]
     placed = "file"
     if places:
@@ -221,7 +223,9 @@ def _node(element: SuperElement, node: InterfaceNode, E: Array) -> Node:
     motion = np.zeros((6, E.shape[1]))
     motion[: len(rows)] = E[rows]
     for part in (slice(0, 3), slice(3, 6)):
-        motion[part] = np.where(np.abs(motion[part]) > ROUND_OFF * np.abs(motion[part]).max(initial=0.0), motion[part], 0.0)
+        motion[part] = np.where(
+            np.abs(motion[part]) > ROUND_OFF * np.abs(motion[part]).max(initial=0.0), motion[part], 0.0
+        )
     return Node(element.position(node) - element.origin, motion[:3], motion[3:], turns=node.turns)
 
 
@@ -350,7 +354,9 @@ def mass_integrals(
     return S, G, shapes
 
 
-def _stretched(report: RigidReport, data: ReducedMatrices, residual_shapes: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
+def _stretched(
+    report: RigidReport, data: ReducedMatrices, residual_shapes: Array, Sigma: Array, F: Array
+) -> tuple[Array, Array]:
     """Symmetric Z_a = int phi_a (r - c)^T of what has no momentum, and the inverse of Sigma.
 
     M knows products with rigid motions alone. A field along i that grows along j is estimated from its values at the
@@ -376,16 +382,18 @@ def _stretched(report: RigidReport, data: ReducedMatrices, residual_shapes: Arra
                 shear[:, i, j] += product
                 shear[:, j, i] += product
     stretch, shear = axes @ stretch @ axes.T, axes @ shear @ axes.T
-    if _taken(stretch, spread, F) + _taken(shear, spread, F) < FLAT:  # interfaces that coincide stretch nothing
+    if (
+        _stretch_share(stretch, spread, F) + _stretch_share(shear, spread, F) < FLAT
+    ):  # interfaces that coincide stretch nothing
         return np.zeros_like(stretch), spread
-    stretch = stretch / np.sqrt(max(_taken(stretch, spread, F), 1.0))
+    stretch = stretch / np.sqrt(max(_stretch_share(stretch, spread, F), 1.0))
     share = 1.0
-    while share > LEAST_SHEAR and _taken(stretch + share * shear, spread, F) > 1 + ROUND_OFF:
+    while share > MIN_SHEAR_SHARE and _stretch_share(stretch + share * shear, spread, F) > 1 + ROUND_OFF:
         share /= 2
-    return stretch + (share if share > LEAST_SHEAR else 0.0) * shear, spread
+    return stretch + (share if share > MIN_SHEAR_SHARE else 0.0) * shear, spread
 
 
-def _taken(Z: Array, spread: Array, F: Array) -> float:
+def _stretch_share(Z: Array, spread: Array, F: Array) -> float:
     """The largest share of the products F that stretching with these Z takes."""
     taken = np.einsum("aij,jk,bik->ab", Z, spread, Z)
     size = np.sqrt(np.maximum(np.diag(F), 1e-300))
@@ -489,7 +497,7 @@ def in_plane_modes(data: ReducedMatrices) -> Array:
         while last < len(squares) and squares[last] - squares[first] <= ALIKE * abs(squares[last]):
             last += 1
         U, sizes, _ = np.linalg.svd(rows[first:last], full_matrices=False)
-        mode_vectors += [V[:, first:last] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNTOUCHED]
+        mode_vectors += [V[:, first:last] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNCOUPLED_SHARE]
         first = last
     modes = np.zeros((data.size, len(mode_vectors)))
     modes[n:] = np.array(mode_vectors).reshape(len(mode_vectors), -1).T

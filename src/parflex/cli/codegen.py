@@ -150,7 +150,11 @@ def codegen(
     files = generated.files(target, float32)
     compiled = generated.compiled() if target == "llvm" else None  # where a cache fails, that was said already
     written = write_generated(folder, files, force=force)
-    answer = {"files": [str(path) for path in written], "counts": generated.counts, "inputs": list(generated.program.inputs)}
+    answer = {
+        "files": [str(path) for path in written],
+        "counts": generated.counts,
+        "inputs": list(generated.program.inputs),
+    }
     answer["outputs"] = [label for label, _ in generated.program.outputs]
     answer |= {"signals": generated.signals, "coordinates": coordinates, "about": generated.about}
     tables: list[Any] = [("", ["written"], [(str(path),) for path in written])]

@@ -90,7 +90,9 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     loaded = open_robot(robot, **load_options)
     if path:
         check_target(path)
-    plant_robot = _plant(robot, load_options, options.pop("plant"), options.pop("plant_set"), options.pop("plant_payload"))
+    plant_robot = _plant(
+        robot, load_options, options.pop("plant"), options.pop("plant_set"), options.pop("plant_payload")
+    )
     arguments = _arguments(options)
     with time_progress("controlling", arguments.get("time")) as progress:
         run = run_control(loaded, plant=plant_robot, progress=progress, **arguments)
@@ -110,12 +112,18 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     return 0 if run.ok else 1
 
 
-def _plant(robot: str, load_options: dict[str, Any], name: str | None, settings: tuple[str, ...], payload: str | None) -> Any:
+def _plant(
+    robot: str, load_options: dict[str, Any], name: str | None, settings: tuple[str, ...], payload: str | None
+) -> Any:
     """The plant, if it is not the robot itself."""
     if name is None and not settings and payload is None:
         return None
     robot_settings = load_options["settings"] if name is None else ()
-    loaded = {**load_options, "settings": (*robot_settings, *settings), "payload": payload if payload is not None else load_options["payload"]}
+    loaded = {
+        **load_options,
+        "settings": (*robot_settings, *settings),
+        "payload": payload if payload is not None else load_options["payload"],
+    }
     loaded["rigid"] = load_options["rigid"] and name is None
     return open_robot(name or robot, **loaded)
 

@@ -99,7 +99,8 @@ def optimise(file: str, out: str, as_json: bool) -> int:
     answer["warnings"] = list(result.warnings)
     responses = [(key, entry["before"], entry["after"], entry["unit"]) for key, entry in result.responses.items()]
     variables = [
-        (key, *(entry[word] for word in ("start", "value", "lower", "upper"))) for key, entry in result.variables.items()
+        (key, *(entry[word] for word in ("start", "value", "lower", "upper")))
+        for key, entry in result.variables.items()
     ]
     limits = [
         (entry["name"], entry["value"], entry["limit"], "yes" if entry["active"] else "", entry["multiplier"])
@@ -112,7 +113,13 @@ def optimise(file: str, out: str, as_json: bool) -> int:
         ("variables", ["key", "before", "after", "lower", "upper"], variables),
         ("limits", ["of", "value", "limit", "active", "multiplier"], limits),
         *(
-            [("Pareto front", [*result.front[0]["objectives"], *result.variables], [_point(entry) for entry in result.front])]
+            [
+                (
+                    "Pareto front",
+                    [*result.front[0]["objectives"], *result.variables],
+                    [_point(entry) for entry in result.front],
+                )
+            ]
             if result.front
             else []
         ),

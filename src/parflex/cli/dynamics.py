@@ -12,11 +12,11 @@ from parflex.cli.group import cli
 from parflex.cli.options import (
     allocation_options,
     limits_option,
-    naming_state_file,
     open_robot,
     read_allocation,
     read_state,
     robot_options,
+    state_file_in_errors,
     state_options,
 )
 
@@ -36,7 +36,7 @@ def _solved(
     texts = {word: options.pop(word) for word in ("pose", "velocity", third)}
     state = read_state(state_file, wrench, without, **texts)
     loaded = open_robot(robot, **options)
-    with naming_state_file(state_file, wrench=wrench, **texts):
+    with state_file_in_errors(state_file, wrench=wrench, **texts):
         return model(
             loaded,
             state.get("pose"),
@@ -58,7 +58,9 @@ def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> Non
         tables.append(("accelerations of what moves freely", ["", "m/s2 or rad/s2"], rows))
     if result.elements:
         answer["elements"] = result.elements
-        rows = [(name, element["length"], element["rate"], element["force"]) for name, element in result.elements.items()]
+        rows = [
+            (name, element["length"], element["rate"], element["force"]) for name, element in result.elements.items()
+        ]
         tables.append(("elements", ["", "length", "rate", "force"], rows))
     answer["warnings"] = result.warnings
     if result.reactions is not None:
@@ -148,11 +150,13 @@ def _reaction_tables(reactions: Any) -> list[Any]:
     tables = []
     for kind in ("joints", "closures"):
         rows = [
-            (_marked(name, reaction), *reaction["force"], *reaction["moment"])  # six numbers fill a line
+            (_mark_undetermined(name, reaction), *reaction["force"], *reaction["moment"])  # six numbers fill a line
             for name, reaction in reactions[kind].items()
         ]
         if rows:
-            legend = ", *: undetermined" if any(reaction["undetermined"] for reaction in reactions[kind].values()) else ""
+            legend = (
+                ", *: undetermined" if any(reaction["undetermined"] for reaction in reactions[kind].values()) else ""
+            )
             columns = ["", "fx", "fy", "fz", "mx", "my", "mz"]
             tables.append((f"reactions in {kind}{legend}", columns, output.rounded(rows)))
     gears = [
@@ -164,5 +168,5 @@ def _reaction_tables(reactions: Any) -> list[Any]:
     return tables
 
 
-def _marked(name: str, reaction: Any) -> str:
+def _mark_undetermined(name: str, reaction: Any) -> str:
     return f"{name} *" if reaction["undetermined"] else name

@@ -119,7 +119,7 @@ def _write_fmu(loaded: Any, out: str, fmu_options: dict[str, Any], as_json: bool
 )
 @click.option("-o", "--out", "out", required=True, metavar="ROBOT.toml", help="Robot file to write.")
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
-def import_verb(
+def import_command(
     source: str, loops: str | None, floating: bool, end_effector: str | None, out: str, as_json: bool
 ) -> int:
     """Read a robot of another program: URDF with loops, MuJoCo, SYMORO."""
@@ -127,11 +127,21 @@ def import_verb(
 
     imported = import_robot(source, out, loops=loops, floating=floating, end_effector=end_effector)
     dropped = [{"kind": entry.kind, "name": entry.name, "why": entry.why} for entry in imported.dropped]
-    answer: dict[str, Any] = {"file": imported.file, "joints": list(imported.joints), "closures": list(imported.closures)}
-    answer |= {"dropped": dropped, "check": imported.check, "warnings": [*imported.warnings, *imported.check["warnings"]]}
+    answer: dict[str, Any] = {
+        "file": imported.file,
+        "joints": list(imported.joints),
+        "closures": list(imported.closures),
+    }
+    answer |= {
+        "dropped": dropped,
+        "check": imported.check,
+        "warnings": [*imported.warnings, *imported.check["warnings"]],
+    }
     rows = [("file", imported.file), ("joints", ", ".join(imported.joints)), ("closures", ", ".join(imported.closures))]
     rows.append(("check", "ok" if imported.check["ok"] else imported.check["error"]["message"]))
     dropped_rows = [(entry["kind"], entry["name"], entry["why"]) for entry in dropped]
-    tables: list[tuple] = [("", ["", ""], rows)] + [("not carried over", ["kind", "name", "why"], dropped_rows)] * bool(dropped_rows)
+    tables: list[tuple] = [("", ["", ""], rows)] + [("not carried over", ["kind", "name", "why"], dropped_rows)] * bool(
+        dropped_rows
+    )
     output.print_result(answer, as_json, *tables)
     return 0 if imported.check["ok"] else 1

@@ -50,11 +50,17 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         option_values = {parameter.name: _words(ctx.params.get(parameter.name or "")) for parameter in self.params}
-        outputs = {parameter.name: (OUTPUTS & {*parameter.opts}).pop()[2:] for parameter in self.params if OUTPUTS & {*parameter.opts}}
+        outputs = {
+            parameter.name: (OUTPUTS & {*parameter.opts}).pop()[2:]
+            for parameter in self.params
+            if OUTPUTS & {*parameter.opts}
+        }
         if any(option_values[name] for name in outputs):
             from parflex.robotfile.read import files_of  # help starts without it
 
-            words = [word for name in option_values if name not in outputs for word in option_values[name] if _is_file(word)]
+            words = [
+                word for name in option_values if name not in outputs for word in option_values[name] if _is_file(word)
+            ]
             inputs = [*words, *(file for word in words if word.endswith(".toml") for file in files_of(word))]
             for name, key in outputs.items():
                 refuse_overwrite(option_values[name], inputs, key)

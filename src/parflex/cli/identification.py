@@ -54,7 +54,7 @@ def identify(
     warnings = [*loaded.warnings, *result.warnings]
     if out:
         warnings += write_robot(loaded, result, out)
-        warnings += _not_written(load_options)
+        warnings += _unsaved_option_warnings(load_options)
         answer["out"] = out
     if page:
         from parflex.view.fit_report import write_identification
@@ -80,7 +80,9 @@ def identify(
         tables.append(("drive gains", ["motor", "gain", "deviation"], gains))
     tables.append(("fit", ["", ""], more))
     if result.undetermined:
-        tables.append(("undetermined", ["parameter", "why"], [(entry["name"], entry["why"]) for entry in result.undetermined]))
+        tables.append(
+            ("undetermined", ["parameter", "why"], [(entry["name"], entry["why"]) for entry in result.undetermined])
+        )
     tables.append(("steps", [""], [(step,) for step in result.steps]))
     written = [("robot file", out)] if out else []
     written += [("page", str(Path(page) / "index.html"))] if page else []
@@ -155,7 +157,7 @@ def excite(
     output.print_result(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))
 
 
-def _not_written(options: dict[str, Any]) -> list[str]:
+def _unsaved_option_warnings(options: dict[str, Any]) -> list[str]:
     """A sentence for what the robot had on the command line, and the written file does not have."""
     sentences = {
         "settings": "values of --set are not in the file: give them again with it",
@@ -227,7 +229,7 @@ def update(
     answer = {**result.as_dict(), "warnings": [*loaded.warnings, *result.warnings]}
     if out:
         answer["out"] = write_updated(robot, loaded, result, out)
-        answer["warnings"] += _not_written(options)
+        answer["warnings"] += _unsaved_option_warnings(options)
     if page:
         from parflex.view.fit_report import write_update
 

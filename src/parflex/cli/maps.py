@@ -51,7 +51,7 @@ from parflex.errors import InputError
     metavar="FILE.svg",
     help="Also draw the lowest frequency to this file, and each response with one number beside it.",
 )
-def map_verb(
+def map_command(
     robot: str,
     as_json: bool,
     over: str,
@@ -80,14 +80,16 @@ def map_verb(
         picture_path(figure)
     axes = read_axes(over)
     left_out = split_names(lowest_over or "")
-    _check_lowest([name for name, *_ in axes], left_out)
+    _check_lowest_over([name for name, *_ in axes], left_out)
     fixed_values = assignments(fixed, "fixed") if fixed else {}
     loaded = open_robot(robot, elements=elements, **choice)
     names: Any = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     arguments: dict[str, Any] = {"about": about, "wrench": read_wrenches(wrench), "threads": threads, "csv": not no_csv}
     arguments["cluster"] = cluster
     with count_progress("map") as progress:
-        result = frequency_map(loaded, axes, fixed_values, modes, names, out, progress, responses=list(responses), **arguments)
+        result = frequency_map(
+            loaded, axes, fixed_values, modes, names, out, progress, responses=list(responses), **arguments
+        )
     answer = _answer(result, out, no_csv, list(loaded.warnings))
     drawn = result.lowest_over(left_out) if left_out else result
     if left_out and (drawn.status == OK).any():
@@ -117,7 +119,7 @@ def map_verb(
         sys.exit(1)
 
 
-def _check_lowest(names: list[str], left_out: list[str]) -> None:
+def _check_lowest_over(names: list[str], left_out: list[str]) -> None:
     """Refuse what cannot be left out before anything is computed."""
     for word in left_out:
         if word not in names:

@@ -147,7 +147,9 @@ def _number(text: str, full_text: str, key: str, file: str | None = None) -> flo
             f"'{text}' in '{full_text}' is not a number", key=key, value=full_text, file=file, hint=error.hint
         ) from None
     if abs(number) > LARGEST:
-        raise InputError(f"'{text}' in '{full_text}' is too large", key=key, value=full_text, file=file, hint="check the unit")
+        raise InputError(
+            f"'{text}' in '{full_text}' is too large", key=key, value=full_text, file=file, hint="check the unit"
+        )
     return number
 
 
@@ -184,11 +186,11 @@ def read_wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
             raise InputError(
                 f"the wrench on '{frame}' is given twice", key="wrench", value=text, hint="give their sum once"
             )
-        table[frame] = _six(numbers(values, "wrench"), text)
+        table[frame] = _checked_wrench(numbers(values, "wrench"), text)
     return table
 
 
-def _six(values: list[float], text: str, file: str | None = None) -> list[float]:
+def _checked_wrench(values: list[float], text: str, file: str | None = None) -> list[float]:
     if len(values) not in (3, 6):
         raise InputError(
             f"'{text}' does not have three or six numbers",
@@ -212,7 +214,7 @@ def read_state(state_file: str | None, wrench: tuple[str, ...], without: str, **
 
 
 @contextmanager
-def naming_state_file(state_file: str | None, **options: Any) -> Iterator[None]:
+def state_file_in_errors(state_file: str | None, **options: Any) -> Iterator[None]:
     """Errors about a word that only the state file gave name that file."""
     try:
         yield
@@ -227,8 +229,8 @@ def _state_file(path: str) -> dict[str, Any]:
 
     form = 'write {"pose": {"x": 0.1}, ...}'
     try:
-        state = json.loads(read_bytes(path, "state").decode("utf-8-sig"), object_pairs_hook=_no_doubles)
-    except _DoubleKeyError as error:
+        state = json.loads(read_bytes(path, "state").decode("utf-8-sig"), object_pairs_hook=_refuse_duplicate_keys)
+    except _DuplicateKeyError as error:
         raise InputError(
             f"'{error}' appears twice", file=path, key="state", value=str(error), hint="keep one of them"
         ) from None
@@ -239,15 +241,15 @@ def _state_file(path: str) -> dict[str, Any]:
     return {word: _state_entry(word, value, path) for word, value in state.items()}
 
 
-class _DoubleKeyError(Exception):
+class _DuplicateKeyError(Exception):
     """A key that a JSON object has twice."""
 
 
-def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise _DoubleKeyError(key[:80])
+            raise _DuplicateKeyError(key[:80])
         table[key] = value
     return table
 
@@ -286,7 +288,7 @@ def _state_entry(word: str, value: Any, path: str) -> Any:
                 hint="write [fx, fy, fz] or [fx, fy, fz, mx, my, mz]",
             )
     return {
-        frame: _six(
+        frame: _checked_wrench(
             [_state_number(entry, word, frame, path) for entry in entries], f"{frame}: {short_text(entries)}", path
         )
         for frame, entries in value.items()

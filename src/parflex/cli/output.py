@@ -45,9 +45,9 @@ FLAGS = {  # how the library names an argument, and how the command line does
 
 GAP = 2  # spaces between columns, those of rich
 
-WHOLE_LABEL = 24  # characters: longer labels of rows wrap at spaces, so that two numbers fit next to them
+MAX_UNWRAPPED_LABEL = 24  # characters: longer labels of rows wrap at spaces, so that two numbers fit next to them
 
-LINES_EVERY = 30.0  # s
+PROGRESS_LINE_INTERVAL = 30.0  # s
 
 
 def json_value(value: Any) -> Any:
@@ -187,7 +187,7 @@ def _widths(index: int, labels: int, columns: Sequence[str], cells: list[list[st
 
     texts = [columns[index], *(row[index] for row in cells)]
     natural = max(map(cell_len, texts))
-    if index < labels and natural <= WHOLE_LABEL:
+    if index < labels and natural <= MAX_UNWRAPPED_LABEL:
         return natural, natural
     return natural, max((cell_len(word) for text in texts for word in text.split()), default=0)
 
@@ -272,7 +272,7 @@ def count_progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
     columns = (title, BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task(title, total=None, left="")
-    pace = _Pace()
+    pace = _RemainingTime()
 
     def show(done: int, total: int) -> None:
         if not bar.live.is_started:
@@ -288,7 +288,7 @@ def count_progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
         bar.stop()
 
 
-class _Pace:
+class _RemainingTime:
     """How long the rest will take at the pace since the first call: slow ones come seldom, and several at once."""
 
     def __init__(self) -> None:
@@ -305,11 +305,11 @@ class _Pace:
 
 def _lines(title: str) -> Callable[[int, int], None]:
     """Things done, and the time that the others will take at this pace, as lines."""
-    pace, last = _Pace(), [time.monotonic()]
+    pace, last = _RemainingTime(), [time.monotonic()]
 
     def say(done: int, total: int) -> None:
         now, left = time.monotonic(), pace.left(done, total)
-        if now - last[0] >= LINES_EVERY and left is not None:
+        if now - last[0] >= PROGRESS_LINE_INTERVAL and left is not None:
             last[0] = now
             print(f"{title}: {done} of {total}, {left:.0f} s left", file=sys.stderr, flush=True)
 

@@ -106,7 +106,7 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
             f"'--{kinds[0]}' and '--{kinds[1]}' are different figures", key=kinds[1], hint="draw one after the other"
         )
     run, title = load_run(what), options["title"]
-    robot = _robot_of(run, options["robot"])
+    robot = _robot_of_run(run, options["robot"])
     listed = options["columns"]
     columns = None if listed is None else [word.strip() for word in listed.split(",") if word.strip()]
     if options["energies"]:
@@ -122,9 +122,12 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
         measured = read_table(options["measured"], "measured")
         run_figure.draw_comparison(run, measured, path, columns, robot, title)
         differences = run_figure.run_differences(run, measured, columns)
-        return {"columns": list(differences), "differences": {name: entry.as_dict() for name, entry in differences.items()}}
+        return {
+            "columns": list(differences),
+            "differences": {name: entry.as_dict() for name, entry in differences.items()},
+        }
     if options["spectrum"]:
-        natural = _natural(robot) if options["robot"] else None
+        natural = _natural_frequencies(robot) if options["robot"] else None
         run_figure.draw_spectrum(run, path, columns, robot, natural, options["highest"], title)
         peaks = run_figure.spectrum_peaks(run, columns)
         return {"columns": list(peaks), "peaks_hz": peaks}
@@ -138,7 +141,7 @@ def _refuse(options: dict[str, Any], words: tuple[str, ...], why: str, what: str
             raise InputError(f"{why}: '--{word}' does not apply to '{what}'", key=word, value=what, hint="leave it out")
 
 
-def _robot_of(run: Any, name: str | None) -> Any:
+def _robot_of_run(run: Any, name: str | None) -> Any:
     """The robot that is named, or that of the run if it is at hand: it tells the units of joints."""
     if name is not None:
         return open_robot(name, (), None, None, None)
@@ -151,7 +154,7 @@ def _robot_of(run: Any, name: str | None) -> Any:
         return None
 
 
-def _natural(robot: Any) -> Any:
+def _natural_frequencies(robot: Any) -> Any:
     from parflex import natural_frequencies
 
     try:

@@ -21,7 +21,7 @@ from parflex.errors import ParflexError, RobotFileError
 from parflex.io import write_new_text
 
 WIDEST = 100  # characters of a line of an explanation
-SAVED = ("operators", "microseconds")
+SAVING_QUANTITIES = ("operators", "microseconds")
 
 
 @cli.command("list", epilog="\b\nExamples:\n  parflex list\n  parflex list --json")
@@ -72,7 +72,7 @@ def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
         from parflex.codegen.reduction_saving import reduction_saving as saving_of
 
         answer["saving"] = saving_of(loaded)
-        rows = [(key, *(answer["saving"][word][key] for word in ("reduced", "full"))) for key in SAVED]
+        rows = [(key, *(answer["saving"][word][key] for word in ("reduced", "full"))) for key in SAVING_QUANTITIES]
         tables.append(("direct model", ["", "reduced", "all elements"], rows))
     return tables if answer["reduction"] else []
 
@@ -102,7 +102,13 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     keys = ("mass", "rigid_residual", "rigid_hz", "lowest_hz")
     tables: list[tuple] = [("", ["", ""], rows)]
     if superelements:
-        tables.append(("super-elements", head, [[name, *(superelement[key] for key in keys)] for name, superelement in superelements.items()]))
+        tables.append(
+            (
+                "super-elements",
+                head,
+                [[name, *(superelement[key] for key in keys)] for name, superelement in superelements.items()],
+            )
+        )
     output.print_result(answer, as_json, *tables)
 
 
@@ -126,7 +132,9 @@ def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: 
     loaded = open_robot(robot, **choice)
     configuration = configure(loaded, read_pose_option(pose))
     draw_robot(loaded, configuration, path, frames=split_names(frames or ""))
-    output.print_result({"file": path, "warnings": list(configuration.warnings)}, as_json, ("", ["written", ""], [(path, "")]))
+    output.print_result(
+        {"file": path, "warnings": list(configuration.warnings)}, as_json, ("", ["written", ""], [(path, "")])
+    )
 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
@@ -225,7 +233,9 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     loaded = open_robot(robot, **choice)
     explanation = with_maps(explain_robot(loaded, coordinates), loaded)
     answer = explanation.as_dict()
-    text = explanation.as_markdown() if markdown else explanation.as_text(min(WIDEST, shutil.get_terminal_size().columns))
+    text = (
+        explanation.as_markdown() if markdown else explanation.as_text(min(WIDEST, shutil.get_terminal_size().columns))
+    )
     if counts:
         answer["operators"] = _operators(loaded, coordinates)
         rows = [f"{name}: {count}" for name, count in answer["operators"].items()]
@@ -240,12 +250,12 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
 def _operators(loaded: Any, coordinates: Any) -> dict[str, Any]:
     """Operators of the inverse and direct models, as `count` counts; None where the actuation does not define one."""
     from parflex import model
-    from parflex.robot.load import COUNTED_WITHOUT
+    from parflex.robot.load import OMITTED_IN_COUNTS
 
     operators: dict[str, Any] = {}
     for name in ("inverse", "direct"):
         try:
-            operators[name] = model(loaded, name, without=COUNTED_WITHOUT, coordinates=coordinates).counts["total"]
+            operators[name] = model(loaded, name, without=OMITTED_IN_COUNTS, coordinates=coordinates).counts["total"]
         except ParflexError:
             operators[name] = None
     return operators

@@ -105,7 +105,9 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     from parflex.trajectories.files import check_target
 
     drawn = check_convergence(options["converge"], options.pop("convergence"))
-    load_options = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements", "rigid")}
+    load_options = {
+        key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements", "rigid")
+    }
     loaded = open_robot(robot, **load_options)
     check_target(path)
     cutoff = options.pop("low_pass")
@@ -114,13 +116,13 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     with time_progress("simulating", options["time"]) as progress:
         run = run_simulation(loaded, progress=progress, **_arguments(options))
     if cutoff is not None and run.status == "ok":
-        run = _with_low_passed(run, cutoff)
+        run = _with_filtered_accelerations(run, cutoff)
     written = [str(file) for file in [*run.save(path), *drawn(run)]]
     answer = {"files": written, "columns": list(run), **run.summary, "settings": run.settings}
     from parflex.simulation.diagnostics import stop_warnings
 
     sentences = [sentence for sentence in run.summary["warnings"] if sentence not in stop_warnings(run.summary)]
-    answer["warnings"] = [*loaded.warnings, *sentences, *_complaints(run)]
+    answer["warnings"] = [*loaded.warnings, *sentences, *_status_warnings(run)]
     rows = [(key, value) for key, value in run.summary.items() if isinstance(value, (int, float, str))]
     done = run.status == "ok" and run.summary.get("converged", True)
     if "friction" in run.summary:
@@ -128,7 +130,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         frame, distance, turn = friction["half_width_moves"].values()
         half = f"with half the friction width of {friction['width']:g}, '{frame}'"
         rows += [(f"{half} goes elsewhere by (m)", distance), (f"{half} turns elsewhere by (rad)", turn)]
-    rows += _step_rows(run.summary)
+    rows += _step_size_rows(run.summary)
     for name, most in run.summary.get("couplings", {}).items():
         rows.append((f"largest effort of the coupling '{name}' (N, N m), at t = {most['time']:.4g} s", most["effort"]))
     tables = [("run", ["", "value"], rows), *_tables(run.summary)]
@@ -136,7 +138,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     return 0 if done else 1
 
 
-def _step_rows(summary: dict[str, Any]) -> list[tuple[str, Any]]:
+def _step_size_rows(summary: dict[str, Any]) -> list[tuple[str, Any]]:
     """Lengths and errors of chosen steps, and the error of the run."""
     rows: list[tuple[str, Any]] = []
     if "step_error" in summary:
@@ -155,7 +157,12 @@ def _tables(summary: dict[str, Any]) -> list[Any]:
     tables: list[Any] = []
     if "refinement" in summary:
         rows = [
-            (entry["elements"], entry["coordinates"], "" if entry["change"] is None else entry["change"], entry["seconds"])
+            (
+                entry["elements"],
+                entry["coordinates"],
+                "" if entry["change"] is None else entry["change"],
+                entry["seconds"],
+            )
             for entry in summary["refinement"]
         ]
         tables.append(("refinement", ["elements in each of the file", "coordinates", "change", "seconds"], rows))
@@ -197,7 +204,7 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def _with_low_passed(run: Any, cutoff: float) -> Any:
+def _with_filtered_accelerations(run: Any, cutoff: float) -> Any:
     from dataclasses import replace
 
     kinds = ("ax", "ay", "az", "alx", "aly", "alz")
@@ -206,7 +213,7 @@ def _with_low_passed(run: Any, cutoff: float) -> Any:
     return replace(run, columns={**run.columns, **{f"{name}.low": run.low_passed(name, cutoff) for name in names}})
 
 
-def _complaints(run: Any) -> list[str]:
+def _status_warnings(run: Any) -> list[str]:
     if run.status == "interrupted" and "refinement" in run.summary:
         return []  # its warnings say which run is kept
     if run.status == "interrupted":
@@ -215,7 +222,8 @@ def _complaints(run: Any) -> list[str]:
         summary = run.summary
         where = f"; '{summary['coordinate']}' moves most" if summary["coordinate"] else ""
         return [
-            f"the run stopped after t = {summary['stopped_at']:g} s, since {summary['why']}{where}; what was computed is "
-            "kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular poses"
+            f"the run stopped after t = {summary['stopped_at']:g} s, since {summary['why']}{where}; what was computed "
+            "is kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular "
+            "poses"
         ]
     return []

@@ -30,7 +30,10 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *(case.wrench or ())]))
     if case.at_equilibrium:
         static_equilibrium = equilibrium(loaded, pose, load_case=case)
-        deflected, result = deflection_at(static_equilibrium, frames), stiffness_of(about_equilibrium(static_equilibrium), frame)
+        deflected, result = (
+            deflection_at(static_equilibrium, frames),
+            stiffness_of(about_equilibrium(static_equilibrium), frame),
+        )
     else:
         result = stiffness_of(linear_model(loaded, pose, load_case=case), frame)
         deflected = deflection(loaded, pose, frames, load_case=case)
@@ -45,7 +48,11 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         "deflection": deflections,
         "efforts": deflected.efforts,
         "section_forces": deflected.sections,
-        **({"beams": beam_tables(deflected.beams), "largest_stress": deflected.largest_stress} if deflected.beams else {}),
+        **(
+            {"beams": beam_tables(deflected.beams), "largest_stress": deflected.largest_stress}
+            if deflected.beams
+            else {}
+        ),
         **({"elements": deflected.elements} if deflected.elements else {}),
         "about": result.model.about,
         "warnings": deflected.warnings,
@@ -56,13 +63,20 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     if result.stiffness is not None:
         tables.insert(0, _matrix("stiffness", result.directions, result.stiffness))
     tables.append(
-        ("deflection", ["", *result.directions], output.rounded((name, *values) for name, values in deflections.items()))
+        (
+            "deflection",
+            ["", *result.directions],
+            output.rounded((name, *values) for name, values in deflections.items()),
+        )
     )
     if deflected.efforts:
         tables.append(("efforts", ["joint", "N or N m"], output.rounded(deflected.efforts.items())))
     if deflected.sections:
         rows = [
-            (section["element"], end, *section[end].values()) for section in deflected.sections for end in ("root", "tip") if end in section
+            (section["element"], end, *section[end].values())
+            for section in deflected.sections
+            for end in ("root", "tip")
+            if end in section
         ]
         tables.append(("section forces", ["element", "end", *deflected.sections[0]["root"]], output.rounded(rows)))
     most = deflected.largest_stress

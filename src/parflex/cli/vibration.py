@@ -75,8 +75,16 @@ def frequencies(
         rates = locked_robot.tree.rate_names
         answer["shapes"] = [dict(zip(rates, shape.tolist(), strict=True)) for shape in result.shapes.T]
     rows = [
-        (k + 1, float(f), float(d), mode_energy["kind"] or "", ", ".join(f"{name} {share:.0%}" for name, share in _top(part)))
-        for k, (f, d, mode_energy, part) in enumerate(zip(result.frequencies, result.damping, energy, shares, strict=True))
+        (
+            k + 1,
+            float(f),
+            float(d),
+            mode_energy["kind"] or "",
+            ", ".join(f"{name} {share:.0%}" for name, share in _largest_shares(part)),
+        )
+        for k, (f, d, mode_energy, part) in enumerate(
+            zip(result.frequencies, result.damping, energy, shares, strict=True)
+        )
     ]
     title = "natural frequencies" + (" about the equilibrium" if about == "equilibrium" else "")
     tables: list[Any] = [(title, ["mode", "Hz", "damping ratio", "kind", "strain energy"], rows)]
@@ -95,5 +103,5 @@ def _known(value: Any) -> Any:
     return "" if value == float("inf") else value
 
 
-def _top(part: dict[str, float]) -> list[tuple[str, float]]:
+def _largest_shares(part: dict[str, float]) -> list[tuple[str, float]]:
     return sorted(part.items(), key=lambda entry: -entry[1])[:3]

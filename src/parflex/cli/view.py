@@ -77,10 +77,12 @@ def view(
     watched = Path(robot) if robot.endswith(".toml") and Path(robot).is_file() else None
     requested_port = 0 if record is not None else port
     if design_file is not None:
-        viewer = _studio(loaded, robot, design_file, pose, requested_port, {"run": run, "frames": frames})
+        viewer = _design_viewer(loaded, robot, design_file, pose, requested_port, {"run": run, "frames": frames})
     else:
         reload = partial(open_robot, robot, **choice)
-        viewer = Viewer(loaded, read_pose_option(pose), played, requested_port, reload, watched, split_names(frames or ""))
+        viewer = Viewer(
+            loaded, read_pose_option(pose), played, requested_port, reload, watched, split_names(frames or "")
+        )
     try:
         viewer.begin(mode, amplitude, stress)
         viewer.stage.show_map(points)
@@ -100,7 +102,7 @@ def view(
         viewer.close()
 
 
-def _studio(
+def _design_viewer(
     loaded: Any, robot: str, design_file: str, pose: str | None, port: int | None, incompatible_options: dict[str, Any]
 ) -> Any:
     """A page with sliders for the variables of a design; robot files go beside the design."""
@@ -140,7 +142,12 @@ def _tell(viewer: Any, requested_port: int | None, watched: Path | None, as_json
     actual_port = viewer.server.get_port()
     if requested_port and actual_port != requested_port:
         warnings.append(f"port {requested_port} is in use: the page is on port {actual_port}")
-    answer = {"address": viewer.address, "port": actual_port, "watching": watched and str(watched), "warnings": warnings}
+    answer = {
+        "address": viewer.address,
+        "port": actual_port,
+        "watching": watched and str(watched),
+        "warnings": warnings,
+    }
     rows = [("page", viewer.address), ("stop it with", "Ctrl-C")]
     if watched is not None:
         rows.insert(1, ("reloaded when it changes", str(watched)))

@@ -51,13 +51,13 @@ SHORTEST_STRIDE = 1e-4  # of the way to a pose: where it takes shorter steps, it
 
 SHORTEST_DETOUR = 1e-2  # the same of ways around singular poses: others are left that keep farther from them
 
-GIVEN_TWICE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
+OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
 
-STRAIGHT, MOST_WAYS = 2, None  # ways that are tried: as given and by the shorter turn; all of them
+STRAIGHT, ALL_PATHS = 2, None  # ways that are tried: as given and by the shorter turn; all of them
 
 ASIDE = 1e-3  # rad or typical lengths, of a motion that shows on what a side depends
 
-DECIDED = 1e-9  # of a determinant: what changes less in such a motion does not depend on it
+DETERMINANT_CHANGE_TOLERANCE = 1e-9  # of a determinant: what changes less in such a motion does not depend on it
 
 HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a millionth of the miss
 
@@ -66,7 +66,7 @@ STILL = 1e-8  # of a motion of all coordinates: less is rounding
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
 
 
-class _Standing:
+class _EvaluatedPose:
     """Positions, with the pose and the Jacobians there once some part is judged by them: all parts share them."""
 
     def __init__(self, tree: Tree, q: Array) -> None:
@@ -101,27 +101,27 @@ class Assembler(ClosureParts):
         Links that are too short for it are measured where it shall be `explained`.
         """
         parts = self.parts(target, locked)
-        result, by_path = self._newton_near(target, q, parts)
+        result, by_path = self._solve_all_parts(target, q, parts)
         if result is None:
             if not explained:
                 raise UnreachableError("the pose cannot be reached", key="pose")
             start = target.applied(q)
             raise open_reason(self, start, next(part for part in parts if missing_length(self, start, part)))
         for part in parts:
-            placed = self._placed_near(result, by_path, target, q, part, reference, MOST_WAYS)
+            placed = self._place_part(result, by_path, target, q, part, reference, ALL_PATHS)
             result = self._search(result, target, q, part, reference) if placed is None else placed
         return result
 
     def near(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array | None:
         """As `assemble`, but None where Newton from `q` does not get there, nor a straight way."""
         parts = self.parts(target, locked)
-        result, by_path = self._newton_near(target, q, parts)
+        result, by_path = self._solve_all_parts(target, q, parts)
         for part in parts:
             if result is not None:
-                result = self._placed_near(result, by_path, target, q, part, reference, STRAIGHT)
+                result = self._place_part(result, by_path, target, q, part, reference, STRAIGHT)
         return result
 
-    def far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
+    def distant_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
         """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
         result: dict[int, int] = {}
         for part in parts if self.counted else ():
@@ -132,7 +132,7 @@ class Assembler(ClosureParts):
                 result |= {k: counted[0] for k in shafts if abs(target.values[k] - q[k]) > STRIDE}
         return result
 
-    def _refuse_uncounted_turns(self, shaft: int, counted: int) -> None:
+    def _refuse_uncounted_rotations(self, shaft: int, counted: int) -> None:
         """Loops close at every whole turn of a shaft, but a screw or gear on it is elsewhere: turns are not counted."""
         names = {link.q.start: link for link in self.tree.links if link.joint.one_axis}
         uncounted = names[counted]
@@ -144,21 +144,21 @@ class Assembler(ClosureParts):
             hint=f"give '{uncounted.name}', or the frame that it moves",
         )
 
-    def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart]) -> tuple[Array | None, bool]:
+    def _solve_all_parts(self, target: Target, q: Array, parts: list[ClosurePart]) -> tuple[Array | None, bool]:
         """Newton on all parts at once, if need be along a path of targets; the result may not be closed.
 
         None where links are too short: no way ends there, and no start closes them. Also whether a way went there.
         """
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
-        shafts = self.far_shafts(target, q, parts)
+        shafts = self.distant_shafts(target, q, parts)
         if shafts:
             reached = follow_to_target(self.tree, target, q, rows, self.newton, columns, CLOSED)
             if reached is not None:
                 return reached, True
             for shaft, counted in shafts.items():
                 if shaft in self.periodic and abs(target.values[shaft] - q[shaft]) > np.pi:
-                    self._refuse_uncounted_turns(shaft, counted)
+                    self._refuse_uncounted_rotations(shaft, counted)
         result, error = self.newton(target.applied(q), columns, rows)
         if error > CLOSED:
             if any(missing_length(self, target.applied(q), part) for part in parts):
@@ -166,7 +166,7 @@ class Assembler(ClosureParts):
             result, error = self.newton(*self._approach(target, q, columns, rows))
         return result, False
 
-    def _placed_near(
+    def _place_part(
         self,
         solution: Array,
         by_path: bool,
@@ -180,22 +180,22 @@ class Assembler(ClosureParts):
 
         Legs and robots may close in several assemblies on one side of their singularities: Newton ends in any of them.
         """
-        fits = self._fits(_Standing(self.tree, solution), part, reference)
+        fits = self._fits(_EvaluatedPose(self.tree, solution), part, reference)
         if reference is None or (fits and by_path):
             return solution if fits else None
         indices = self.positions(part)
         if fits and (self.settled(part, reference) or self._distance(solution, target.applied(q), indices) <= STRIDE):
             return self._placed(solution, solution, q, part)
-        if not self._tells_assemblies(target, q, part, reference):
+        if not self._path_determines_assembly(target, q, part, reference):
             return solution if fits else None
-        for reached in self._ends_of_ways(target, q, part, max_paths):
+        for reached in self._path_endpoints(target, q, part, max_paths):
             result = solution.copy()
             result[indices] = reached[indices]
-            if self._fits(_Standing(self.tree, result), part, reference):
+            if self._fits(_EvaluatedPose(self.tree, result), part, reference):
                 return result
         return None
 
-    def _tells_assemblies(self, target: Target, q: Array, part: ClosurePart, reference: Array) -> bool:
+    def _path_determines_assembly(self, target: Target, q: Array, part: ClosurePart, reference: Array) -> bool:
         """Whether a way from `q` tells the assembly of a part: it is closed there, regular, and its sides do not.
 
         Where more is given than the part has freedoms, that tells it, and nothing closes on the way.
@@ -212,15 +212,17 @@ class Assembler(ClosureParts):
         if J.shape[0] <= J.shape[1]:
             return False
         at = pose(self.tree, q)
-        prescribed_links = [link for link in self.tree.links if any(k in target.values for k in range(link.q.start, link.q.stop))]
+        prescribed_links = [
+            link for link in self.tree.links if any(k in target.values for k in range(link.q.start, link.q.stop))
+        ]
         rates = np.array([k for link in prescribed_links for k in range(link.v.start, link.v.stop)], dtype=int)
         joint_block = block(self.tree, part.rows, rates, at, jacobians(self.tree, at, rates))
         is_pose_row = np.concatenate([np.full(row.size, isinstance(row, PoseRows)) for row in part.rows])
         changes = np.column_stack([joint_block, np.eye(len(J))[:, is_pose_row]])
         residual = changes - J @ np.linalg.lstsq(J, changes, rcond=1e-10)[0]
-        return largest_size(residual.ravel()) > GIVEN_TWICE * max(largest_size(changes.ravel()), 1e-300)
+        return largest_size(residual.ravel()) > OVERDETERMINED_TOLERANCE * max(largest_size(changes.ravel()), 1e-300)
 
-    def _ends_of_ways(self, target: Target, q: Array, part: ClosurePart, max_paths: int | None) -> Iterator[Array]:
+    def _path_endpoints(self, target: Target, q: Array, part: ClosurePart, max_paths: int | None) -> Iterator[Array]:
         """Positions at the target by the first ways there that do not end before it, at a singular pose of the part."""
         turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
         paths = TargetPaths(self.tree, target, q, position_units(self.tree), turning)
@@ -228,7 +230,9 @@ class Assembler(ClosureParts):
             current, shortest = q, SHORTEST_STRIDE if number < STRAIGHT else SHORTEST_DETOUR
             for point, path_rows in path:
                 rows = [path_rows.get(id(row), row) for row in part.rows]
-                reached = follow_to_target(self.tree, point, current, rows, self.corrected, part.columns, CLOSED, shortest)
+                reached = follow_to_target(
+                    self.tree, point, current, rows, self.corrected, part.columns, CLOSED, shortest
+                )
                 if reached is None:
                     break
                 current = reached
@@ -242,7 +246,7 @@ class Assembler(ClosureParts):
             return False  # no side tells whole turns, and signs that were asked for stand in the place of dyads
         return all(signs.apart for signs in sign_sets)
 
-    def _fits(self, state: _Standing, part: ClosurePart, reference: Array | None) -> bool:
+    def _fits(self, state: _EvaluatedPose, part: ClosurePart, reference: Array | None) -> bool:
         return self.opening(state.q, part.rows) <= CLOSED and self._in_mode(state, part, reference)
 
     def _approach(
@@ -260,7 +264,7 @@ class Assembler(ClosureParts):
             q = trial
         return target.applied(q), columns, rows
 
-    def sets_out(self, target: Target, q: Array, locked: frozenset[int], share: float = 0.02) -> bool:
+    def can_start_towards(self, target: Target, q: Array, locked: frozenset[int], share: float = 0.02) -> bool:
         """Whether the loops close a little way from `q` to the target: it is too far then, and contradicts nothing."""
         parts = self.parts(target, locked)
         if any(missing_length(self, target.applied(q), part) for part in parts):
@@ -291,16 +295,20 @@ class Assembler(ClosureParts):
             best_distance = self._distance(result, start, motor_indices)
             if best_distance < LEFT:
                 continue
-            for candidate in self._from_motors(start, part, motor_indices):
+            for candidate in self._solve_from_motors(start, part, motor_indices):
                 distance = self._distance(candidate, start, motor_indices)
-                if distance < 0.9 * best_distance and self._in_mode(_Standing(self.tree, candidate), part, None):
+                if distance < 0.9 * best_distance and self._in_mode(_EvaluatedPose(self.tree, candidate), part, None):
                     best_distance = distance
                     result = self._placed(result, candidate, start, part)
         return result
 
-    def _from_motors(self, q: Array, part: ClosurePart, motor_indices: list[int]) -> Iterator[Array]:
+    def _solve_from_motors(self, q: Array, part: ClosurePart, motor_indices: list[int]) -> Iterator[Array]:
         """Closed positions of a part, from starts where its passive joints came as near as still motors let them."""
-        motors = {self.tree.links[j].v.start for j in range(len(self.tree.links)) if self.tree.links[j].q.start in motor_indices}
+        motors = {
+            self.tree.links[j].v.start
+            for j in range(len(self.tree.links))
+            if self.tree.links[j].q.start in motor_indices
+        }
         passive = np.array([k for k in part.columns if k not in motors], dtype=int)
         for start in self.starts(q, ClosurePart(part.name, part.rows, passive)):
             nearest, _ = self.newton(start, passive, part.rows, 20)
@@ -311,7 +319,7 @@ class Assembler(ClosureParts):
     # -- working modes ---------------------------------------------------------------------------------
 
     def _in_mode(
-        self, state: _Standing, part: ClosurePart, reference: Array | None, beyond_folds: bool = False
+        self, state: _EvaluatedPose, part: ClosurePart, reference: Array | None, beyond_folds: bool = False
     ) -> bool:
         """Signs that were asked for; else the side of the leg's own singularity on which the reference is.
 
@@ -391,12 +399,18 @@ class Assembler(ClosureParts):
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
         start = target.applied(guess)
         solutions = self.solutions(start, part)
-        fitting = [result for result in solutions if self._in_mode(_Standing(self.tree, result), part, reference)]
+        fitting = [result for result in solutions if self._in_mode(_EvaluatedPose(self.tree, result), part, reference)]
         indices = self.positions(part)
         folds = reference is not None and self.judges(part, reference).folds
         if folds and not fitting:  # the robot goes there, though not along what is given
-            fitting = [solution for solution in solutions if self._in_mode(_Standing(self.tree, solution), part, reference, True)]
-        if fitting and (reference is None or folds or not self._tells_assemblies(target, guess, part, reference)):
+            fitting = [
+                solution
+                for solution in solutions
+                if self._in_mode(_EvaluatedPose(self.tree, solution), part, reference, True)
+            ]
+        if fitting and (
+            reference is None or folds or not self._path_determines_assembly(target, guess, part, reference)
+        ):
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
             return self._placed(q, best, start, part)
         if solutions:
@@ -425,7 +439,7 @@ class PartWorkingMode(Record):
     own: WorkingModeSigns  # of its rows with all that a pose asks for
     legs: list[WorkingModeSigns]  # as if the platform stood; where it is given there are none but its own
     folds: bool  # whether a side of its own may be that of a coordinate: then the legs alone tell the working mode
-    by_legs: bool = False  # whether no determinant of all its rows is among its own: some repeat others
+    from_legs: bool = False  # whether no determinant of all its rows is among its own: some repeat others
 
     @property
     def strict(self) -> list[WorkingModeSigns]:
@@ -452,11 +466,15 @@ def part_working_mode(closures: ClosureParts, part: ClosurePart, weights: Array,
         if leg_mode is not None:
             return leg_mode
     legs = _legs(closures, part, reference) or []
-    signs_of_legs = [working_mode_signs(closures.tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs]
+    signs_of_legs = [
+        working_mode_signs(closures.tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs
+    ]
     decisive = [signs for signs in signs_of_legs if signs.blocks or signs.dyads]
     if not folding:
         return PartWorkingMode(part_signs, signs_of_legs, False)
-    return PartWorkingMode(part_signs, [_undecided(closures, signs, part, reference) for signs in decisive], bool(decisive))
+    return PartWorkingMode(
+        part_signs, [_pose_dependent_signs(closures, signs, part, reference) for signs in decisive], bool(decisive)
+    )
 
 
 def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode | None:
@@ -472,7 +490,11 @@ def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, referenc
     bodies = {j for j, link in enumerate(tree.links) if link.joint.moves_freely}
     platform = {j for j, link in enumerate(tree.links) if link.leg is None and bodies & set(tree.path(j))}
     platform_rates = frozenset(k for j in platform for k in closures.rates_of(j))
-    legs = [leg for leg in closures.parts(Target(fixed=platform_rates), frozenset(range(tree.n)) - columns) if len(leg.columns)]
+    legs = [
+        leg
+        for leg in closures.parts(Target(fixed=platform_rates), frozenset(range(tree.n)) - columns)
+        if len(leg.columns)
+    ]
     signs_of_legs = [working_mode_signs(tree, leg.rows, leg.columns, leg.held, weights, reference) for leg in legs]
     covered = platform_rates.union(int(k) for leg in legs for k in leg.columns)
     if not columns <= covered or not all(signs.apart for signs in signs_of_legs):
@@ -480,9 +502,11 @@ def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, referenc
     # loops between bodies of the platform, which the frame that is placed does not hold
     inside = [row for row in part.rows if isinstance(row, Loop) and set(row.links(tree)) <= platform]
     blocks = []
-    for loops, rates in inner_loops(tree, inside, np.array(sorted(platform_rates & columns)), bodies, weights, reference):
+    for loops, rates in inner_loops(
+        tree, inside, np.array(sorted(platform_rates & columns)), bodies, weights, reference
+    ):
         blocks += sign_blocks(tree, loops, np.array(rates), bodies, weights, reference)
-    return PartWorkingMode(WorkingModeSigns(blocks, [], False), signs_of_legs, False, by_legs=True)
+    return PartWorkingMode(WorkingModeSigns(blocks, [], False), signs_of_legs, False, from_legs=True)
 
 
 def _may_fold(closures: ClosureParts, part: ClosurePart) -> bool:
@@ -520,7 +544,7 @@ def _legs(closures: ClosureParts, part: ClosurePart, reference: Array) -> list[C
     return None  # it has fewer freedoms than its place: no leg stands alone
 
 
-def _undecided(
+def _pose_dependent_signs(
     closures: ClosureParts, signs: WorkingModeSigns, part: ClosurePart, reference: Array
 ) -> WorkingModeSigns:
     """Sides without those that given joints alone decide: these are as they are asked for."""
@@ -538,7 +562,7 @@ def _undecided(
             else float(sign.sine(tree, at))
             for at, link_jacobians in zip(poses, links, strict=True)
         )
-        return abs(shifted_value - value) > DECIDED * abs(value)
+        return abs(shifted_value - value) > DETERMINANT_CHANGE_TOLERANCE * abs(value)
 
     blocks = [sign for sign in signs.blocks if depends(sign)]
     return replace(signs, blocks=blocks, dyads=[sign for sign in signs.dyads if depends(sign)])
@@ -546,7 +570,7 @@ def _undecided(
 
 def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> UnreachableError | None:
     """What direction or distance is missed, and by how much, where the pose could be without it; what cannot turn."""
-    for name in _kept_turns(assembler, target, q, locked):
+    for name in _blocked_rotations(assembler, target, q, locked):
         return UnreachableError(
             f"'{name}' cannot turn: the loops keep its orientation",
             key="pose",
@@ -567,7 +591,10 @@ def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: froz
         if isinstance(row, DistanceTarget):
             requested, deviation = f"'{row.name}' = {row.distance:.4g} m", f"{miss:.4g} m"
         else:
-            requested, deviation = f"this direction of '{row.name}'", f"{np.degrees(miss / assembler.tree.length):.3g} deg"
+            requested, deviation = (
+                f"this direction of '{row.name}'",
+                f"{np.degrees(miss / assembler.tree.length):.3g} deg",
+            )
         return UnreachableError(
             f"no pose has {requested}{suffix}: the nearest is off by {deviation}",
             key="pose",
@@ -577,7 +604,7 @@ def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: froz
     return None
 
 
-def _kept_turns(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> list[str]:
+def _blocked_rotations(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> list[str]:
     """Free bodies that are asked to turn, and do not in any motion that the loops allow."""
     tree, first = assembler.tree, 2 if assembler.tree.planar else 3
     turning_links = [link for link in tree.links if link.joint.moves_freely and link.v.start + first in target.fixed]

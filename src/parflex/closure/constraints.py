@@ -19,7 +19,7 @@ import numpy as np
 from parflex.closure.targets import small_rotation
 from parflex.errors import RobotFileError
 from parflex.records import Record, count_of, name_list
-from parflex.recursion.energy import OnLinks, line_between, relative_velocity, wrenches_on_ends
+from parflex.recursion.energy import LinkWrenches, line_between, relative_velocity, wrenches_on_ends
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.robotfile import schema
 from parflex.robotfile.element_schema import ElementTable
@@ -92,7 +92,9 @@ class Loop(Record):
             turn = neutral_rotation(tree, self.second).T @ neutral_rotation(tree, self.first)
             return replace(flipped, translations=self.translations @ turn.T)
         directions = {0: np.zeros((0, 3)), 1: self.u2[None, :], 2: _normals(self.u2), 3: E3}
-        return replace(flipped, translations=directions[len(self.translations)], rotations=directions[len(self.rotations)])
+        return replace(
+            flipped, translations=directions[len(self.translations)], rotations=directions[len(self.rotations)]
+        )
 
     def links(self, tree: Tree) -> list[int]:
         """Links whose joints move one end against the other."""
@@ -137,7 +139,7 @@ class Loop(Record):
             parts.append(np.array([length * self.u1 @ (turn @ self.u2)]))
         return np.concatenate(parts)
 
-    def turned_away(self, at: Pose) -> Any:
+    def one_minus_cosine(self, at: Pose) -> Any:
         """1 less the cosine of an angle that must vanish, over any scalar: sines do not tell opposite directions."""
         (R1, _), (R2, _) = at.of(self.first), at.of(self.second)
         if self.turning == "about-axis":
@@ -566,9 +568,15 @@ class Coupling:
 
     def lead_of(self, k: int) -> float:
         """Of a turning rate, the way per radian of what slides with it; zero where nothing does."""
-        sliding_coefficients = [abs(c) for c, is_sliding in zip(self.coefficients, self.sliding, strict=True) if is_sliding]
+        sliding_coefficients = [
+            abs(c) for c, is_sliding in zip(self.coefficients, self.sliding, strict=True) if is_sliding
+        ]
         turning_coefficients = [abs(c) for c, rate in zip(self.coefficients, self.rates, strict=True) if rate == k]
-        return turning_coefficients[0] / max(sliding_coefficients) if sliding_coefficients and turning_coefficients else 0.0
+        return (
+            turning_coefficients[0] / max(sliding_coefficients)
+            if sliding_coefficients and turning_coefficients
+            else 0.0
+        )
 
 
 def coupling_row(spring: CoupledSpring, tree: Tree, lossy: bool = False) -> Coupling:
@@ -605,7 +613,9 @@ def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]
                 unknown = unknown[:1] if row.offset else []
             if len(unknown) == 1:
                 n = unknown[0]
-                sum_of_others = sum(row.coefficients[m] * result[row.positions[m]] for m in range(len(row.joints)) if m != n)
+                sum_of_others = sum(
+                    row.coefficients[m] * result[row.positions[m]] for m in range(len(row.joints)) if m != n
+                )
                 result[row.positions[n]] = (row.offset - sum_of_others) / row.coefficients[n]
                 known_joints.add(row.joints[n])
     return result
@@ -617,7 +627,9 @@ def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
     offsets = np.zeros(len(couplings))
     for i, coupling in enumerate(couplings):
         unit = coupling.scale(tree.length)[0] / tree.length
-        rows[i, list(coupling.rates)] = unit * np.array(list(map(nominal, coupling.coefficients))) * tree.rate_units[[*coupling.rates]]
+        rows[i, list(coupling.rates)] = (
+            unit * np.array(list(map(nominal, coupling.coefficients))) * tree.rate_units[[*coupling.rates]]
+        )
         offsets[i] = unit * nominal(coupling.offset)
         shares = np.linalg.lstsq(rows[:i].T, rows[i], rcond=None)[0] if i else np.zeros(0)
         if np.abs(rows[i] - shares @ rows[:i]).max() > SAME:
@@ -732,7 +744,7 @@ class Distance(Record):
             forces[self.rate_number] = -multipliers[0]
         return forces
 
-    def on_links(self, at: Pose, multipliers: Array) -> OnLinks:
+    def on_links(self, at: Pose, multipliers: Array) -> LinkWrenches:
         """What the row puts on links."""
         across, length, _ = line_between(at, self.places, self.name)
         return wrenches_on_ends(at, self.places, -multipliers[0] / length * across)

@@ -188,7 +188,7 @@ def _range(indices: slice) -> range:
 
 def open_reason(assembler: Assembler, start: Array, part: ClosurePart) -> ParflexError:
     """What is said of a part that no start closes."""
-    name, gap = _culprit(assembler, start, part)
+    name, gap = _worst_leg(assembler, start, part)
     if gap < SAME * assembler.tree.length:  # each condition by itself can be met
         total_gap = _gap(assembler, start, part)
         name, gap = (name, gap) if total_gap < SAME * assembler.tree.length else (part.name, total_gap)
@@ -252,7 +252,7 @@ def missing_length(assembler: Assembler, q: Array, part: ClosurePart) -> float:
             missing = max(missing, 2 * max(sides) - sum(sides))
     for row in part.rows:
         if isinstance(row, FrameTarget) and row.position:
-            missing = max(missing, chains.short_of(row, loops))
+            missing = max(missing, chains.shortfall(row, loops))
     return missing if missing > SAME * assembler.tree.length else 0.0
 
 
@@ -281,7 +281,7 @@ class _Chains:
             return []
         return [*_sides(first), *_sides(second), float(np.linalg.norm(second[0] - first[0]))]
 
-    def short_of(self, target: FrameTarget, loops: list[Loop]) -> float:
+    def shortfall(self, target: FrameTarget, loops: list[Loop]) -> float:
         """By how much the ways to a frame from the ground, directly and over one loop, are too short for its place."""
         routes = [(target.place, 0.0)]
         for loop in loops:
@@ -301,7 +301,7 @@ def _sides(corners: list[Array]) -> list[float]:
     return [float(np.linalg.norm(b - a)) for a, b in pairwise(corners)]
 
 
-def _culprit(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, float]:
+def _worst_leg(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, float]:
     """Which leg is too short, and by how much: that which carries the placed frame, or the worst of the others."""
     columns = {int(k) for k in part.columns}
     gaps: list[tuple[float, str]] = []

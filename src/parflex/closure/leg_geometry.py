@@ -127,9 +127,12 @@ def _crossed_slide(tree: Tree, links: list[int], end: Place, q: Array) -> Univer
     radial_direction = np.array([radial[0], radial[1], 0.0])
     # height and radius of the end for a unit stroke are linear in cos q2 and sin q2
     slide_directions = {angle: second.rotation @ _turn(angle) @ slide for angle in (0.0, np.pi / 2)}
-    lift = np.array([[slide_directions[0.0][2], slide_directions[np.pi / 2][2]], [radial_direction @ slide_directions[0.0], radial_direction @ slide_directions[np.pi / 2]]]).round(
-        15
-    )
+    lift = np.array(
+        [
+            [slide_directions[0.0][2], slide_directions[np.pi / 2][2]],
+            [radial_direction @ slide_directions[0.0], radial_direction @ slide_directions[np.pi / 2]],
+        ]
+    ).round(15)
     value = q[third.q.start] + offset
     radius = float(lift[1] @ [np.cos(q[second.q.start]), np.sin(q[second.q.start])]) * value
     return UniversalPrismaticLeg(first.rotation, first.position, radial, lift, _side(radius), _side(value), offset)
@@ -211,7 +214,7 @@ def dyads(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> 
     up to whole turns, and rows that were not used can only take assemblies away.
     """
     bodies = _Bodies(tree, rows, {int(k) for k in columns})
-    if not bodies.understood:
+    if not bodies.is_supported:
         return None
     at, result = pose(tree, reference), []
     while bodies.unknown():
@@ -238,7 +241,7 @@ class _Bodies:
 
     def __init__(self, tree: Tree, rows: Sequence[Any], moving: set[int]) -> None:
         self.leader: dict[int, int] = {j: j for j in (GROUND, *range(len(tree.links)))}
-        self.understood = True
+        self.is_supported = True
         tied: list[tuple[int, int, Pivot]] = []
         touched: set[int] = set()
         for j, link in enumerate(tree.links):
@@ -247,11 +250,15 @@ class _Bodies:
             touched |= {j} if link_rates else set()
             if not link_rates:
                 self._tie(j, link.parent)
-            elif len(link_rates) < link.v.stop - link.v.start or joint.pitch or not (joint.one_axis or joint.moves_freely):
-                self.understood = False
+            elif (
+                len(link_rates) < link.v.stop - link.v.start
+                or joint.pitch
+                or not (joint.one_axis or joint.moves_freely)
+            ):
+                self.is_supported = False
             elif joint.periodic:
                 tied.append((j, link.parent, Pivot(j)))
-        self.understood = self.understood and not moving  # deformations
+        self.is_supported = self.is_supported and not moving  # deformations
         dimension = 2 if tree.planar else 3
         for row in rows:
             if not isinstance(row, Loop) or len(row.translations) != dimension:
@@ -280,11 +287,11 @@ class _Bodies:
         """Two bodies that a pivot joins, each with a pivot on a known one."""
         for a, b, middle in self.tied:
             if a != b and not {a, b} & self.known:
-                for first in self._on_known(a):
-                    for last in self._on_known(b):
+                for first in self._pivots_on_placed(a):
+                    for last in self._pivots_on_placed(b):
                         yield Dyad((first, middle, last))
 
-    def _on_known(self, body: int) -> Iterator[Pivot]:
+    def _pivots_on_placed(self, body: int) -> Iterator[Pivot]:
         for a, b, pivot in self.tied:
             if (a == body and b in self.known) or (b == body and a in self.known):
                 yield pivot
@@ -375,7 +382,11 @@ class PointLeg(Record):
         if self.kind == CROSSED_AXES:
             C = nearest_point(lines[i], lines[j])
             moving_point, fixed_point = (C, E) if self.alone == 0 else (E, C)
-            return (moving_point - fixed_point) @ lone_axis.moves(moving_point), (E - C) @ cross(lines[i].along, lines[j].along), *inner
+            return (
+                (moving_point - fixed_point) @ lone_axis.moves(moving_point),
+                (E - C) @ cross(lines[i].along, lines[j].along),
+                *inner,
+            )
         return self._height(lines, E), _in_plane(lines[i], lines[j], E), *inner
 
     def _height(self, lines: Sequence[JointAxis], E: Array) -> Any:
@@ -519,7 +530,11 @@ def _regular(leg: PointLeg, tree: Tree, at: Pose) -> bool:
     if leg.kind == CROSSED_AXES:
         return first.turns and second.turns and bool(np.linalg.norm(cross(first.along, second.along)) > SLANTED)
     normal, lone_axis = plane_normal(first, second), lines[leg.alone]
-    across = float(np.linalg.norm(cross(normal, lone_axis.along))) if lone_axis.turns else abs(float(normal @ lone_axis.along))
+    across = (
+        float(np.linalg.norm(cross(normal, lone_axis.along)))
+        if lone_axis.turns
+        else abs(float(normal @ lone_axis.along))
+    )
     return (first.turns or second.turns) and across > SLANTED
 
 

@@ -41,7 +41,7 @@ from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 
-ENDED = 1e-9  # Newton step, as a turn: what it leaves is its square
+CONVERGED_STEP = 1e-9  # Newton step, as a turn: what it leaves is its square
 
 RANK = 1e-8  # of the largest singular value, at least of the typical length: rows below repeat others
 
@@ -184,7 +184,9 @@ class NearestPose:
         hessian, gradient_change = self.curvature(closing)
         if np.linalg.eigvalsh(hessian)[0] <= 0:  # not near a minimum yet: the part that is never negative
             hessian = np.array([[self._product(a, b) for b in self.basis] for a in self.basis])
-        return closing + np.array(self.basis).T @ np.linalg.lstsq(hessian, -(self.slope + gradient_change), rcond=1e-10)[0]
+        return (
+            closing + np.array(self.basis).T @ np.linalg.lstsq(hessian, -(self.slope + gradient_change), rcond=1e-10)[0]
+        )
 
     def rates(self, rows: Array) -> Array:
         """The derivative of the nearest pose along a path with these rates of the rows, theory (41)."""
@@ -239,7 +241,7 @@ def nearest_pose(
         step = NearestPose(closures, free, target.frames, wish, q).step()
         size = np.abs(step / tree.rate_units).max(initial=0.0)
         q = tree.moved(q, step * min(1.0, LONGEST / max(size, 1e-300)))
-        if size < ENDED:
+        if size < CONVERGED_STEP:
             return q
     return None
 
@@ -293,14 +295,14 @@ class FreePart(Record):
         """The target with what it names kept; the target itself where that cannot be."""
         open_parts = self._open(target)
         if all(isinstance(row, JointTarget) for row in target.frames) and not open_parts:
-            return self._with_motors(target)
+            return self._with_reference_motors(target)
         key = (target.fixed, self.held, tuple(row.sort for row in (*target.frames, *open_parts)))
         if key not in self.known:  # two threads may both find it: they find the same
-            self.known[key] = self._kept_of(target, open_parts)
+            self.known[key] = self._retainable_rows(target, open_parts)
         retained = [open_parts[index] for index in self.known[key]]
         return replace(target, frames=(*target.frames, *retained)) if retained else target
 
-    def _kept_of(self, target: Target, open_parts: Sequence[PoseRows]) -> tuple[int, ...]:
+    def _retainable_rows(self, target: Target, open_parts: Sequence[PoseRows]) -> tuple[int, ...]:
         """Numbers of the open parts that can be kept: all, or all but turns about given axes, or none.
 
         By rank alone, whatever the values: one set of conditions has one rule, along a path too.
@@ -314,7 +316,7 @@ class FreePart(Record):
                 return tuple(chosen)
         return ()
 
-    def _with_motors(self, target: Target) -> Target:
+    def _with_reference_motors(self, target: Target) -> Target:
         """All other motors where they stand in the reference, if each can be moved without the others.
 
         Motors that do not move any more, by couplings to what is given, are where these put them.
@@ -341,7 +343,10 @@ class FreePart(Record):
         nearest = NearestPose(
             self.closures, self._free(target), target.frames, ReferenceDistance(self.tree, self.reference), q
         )
-        closed, (retained_rates, retained_accelerations) = np.zeros(self.closures.size), self._kept(target, rates, row_accelerations)
+        closed, (retained_rates, retained_accelerations) = (
+            np.zeros(self.closures.size),
+            self._kept(target, rates, row_accelerations),
+        )
         qd = nearest.rates(np.concatenate([closed, rates, retained_rates]))
         if nearest.basis:
             return qd, np.full(len(qd), np.nan)
@@ -383,7 +388,7 @@ class FreePart(Record):
         result: list[PoseRows] = []
         for rows in rows_by_frame.values():
             place = rows[0].place
-            xyz_given, rotation_given = self._outright(place, target.fixed)
+            xyz_given, rotation_given = self._fixed_by_target(place, target.fixed)
             specified = {axis for row in rows if isinstance(row, FrameTarget) for axis in row.position}
             free_axes = [axis for axis in axes if axis not in specified and not xyz_given]
             rotation_is_free = not rotation_given and not any(
@@ -391,14 +396,18 @@ class FreePart(Record):
             )
             R, p = at.of(place)
             if free_axes or rotation_is_free:
-                result.append(FrameTarget("", place, {axis: float(p[axis]) for axis in free_axes}, R if rotation_is_free else None))
+                result.append(
+                    FrameTarget(
+                        "", place, {axis: float(p[axis]) for axis in free_axes}, R if rotation_is_free else None
+                    )
+                )
             for row in rows:
                 if isinstance(row, AxisTarget) and not rotation_given:
                     rotation = shortest_rotation(R[:, 2], row.direction) @ R
                     result.append(AxisRotationTarget(row.name, place, row.direction, rotation))
         return result
 
-    def _outright(self, place: Place, fixed: frozenset[int]) -> tuple[bool, bool]:
+    def _fixed_by_target(self, place: Place, fixed: frozenset[int]) -> tuple[bool, bool]:
         """Whether position and turn of a place are coordinates of a free body that are given."""
         link = self.tree.links[place.link]
         if not link.joint.moves_freely:

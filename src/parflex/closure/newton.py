@@ -23,7 +23,7 @@ STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, 
 
 NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
 
-FALLING = 0.5  # of the opening: whole steps from nearby leave less
+REQUIRED_DECREASE = 0.5  # of the opening: whole steps from nearby leave less
 
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 
@@ -87,7 +87,7 @@ def newton_corrected(
         at = pose(tree, q)
         r = stack(row.residual(at, L) for row in rows) / L
         error = largest_size(r)
-        if error <= CLOSED or not error < FALLING * before:
+        if error <= CLOSED or not error < REQUIRED_DECREASE * before:
             return q, error
         links = jacobians(tree, at, columns)
         J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * (units / L)
@@ -236,13 +236,13 @@ class ClosureParts:
 
     def newton(self, q: Array, columns: Array, rows: Sequence[RowSource], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
-        return self._closed_by(newton, q, columns, rows, steps)
+        return self._solve_on_branch(newton, q, columns, rows, steps)
 
     def corrected(self, q: Array, columns: Array, rows: Sequence[RowSource]) -> tuple[Array, float]:
         """A few plain steps of Newton's method, for positions that are nearly closed."""
-        return self._closed_by(newton_corrected, q, columns, rows, CORRECTIONS)
+        return self._solve_on_branch(newton_corrected, q, columns, rows, CORRECTIONS)
 
-    def _closed_by(
+    def _solve_on_branch(
         self, method: Method, q: Array, columns: Array, rows: Sequence[RowSource], steps: int
     ) -> tuple[Array, float]:
         small = self.branch(rows)

@@ -150,7 +150,7 @@ class FrameTarget(PoseRows):
         parts = [P[axis] - value for axis, value in self.position.items()]
         return np.array(parts if self.rotation is None else [*parts, *small_rotation(R @ self.rotation.T)])
 
-    def turned_away(self, at: Pose) -> Any:
+    def one_minus_cosine(self, at: Pose) -> Any:
         """1 less the cosine of the angle that must vanish, over any scalar: sines do not tell opposite directions."""
         return 0.0 if self.rotation is None else (3.0 - np.trace(at.of(self.place)[0] @ self.rotation.T)) / 2
 
@@ -214,28 +214,28 @@ class SphericalTarget(PoseRows):
         """Angles times the length."""
         return np.full(3, length)
 
-    def _now(self, at: Pose) -> Array:
+    def _current_rotation(self, at: Pose) -> Array:
         return quaternion_matrix(np.asarray(at.q)[self.first : self.first + 4])
 
     def residual(self, at: Pose, length: float) -> Array:
         """The turn that is left, in metres."""
-        return length * vector_from_rotation(self._now(at) @ self.rotation.T)
+        return length * vector_from_rotation(self._current_rotation(at) @ self.rotation.T)
 
     def linear_residual(self, at: Pose) -> Array:
         """The same, angles by their sines."""
-        return small_rotation(self._now(at) @ self.rotation.T)
+        return small_rotation(self._current_rotation(at) @ self.rotation.T)
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Its rates, which are along moving axes, along the placed ones."""
-        return self._now(at) @ np.eye(tree.n)[self.rate : self.rate + 3]
+        return self._current_rotation(at) @ np.eye(tree.n)[self.rate : self.rate + 3]
 
     def pushed(self, at: Pose, moving: Motion) -> Array:
         """Its accelerations along the placed axes."""
-        return self._now(at) @ np.asarray(moving.qdd)[self.rate : self.rate + 3]
+        return self._current_rotation(at) @ np.asarray(moving.qdd)[self.rate : self.rate + 3]
 
     def between(self, at: Pose, share: float) -> SphericalTarget:
         """A rotation part of the way."""
-        now = self._now(at)
+        now = self._current_rotation(at)
         step = rotation_from_vector(share * vector_from_rotation(self.rotation @ now.T))
         return replace(self, rotation=step @ now)
 
@@ -306,7 +306,7 @@ class FrameRotationRows(PoseRows):
         """The z axis of the place in the world."""
         return np.asarray(at.of(self.place)[0])[:, 2]
 
-    def axis_pushed(self, at: Pose, moving: Motion) -> Array:
+    def axis_second_derivative(self, at: Pose, moving: Motion) -> Array:
         """Second derivative of the z axis in a motion."""
         R, _ = at.of(self.place)
         _, w, _, al = moving.of(self.place)
@@ -371,7 +371,7 @@ class AxisTarget(AxisRotationRows):
 
     def pushed(self, at: Pose, moving: Motion) -> Array:
         """Second derivative of the rows."""
-        return normal_pair(self.direction) @ self.axis_pushed(at, moving)
+        return normal_pair(self.direction) @ self.axis_second_derivative(at, moving)
 
     def between(self, at: Pose, share: float) -> AxisTarget:
         """A direction part of the way from where the axis points now, along the shorter arc."""
@@ -448,7 +448,7 @@ class AxisComponentTarget(FrameRotationRows):
         _, w, _, _ = moving.of(self.place)
         sine = max(float(np.linalg.norm(np.delete(z, self.number))), 1e-9)
         rate = -cross(R @ w, z)[self.number] / sine
-        return np.array([-(self.axis_pushed(at, moving)[self.number] + z[self.number] * rate**2) / sine])
+        return np.array([-(self.axis_second_derivative(at, moving)[self.number] + z[self.number] * rate**2) / sine])
 
     def between(self, at: Pose, share: float) -> AxisComponentTarget:
         """An angle part of the way."""

@@ -103,7 +103,12 @@ class WorkingModeSigns(Record):
 
 
 def working_mode_signs(
-    tree: Tree, rows: Sequence[RowSource], columns: Array, placed_links: Collection[int], weights: Array, reference: Array
+    tree: Tree,
+    rows: Sequence[RowSource],
+    columns: Array,
+    placed_links: Collection[int],
+    weights: Array,
+    reference: Array,
 ) -> WorkingModeSigns:
     """What tells the side of a part on which the reference stands; `held` are links that the target itself places.
 
@@ -122,7 +127,12 @@ def working_mode_signs(
 
 
 def sign_blocks(
-    tree: Tree, rows: Sequence[RowSource], columns: Array, placed_links: Collection[int], weights: Array, reference: Array
+    tree: Tree,
+    rows: Sequence[RowSource],
+    columns: Array,
+    placed_links: Collection[int],
+    weights: Array,
+    reference: Array,
 ) -> list[SignBlock]:
     """Blocks of a part that are judged apart; `held` are links that the target itself places.
 
@@ -162,7 +172,7 @@ def select_rows(tree: Tree, rows: Sequence[RowSource], placed_links: Collection[
     is_inner = np.isin(owner, inside)
     if len(J) <= J.shape[1] or not is_inner.any() or is_inner.all():
         return _picked(J)
-    first = _picked_of(J[is_inner])
+    first = _independent_rows(J[is_inner])
     inner = np.flatnonzero(is_inner)[first]
     null_basis = mobility.null_space(J[inner], len(inner))
     second = _picked(J[~is_inner] @ null_basis)
@@ -170,7 +180,12 @@ def select_rows(tree: Tree, rows: Sequence[RowSource], placed_links: Collection[
 
 
 def inner_loops(
-    tree: Tree, rows: Sequence[RowSource], columns: Array, placed_links: Collection[int], weights: Array, reference: Array
+    tree: Tree,
+    rows: Sequence[RowSource],
+    columns: Array,
+    placed_links: Collection[int],
+    weights: Array,
+    reference: Array,
 ) -> list[tuple[list[Loop], list[int]]]:
     """Loops of a part that touch no held link, those that share a joint together, and the rates that follow by them."""
     groups: list[tuple[list[Loop], set[int]]] = []
@@ -184,7 +199,9 @@ def inner_loops(
             groups.remove(group)
             loop_rates |= group[1]
         groups.append(([*(member for group in touching for member in group[0]), loop], loop_rates))
-    candidates = [(loops, determined_rates(tree, sorted(loop_rates), loops, reference, weights)) for loops, loop_rates in groups]
+    candidates = [
+        (loops, determined_rates(tree, sorted(loop_rates), loops, reference, weights)) for loops, loop_rates in groups
+    ]
     return [(loops, rates) for loops, rates in candidates if rates]
 
 
@@ -206,7 +223,7 @@ def is_regular(J: Array) -> bool:
     return _picked(J) is not None
 
 
-def _picked_of(J: Array) -> Array:
+def _independent_rows(J: Array) -> Array:
     """As many rows as decide all that these rows do."""
     _, R, order = scipy.linalg.qr(J.T, mode="economic", pivoting=True)
     sizes = np.abs(np.diag(R))

@@ -45,7 +45,7 @@ PLAIN = frozenset({bool, int, float, str, slice, type(None)})
 
 VARIABLE = "PARFLEX_CACHE"
 
-OTHERS_WRITE = 0o022  # bits of a mode by which the group or all users may write
+SHARED_WRITE_BITS = 0o022  # bits of a mode by which the group or all users may write
 
 _told: set[str] = set()
 
@@ -77,7 +77,7 @@ def _said(robot: Robot) -> dict[str, Any]:
     return values | {"description": robot.description.model_dump_json(exclude=UNUSED)}
 
 
-def key_before_home(robot: Robot) -> str | None:
+def home_key(robot: Robot) -> str | None:
     """The name under which is kept how a robot stands and moves at home; None where nothing is kept."""
     if cache_folder() is None:
         return None
@@ -89,16 +89,18 @@ def key_before_home(robot: Robot) -> str | None:
 @functools.cache
 def _code() -> bytes:
     """A hash of the source of this package."""
-    return _digest_of_source(Path(__file__).resolve().parent.parent)
+    return _source_digest(Path(__file__).resolve().parent.parent)
 
 
-def _digest_of_source(root: Path) -> bytes:
+def _source_digest(root: Path) -> bytes:
     """A hash of all files of Python below a folder, read again where one of them is not the file that it was."""
     stamps = hashlib.sha256()
     files = sorted(_sources(str(root)), key=lambda file: file.path)
     for file in files:
         status = file.stat()
-        stamps.update(f"{file.path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}\n".encode())
+        stamps.update(
+            f"{file.path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}\n".encode()
+        )
     key = f"{stamps.hexdigest()}.code"
     stored_digest = read_bytes(key)  # to read all files takes ten times as long as to ask for their times
     if stored_digest is not None:
@@ -241,7 +243,11 @@ def _rows(value: Any) -> Any:
 
 def program_to_plain(program: Program | None) -> dict[str, Any] | None:
     """A short program as JSON has it, for those who keep it among other things."""
-    return None if program is None else {field.name: getattr(program, field.name) for field in fields(program) if field.init}
+    return (
+        None
+        if program is None
+        else {field.name: getattr(program, field.name) for field in fields(program) if field.init}
+    )
 
 
 def program_from_plain(content: Mapping[str, Any] | None) -> Program | None:
@@ -335,7 +341,7 @@ def stored(
 
 def _private(path: Path, status: os.stat_result) -> bool:
     """Return whether this user owns a file or folder and no other user can write it; warn if not."""
-    if os.name != "posix" or (status.st_uid == os.geteuid() and not status.st_mode & OTHERS_WRITE):
+    if os.name != "posix" or (status.st_uid == os.geteuid() and not status.st_mode & SHARED_WRITE_BITS):
         return True
     reason = "belongs to another user" if status.st_uid != os.geteuid() else "can be written by other users"
     _warn(path, f"{reason}; delete it, or set {VARIABLE} to a folder of your own")

@@ -28,7 +28,10 @@ def model_condition(robot: Robot, model: Model, q: Any) -> float:
         )  # fmt: skip
     if "qd" not in model.labels or "q" not in model.inputs:
         raise InputError(
-            "the program does not list its independent rates", key="model", value=model.name, hint="use its direct model"
+            "the program does not list its independent rates",
+            key="model",
+            value=model.name,
+            hint="use its direct model",
         )
     q = np.asarray(q, dtype=float)
     if q.shape != (robot.tree.nq,):
@@ -41,4 +44,4 @@ def model_condition(robot: Robot, model: Model, q: Any) -> float:
         return 1.0
     closures = cheapest_closures(robot)
     rows = best_rows(closures, robot.home, dependent)
-    return condition(scaled_jacobian(closures, q)[np.ix_(rows, dependent)], usual=robot.usual_closures)
+    return condition(scaled_jacobian(closures, q)[np.ix_(rows, dependent)], usual=robot.regular_closure_norm)

@@ -174,9 +174,7 @@ def _source(program: Program, name: str, float32: bool) -> str:
     return "\n".join(lines)
 
 
-def _statements(
-    program: Program, writer: _Writer, indices: range, real: str, places: Mapping[int, int]
-) -> list[str]:
+def _statements(program: Program, writer: _Writer, indices: range, real: str, places: Mapping[int, int]) -> list[str]:
     """A line for each value with a name; terms of sums stand in the line of the sum, unless another piece has it."""
     lines = []
     within = program.within() - set(places)
@@ -205,11 +203,11 @@ def _functions(program: Program, name: str, real: str, float32: bool) -> list[st
         body = _statements(program, writer, range(end), real, {})
         results = [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
         head = f"{_kind(program)} {name}(const {real} *x{extra}, {real} *y) {{"
-        return [head, *_unused(program), *body, *results, *_returned(program), "}", ""]
-    return _in_pieces(program, writer, name, real, extra)
+        return [head, *_unused(program), *body, *results, *_return_statement(program), "}", ""]
+    return _chunked_functions(program, writer, name, real, extra)
 
 
-def _returned(program: Program) -> list[str]:
+def _return_statement(program: Program) -> list[str]:
     return [] if program.status is None else [f"  return (int)y[{program.status}];"]
 
 
@@ -229,7 +227,7 @@ def _unused(program: Program) -> list[str]:
     return lines if program.outputs else [*lines, "  (void)y;"]
 
 
-def _in_pieces(program: Program, writer: _Writer, name: str, real: str, extra: str) -> list[str]:
+def _chunked_functions(program: Program, writer: _Writer, name: str, real: str, extra: str) -> list[str]:
     """A function for each piece, one that calls them in turn, and one that has the workspace on its stack.
 
     So the stack holds the values of one piece at a time, and the workspace may lie elsewhere. Pieces are called from a
@@ -259,7 +257,7 @@ def _in_pieces(program: Program, writer: _Writer, name: str, real: str, extra: s
         "",
         f"{'static ' if name.endswith('_setup') else ''}{kind} {name}_in{arguments} {{",
         f"  for (int k = 0; k < {len(starts)}; ++k) {name}_pieces[k]{call_arguments};",
-        *_returned(program),
+        *_return_statement(program),
         "}",
         "",
         f"{kind} {name}(const {real} *x{extra}, {real} *y) {{",

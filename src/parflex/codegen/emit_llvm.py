@@ -11,7 +11,7 @@ WHOLE = 3000  # instructions that are one function: cuts cost stores and loads
 SIDE_BY_SIDE = 4  # values that are copied at once: each of them alone takes four lines
 CHUNK = 1000  # of one function of a longer program: LLVM's time grows faster than the length of a function
 PIECE = 240  # of one function for many lanes: longer ones keep their values worse, and a step takes a third longer
-WORKING = f"({POINTER} %x, {POINTER} %y, i64 %count, {POINTER} %work)"
+KERNEL_PARAMETERS = f"({POINTER} %x, {POINTER} %y, i64 %count, {POINTER} %work)"
 BINARY = {
     **{"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"},
     "greater": "fcmp ogt",
@@ -130,7 +130,7 @@ def function_text(name: str, lines: list[str], linkage: str = "", quick: bool = 
     """A function that works on arrays; a `quick` one is compiled in little time."""
     text = "\n".join(lines)
     attributes = "noinline optnone " if quick else "noinline " if linkage else ""
-    return f"define {linkage}void @{name}{WORKING} {attributes}{{\n{text}\n  ret void\n}}\n"
+    return f"define {linkage}void @{name}{KERNEL_PARAMETERS} {attributes}{{\n{text}\n  ret void\n}}\n"
 
 
 def kernel(
@@ -153,9 +153,12 @@ def kernel(
     ]
     if chunks == 1:
         return [function_text(name, chunk_bodies[0], "internal " if inner else "")]
-    calls = [f"  call void @{name}_{number}{WORKING}" for number in range(chunks)]
+    calls = [f"  call void @{name}_{number}{KERNEL_PARAMETERS}" for number in range(chunks)]
     # between calls little is computed, and what is quick to compile is quick enough to run
-    pieces = [function_text(f"{name}_{k}", lines, "internal ", bool(program.functions)) for k, lines in enumerate(chunk_bodies)]
+    pieces = [
+        function_text(f"{name}_{k}", lines, "internal ", bool(program.functions))
+        for k, lines in enumerate(chunk_bodies)
+    ]
     return [*pieces, function_text(name, calls, "internal " if inner else "")]
 
 
@@ -211,7 +214,7 @@ def _chunk(
     def put(numbers: Sequence[int], array: str, start: int) -> None:
         """Store values one behind the other."""
         sources = [source(k) for k in numbers]
-        for place, count in _runs(sources):
+        for place, count in _contiguous_runs(sources):
             to, origin = str((start + place) * b.lanes), sources[place]
             if count == 1 or origin is None:
                 b.store(value(numbers[place]), array, to)
@@ -252,7 +255,7 @@ def _chunk(
     return b.lines
 
 
-def _runs(sources: Sequence[tuple[str, int] | None]) -> Iterator[tuple[int, int]]:
+def _contiguous_runs(sources: Sequence[tuple[str, int] | None]) -> Iterator[tuple[int, int]]:
     """Beginnings and lengths of stretches that lie side by side in memory, and of single values between them.
 
     Alike elements take most of their arguments from where others have put them in one go.
@@ -271,7 +274,7 @@ def _runs(sources: Sequence[tuple[str, int] | None]) -> Iterator[tuple[int, int]
 
 def with_stack_workspace(name: str, work: int, called: str = "", count: str = "%count") -> str:
     """The function without the last argument: what it works in lies on its stack."""
-    arguments = WORKING.replace("%count", count)
+    arguments = KERNEL_PARAMETERS.replace("%count", count)
     return f"""define void @{name}({POINTER} %x, {POINTER} %y, i64 %count) {{
   %work = alloca double, i32 {max(work, 1)}, align 64
   call void @{called or name}_in{arguments}
@@ -282,7 +285,7 @@ def with_stack_workspace(name: str, work: int, called: str = "", count: str = "%
 
 def _loop(lanes: int) -> str:
     """many_in(x, y, count, work): runs the lane kernel over `count` inputs, a multiple of the lanes."""
-    return f"""define void @many_in{WORKING} {{
+    return f"""define void @many_in{KERNEL_PARAMETERS} {{
 entry:
   %some = icmp sgt i64 %count, 0
   br i1 %some, label %body, label %done

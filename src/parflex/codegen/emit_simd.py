@@ -42,7 +42,7 @@ def build_simd(program: Program) -> tuple[str, int]:
     for number, rows in enumerate(memory.pieces):
         lines = _Piece(program, plan, memory, number, declared).lines(rows)
         parts.append(emit_llvm.function_text(f"{NAME}_{number}", lines, "internal ", quick=True))
-        calls.append(f"  call void @{NAME}_{number}{emit_llvm.WORKING}")
+        calls.append(f"  call void @{NAME}_{number}{emit_llvm.KERNEL_PARAMETERS}")
     parts.append(emit_llvm.function_text(NAME, calls))
     parts.append(emit_llvm.with_stack_workspace("one", memory.size))
     return "\n".join([*parts, *sorted(declared)]) + "\n", memory.size
@@ -70,7 +70,11 @@ class _Memory:
                 if row not in self.reads:
                     continue
                 simd_row = plan.rows[row]
-                each = WIDTH if simd_row.wide or (is_call(simd_row.operation) and function_number(simd_row.operation) in wide) else 1
+                each = (
+                    WIDTH
+                    if simd_row.wide or (is_call(simd_row.operation) and function_number(simd_row.operation) in wide)
+                    else 1
+                )
                 size = each * (sizes[function_number(simd_row.operation)] if is_call(simd_row.operation) else 1)
                 size = -(-size // WIDTH) * WIDTH if size > 1 else 1
                 if not free[size]:
@@ -215,14 +219,14 @@ class _Piece:
         lane, k = next((lane, k) for lane, k in enumerate(lanes) if k != HOLE)
         if k < self.base and contiguous(lanes, self.base):
             return "%x", k - lane
-        location = self._in_row(k) if self.plan.producer(lanes) is not None else None
+        location = self._row_location(k) if self.plan.producer(lanes) is not None else None
         return None if location is None else (location[0], location[1] - lane)
 
     def _at(self, k: int) -> tuple[str, int] | None:
         """Where one value lies."""
-        return ("%x", k) if k < self.base else self._in_row(k)
+        return ("%x", k) if k < self.base else self._row_location(k)
 
-    def _in_row(self, k: int) -> tuple[str, int] | None:
+    def _row_location(self, k: int) -> tuple[str, int] | None:
         """Where one value lies as a lane of its row."""
         if k < self.base and k not in self.plan.place:
             return None
@@ -292,13 +296,15 @@ class _Piece:
             return None
         if 0 <= k - lane <= self.base - WIDTH and k not in self.plan.place:
             return "%x", k - lane
-        location = self._in_row(k)
+        location = self._row_location(k)
         return None if location is None else (location[0], location[1] - lane)
 
     def _gathered(self, lanes: Lanes, starts: Sequence[tuple[str, int] | None]) -> str:
         """Values of several rows, or of none; `starts` are those of the rows in memory that they are lanes of."""
         b, values = self.all, lane_values(lanes)
-        most, count = Counter(start for start in starts if start is not None).most_common(1)[0] if any(starts) else (None, 0)
+        most, count = (
+            Counter(start for start in starts if start is not None).most_common(1)[0] if any(starts) else (None, 0)
+        )
         if most is not None and 2 * count > len(values) and most[1] >= 0 and len(lanes) > 1:
             value, placed = b.load(most[0], str(most[1])), [start == most for start in starts]
         else:
@@ -321,9 +327,9 @@ class _Piece:
             if len(lane_values(lanes)) > 1 and self.plan.producer(lanes) is not None:
                 self.all.store(self.wide(lanes), "%y", str(start))
             else:
-                self._single_outputs(start, start + WIDTH)
+                self._scalar_outputs(start, start + WIDTH)
             start += WIDTH
-        self._single_outputs(start, len(self.program.outputs))
+        self._scalar_outputs(start, len(self.program.outputs))
 
-    def _single_outputs(self, start: int, stop: int) -> None:
+    def _scalar_outputs(self, start: int, stop: int) -> None:
         self._put([(k,) for _, k in self.program.outputs[start:stop]], "%y", start, False)

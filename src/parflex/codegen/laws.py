@@ -106,7 +106,9 @@ def driven_components(robot: Robot) -> tuple[int, ...]:
 def wrapped(robot: Robot, error: Array) -> Array:
     """Errors of motors, of those that a whole turn does not change the short way round."""
     periodic = [robot.tree.links[robot.tree.link_of_rate[k]].periodic for k in robot.actuated]
-    entries = [np.arctan2(np.sin(e), np.cos(e)) if is_periodic else e for e, is_periodic in zip(error, periodic, strict=True)]
+    entries = [
+        np.arctan2(np.sin(e), np.cos(e)) if is_periodic else e for e, is_periodic in zip(error, periodic, strict=True)
+    ]
     return np.array(entries, dtype=object)
 
 
@@ -129,7 +131,7 @@ def _turn(E: Array, planar: bool) -> Array:
 def trace_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     """Measured and reference joint values in, efforts out; the gains are parameters."""
     state = form.state(tracer.groups(form.state_groups))
-    return {"effort": _controlled(tracer, form, state)}, form.labels
+    return {"effort": _law_efforts(tracer, form, state)}, form.labels
 
 
 def trace_controller_step(tracer: Tracer, form: Any, options: Options) -> Outputs:
@@ -137,10 +139,10 @@ def trace_controller_step(tracer: Tracer, form: Any, options: Options) -> Output
     guess, count = tracer.group("last", form.robot.tree.nq), len(form.independent)
     measured, rates = (tracer.group(name, count) for name in ("measured", "measured_rate"))
     geometry = form.geometry({"guess": guess, "measured": measured})[0]
-    return {"effort": _controlled(tracer, form, (geometry["q"], rates))} | geometry, form.labels
+    return {"effort": _law_efforts(tracer, form, (geometry["q"], rates))} | geometry, form.labels
 
 
-def _controlled(tracer: Tracer, form: Any, state: tuple[Array, Array]) -> Array:
+def _law_efforts(tracer: Tracer, form: Any, state: tuple[Array, Array]) -> Array:
     """Efforts of the law for a reference that is symbols too."""
     reference = tuple(tracer.group(name, len(form.independent)) for name in REFERENCE)
     return form.law(state, reference, *(tracer.parameter(name, value) for name, value in GAINS.items()))

@@ -88,15 +88,15 @@ class Kernel:
         self.lanes = host_target()[-1]
         self._single: list[tuple[Any, ...]] = []  # buffers of one row that no call uses
         self._several: list[tuple[Any, ...]] = []  # and of several rows
-        self._halves: dict[str, _Half] = {}
+        self._halves: dict[str, _KernelCode] = {}
         self._lock = threading.Lock()
 
-    def half(self, name: str) -> _Half:
+    def half(self, name: str) -> _KernelCode:
         """The machine code of `one`, of `pair` or of `many`."""
         code = self._halves.get(name)
         if code is None:
             with self._lock:  # threads that ask at once wait for one compilation
-                code = self._halves.get(name) or _Half(self.program, name, self.lanes, self.opt)
+                code = self._halves.get(name) or _KernelCode(self.program, name, self.lanes, self.opt)
                 self._halves[name] = code
         return code
 
@@ -194,7 +194,7 @@ class Kernel:
         return np.empty(work * lanes) if work else None
 
 
-class _Half:
+class _KernelCode:
     """Machine code of a program for one input, or for lanes of them."""
 
     def __init__(self, program: Program, name: str, lanes: int, opt: int) -> None:

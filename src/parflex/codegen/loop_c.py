@@ -16,7 +16,7 @@ from typing import Any
 from parflex.codegen.c_types import REAL, TRUTH, WHOLE, Fields, Number, Several, View, helpers, joined
 from parflex.codegen.source_files import KEYWORDS
 
-COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+COMPARISON_SIGNS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 RESERVED = frozenset(KEYWORDS.split())
 SIGNS: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -126,7 +126,9 @@ class Function:
         if isinstance(node.value, ast.Tuple):
             parts = [self._value(part) for part in node.value.elts]
             known = self.returns.kinds if self.returns else [None] * len(parts)
-            self.returns = Several(tuple(joined(known_kind, kind) for known_kind, (_, kind) in zip(known, parts, strict=True)))
+            self.returns = Several(
+                tuple(joined(known_kind, kind) for known_kind, (_, kind) in zip(known, parts, strict=True))
+            )
             name = self._temporary(self.returns)
             for k, (text, _) in enumerate(parts):
                 self._put(depth, f"{name}.v{k} = {text};")
@@ -315,7 +317,10 @@ class Function:
 
     def _of_compare(self, node: ast.Compare) -> tuple[str, Any]:
         values = [self._value(value)[0] for value in (node.left, *node.comparators)]
-        parts = [f"(({values[k]}) {COMPARED[type(operator)]} ({values[k + 1]}))" for k, operator in enumerate(node.ops)]
+        parts = [
+            f"(({values[k]}) {COMPARISON_SIGNS[type(operator)]} ({values[k + 1]}))"
+            for k, operator in enumerate(node.ops)
+        ]
         return "(" + " && ".join(parts) + ")", TRUTH
 
     def _of_ifexp(self, node: ast.IfExp) -> tuple[str, Any]:

@@ -16,7 +16,7 @@ from struct import pack
 from typing import Any
 
 from parflex.codegen.llvm_lines import POINTER
-from parflex.codegen.loop_types import FLAG, NOUGHT, REAL, WHOLE, ArrayKind, Kind, RecordKind, UnsupportedError
+from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ZERO_KIND, ArrayKind, Kind, RecordKind, UnsupportedError
 
 WIDTH = {FLAG: 0, WHOLE: 1, REAL: 2}
 
@@ -31,11 +31,11 @@ COMPARISONS = {
     ast.NotEq: ("ne", "une"),
 }
 
-OF_REALS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil"}  # of `math`; whole numbers stay reals
+REAL_INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil"}  # of `math`; whole numbers stay reals
 
 INVARIANT = ", !invariant.load !0"  # nothing changes a bundle while compiled code runs, so that loads leave loops
 
-UNROLLED = 4  # turns that are written out
+UNROLL_COUNT = 4  # turns that are written out
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,9 @@ class LoopLines:
         if value.kind == kind:
             return value
         if isinstance(kind, tuple):
-            return tuple_of([self.convert(member, member_kind) for member, member_kind in zip(value.members, kind, strict=True)])
+            return tuple_of(
+                [self.convert(member, member_kind) for member, member_kind in zip(value.members, kind, strict=True)]
+            )
         if value.kind not in WIDTH or WIDTH[value.kind] > WIDTH[kind]:
             raise UnsupportedError(f"{value.kind} does not fit {kind}", self.function.tree)
         part = value.parts[0]
@@ -359,8 +361,8 @@ class Expressions(Operations):
             return self.new(f"load {text}, {self.pointer(text)} {pointer}{INVARIANT}")
 
         if not isinstance(kind, ArrayKind):
-            if kind == NOUGHT:
-                return Value(WHOLE, (NOUGHT,))
+            if kind == ZERO_KIND:
+                return Value(WHOLE, (ZERO_KIND,))
             if kind == FLAG:
                 return Value(FLAG, (self.new(f"icmp ne i64 {word(0, WHOLE)}, 0"),))
             return Value(kind, (word(0, kind),))
@@ -525,8 +527,8 @@ class Expressions(Operations):
             if name == "isfinite":
                 size = self.intrinsic("fabs", [number]).parts[0]
                 return Value(FLAG, (self.new(f"fcmp olt double {size}, {self.real(math.inf).parts[0]}"),))
-            if name in OF_REALS:
-                return self.intrinsic(OF_REALS[name], [number])
+            if name in REAL_INTRINSICS:
+                return self.intrinsic(REAL_INTRINSICS[name], [number])
         raise UnsupportedError("loops cannot call this", node)
 
 
@@ -564,9 +566,9 @@ class FunctionText(Expressions):
             raise UnsupportedError(f"{function.name} takes {len(names)} arguments, not {len(kinds)}", function.tree)
         self.parameters: list[str] = []
         for name, kind in zip(names, kinds, strict=True):
-            self.assign_name(name, self.received(kind, name))
+            self.assign_name(name, self.parameter_value(kind, name))
 
-    def received(self, kind: Kind, name: str) -> Value:
+    def parameter_value(self, kind: Kind, name: str) -> Value:
         """The value of an argument, its parts as parameters."""
         parts = tuple(f"%{name}.{k}" for k in range(len(self.types(kind))))
         self.parameters += [f"{kind_text} {part}" for kind_text, part in zip(self.types(kind), parts, strict=True)]
@@ -668,7 +670,7 @@ class FunctionText(Expressions):
             if callee.held is simd_range:
                 self.group, mark = self.unit.side_by_side(bounds[0].parts[0])
             elif callee.held is unrolled_range:
-                mark = self.unit.loop(f'!"llvm.loop.unroll.count", i32 {UNROLLED}')
+                mark = self.unit.loop(f'!"llvm.loop.unroll.count", i32 {UNROLL_COUNT}')
             self._over_range(node, bounds, mark=mark)
             self.group = outside
             return
@@ -677,7 +679,7 @@ class FunctionText(Expressions):
             for member in values.members:
                 body, again, after = self.label(), self.label(), self.label()
                 self.go(body)
-                self.assign_at(node.target, member, body)
+                self.assign_in_block(node.target, member, body)
                 self.loops.append((again, after))
                 self.block(node.body)
                 self.loops.pop()
@@ -695,7 +697,7 @@ class FunctionText(Expressions):
         count = Value(WHOLE, (values.parts[1],))
         self._over_range(node, [Value(WHOLE, ("0",)), count, one], values)
 
-    def assign_at(self, target: ast.expr, value: Value, label: str) -> None:
+    def assign_in_block(self, target: ast.expr, value: Value, label: str) -> None:
         """Begin a block and assign in it."""
         self.begin(label)
         self.assign(target, value)

@@ -73,7 +73,7 @@ class LoopFunction:
                 self.ready[kinds] = code
         return code
 
-    def is_kept(self) -> bool:
+    def is_compiled(self) -> bool:
         """Whether it was compiled before, now or by an earlier process."""
         return bool(self.ready) or disk_cache.read_bytes(key_of(self, ())) is not None
 
@@ -294,7 +294,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     return LoopFunction(function)
 
 
-def deciding(function: Callable[..., Any]) -> Any:
+def compiled_scalar(function: Callable[..., Any]) -> Any:
     """The same for loops of decisions rather than numbers: short code, which shares the cache with what it calls."""
     return LoopFunction(function, wide=False)
 

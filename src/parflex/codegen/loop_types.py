@@ -14,7 +14,7 @@ Array = np.ndarray
 
 REAL, WHOLE, FLAG = "double", "i64", "i1"
 
-NOUGHT = "0"  # of a field of a bundle: a whole number that is zero, so that what it would ask for is not compiled
+ZERO_KIND = "0"  # of a field of a bundle: a whole number that is zero, so that what it would ask for is not compiled
 
 Kind = Any  # REAL, WHOLE, FLAG, an ArrayKind, a BundleKind, or a tuple of kinds
 
@@ -71,7 +71,7 @@ class CompiledRecord:
 
     def _kind_of(self, name: str) -> Kind:
         value = getattr(self, name)
-        return NOUGHT if name in self._switches and value == 0 else kind_of(value)
+        return ZERO_KIND if name in self._switches and value == 0 else kind_of(value)
 
     def _replace(self, **changed: Any) -> Self:
         """The same record with other values of some fields."""

@@ -329,7 +329,7 @@ def calling_program(
     labels, edges = outputs
     order = _live(graph, edges)
     used = _used(graph, graph.calls, order)
-    emission = _Straight(graph, graph.calls, (*variables, *parameters), used)
+    emission = _CallEmission(graph, graph.calls, (*variables, *parameters), used)
     for node in order:
         emission.lower(node)
     ends = [emission.plain((edge >> 1, -1 if edge & 1 else 1)) for edge in edges]
@@ -370,7 +370,7 @@ def _function(calls: Calls, number: int, picked: list[int], passes: Passes) -> P
     return lower(nary, f"function_{number}", traced.graph.names, [], [f"y[{k}]" for k in range(len(picked))])
 
 
-class _Straight(Emission):
+class _CallEmission(Emission):
     """Nodes of a graph as instructions, as they stand."""
 
     def __init__(self, graph: Graph, calls: Calls, inputs: Sequence[str], used: dict[int, list[int]]) -> None:
@@ -431,7 +431,7 @@ class _Straight(Emission):
 def depth_first(program: Program) -> Program:
     """The same program without setup, its instructions in the order in which outputs ask for them, one by one."""
     base, instructions = len(program.inputs), program.instructions
-    register_needs = _values_that_wait(program)
+    register_needs = _sethi_ullman_numbers(program)
     number = {k: k for k in range(base)}
     order: list[int] = []
     for _, output in program.outputs:
@@ -457,7 +457,7 @@ def depth_first(program: Program) -> Program:
     return replace(program, instructions=tuple(ordered), setup=0, outputs=outputs)
 
 
-def _values_that_wait(program: Program) -> list[int]:
+def _sethi_ullman_numbers(program: Program) -> list[int]:
     """How many values wait at a time while each one is made, as if none were used twice."""
     register_needs = [0] * len(program.inputs)
     for operation, *arguments in program.instructions:

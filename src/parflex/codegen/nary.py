@@ -227,10 +227,10 @@ class Nary:
     def cost(self) -> int:
         """Additions, multiplications and divisions of the live nodes, systems that are solved left out."""
         if "cost" not in self._known:
-            self._known["cost"] = self._counted()
+            self._known["cost"] = self._operation_count()
         return self._known["cost"]
 
-    def _counted(self) -> int:
+    def _operation_count(self) -> int:
         total = -len(self.divisors())
         kinds, contents, inverse = self.kind, self.content, self._inverse
         for node in self.order():

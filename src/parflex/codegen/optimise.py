@@ -44,7 +44,7 @@ def make_program(
     edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
     try:
         if graph.calls is not None:
-            return calling_program(graph, name, *_inputs(graph, parameters), (list(flat), edges), _shorter)
+            return calling_program(graph, name, *_inputs(graph, parameters), (list(flat), edges), _optimised_function)
         program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
     except ZeroDivisionError:
         raise SingularError(
@@ -56,7 +56,7 @@ def make_program(
     return lower(program, name, *_inputs(graph, parameters), list(flat))
 
 
-def _shorter(program: Nary) -> Nary:
+def _optimised_function(program: Nary) -> Nary:
     """A function after the passes that take as long as they are worth for what is made once."""
     simplify(program, thorough=False)
     passes.share(program)
@@ -66,19 +66,21 @@ def _shorter(program: Nary) -> Nary:
 def _inputs(graph: Graph, parameters: Sequence[str]) -> tuple[list[str], list[str]]:
     """Variables and parameters of a program."""
     parameter_names, symbol_names = set(parameters), set(graph.names)
-    return [word for word in graph.names if word not in parameter_names], [word for word in parameters if word in symbol_names]
+    return [word for word in graph.names if word not in parameter_names], [
+        word for word in parameters if word in symbol_names
+    ]
 
 
 def optimise(program: Nary, thorough: bool = True) -> Nary:
     """The program after all passes."""
     simplify(program, thorough)
     if thorough:
-        return with_collected_numbers(parallel_axes(program, simplify))
+        return with_collected_constants(parallel_axes(program, simplify))
     passes.share(program)
     return program
 
 
-def with_collected_numbers(program: Nary) -> Nary:
+def with_collected_constants(program: Nary) -> Nary:
     """The program with pairs shared, and numbers in sums collected before if that saves anything.
 
     Long programs take too long to try.

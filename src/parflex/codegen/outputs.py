@@ -24,16 +24,16 @@ from parflex.forces.sections import BeamChain, element_signals_of
 from parflex.formulations.base import best_rows
 from parflex.recursion.dynamics import (
     joint_forces,
-    less_external,
     link_wrenches,
     mass_matrix,
     newton_euler,
     propagate_inwards,
+    subtract_external,
 )
-from parflex.recursion.energy import elements_loss, energies, gate_values, line_between
+from parflex.recursion.energy import elements_damping_power, energies, gate_values, line_between
 from parflex.recursion.kinematics import jacobians, motion, pose
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import in_all_rows, over_rows
+from parflex.spatial.batched import apply_rowwise, evaluate_rows
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 from parflex.tree.tree import Tree
 
@@ -80,7 +80,7 @@ def signals(
     return cached_program(robot, "signals", options, outputs, *more, limit=limit, quick=quick)
 
 
-class _GivenGroups:
+class _ExistingGroups:
     """Groups of inputs that are there already, where a tracer would make symbols."""
 
     def __init__(self, groups: Mapping[str, Array]) -> None:
@@ -106,9 +106,9 @@ def batched_signals(
     changed = prepared_robot(robot, "signals", options)
 
     def outputs(inputs: dict[str, Array]) -> Mapping[str, Any]:
-        return signal_outputs(_GivenGroups(inputs), changed, frames, independent, options, wrenches)
+        return signal_outputs(_ExistingGroups(inputs), changed, frames, independent, options, wrenches)
 
-    return over_rows(outputs, states, NUMBERS * len(robot.tree.links))
+    return evaluate_rows(outputs, states, NUMBERS * len(robot.tree.links))
 
 
 def _closing_rows(robot: Robot, independent: Sequence[str]) -> list[int]:
@@ -174,11 +174,18 @@ def signal_outputs(
 
 
 def _all_accelerations(
-    robot: Robot, at: Any, qd: Array, independent_accelerations: Array, independent: list[int], rows: tuple[int, ...] = ()
+    robot: Robot,
+    at: Any,
+    qd: Array,
+    independent_accelerations: Array,
+    independent: list[int],
+    rows: tuple[int, ...] = (),
 ) -> Array:
     """The dependent accelerations close the loops."""
     tree = robot.tree
-    qdd: Array = np.zeros(tree.n, dtype=scalar_type(at.q, qd, independent_accelerations))  # rows of plain numbers stay so: LAPACK solves
+    qdd: Array = np.zeros(
+        tree.n, dtype=scalar_type(at.q, qd, independent_accelerations)
+    )  # rows of plain numbers stay so: LAPACK solves
     qdd[independent] = independent_accelerations
     independent_set = set(independent)
     dependent = [k for k in robot.free if k not in independent_set]
@@ -247,7 +254,7 @@ def dissipated_power(tree: Tree, q: Array, qd: Array) -> Any:
             total = total + link.terms.stop.lost_power(q[link.q.start], qd[link.v.start])
     if tree.elements:
         at = pose(tree, q)
-        total = total + elements_loss(tree, at, motion(tree, at, qd, np.zeros(tree.n)))
+        total = total + elements_damping_power(tree, at, motion(tree, at, qd, np.zeros(tree.n)))
     for link in tree.links:
         total = total + link.body.damping_power(q[link.e], qd[link.e_v])
     return total
@@ -342,7 +349,7 @@ def coupling_signals(
     `chosen` are dependent rates and the rows of the closures that give them; `lost` are forces of losses.
     """
     efforts = {spring.name: -spring.effort(at.q, qd) for spring in robot.tree.springs}
-    determined_rows = _determined(robot)
+    determined_rows = _determined_couplings(robot)
     if determined_rows:
         multipliers = row_multipliers(robot, at, qd, qdd, chosen, effort, wrenches, losses)
         efforts |= {name: multipliers[row] for name, row in determined_rows.items() if row in multipliers}
@@ -350,7 +357,7 @@ def coupling_signals(
     return {f"coupling.{name}.effort": np.array([efforts[name]], dtype=object) for name in names}
 
 
-def _determined(robot: Robot) -> dict[str, int]:
+def _determined_couplings(robot: Robot) -> dict[str, int]:
     """Rows of rigid couplings whose effort the motion says: nothing else holds the same."""
     parts = zip(robot.closures.slices(), robot.closures.rows, strict=True)
     coupling_rows = {row.name: part.start for part, row in parts if isinstance(row, Coupling)}
@@ -380,7 +387,7 @@ def joint_wrenches(
     changed = prepared_robot(robot, "joint_wrenches", Options(friction_width=width))
     number = {name: k for k, name in enumerate(changed.tree.rate_names)}
     rate_indices = [number[name] for name in independent]
-    along = _loose(changed) if from_free_joints else _determining(changed, rate_indices)
+    along = _loose(changed) if from_free_joints else _multiplier_rates(changed, rate_indices)
 
     def outputs(inputs: Inputs) -> dict[str, Array]:
         tree, q, qd, at, frame_wrenches = _state(changed, inputs)
@@ -389,28 +396,32 @@ def joint_wrenches(
         closure_wrenches: dict[str, tuple[Array, Array]] = {}
         needed = link_wrenches(tree, at, moving, external)
         if changed.closures.size:
-            forces = propagate_inwards(tree, at, *less_external(needed, {})).forces
+            forces = propagate_inwards(tree, at, *subtract_external(needed, {})).forces
             missing = forces + joint_forces(tree, q, qd, inputs["accelerations"])
             missing = missing - loss_forces(changed, rate_indices, (), q, qd, inputs["effort"], frame_wrenches)
             for k, motor in enumerate(changed.actuated):
                 missing[motor] = missing[motor] - inputs["effort"][k]
             closure_jacobian = changed.closures.jacobian(at, jacobians(tree, at, along))[:, along]
-            closure_wrenches, acting = closure_loads(changed, at, in_all_rows(multipliers, closure_jacobian, missing[along]))
-            needed = less_external(needed, acting)
+            closure_wrenches, acting = closure_loads(
+                changed, at, apply_rowwise(multipliers, closure_jacobian, missing[along])
+            )
+            needed = subtract_external(needed, acting)
         joint_loads = propagate_inwards(tree, at, *needed)
-        joints = {link.name: (joint_loads.f[j], joint_loads.m[j]) for j, link in enumerate(tree.links) if has_reaction(link)}
+        joints = {
+            link.name: (joint_loads.f[j], joint_loads.m[j]) for j, link in enumerate(tree.links) if has_reaction(link)
+        }
         beam_outputs: dict[str, Array] = {}
         for chain in chains:
             beam_signals = element_signals_of(tree, at, moving, joint_loads, chain, frame_wrenches)
             beam_outputs |= {f"{INSIDE}{j}": signals for j, signals in beam_signals.items()}
         return {name: np.concatenate(parts) for name, parts in {**joints, **closure_wrenches}.items()} | beam_outputs
 
-    loads = over_rows(outputs, rows, _numbers(changed))
+    loads = evaluate_rows(outputs, rows, _numbers(changed))
     elements = {int(name.removeprefix(INSIDE)): loads.pop(name) for name in list(loads) if name.startswith(INSIDE)}
     return loads, elements
 
 
-def _determining(robot: Robot, independent: Sequence[int]) -> Array:
+def _multiplier_rates(robot: Robot, independent: Sequence[int]) -> Array:
     """Free rates that determine the multipliers: all, or of robots of many elements joints and dependent rates."""
     elastic, independent_rates = set(robot.deformations), set(independent)
     if robot.mobility.redundant or len(robot.free) <= MANY:

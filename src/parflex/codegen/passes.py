@@ -326,7 +326,7 @@ def collect(program: Nary) -> None:
         if program.kind[node] == "sum":
             terms = _terms(program, node)
             best = _shortest(program, terms, uses)
-            twin, ratio = _twin(known_sums, node, best)
+            twin, ratio = _earlier_multiple(known_sums, node, best)
             if twin is not None and change.get(twin, (twin, 1))[0] == node:
                 continue  # the twin becomes this very sum: one of the two stays
             if twin is not None:
@@ -337,7 +337,7 @@ def collect(program: Nary) -> None:
         program.rebuild(change)
 
 
-def _twin(known_sums: dict[tuple, tuple[int, float]], node: int, terms: Terms) -> tuple[int | None, float]:
+def _earlier_multiple(known_sums: dict[tuple, tuple[int, float]], node: int, terms: Terms) -> tuple[int | None, float]:
     """An earlier sum of which these terms are a multiple, and the ratio."""
     if len(terms) < 2:
         return None, 1.0
@@ -432,16 +432,16 @@ def parallel_axes(program: Nary, tidy: Callable[[Nary], None]) -> Nary:
         candidates = {pair: places for pair, places in _pairs(program, node_cache).items() if pair not in tried}
         if not candidates:
             return program
-        chosen = _one_for_each_leg(candidates)
+        chosen = _one_pair_per_leg(candidates)
         tried.update(chosen)
         trial, new = program.copy(), node_cache.copy()
-        _use(trial, set(chosen), new)
+        _apply_angle_sums(trial, set(chosen), new)
         tidy(trial)
         if trial.cost() < program.cost():
             program, node_cache = trial, new
 
 
-def _one_for_each_leg(candidates: dict[Pair, int]) -> list[Pair]:
+def _one_pair_per_leg(candidates: dict[Pair, int]) -> list[Pair]:
     """Of all pairs whose angles hang together, which are those of one leg, the one with most places."""
     leg: dict[int, int] = {}  # angle -> one that stands for all angles it is paired with
     for x, y in candidates:
@@ -570,14 +570,16 @@ def _pairs(program: Nary, node_cache: _Known) -> dict[Pair, int]:
     return dict(count)
 
 
-def _use(program: Nary, pairs: set[Pair], node_cache: _Known) -> None:
+def _apply_angle_sums(program: Nary, pairs: set[Pair], node_cache: _Known) -> None:
     """Write every match of the pairs with the sum or difference of their angles."""
     while True:
         change: dict[int, Signed] = {}
         for node in program.order():
             if program.kind[node] != "sum":
                 continue
-            first_match = next(((pair, match) for pair, match in node_cache.matches(program, node) if pair in pairs), None)
+            first_match = next(
+                ((pair, match) for pair, match in node_cache.matches(program, node) if pair in pairs), None
+            )
             if first_match is not None:
                 pair, (first, second, common, kind) = first_match
                 terms = dict(program.content[node])

@@ -452,7 +452,7 @@ def workspace_places(program: Program, piece: int) -> tuple[dict[int, int], int]
     """
     base, count = len(program.inputs), len(program.instructions)
     last = max(count - 1, 0) // piece
-    needs_place = [_lies(instruction[0]) for instruction in program.instructions]
+    needs_place = [_needs_workspace(instruction[0]) for instruction in program.instructions]
     users = [(k // piece, arguments) for k, (op, *arguments) in enumerate(program.instructions) if op != "const"]
     read_last: dict[int, int] = {}
     for number, arguments in [*users, (last, [k for _, k in program.outputs])]:
@@ -478,6 +478,6 @@ def workspace_places(program: Program, piece: int) -> tuple[dict[int, int], int]
     return places, size
 
 
-def _lies(operation: str) -> bool:
+def _needs_workspace(operation: str) -> bool:
     """Whether a value needs a place: constants need none, and outputs of calls lie where the function writes them."""
     return operation != "const" and not is_call(operation) and not is_pick(operation)

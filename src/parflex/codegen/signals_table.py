@@ -20,7 +20,7 @@ Named = tuple[str, str]  # name and unit
 POSITIONS = ("q", "guess", "last", "motor_position", "measured", "reference", "joints", "elastic")
 RATES = ("qd", "rates", "motor_rate", "measured_rate", "reference_rate", "elastic_rate", "position_rates")
 ENERGIES = ("kinetic", "elastic", "gravity")
-OF_END_EFFECTOR = ("kinematics", "task-law")  # models that speak of it and not of the platform
+END_EFFECTOR_MODELS = ("kinematics", "task-law")  # models that speak of it and not of the platform
 UNITS_OF_PARAMETERS = {"weight": "1", "M": "kg", "MX": "kg m", "MY": "kg m", "MZ": "kg m", "Kp": "1/s2", "Kv": "1/s"}
 
 
@@ -66,7 +66,7 @@ class _Names:
     ) -> None:
         tree = robot.tree
         self.model, self.inputs, self.planar = model, inputs, tree.planar
-        of_end_effector = model in OF_END_EFFECTOR and coordinates != "platform"
+        of_end_effector = model in END_EFFECTOR_MODELS and coordinates != "platform"
         self.frame = tree.end_effector if of_end_effector else input_frame(robot, coordinates)
         motors, positions = robot.actuated_names, list(tree.position_names)
         usual = dict.fromkeys(("q", "guess", "last", "position_rates"), positions) | {"rates": list(tree.rate_names)}

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from parflex.codegen.program import Program, function_number, is_call, is_pick
 
 WIDTH = 8  # lanes of a row, on any machine: LLVM cuts them where registers are shorter
-PAYS = 2.5  # times the instructions of rows that those of single calls are: two states side by side save half
+MIN_SIMD_SAVING = (
+    2.5  # times the instructions of rows that those of single calls are: two states side by side save half
+)
 HOLE = -1  # a lane of a row with no value
 SPARE = "spare"  # names of outputs that may have any value begin so
 IN_ROWS = frozenset(("add", "sub", "mul", "div", "neg", "sqrt", "abs"))  # of what stands between calls
@@ -72,14 +74,19 @@ def simd_plan(program: Program) -> SimdPlan:
     """Rows of a program with functions."""
     base, instructions = len(program.inputs), program.instructions
     depth, height = _depths(program)
-    sets = _sets(program, depth)
+    sets = _call_sets(program, depth)
     legs = _legs(program, sets)
-    rows = [_row(program, lanes) for values in sets.values() for lanes in _in_lanes(values, legs)]
+    rows = [_row(program, lanes) for values in sets.values() for lanes in _lane_rows(values, legs)]
     taken: set[int] = set()
 
     def fits(lanes: Lanes) -> bool:
         row_values = lane_values(lanes)
-        if len(row_values) < 2 or len(set(row_values)) < len(row_values) or min(row_values) < base or not taken.isdisjoint(row_values):
+        if (
+            len(row_values) < 2
+            or len(set(row_values)) < len(row_values)
+            or min(row_values) < base
+            or not taken.isdisjoint(row_values)
+        ):
             return False
         words = {instructions[k - base][0] for k in row_values}
         return len(words) == 1 and words <= IN_ROWS and len({(depth[k], height[k]) for k in row_values}) == 1
@@ -99,7 +106,7 @@ def simd_plan(program: Program) -> SimdPlan:
             remaining[instruction[0], depth[k], height[k]].append(k)
     place = SimdPlan(program, rows).place
     for (word, *_), values in sorted(remaining.items(), key=lambda item: item[0][1:]):
-        for lanes in _in_lanes(values, legs) if word in IN_ROWS else ((k,) for k in values):
+        for lanes in _lane_rows(values, legs) if word in IN_ROWS else ((k,) for k in values):
             row = _row(program, lanes)
             if row.wide and not all(_ready(base, instructions, place, operand) for operand in row.operands):
                 rows += [_row(program, (k,)) for k in lane_values(lanes)]
@@ -120,7 +127,7 @@ def simd_plan(program: Program) -> SimdPlan:
 
 def simd_pays(program: Program) -> bool:
     """Whether enough calls are alike: rows of few lanes copy more than they save."""
-    return bool(program.functions) and simd_saving(program) >= PAYS
+    return bool(program.functions) and simd_saving(program) >= MIN_SIMD_SAVING
 
 
 def simd_saving(program: Program) -> float:
@@ -132,7 +139,7 @@ def simd_saving(program: Program) -> float:
 
 def _saved(program: Program) -> float:
     lengths = [function.length for function in program.functions]
-    sets = _sets(program, _depths(program)[0])
+    sets = _call_sets(program, _depths(program)[0])
     work = [(lengths[function_number(word)], len(calls)) for (_, word), calls in sets.items()]
     alone = sum(length * count for length, count in work)
     return alone / max(sum(length * -(-count // WIDTH) for length, count in work), 1)
@@ -229,7 +236,7 @@ def _depths(program: Program) -> tuple[list[int], list[int]]:
     return depth, height
 
 
-def _sets(program: Program, depth: list[int]) -> dict[tuple[int, str], list[int]]:
+def _call_sets(program: Program, depth: list[int]) -> dict[tuple[int, str], list[int]]:
     """Calls of a function at a depth."""
     sets: dict[tuple[int, str], list[int]] = defaultdict(list)
     kinds = _kinds(program)
@@ -277,15 +284,17 @@ def _legs(program: Program, sets: dict[tuple[int, str], list[int]]) -> list[int]
     for k in everything:
         word, *arguments = instructions[k - base]
         if legs[k] == HOLE and word != "const":
-            legs[k] = _most(legs, arguments)
+            legs[k] = _most_common_leg(legs, arguments)
     for k in reversed(everything):
         if legs[k] == HOLE and instructions[k - base][0] != "const":
-            legs[k] = _most(legs, users[k])
-    _made_consistent(program, sets, legs, usual)
+            legs[k] = _most_common_leg(legs, users[k])
+    _make_legs_consistent(program, sets, legs, usual)
     return legs
 
 
-def _made_consistent(program: Program, sets: dict[tuple[int, str], list[int]], legs: list[int], usual: int) -> None:
+def _make_legs_consistent(
+    program: Program, sets: dict[tuple[int, str], list[int]], legs: list[int], usual: int
+) -> None:
     """Legs once more from the first calls on: where calls of a set are some for each leg, none has another's."""
     base, instructions = len(program.inputs), program.instructions
     picks: dict[int, list[int]] = defaultdict(list)
@@ -296,16 +305,16 @@ def _made_consistent(program: Program, sets: dict[tuple[int, str], list[int]], l
     for key in sorted(sets):
         calls = sets[key]
         for k in calls:
-            most = _most(legs, instructions[k - base][1:])
+            most = _most_common_leg(legs, instructions[k - base][1:])
             legs[k] = legs[k] if most == HOLE else most
         if len(calls) % usual == 0:
-            _shared_out(calls, legs, usual)
+            _distribute_over_legs(calls, legs, usual)
         for k in calls:
             for pick in picks[k]:
                 legs[pick] = legs[k]
 
 
-def _shared_out(identical_calls: list[int], legs: list[int], usual: int) -> None:
+def _distribute_over_legs(identical_calls: list[int], legs: list[int], usual: int) -> None:
     """Give each leg as many of the calls, where calls of one leg are side by side, or each leg's in turn."""
     each = len(identical_calls) // usual
     if all(count == each for count in Counter(legs[k] for k in identical_calls).values()):
@@ -327,12 +336,18 @@ def _shared_out(identical_calls: list[int], legs: list[int], usual: int) -> None
         return
 
 
-def _most(legs: list[int], values: Sequence[int]) -> int:
+def _most_common_leg(legs: list[int], values: Sequence[int]) -> int:
     assigned_legs = [leg for leg in [legs[k] for k in values] if leg != HOLE]
-    return max(dict.fromkeys(assigned_legs), key=assigned_legs.count) if len(assigned_legs) > 2 else assigned_legs[0] if assigned_legs else HOLE
+    return (
+        max(dict.fromkeys(assigned_legs), key=assigned_legs.count)
+        if len(assigned_legs) > 2
+        else assigned_legs[0]
+        if assigned_legs
+        else HOLE
+    )
 
 
-def _in_lanes(values: list[int], legs: list[int]) -> Iterator[Lanes]:
+def _lane_rows(values: list[int], legs: list[int]) -> Iterator[Lanes]:
     """Rows of values: each has one of each leg at most."""
     rows: list[list[int]] = []
     for k in values:

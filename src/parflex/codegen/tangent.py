@@ -18,9 +18,13 @@ def tangent_program(program: Program) -> Program:
     names = tuple(f"change of {name}" for name in tangents.source.variables)
     outputs = tuple((f"change of {name}", tangents.change_of(k)) for name, k in tangents.source.outputs)
     return Program(
-        f"{program.name}_tangent", tangents.source.variables + names, tangents.source.parameters, tuple(tangents.instructions),
-        tangents.setup, outputs,
-    )  # fmt: skip
+        f"{program.name}_tangent",
+        tangents.source.variables + names,
+        tangents.source.parameters,
+        tuple(tangents.instructions),
+        tangents.setup,
+        outputs,
+    )
 
 
 class _Tangents:
@@ -68,7 +72,7 @@ class _Tangents:
             self.zero = self.put("const", 0.0)
         return self.zero
 
-    def or_zero(self, change: int | None) -> int:
+    def change_or_zero(self, change: int | None) -> int:
         """A change, or zero as a value of its own."""
         return self.put("const", 0.0) if change is None else change
 
@@ -112,6 +116,6 @@ RULES: dict[str, Rule] = {
     "sin": lambda t, y, v, d: t.times(t.put("cos", v[0]), d[0]),
     "cos": lambda t, y, v, d: t.put("neg", t.times(t.put("sin", v[0]), d[0])),
     "abs": lambda t, y, v, d: t.times(t.put("sign", v[0]), d[0]),
-    "select": lambda t, y, v, d: t.put("select", v[0], t.or_zero(d[1]), t.or_zero(d[2])),
+    "select": lambda t, y, v, d: t.put("select", v[0], t.change_or_zero(d[1]), t.change_or_zero(d[2])),
     "atan2": _angle,
 }  # of a sign and of a comparison nothing changes

@@ -18,7 +18,7 @@ from parflex.codegen import laws
 from parflex.codegen.options import Options, prepared_robot
 from parflex.codegen.tracer import Outputs, Trace, Tracer, add_gates, grouped_robot, symbolic_allocation
 from parflex.errors import InputError, did_you_mean
-from parflex.formulations.base import IN_COORDINATES, Formulation, refuse_unknown_coordinates
+from parflex.formulations.base import COORDINATE_MODELS, Formulation, refuse_unknown_coordinates
 from parflex.formulations.choice import choose
 from parflex.formulations.coordinates import (
     AllCoordinates,
@@ -117,7 +117,9 @@ def inverse_in_coordinates(tracer: Tracer, form: Formulation, options: Options) 
 def direct_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Efforts in, accelerations out."""
     coordinates, inputs, state = _moving(tracer, form, options)
-    outputs = coordinates.direct(state, tracer.group("effort", len(form.robot.actuated))) | coordinates.missed(state, inputs)
+    outputs = coordinates.direct(state, tracer.group("effort", len(form.robot.actuated))) | coordinates.missed(
+        state, inputs
+    )
     return outputs | (input_checks(form, state, inputs, motors=False) if options.checks else {}), coordinates.labels
 
 
@@ -130,11 +132,13 @@ def kinematics_in_coordinates(tracer: Tracer, form: Formulation, options: Option
 def mass_matrix(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Positions in; inertia in the rates of the coordinates out."""
     coordinates = _asked(form, options)
-    inputs = tracer.groups(coordinates.place_groups)
+    inputs = tracer.groups(coordinates.position_groups)
     zero_rates = {name: np.zeros(shape) for name, shape in coordinates.rate_groups.items()}
     state = coordinates.state(inputs | zero_rates)
     M, names = coordinates.mass_matrix(state)
-    return {"mass_matrix": M} | coordinates.found(state) | coordinates.missed(state, inputs), coordinates.labels | {"mass_matrix": names}
+    return {"mass_matrix": M} | coordinates.found(state) | coordinates.missed(state, inputs), coordinates.labels | {
+        "mass_matrix": names
+    }
 
 
 MODELS_IN_COORDINATES: dict[str, Callable[[Tracer, Formulation, Options], Outputs]] = {
@@ -153,7 +157,7 @@ def _asked(form: Formulation, options: Options) -> RequestedCoordinates:
 def _moving(tracer: Tracer, form: Formulation, options: Options) -> tuple[RequestedCoordinates, dict[str, Array], Any]:
     """The form in its coordinates, what goes in, and the state."""
     coordinates = _asked(form, options)
-    inputs = tracer.groups(coordinates.place_groups | coordinates.rate_groups)
+    inputs = tracer.groups(coordinates.position_groups | coordinates.rate_groups)
     return coordinates, inputs, coordinates.state(inputs)
 
 
@@ -167,12 +171,12 @@ def refuse_unknown(model: str, options: Options) -> None:
     word = options.coordinates
     if word is not None:
         refuse_unknown_coordinates(word)
-    if word is not None and model not in IN_COORDINATES:
+    if word is not None and model not in COORDINATE_MODELS:
         raise InputError(
             f"the inputs of '{model}' do not depend on coordinates",
             key="coordinates",
             value=word,
-            hint=f"omit 'coordinates', or use one of {', '.join(IN_COORDINATES)}",
+            hint=f"omit 'coordinates', or use one of {', '.join(COORDINATE_MODELS)}",
         )
     if options.checks and (word != "all" or model not in ("inverse", "direct")):
         raise InputError(
@@ -288,7 +292,7 @@ def _geometry(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
 def _step(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """What a controller calls: sensed positions and rates, desired accelerations, last pose in; efforts out."""
     sensed, rates, desired = (tracer.group(name, len(form.robot.actuated)) for name in MOTORS)
-    outputs = form.step(sensed, rates, desired, tracer.groups(form.last_groups))
+    outputs = form.step(sensed, rates, desired, tracer.groups(form.previous_pose_groups))
     names = list(form.robot.tree.position_names)
     return outputs, dict.fromkeys((*MOTORS, "effort"), form.robot.actuated_names) | dict.fromkeys(("last", "q"), names)
 

@@ -36,11 +36,11 @@ Groups = Mapping[str, tuple[int, ...]]
 
 ENTRIES = 13  # mass, first moments, second moments
 
-WITH_EFFORTS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law", "redundant")
+EFFORT_MODELS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law", "redundant")
 
 KEPT = (1, 2)  # numbers of spare motors with which programs keep limits
 
-OF_LAWS = ("extended-law", "classical-law", "extended-step", "classical-step")
+LAW_MODELS = ("extended-law", "classical-law", "extended-step", "classical-step")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,7 +175,7 @@ def with_allocation_options(
         return options
     words = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
     key = next(word for word, value in words.items() if asked(value))
-    if model not in (*WITH_EFFORTS, *OF_LAWS):
+    if model not in (*EFFORT_MODELS, *LAW_MODELS):
         raise InputError(
             f"'{model}' gives no efforts, so '{key}' has no effect",
             key=key,
@@ -211,8 +211,10 @@ def with_allocation_options(
 def _warn_of_cables(robot: Robot, model: str) -> None:
     """Programs without limits take the least norm, in which driven cables may push."""
     cables = [link.name for link in robot.tree.links if link.pulls_only]
-    if cables and model in (*WITH_EFFORTS, *OF_LAWS) and spare_motors(robot) > 0:
-        message = f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
+    if cables and model in (*EFFORT_MODELS, *LAW_MODELS) and spare_motors(robot) > 0:
+        message = (
+            f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
+        )
         warnings.warn(ParflexWarning(message), stacklevel=3)
 
 

@@ -102,13 +102,17 @@ def _regular_pose(robot: Robot, dependent: Array) -> Array:
 def _leg_blocks(robot: Robot) -> list[tuple[Array, Array, Array, Array]]:
     """Of each leg, or side of a loop, its rows and joints, and those of its largest regular block."""
     bodies, selected_closures, leg_blocks = robot.assembler.free_bodies, cheapest_closures(robot), []
-    numbers = {id(loop): row_indices for loop, row_indices in zip(robot.closures.rows, robot.closures.slices(), strict=True)}
+    numbers = {
+        id(loop): row_indices for loop, row_indices in zip(robot.closures.rows, robot.closures.slices(), strict=True)
+    }
     assembler, locked = robot.assembler, robot.locked
     for part in assembler.parts(Target(fixed=bodies), locked) if bodies else assembler.sides(locked):
         if not len(part.columns):
             continue
         rows = np.concatenate([np.arange(*numbers[id(loop)].indices(robot.closures.size)) for loop in part.rows])
-        blocks = [mobility.scaled_jacobian(selected_closures, q)[np.ix_(rows, part.columns)] for q in robot.reference_poses]
+        blocks = [
+            mobility.scaled_jacobian(selected_closures, q)[np.ix_(rows, part.columns)] for q in robot.reference_poses
+        ]
         best = max(blocks, key=mobility.rank)
         rank = mobility.rank(best)
         row_indices = np.sort(scipy.linalg.qr(best.T, mode="r", pivoting=True)[1][:rank])
@@ -181,7 +185,7 @@ class _Traced:
         rows = closures.row_units() * closures.linear_residual(at) / (OPEN * tree.length)
         missed = rows @ rows if len(rows) else 0.0
         for loop in closures.loops:
-            missed = missed + (2 * loop.turned_away(at)) ** 2  # an angle of 60 degrees
+            missed = missed + (2 * loop.one_minus_cosine(at)) ** 2  # an angle of 60 degrees
         for link in tree.links:
             if link.joint.quaternion is not None:
                 quaternion = self.q[link.q_quaternion]

@@ -233,14 +233,20 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
     errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
     if not failure:
         errors = dict(error_indexes(t, error))
-    summary: dict[str, Any] = {"seconds": integrated.seconds, "rows": len(t), "rotation_max": float(turn.max(initial=0.0))}
+    summary: dict[str, Any] = {
+        "seconds": integrated.seconds,
+        "rows": len(t),
+        "rotation_max": float(turn.max(initial=0.0)),
+    }
     summary |= coupling_summary(run.plant.robot, columns)
     summary |= loads_on_plant(run.plant, integrated, run.efforts[0], run.grid.out_step, columns)
     summary["warnings"] = cable_warnings(run.plant.robot, columns)
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 
-def _columns(run: SampledRun, integrated: IntegratedRows, end_effector: EndEffectorRows) -> tuple[dict[str, Array], Array, Array]:
+def _columns(
+    run: SampledRun, integrated: IntegratedRows, end_effector: EndEffectorRows
+) -> tuple[dict[str, Array], Array, Array]:
     rows = slice(0, len(integrated.t))
     t, robot = run.t[rows], run.plant.robot
     q = integrated.y[:, : robot.tree.nq]

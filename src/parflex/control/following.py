@@ -55,9 +55,17 @@ class Track(Record):
         rows, tree = t <= end, robot.tree
         positions = dict(zip(tree.position_names, q[rows].T, strict=True))
         velocities = dict(zip(tree.rate_names, qd[rows].T, strict=True))
-        violations = {(violation.joint, violation.key): violation for violation in check_limits(robot, positions, velocities, times=t[rows])}
-        violations |= {(violation.joint, violation.key): violation for violation in check_channels(robot, self.names, self.pieces, end)}
-        refuse_violations(violation for (joint, key), violation in violations.items() if key != POSITION or joint not in stopped)
+        violations = {
+            (violation.joint, violation.key): violation
+            for violation in check_limits(robot, positions, velocities, times=t[rows])
+        }
+        violations |= {
+            (violation.joint, violation.key): violation
+            for violation in check_channels(robot, self.names, self.pieces, end)
+        }
+        refuse_violations(
+            violation for (joint, key), violation in violations.items() if key != POSITION or joint not in stopped
+        )
 
     def _sampled(self, t: Array) -> tuple[tuple[Array, Array, Array], Path]:
         """Return both; all runs of a study have the same times."""

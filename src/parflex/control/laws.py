@@ -121,7 +121,11 @@ def make_law(
     if name == "pd":
         inertia = dict(zip(robot.actuated_names, motor_inertias(here), strict=True))
         gained = {"stiffness": gains.Kp, "damping": gains.Kv}
-        values = {f"{word}[{motor}]": gain * motor_inertia for word, gain in gained.items() for motor, motor_inertia in inertia.items()}
+        values = {
+            f"{word}[{motor}]": gain * motor_inertia
+            for word, gain in gained.items()
+            for motor, motor_inertia in inertia.items()
+        }
     sensed = [*robot.actuated_names, *(robot.sensed_names if extended else ())]
     shared = {word: dict(table) for word, table in (("weights", weights), ("preload", preload)) if table}
     return Law(name, robot, sensed, geometry, program.with_parameters(values), gains, tuple(compensate), shared)

@@ -244,7 +244,12 @@ def _place(robot: Robot, requested_pose: Any) -> tuple[Array, Array]:
 
 def _turn(poses: Sequence[Any]) -> str:
     """Whether poses give directions, which are kept then."""
-    words = [word.rpartition(".")[2] for requested_pose in poses if isinstance(requested_pose, Mapping) for word in requested_pose]
+    words = [
+        word.rpartition(".")[2]
+        for requested_pose in poses
+        if isinstance(requested_pose, Mapping)
+        for word in requested_pose
+    ]
     return "axis" if set(words) & set(WORDS) else "kept"
 
 

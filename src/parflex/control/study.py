@@ -233,7 +233,10 @@ class StudyResults:
         percentage, template = entry["percentage"], entry["template"]
         if percentage in self.number and template < self.study.file.templates:
             self.study.cases[self.number[percentage], template] = entry["laws"]
-        elif not any((other_case["percentage"], other_case["template"]) == (percentage, template) for other_case in self.study.others):
+        elif not any(
+            (other_case["percentage"], other_case["template"]) == (percentage, template)
+            for other_case in self.study.others
+        ):
             self.study.others.append(entry)
 
     def packed(self, case: Any, laws: Laws) -> bytes:
@@ -285,7 +288,9 @@ def summary(file: StudyFile, cases: Mapping[tuple[int, int], Mapping[str, Any]])
     """A table for each percentage: errors by law, how each compares with the first, and what failed."""
     rows = []
     for number, percentage in enumerate(file.percentages):
-        percentage_cases = [cases[number, template] for template in range(file.templates) if (number, template) in cases]
+        percentage_cases = [
+            cases[number, template] for template in range(file.templates) if (number, template) in cases
+        ]
         both = [case for case in percentage_cases if all(not case[law]["failure"] for law in file.laws)]
         rows.append(
             {

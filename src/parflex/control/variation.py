@@ -140,7 +140,9 @@ def _grounded(description: schema.RobotFile) -> set[str]:
     """The base and all frames fixed to it."""
     grounded = {"base"}
     for _ in description.frame:
-        grounded |= {f.name for f in description.frame if f.parent in grounded and f.joint == "fixed" and f.beam is None}
+        grounded |= {
+            f.name for f in description.frame if f.parent in grounded and f.joint == "fixed" and f.beam is None
+        }
     return grounded
 
 

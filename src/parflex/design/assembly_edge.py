@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import DesignState, SensitiveDesign, kept_conditions, on_twin
+from parflex.design.design_state import DesignState, SensitiveDesign, pose_conditions, row_of_twin
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians
 from parflex.robot.robot import Robot
@@ -58,7 +58,7 @@ class EdgeReader:
 
     def _at(self, robot: Robot, pose: Any, design: SensitiveDesign) -> list[AssemblyEdge]:
         state = DesignState(robot, pose, design.keys, None, design)
-        target = kept_conditions(robot, pose)
+        target = pose_conditions(robot, pose)
         rest, twin = (robot.at_rest or robot), (state.twin.at_rest or state.twin)
         tree, bent = robot.tree, set(robot.deformations) | robot.locked
         columns = [k for k in range(tree.n) if k not in bent]
@@ -79,7 +79,7 @@ class EdgeReader:
         if state.count:
             there = state.there.at
             moved = jacobians(state.twin.tree, there)
-            own_rows = [*twin.closures.rows, *(on_twin(row, state.twin) for row in target.frames)]
+            own_rows = [*twin.closures.rows, *(row_of_twin(row, state.twin) for row in target.frames)]
             changes = np.concatenate(
                 [
                     slopes_last(row.jacobian(state.twin.tree, there, moved)[:, columns], Sensitive, state.count)

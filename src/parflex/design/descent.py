@@ -23,12 +23,14 @@ from parflex.records import Record
 Array = np.ndarray
 CUTS = 12  # rounds of cuts of equal values
 FINE = 1e-4  # region of trust of the program whose multipliers are told
-AT_BOUND = 1e-9  # of its range: a variable that is nearer to a bound is at it
+BOUND_TOLERANCE = 1e-9  # of its range: a variable that is nearer to a bound is at it
 # of a missed limit, in objectives: at first, how much harder it becomes where limits stay missed, and at most
-PENALTY, HARDER, HARDEST = 20.0, 100.0, 2e5
+PENALTY, PENALTY_GROWTH, MAX_PENALTY = 20.0, 100.0, 2e5
 MET = 1e-6  # of a limit: missed by less it is met
 LARGEST, FIRST = 0.5, 0.1  # region of trust, of the ranges of the variables
-TESTED = 1e-3  # region of trust in which a design is tested: what a step promises there, over its length, is the slope
+OPTIMALITY_TRUST = (
+    1e-3  # region of trust in which a design is tested: what a step promises there, over its length, is the slope
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +45,7 @@ class Term(Record):
     sign: float
     limit: float | None
     scale: float
-    all_count: bool = True
+    all_pieces_count: bool = True
 
 
 @dataclass(eq=False, repr=False)
@@ -136,8 +138,8 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
         missed = designs.missed(here.values).max() > MET
         near = tolerance * (designs.penalty / PENALTY if missed else 1.0)  # what is promised of missed limits counts so
         if promised <= near or trust < tolerance:
-            if missed and designs.penalty < HARDEST:
-                designs.penalty *= HARDER  # the objective may gain more than what missing a limit costs
+            if missed and designs.penalty < MAX_PENALTY:
+                designs.penalty *= PENALTY_GROWTH  # the objective may gain more than what missing a limit costs
                 trust = FIRST
                 continue
             done = True
@@ -160,13 +162,15 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
     return Descent(here.z, here.values, multipliers, missed, taken, designs.evaluations, done, stopped=stopped)
 
 
-def with_slope_left(designs: Designs, descent: Descent, free: Array) -> Descent:
+def with_remaining_slope(designs: Designs, descent: Descent, free: Array) -> Descent:
     """The same with what a step still promises there: nothing where the conditions of an optimum hold."""
     point = designs.with_pieces(DesignPoint(descent.z, descent.values))
-    promised = designs.merit(point.values) - linear_step(designs, point, free, TESTED)[1]
-    promised -= designs.penalty * designs.missed(point.values).sum()  # limits that are met but for rounding gain nothing
+    promised = designs.merit(point.values) - linear_step(designs, point, free, OPTIMALITY_TRUST)[1]
+    promised -= (
+        designs.penalty * designs.missed(point.values).sum()
+    )  # limits that are met but for rounding gain nothing
     held = tuple(edge.words for edge in point.edges or [] if edge.value <= HELD)
-    return replace(descent, slope=promised / TESTED, held=held)
+    return replace(descent, slope=promised / OPTIMALITY_TRUST, held=held)
 
 
 def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array]:
@@ -178,7 +182,7 @@ def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) 
 def bound_costs(designs: Designs, here: DesignPoint, free: Array) -> Array:
     """What the objective gains as the bound at which each variable is moves out, along its range; else zero."""
     sides = _step(designs, here, free, FINE)[3]
-    held = free & ((here.z <= AT_BOUND) | (here.z >= 1 - AT_BOUND))
+    held = free & ((here.z <= BOUND_TOLERANCE) | (here.z >= 1 - BOUND_TOLERANCE))
     return np.where(held, designs.terms[0].sign * designs.terms[0].scale * np.abs(sides), 0.0)
 
 
@@ -209,7 +213,9 @@ def _step(designs: Designs, point: DesignPoint, free: Array, trust: float) -> tu
         rows.append(row)
         owners.append(k)
 
-    counted = [pieces if term.all_count else pieces[:1] for term, pieces in zip(terms, point.pieces, strict=True)]
+    counted = [
+        pieces if term.all_pieces_count else pieces[:1] for term, pieces in zip(terms, point.pieces, strict=True)
+    ]
     counted_pieces = [(k, piece) for k, pieces in enumerate(counted) for piece in pieces]
     for k, piece in counted_pieces:
         for mode in np.eye(piece.matrices.shape[1]):

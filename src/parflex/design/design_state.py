@@ -185,7 +185,7 @@ class DesignState:
     @cached_property
     def steps(self) -> Array:
         """Rates of all coordinates per change of each key."""
-        return pose_slopes(self.robot, self.twin, self.here.q, kept_conditions(self.robot, self.pose), self.keys)
+        return pose_slopes(self.robot, self.twin, self.here.q, pose_conditions(self.robot, self.pose), self.keys)
 
     @cached_property
     def there(self) -> FollowingConfiguration:
@@ -204,7 +204,7 @@ def checked_number(robot: Robot, key: Any, word: str = "keys") -> float:
         raise
 
 
-def kept_conditions(robot: Robot, requested_pose: Pose | None) -> Target:
+def pose_conditions(robot: Robot, requested_pose: Pose | None) -> Target:
     """What a pose asks for, as rows; poses that are given by all coordinates ask that the end effector stays."""
     poses = robot.description.poses
     if requested_pose is None or (isinstance(requested_pose, str) and requested_pose == "home"):
@@ -229,7 +229,7 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     links = jacobians(tree, at)
     fixed = _held(robot, twin, q, count, {row.rate for row in target.frames if isinstance(row, JointTarget)})
     rows = [*rest.closures.rows, *target.frames]
-    twin_rows = [*rest_twin.closures.rows, *(on_twin(row, twin) for row in target.frames)]
+    twin_rows = [*rest_twin.closures.rows, *(row_of_twin(row, twin) for row in target.frames)]
     units = [row.scale(tree.length) for row in rows]
     J = _stacked([row.jacobian(tree, at, links) * unit[:, None] for row, unit in zip(rows, units, strict=True)], tree.n)
     drift = _stacked(
@@ -263,7 +263,7 @@ def _stretched(robot: Robot, target: Target) -> frozenset[str]:
     return coupling_order(robot, whole, whole).stretched
 
 
-def on_twin(row: PoseRows, twin: Robot) -> PoseRows:
+def row_of_twin(row: PoseRows, twin: Robot) -> PoseRows:
     """What a pose asks for, asked of the places of the robot with slopes: a point may move on its link."""
     if isinstance(row, DistanceTarget):
         return read_distance(twin.tree, row.name, row.distance, "pose", None)

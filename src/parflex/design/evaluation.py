@@ -31,7 +31,7 @@ from parflex.robot.coordinate_names import read_row
 from parflex.robot.load import with_settings
 from parflex.robot.pose_input import read_pose
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import OneNumberError
+from parflex.spatial.batched import VariedNumberError
 
 Array = np.ndarray
 
@@ -96,7 +96,7 @@ class ProblemDesigns:
 
     def design(self, z: Array) -> Robot:
         """The robot at a design; where poses say all, home is found from that of the first robot."""
-        if not self._poses_say_all:
+        if not self._poses_determine_robot:
             return self.loaded(z)
         robot = with_settings(self.robot, self.settings(z))
         home = robot.description.poses.get("home", {})
@@ -119,20 +119,27 @@ class ProblemDesigns:
         mode_table = dict(modes.get(robot.working_mode, {}))
         joints = [link for link in robot.tree.links if link.joint.one_axis and link.v.start not in robot.deformations]
         starts = {link.name: float(design.home[link.q.start]) for link in joints}
-        more = {"working_modes": {**modes, robot.working_mode: {**mode_table, "start": {**mode_table.get("start", {}), **starts}}}}
+        more = {
+            "working_modes": {
+                **modes,
+                robot.working_mode: {**mode_table, "start": {**mode_table.get("start", {}), **starts}},
+            }
+        }
         reloaded = with_settings(self.robot, {**self.settings(z), **more})
         reloaded.assemble()
         return reloaded, more
 
     @property
-    def _poses_say_all(self) -> bool:
+    def _poses_determine_robot(self) -> bool:
         """Whether every response is asked at poses that leave nothing to home but the side on which legs stand."""
         finder = self.before.pose_finder
         for question in self.questions.values():
             if question.response.name == "mass":
                 continue
             for pose in question.poses:
-                coordinates = self.before.description.poses.get(pose) if isinstance(pose, str) and pose != "home" else pose
+                coordinates = (
+                    self.before.description.poses.get(pose) if isinstance(pose, str) and pose != "home" else pose
+                )
                 if not isinstance(coordinates, Mapping):
                     return False
                 target = finder.read(coordinates)
@@ -156,7 +163,9 @@ class ProblemDesigns:
             if values is None:
                 unchecked |= {id(pose): pose for pose in question.poses}
             else:
-                unreached += [pose for pose, value in zip(question.poses, values[0], strict=True) if not np.isfinite(value)]
+                unreached += [
+                    pose for pose, value in zip(question.poses, values[0], strict=True) if not np.isfinite(value)
+                ]
         try:
             robot = self.design(z)
         except ParflexError:
@@ -209,8 +218,12 @@ class ProblemDesigns:
         for name in dict.fromkeys(names):
             batch_values = self.together(z[None], name) if len(self.questions[name].poses) > 1 else None
             batch_values = batch_values if batch_values is not None and np.isfinite(batch_values).all() else None
-            robot_pieces = response_pieces(robot, self.questions[name], self.keys, None if batch_values is None else batch_values[0])
-            pieces[name] = [ResponsePiece(p.value, p.matrices * self.width[:, None, None], p.pose) for p in robot_pieces]
+            robot_pieces = response_pieces(
+                robot, self.questions[name], self.keys, None if batch_values is None else batch_values[0]
+            )
+            pieces[name] = [
+                ResponsePiece(p.value, p.matrices * self.width[:, None, None], p.pose) for p in robot_pieces
+            ]
         return pieces
 
 
@@ -292,7 +305,14 @@ def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping
     rows = np.tile(poses, (count, 1))
     repeated: Any = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
     batch = many_frequencies(
-        robot, coordinates, rows, number, circumstances.lock, designs=repeated or None, about=circumstances.about, wrench=circumstances.wrench
+        robot,
+        coordinates,
+        rows,
+        number,
+        circumstances.lock,
+        designs=repeated or None,
+        about=circumstances.about,
+        wrench=circumstances.wrench,
     )
     return batch.frequencies[:, number - 1].reshape(count, len(poses))
 
@@ -301,12 +321,12 @@ def _masses(robot: Robot, designs: Mapping[str, Array], poses: int) -> Array | N
     """The mass of all moving bodies in each design."""
     try:
         numbers = numbers_of_designs(robot, designs)
-    except OneNumberError:
+    except VariedNumberError:
         return None
     if numbers.alone.any():
         return None
     parts = [
-        np.broadcast_to(numbers.of_part(("links", j, "body", "m"), link.body.m), (len(numbers.values),))
+        np.broadcast_to(numbers.values_at(("links", j, "body", "m"), link.body.m), (len(numbers.values),))
         for j, link in enumerate(robot.tree.links)
     ]
     return np.repeat(np.sum(parts, axis=0)[:, None], poses, axis=1)

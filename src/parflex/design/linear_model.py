@@ -17,9 +17,9 @@ from parflex.recursion.energy import kinetic_energy
 from parflex.robot.load import acting_robot
 from parflex.spatial.dual import (
     Sensitive,
-    directions_of,
     dual_type,
     seed_slopes,
+    slope_count,
     slopes,
     slopes_last,
     with_slopes,
@@ -113,7 +113,7 @@ class HeldState:
         if not count:
             return here.J @ x
         moved = there.along(x[:, None])
-        left = there.pulled(self.loading.forces(there) + self.pushed_back(moved)[:, 0])
+        left = there.pulled(self.loading.forces(there) + self.stiffness_times(moved)[:, 0])
         dx = self.solver.solve(-slopes(left, count, Sensitive), refuse=False)
         return there.along(with_slopes(x, dx, Sensitive)[:, None])[:, 0]
 
@@ -130,12 +130,16 @@ class HeldState:
                 self.K_tot @ self.step if self.state.count else tree_stiffness(here, loading.without)[0] @ self.step
             )
         F, free = loading.forces(here) + strain, self.state.robot.locking(self.model.robot.locked).free
-        lam = least_solution(here.closure_jacobian[:, free].T, F[free]) if len(here.closure_jacobian) else np.zeros(0)
+        lam = (
+            minimum_norm_solution(here.closure_jacobian[:, free].T, F[free])
+            if len(here.closure_jacobian)
+            else np.zeros(0)
+        )
         return lam, loading.closed_forces(here, lam) + strain
 
     # -- energies of motions ---------------------------------------------------------------------------
 
-    def pushed_back(self, motions: Array) -> Array:
+    def stiffness_times(self, motions: Array) -> Array:
         """K times columns of motions of the robot with slopes, along all rates."""
         if self.model.about == "undeformed":
             return self.K_tot @ motions
@@ -148,7 +152,7 @@ class HeldState:
 
     def stiffness_of(self, motions: Array) -> Array:
         """Motions^T K motions, symmetric."""
-        K = motions.T @ self.pushed_back(motions)
+        K = motions.T @ self.stiffness_times(motions)
         return (K + K.T) / 2
 
     def mass_of(self, motions: Array) -> Array:
@@ -176,11 +180,11 @@ def _springy(robot: Any, circumstances: ResponseCase) -> bool:
     return bool(springs) or circumstances.servo is not None
 
 
-def least_solution(A: Array, b: Array) -> Array:
+def minimum_norm_solution(A: Array, b: Array) -> Array:
     """The shortest x with A x = b, for an A whose rank does not change with the keys and a b that it reaches."""
     if not is_symbolic(A, b) or dual_type(A, b) is None:  # what no key touches has no slopes
         return np.linalg.lstsq(A.astype(float), b.astype(float), rcond=1e-12)[0]
-    count = directions_of(Sensitive, A, b)
+    count = slope_count(Sensitive, A, b)
     P = np.linalg.pinv(without_slopes(A).astype(float), rcond=1e-12)
     x = P @ without_slopes(b).astype(float)
     dA, db = slopes_last(A, Sensitive, count), slopes_last(b, Sensitive, count)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.targets import with_fixed_rows
-from parflex.design.design_state import DesignState, kept_conditions, pose_slopes
+from parflex.design.design_state import DesignState, pose_conditions, pose_slopes
 from parflex.design.steady_motions import refuse_without_slopes, start_pose
 from parflex.errors import InputError, did_you_mean
 from parflex.recursion.kinematics import motion
@@ -78,7 +78,7 @@ class MotionInstants:
     @cached_property
     def course(self) -> Any:
         """The frame in time; None where motors are told what to do."""
-        if self.by_motors or self.table.law_word == "time-optimal":
+        if self.by_motors or self.table.law_name == "time-optimal":
             return None
         from parflex.trajectories.frame_motion import frame_trajectory
 
@@ -126,7 +126,7 @@ class MotionInstants:
         """Changes of the positions at which motors start, motors x keys: what is asked of the start is kept."""
         robot, given = self.robot, start_pose(self.robot, self.table)
         q = robot.locking(robot.deformations).assemble(given or None)
-        target = kept_conditions(robot, given or None)
+        target = pose_conditions(robot, given or None)
         return pose_slopes(robot, self.state.twin, q, target, self.state.keys)[list(robot.actuated)]
 
     def motors_at(self, t: float, behind: bool = False) -> tuple[Array, Array, Array]:

@@ -17,7 +17,7 @@ from parflex.design.descent import (
     Term,
     bound_costs,
     descend,
-    with_slope_left,
+    with_remaining_slope,
 )
 from parflex.design.evaluation import ProblemDesigns, ResponsePiece
 from parflex.design.polishing import polished
@@ -25,7 +25,7 @@ from parflex.design.problem import ProblemFile, read_problem, robot_source
 from parflex.design.response_value import value_of
 from parflex.errors import ParflexError
 from parflex.io import refuse_overwrite, write_text
-from parflex.parameters.robot_file import extending_text
+from parflex.parameters.robot_file import extending_file_text
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
 from parflex.robot.robot import Robot
@@ -164,7 +164,7 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
         return optimised
     target.parent.mkdir(parents=True, exist_ok=True)
     settings = {key: variable["value"] for key, variable in optimised.variables.items()} | optimised.file_settings
-    write_text(target, extending_text(source, optimised.before, settings, target))
+    write_text(target, extending_file_text(source, optimised.before, settings, target))
     return replace(optimised, robot_file=str(target))
 
 
@@ -245,7 +245,7 @@ class OptimisationProblem:
         left, last = self.problem.steps, np.inf
         while True:
             descent = polished(designs, descend(designs, z, free, left, self.problem.tolerance), free)
-            descent = with_slope_left(designs, descent, free)
+            descent = with_remaining_slope(designs, descent, free)
             left, merit = left - descent.steps, designs.merit(descent.values)
             level = descent.slope <= LEVEL or descent.missed.max() > MET
             if level or not descent.done or not left or merit > last - self.problem.tolerance:

@@ -19,12 +19,12 @@ from parflex.codegen.emit_python import functions_of, run
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.errors import ParflexError
-from parflex.parameters.design_numbers import DesignNumbers, Path, leaves, number_at, read_again
+from parflex.parameters.design_numbers import DesignNumbers, Path, leaves, number_at, reread_file
 from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings
-from parflex.spatial.batched import OneNumberError, Varied
+from parflex.spatial.batched import Varied, VariedNumberError
 from parflex.symbolic.derivative import jacobian
 from parflex.symbolic.expression import Expression, Graph
 
@@ -44,7 +44,7 @@ def traced_program(
     def build() -> T | None:
         try:
             return trace(robot, keys, *choices)
-        except (OneNumberError, TypeError, ValueError, ParflexError, ZeroDivisionError):
+        except (VariedNumberError, TypeError, ValueError, ParflexError, ZeroDivisionError):
             return None
 
     return cached(kind, name, build)
@@ -90,14 +90,14 @@ def trace_file(robot: Robot, keys: Sequence[str]) -> TracedFile:
     settings: Mapping[str, Any] = {
         key: TracedNumber(number_at(robot, key), symbol, decisions) for key, symbol in zip(keys, symbols, strict=True)
     }
-    _, parts = read_again(robot, settings)
+    _, parts = reread_file(robot, settings)
     traced: dict[int, tuple[Expression, list[Path]]] = {}
     for name, part in parts.items():
         for place, x in leaves(part):
             if isinstance(x, TracedNumber):
                 traced.setdefault(x.expression.edge, (x.expression, []))[1].append((name, *place))
             elif isinstance(x, Varied):
-                raise OneNumberError("a number is not traced")
+                raise VariedNumberError("a number is not traced")
     places = tuple(tuple(paths) for _, paths in traced.values())
     return TracedFile(graph, tuple(keys), tuple(symbols), tuple(x for x, _ in traced.values()), places, decisions)
 
@@ -143,7 +143,9 @@ class SlopeProgram(Record):
         for (k, number), slope in zip(self.entries, outputs[count : ends[1]], strict=True):
             slopes[k, 0, number] = slope
         number_row = outputs[None, :count]
-        return DesignNumbers(robot, tuple(keys), self.places, number_row[0], number_row, np.zeros(1, dtype=bool), slopes)
+        return DesignNumbers(
+            robot, tuple(keys), self.places, number_row[0], number_row, np.zeros(1, dtype=bool), slopes
+        )
 
 
 def numbers_by_program(robot: Robot, keys: Sequence[str]) -> DesignNumbers | None:

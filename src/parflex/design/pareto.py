@@ -18,7 +18,7 @@ from parflex.errors import InputError, ParflexError
 from parflex.records import Record
 
 Array = np.ndarray
-Wanted = tuple[str, float, float | None]  # name, sign, limit
+TermSpec = tuple[str, float, float | None]  # name, sign, limit
 REFUSED = 1e6  # of the scale of a response: the worth of a design that cannot be
 
 
@@ -81,7 +81,7 @@ def pareto_front(problem: OptimisationProblem) -> Front:
     table = problem.problem.pareto
     assert table is not None
     first, *limits = [(term.name, term.sign, term.limit) for term in problem.designs.terms]
-    second: Wanted = (table.maximise or table.minimise or "", 1.0 if table.maximise else -1.0, None)
+    second: TermSpec = (table.maximise or table.minimise or "", 1.0 if table.maximise else -1.0, None)
     rows = (_by_gradients if table.method == "gradients" else _by_population)(problem, first, second, limits)
     if not rows:
         raise InputError(
@@ -98,13 +98,13 @@ def pareto_front(problem: OptimisationProblem) -> Front:
 
 
 def _by_gradients(
-    problem: OptimisationProblem, first: Wanted, second: Wanted, limits: Sequence[Wanted]
+    problem: OptimisationProblem, first: TermSpec, second: TermSpec, limits: Sequence[TermSpec]
 ) -> list[tuple[Array, Array]]:
     """Both ends, and the first objective with the second one limited between them."""
     table = problem.problem.pareto
     assert table is not None
 
-    def best(term_specs: Sequence[Wanted], starts: Sequence[Array]) -> Descent | None:
+    def best(term_specs: Sequence[TermSpec], starts: Sequence[Array]) -> Descent | None:
         designs = problem.searched(term_specs)
         descents = problem.descents(designs, starts)
         chosen = problem.stock(designs, min(descents, key=lambda descent: designs.merit(descent.values)))
@@ -125,13 +125,13 @@ def _by_gradients(
     return rows
 
 
-def _row(problem: OptimisationProblem, z: Array, first: Wanted, second: Wanted) -> tuple[Array, Array]:
+def _row(problem: OptimisationProblem, z: Array, first: TermSpec, second: TermSpec) -> tuple[Array, Array]:
     responses = problem.robots.values(z, [first[0], second[0]])
     return np.array([responses[first[0]], responses[second[0]]]), z
 
 
 def _by_population(
-    problem: OptimisationProblem, first: Wanted, second: Wanted, limits: Sequence[Wanted]
+    problem: OptimisationProblem, first: TermSpec, second: TermSpec, limits: Sequence[TermSpec]
 ) -> list[tuple[Array, Array]]:
     """NSGA-II of pymoo over all variables; stock sizes are rounded to their lists."""
     try:

@@ -16,7 +16,7 @@ from parflex.io import read_bytes
 from parflex.robotfile.read import catalogue_names, parse_toml, read_tables, resolve_file
 from parflex.robotfile.values import Number, Table, Text, value_error
 
-MOST_POSES = 10_000
+MAX_POSES = 10_000
 Count = Annotated[int, Field(strict=True)]  # text is not a number of starts
 WORDS = ("lower", "upper", "start", "choices")  # of a variable
 
@@ -81,7 +81,7 @@ class ResponseTable(Table):
     seed: Count = 0
 
     @model_validator(mode="after")
-    def _one_meaning(self) -> ResponseTable:
+    def _consistent_options(self) -> ResponseTable:
         if "pose" in self.model_fields_set and (self.poses or self.region):
             other = "poses" if self.poses else "region"
             raise value_error(f"'pose' and '{other}' are given together", "keep one of them", "pose", self.pose)
@@ -212,14 +212,14 @@ def region_poses(region: dict[str, Any]) -> list[dict[str, float]]:
     for key, values in region.items():
         numbers = values if isinstance(values, list) else [values, values, 1]
         plain = all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers)
-        if not plain or len(numbers) != 3 or numbers[2] != int(numbers[2]) or not 1 <= numbers[2] <= MOST_POSES:
+        if not plain or len(numbers) != 3 or numbers[2] != int(numbers[2]) or not 1 <= numbers[2] <= MAX_POSES:
             raise InputError(
                 f"'{key}' of the region is not a range", key="region", value=key, hint="write x = [from, to, count]"
             )
         axes.append([(key, float(x)) for x in np.linspace(float(numbers[0]), float(numbers[1]), int(numbers[2]))])
     count = int(np.prod([len(axis) for axis in axes])) if axes else 0
-    if count > MOST_POSES:
-        raise InputError(f"the region has {count} poses", key="region", value=count, hint=f"up to {MOST_POSES}")
+    if count > MAX_POSES:
+        raise InputError(f"the region has {count} poses", key="region", value=count, hint=f"up to {MAX_POSES}")
     return [dict(entries) for entries in product(*axes)] if axes else []
 
 

@@ -34,7 +34,7 @@ RESPONSES: dict[str, Response] = {}
 
 Array = np.ndarray
 
-MOST_SAMPLES = 1_000_000
+MAX_SAMPLES = 1_000_000
 
 MANY = 6  # poses from which programs pay
 
@@ -114,7 +114,7 @@ def add_response(
         raise InputError(f"'{name}' cannot name a response", key="name", value=str(name), hint="use letters and dashes")
     if not callable(function):
         raise InputError("the response is not a function", key="function", hint="give a function of a state and a text")
-    if name in OWN_NAMES:  # questions of others would be answered otherwise without a word
+    if name in BUILTIN_RESPONSE_NAMES:  # questions of others would be answered otherwise without a word
         raise InputError(f"'{name}' is a response already", key="name", value=name, hint="choose another name")
     RESPONSES[name] = Response(name, function, unit, help, worst)
     return RESPONSES[name]
@@ -152,7 +152,7 @@ def _of_area(robot: Robot, argument: str) -> str:
     return " ".join(words) or "dimensionless"
 
 
-_OWN = (
+_BUILTIN_RESPONSES = (
     ("frequency", vibration_responses.frequency, "Hz", "k or LOW-HIGH", "smallest",
      "Natural frequency of mode k, or the lowest in a band (Hz)."),
     ("stiffness", statics_responses.stiffness, lambda _, word: "N m/rad" if _turns(word) else "N/m", "FRAME.x",
@@ -189,9 +189,9 @@ _OWN = (
      "Distance of the joint nearest to its limits, as share of its range."),
 )  # fmt: skip
 
-OWN_NAMES = frozenset(own[0] for own in _OWN)
+BUILTIN_RESPONSE_NAMES = frozenset(own[0] for own in _BUILTIN_RESPONSES)
 
-for _name, _function, _unit, _argument, _worst, _help in _OWN:
+for _name, _function, _unit, _argument, _worst, _help in _BUILTIN_RESPONSES:
     RESPONSES[_name] = Response(_name, _function, _unit, _help, _worst, _argument)  # type: ignore[arg-type]
 
 
@@ -250,7 +250,9 @@ class ResponseQuestion(Record):
         values = np.full(len(self.poses), sign * np.inf)
         batch_values = self._together(robot)
         indices, first = np.arange(len(values)), SensitiveDesign(robot, ())
-        if batch_values is not None and np.isfinite(batch_values).all():  # of those near the worst the last digits count
+        if (
+            batch_values is not None and np.isfinite(batch_values).all()
+        ):  # of those near the worst the last digits count
             least = float(np.min(sign * batch_values))
             indices, first = np.flatnonzero(sign * batch_values[0] <= least + NEARLY * abs(least)), design
         answers: dict[int, Any] = {k: self.at(robot, self.poses[k], first) for k in indices.tolist()}
@@ -334,9 +336,12 @@ def spread_weights(values: Array, statistic: str) -> Array:
 
 def checked_tolerances(tolerances: Tolerances) -> Tolerances:
     """Tolerances that can be drawn; what cannot is refused."""
-    if not 1 <= tolerances.samples <= MOST_SAMPLES:
+    if not 1 <= tolerances.samples <= MAX_SAMPLES:
         raise InputError(
-            f"{tolerances.samples} robots cannot be drawn", key="samples", value=tolerances.samples, hint=f"give 1 to {MOST_SAMPLES}"
+            f"{tolerances.samples} robots cannot be drawn",
+            key="samples",
+            value=tolerances.samples,
+            hint=f"give 1 to {MAX_SAMPLES}",
         )
     if tolerances.seed < 0:
         raise InputError("a seed is not negative", key="seed", value=tolerances.seed, hint="give 0 or more")

@@ -61,7 +61,8 @@ def combined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
     if len(answers) == 1:
         return answers[0]
     blocks = [
-        answer.matrices if isinstance(answer, MultipleValue) else slope_of(answer, count).reshape(count, 1, 1) for answer in answers
+        answer.matrices if isinstance(answer, MultipleValue) else slope_of(answer, count).reshape(count, 1, 1)
+        for answer in answers
     ]
     size = sum(block.shape[1] for block in blocks)
     matrices, start = np.zeros((count, size, size)), 0

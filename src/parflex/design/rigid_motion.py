@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import DesignState, FollowingConfiguration
-from parflex.design.linear_model import least_solution
+from parflex.design.linear_model import minimum_norm_solution
 from parflex.errors import InputError
 from parflex.forces.forces import tree_forces
 from parflex.recursion.energy import kinetic_energy
@@ -76,7 +76,9 @@ class RigidState:
 
         return self._followed(accelerations, requested, rows)
 
-    def _followed(self, nominal: Array, requested: Mapping[str, float], rows: Callable[[Configuration], _Rows]) -> Array:
+    def _followed(
+        self, nominal: Array, requested: Mapping[str, float], rows: Callable[[Configuration], _Rows]
+    ) -> Array:
         """Rates or accelerations with slopes: rows that are met exactly stay so, and determine them together."""
         targets, count = read_motion(self.robot.tree, requested, "velocity"), self.state.count
         size = max(1.0, float(np.abs(nominal).max(initial=0.0)))
@@ -112,7 +114,7 @@ class RigidState:
         """Efforts of all motors; of least norm where they are more than the freedoms."""
         self.here.refuse_undefined_actuation()
         J_a = self._motions[list(self.state.robot.actuated)]
-        return least_solution(J_a.T, self.there.pulled(self.forces))
+        return minimum_norm_solution(J_a.T, self.there.pulled(self.forces))
 
     @cached_property
     def _motions(self) -> Array:
@@ -129,7 +131,7 @@ class RigidState:
         unit[number] = 1.0
         right = J_a.T @ unit
         gram = J_a.T @ J_a
-        turned = self._motions @ least_solution(gram, right)
+        turned = self._motions @ minimum_norm_solution(gram, right)
         here = self.there if self.state.count else self.here
         return 2 * kinetic_energy(here.robot.tree, here.at, turned)
 

@@ -169,7 +169,7 @@ def conditioning(state: DesignState, argument: str) -> Any:
 
 def units_with_slopes(rigid: RigidState) -> Array:
     """Units of all rates: the typical length of the robot, which measures sliding against turning, and gears."""
-    tree, length = rigid.robot.tree, rigid.twin.tree.own_length
+    tree, length = rigid.robot.tree, rigid.twin.tree.computed_length
     slides = tree.rate_units != 1.0
     plain = np.array([length if slides[k] else 1.0 for k in range(tree.n)], dtype=object)
     return find_gearing(rigid.twin.tree, rigid.twin.closures, plain).units if rigid.robot.gearing.any else plain
@@ -319,7 +319,7 @@ def _without_rotors(robot: Robot, part: ClosurePart) -> ClosurePart:
 
 def _with_slopes(rigid: RigidState, part: ClosurePart) -> Array:
     """Rows of a part without units for its own rates, with slopes; the length that measures them has its own."""
-    tree, length, at = rigid.twin.tree, rigid.twin.tree.own_length, rigid.there.at
+    tree, length, at = rigid.twin.tree, rigid.twin.tree.computed_length, rigid.there.at
     links = jacobians(tree, at)
     units = units_with_slopes(rigid)[part.columns]
     number = {id(row): k for k, row in enumerate(rigid.robot.closures.rows)}

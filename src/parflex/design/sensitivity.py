@@ -189,11 +189,11 @@ def checked_keys(robot: Robot, keys: Any) -> list[str]:
     if twice:
         raise InputError(f"'{twice[0]}' is named twice", key="keys", value=twice[0], hint="name it once")
     for key in names:
-        _refuse_following(robot, key, names)
+        _refuse_derived_keys(robot, key, names)
     return names
 
 
-def _refuse_following(robot: Robot, key: str, names: list[str]) -> None:
+def _refuse_derived_keys(robot: Robot, key: str, names: list[str]) -> None:
     """Refuse a key whose expression holds another named one: beside it, the number would be changed twice."""
     assert robot.written is not None
     table = robot.written.table
@@ -202,7 +202,9 @@ def _refuse_following(robot: Robot, key: str, names: list[str]) -> None:
     left: list[Any] = [value_at(table, key, robot.file)]
     while left:
         text = left.pop()
-        names_used = set(re.findall(r"[A-Za-z_]\w*", text)) & set(constants) - visited if isinstance(text, str) else set()
+        names_used = (
+            set(re.findall(r"[A-Za-z_]\w*", text)) & set(constants) - visited if isinstance(text, str) else set()
+        )
         for constant in sorted(names_used):
             if f"constants.{constant}" in names:
                 raise InputError(

@@ -21,7 +21,7 @@ from parflex.forces.sections import (
     sections_of_element,
     stresses,
 )
-from parflex.parameters.design_numbers import in_first_design
+from parflex.parameters.design_numbers import substitute_first_design
 from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve
@@ -95,7 +95,7 @@ def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
 
         left = held.there.along(StiffnessSolver(configuration, held.model.K.T).solve(P.T))
     rows = held.there.frame_rows(frame)[components]
-    C = rows @ right + (rows @ left).T - left.T @ held.pushed_back(right)
+    C = rows @ right + (rows @ left).T - left.T @ held.stiffness_times(right)
     between = _between(held, frame, frame)
     return C if between is None else C + between[np.ix_(components, components)]
 
@@ -110,37 +110,37 @@ def deflected(state: DesignState) -> HeldState:
     return HeldState(state)
 
 
-def moved_frame(held: HeldState, frame: str) -> Array:
+def frame_displacement(held: HeldState, frame: str) -> Array:
     """Displacement and rotation vector of a frame under the loads, in world axes."""
     with_keys = bool(held.state.count)
     if held.model.about == "undeformed":
         here = held.there if with_keys else held.model.configuration
-        return here.frame_rows(frame) @ held.step + _forced(held, frame)
+        return here.frame_rows(frame) @ held.step + _inner_deflection(held, frame)
     start, here = (held.start, held.there) if with_keys else (held.model.start, held.model.configuration)
     place = here.robot.tree.place(frame)
     (R0, P0), (R, P) = start.at.of(place), here.at.of(place)
-    return np.concatenate([P - P0, vector_from_rotation(R @ R0.T)]) + _forced(held, frame)
+    return np.concatenate([P - P0, vector_from_rotation(R @ R0.T)]) + _inner_deflection(held, frame)
 
 
-def _forced(held: HeldState, frame: str) -> Array:
+def _inner_deflection(held: HeldState, frame: str) -> Array:
     """What wrenches and weight between the same two nodes deflect a frame by beside the shapes of its element."""
     robot = held.state.robot
     wrenches = checked_wrenches(robot.tree, held.loading.wrench)
     if not held.state.count:
         return inner_deflection(held.model.configuration, wrenches, frame, held.loading.gravity(robot.tree))
     compliances = [(_between(held, loaded, frame), wrench) for loaded, wrench in wrenches.items()]
-    weighed = _weighed(held, frame) if is_between(robot, frame) else np.zeros(6)
+    weighed = _weight_deflection(held, frame) if is_between(robot, frame) else np.zeros(6)
     return sum((compliance @ wrench for compliance, wrench in compliances if compliance is not None), weighed)
 
 
-def _weighed(held: HeldState, frame: str) -> Array:
+def _weight_deflection(held: HeldState, frame: str) -> Array:
     """What its weight deflects an element by at a frame between its nodes beside shapes, with slopes."""
     robot, there = held.state.robot, held.there
     gravity, j = held.loading.gravity(there.robot.tree), robot.tree.places[frame].link
     if not np.any(held.loading.gravity(robot.tree)):
         return np.zeros(6)
     parts = _cut_with_slopes(held, j, frame)
-    deflection = parts.held_by_gravity(section_at(robot, frame), there.at.rotation[j].T @ gravity)
+    deflection = parts.clamped_gravity_deflection(section_at(robot, frame), there.at.rotation[j].T @ gravity)
     return seen_from(robot, there.at, deflection, frame)
 
 
@@ -157,7 +157,7 @@ def _between(held: HeldState, loaded: str, frame: str) -> Array | None:
     if inner_compliance(robot, loaded, frame) is None:
         return None
     parts = _cut_with_slopes(held, robot.tree.places[loaded].link, frame)
-    compliance = parts.held_compliance(section_at(robot, loaded), section_at(robot, frame))
+    compliance = parts.clamped_compliance(section_at(robot, loaded), section_at(robot, frame))
     return in_world(robot, there.at, compliance, loaded, frame)
 
 
@@ -174,14 +174,14 @@ def _refuse_reduced(chain: BeamChain, what: str, value: str) -> None:
 def deflection(state: DesignState, argument: str) -> Any:
     """Deflection of a frame in a direction under gravity, springs and the wrench."""
     frame, k = frame_and_direction(state, argument, "deflection", SPATIAL)
-    return moved_frame(deflected(state), frame)[k]
+    return frame_displacement(deflected(state), frame)[k]
 
 
 def static_error(state: DesignState, argument: str) -> Any:
     """How far a frame is from its place under gravity, springs and the wrench."""
     frame = argument or state.robot.tree.end_effector
     state.robot.tree.place(frame)
-    moved = moved_frame(deflected(state), frame)[:3]
+    moved = frame_displacement(deflected(state), frame)[:3]
     return np.sqrt(moved @ moved)
 
 
@@ -241,7 +241,9 @@ def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, 
     base = np.zeros(3) if "gravity" in held.loading.without else -tree.gravity
     moving = motion(tree, there.at, zero_rates, zero_rates, base)
     signals = element_signals_of(tree, there.at, moving, loads, chain, wrenches)[j]
-    rows = element_rows(tree, j, there.q[None], zero_rates[None].astype(object), zero_rates[None], signals[None], list(wrenches))
+    rows = element_rows(
+        tree, j, there.q[None], zero_rates[None].astype(object), zero_rates[None], signals[None], list(wrenches)
+    )
     sections = [sections_of_element(chain_with_slopes.parts, rows, [xi], behind=behind) for behind in (False, True)]
     candidates = [stresses(chain_with_slopes, forces, tree.planar)[0, 0] for forces in sections]
     return max(candidates, key=lambda x: x.value if isinstance(x, Sensitive) else x)
@@ -254,6 +256,6 @@ def _sensitive_chain(state: DesignState, chain: BeamChain, there: Any, link: int
     description = state.design.description
     beam = next(frame.beam for frame in description.frame if frame.name == chain.name)
     assert beam is not None
-    parts = in_first_design(element_parts(description, beam, 1.0), Sensitive)
+    parts = substitute_first_design(element_parts(description, beam, 1.0), Sensitive)
     length = there.robot.tree.links[link].body.nodes["tip"].r0[0]
     return replace(chain, parts=replace(parts, length=length))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.targets import Target
-from parflex.design.design_state import DesignState, kept_conditions, pose_slopes
+from parflex.design.design_state import DesignState, pose_conditions, pose_slopes
 from parflex.errors import InputError
 from parflex.robot.configuration import Configuration
 from parflex.robot.motor_values import by_motor
@@ -35,7 +35,7 @@ def refuse_without_slopes(state: DesignState, name: str, response: str) -> None:
     key = _key_in_motion(state.robot, name, state.keys)
     if key is not None:
         raise _refusal(f"the motion '{name}' itself follows from '{key}'", response, "name another key")
-    if table.law_word == "time-optimal":
+    if table.law_name == "time-optimal":
         raise _refusal(
             f"the time-optimal motion '{name}' takes another time in each design",
             response,
@@ -72,7 +72,7 @@ def _check_joints(state: DesignState, name: str, response: str) -> None:
     table = robot.description.motions[name]
     given = start_pose(robot, table)
     q = robot.locking(robot.deformations).assemble(given or None)
-    moved = pose_slopes(robot, state.twin, q, kept_conditions(robot, given or None), state.keys)[list(robot.actuated)]
+    moved = pose_slopes(robot, state.twin, q, pose_conditions(robot, given or None), state.keys)[list(robot.actuated)]
     later = {motor for one in table.joints[1:] for motor in by_motor(robot.actuated_names, one, "motion", "position")}
     if any(np.abs(moved[motor]).max(initial=0.0) > STAYS for motor in later):
         raise _refusal(
@@ -94,7 +94,7 @@ def _check_place(state: DesignState, given: Any, name: str, response: str, path:
             return  # places decide over turns
     asked, stays = (
         pose_slopes(robot, state.twin, here.q, target, state.keys)
-        for target in (kept_conditions(robot, given), Target())
+        for target in (pose_conditions(robot, given), Target())
     )
     moved = rows @ (asked - stays) / np.repeat([robot.tree.length, 1.0], 3)[:, None]
     if np.abs(moved[3:] if path else moved).max(initial=0.0) > STAYS:

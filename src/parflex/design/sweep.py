@@ -26,7 +26,7 @@ from parflex.codegen.cache import digest_of
 from parflex.design.design_rows import LONG, DesignAnswers, DesignRows
 from parflex.design.design_state import checked_number
 from parflex.design.problem import ObjectiveTable, ProblemFile, VariableTable, design_tables, robot_source
-from parflex.design.registry import OWN_NAMES, RESPONSES, Response, ResponseQuestion
+from parflex.design.registry import BUILTIN_RESPONSE_NAMES, RESPONSES, Response, ResponseQuestion
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file, check_writable, npz_bytes, read_npz
 from parflex.jobs import ChunkTask, run_job
@@ -42,7 +42,7 @@ Array = np.ndarray
 
 FORMAT = 1  # of tables: raise it when their numbers mean something else
 
-_OTHERS = ("status", "reason", "settings")  # of a table of an earlier sweep
+_RESERVED_COLUMNS = ("status", "reason", "settings")  # of a table of an earlier sweep
 
 MOST = 50_000_000  # designs: their numbers alone are gigabytes
 
@@ -191,7 +191,7 @@ def sweep(
     def sent(chunk: Chunk) -> dict[str, Array]:
         return {key: values[slice(*chunk)] for key, values in designs.items()}
 
-    slow = _said_slow(rows, table, designs)
+    slow = _warn_if_slow(rows, table, designs)
     interrupted = run_job(table, left, task, crew, target, name, told, sent=sent)
     done = table.done
     return Sweep(
@@ -209,7 +209,7 @@ def sweep(
     )
 
 
-def _said_slow(rows: DesignRows, table: SweepTable, designs: Mapping[str, Array]) -> list[str]:
+def _warn_if_slow(rows: DesignRows, table: SweepTable, designs: Mapping[str, Array]) -> list[str]:
     """Tell before it starts that a sweep will take long, since designs are made one by one."""
     left = np.setdiff1d(np.arange(table.count), table.done)
     seconds = rows.seconds_left({key: np.asarray(values)[left] for key, values in designs.items()})
@@ -258,13 +258,15 @@ def import_responses(rows: Iterable[tuple[Any, ...]] = ()) -> None:
 
 def codes_of(questions: Iterable[ResponseQuestion]) -> dict[str, str]:
     """Return the digest of the code of each response of users: a table belongs to it."""
-    codes = {response.name: repr(_code(getattr(response.function, "__code__", None))) for response in _of_users(questions)}
+    codes = {
+        response.name: repr(_code(getattr(response.function, "__code__", None))) for response in _of_users(questions)
+    }
     return {f"{name}()": hashlib.sha256(code.encode()).hexdigest() for name, code in codes.items()}
 
 
 def _of_users(questions: Iterable[ResponseQuestion]) -> list[Response]:
     named = {question.response.name: question.response for question in questions}
-    return [response for name, response in sorted(named.items()) if name not in OWN_NAMES]
+    return [response for name, response in sorted(named.items()) if name not in BUILTIN_RESPONSE_NAMES]
 
 
 def _code(code: CodeType | None) -> Any:
@@ -354,7 +356,11 @@ def _listed(sweep: SweepFile, path: Path) -> dict[str, Array]:
                 f"the list has no column '{key}'", file=str(path), key="samples.file", value=key, hint="add it"
             )
     designs = {key: columns[key] for key in keys}
-    if not designs or any(len(column) != len(following) for column, following in pairwise(designs.values())) or not len(designs[keys[0]]):
+    if (
+        not designs
+        or any(len(column) != len(following) for column, following in pairwise(designs.values()))
+        or not len(designs[keys[0]])
+    ):
         raise InputError("the list has no designs", file=str(path), key="samples.file", value=str(path), hint="add one")
     return designs
 
@@ -378,7 +384,9 @@ def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[str]:
 
 def _read_npz(path: Path) -> dict[str, Array]:
     columns = read_npz(path)
-    return {key: np.asarray(values, dtype=float).ravel() for key, values in columns.items() if key not in _OTHERS}
+    return {
+        key: np.asarray(values, dtype=float).ravel() for key, values in columns.items() if key not in _RESERVED_COLUMNS
+    }
 
 
 def _read_csv(path: Path) -> dict[str, Array]:

@@ -90,10 +90,12 @@ def frequency_of(held: HeldState, modes: Modes, number: int) -> Any:
         form = held.stiffness_of(motions) - omega2 * held.mass_of(motions)
         return np.moveaxis(slopes_last(form, Sensitive, count), 2, 0)
 
-    return sloped_frequency(modes, number, changes)
+    return frequency_with_slopes(modes, number, changes)
 
 
-def sloped_frequency(modes: Modes, number: int, changes: Callable[[Array, float], Array]) -> Sensitive | MultipleValue:
+def frequency_with_slopes(
+    modes: Modes, number: int, changes: Callable[[Array, float], Array]
+) -> Sensitive | MultipleValue:
     """The same where `changes` says how phi^T (K - lambda M) phi of columns phi changes: keys x columns x columns."""
     value = float(modes.frequencies[number])
     equal = np.flatnonzero(np.abs(modes.frequencies - value) <= EQUAL * value)
@@ -109,5 +111,7 @@ def _backward(held: HeldState, motions: Array, square: float) -> Array | None:
     state, circumstances = held.state, held.state.case
     if not state.design.often or held.model.about != "undeformed":
         return None
-    program = form_program(state.robot, state.keys, circumstances.lock, circumstances.servo, tuple(circumstances.without))
+    program = form_program(
+        state.robot, state.keys, circumstances.lock, circumstances.servo, tuple(circumstances.without)
+    )
     return None if program is None else program.changes(state.robot, held.model, motions, square, state.steps)

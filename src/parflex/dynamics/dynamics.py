@@ -139,7 +139,7 @@ def _inverse(
         return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
-    if configuration.lacks_motors:
+    if configuration.is_underactuated_here:
         return underactuated_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)

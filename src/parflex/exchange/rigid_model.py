@@ -262,7 +262,7 @@ def _moves(parts: Sequence[RigidPart], radius: float) -> Array:
     for j, part in enumerate(parts):
         if j not in heavy or not part.joint.one_axis or part.joint.pitch or part.parent not in heavy | {GROUND}:
             continue
-        for entry in _unfelt(part):
+        for entry in _unobservable_inertias(part):
             move = np.zeros((len(parts), 4, 4))
             move[j] = entry
             if part.parent != GROUND:
@@ -273,7 +273,7 @@ def _moves(parts: Sequence[RigidPart], radius: float) -> Array:
     return np.array(moves).reshape(len(moves), len(parts), 4, 4)
 
 
-def _unfelt(part: RigidPart) -> list[Array]:
+def _unobservable_inertias(part: RigidPart) -> list[Array]:
     """Moments of a body that its joint does not feel beside those of the parent; on the ground there are more."""
     a = part.joint.axis
     b, c = (k for k in range(3) if k != a)

@@ -83,7 +83,8 @@ class _SymoroTables:
             shared = [name for name in (*strange, *unshared[:1]) if name in coordinates.values()]
             if shared or (unshared and used[unshared[0]] > 1):
                 raise file_error(
-                    f"{key} of joint {number} is '{short_text(text)}': '{(shared or unshared)[0]}' is used elsewhere too",
+                    f"{key} of joint {number} is '{short_text(text)}': '{(shared or unshared)[0]}' is used "
+                    "elsewhere too",
                     source.file, key, text, "give each joint a variable of its own; couplings are written by hand",
                 )  # fmt: skip
             if unshared:

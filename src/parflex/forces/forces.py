@@ -19,7 +19,7 @@ from parflex.checks import short_text, table
 from parflex.closure.constraints import Distance
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.recursion.dynamics import NewtonEuler, joint_forces, mass_matrix, newton_euler
-from parflex.recursion.energy import OnLinks, add_wrenches, line_between, wrench_on_link
+from parflex.recursion.energy import LinkWrenches, add_wrenches, line_between, wrench_on_link
 from parflex.recursion.kinematics import Pose, motion
 from parflex.robot.configuration import Configuration
 from parflex.tree.tree import Place, Tree
@@ -56,7 +56,7 @@ def forces_along_rates(
     q: Any,
     qd: Array,
     qdd: Array,
-    external: OnLinks | None = None,
+    external: LinkWrenches | None = None,
     without: Without = (),
     weight: float = 1.0,
 ) -> Array:
@@ -66,7 +66,7 @@ def forces_along_rates(
 
 
 def _under_gravity(
-    tree: Tree, at: Pose, qd: Array, qdd: Array, external: OnLinks | None, without: Without, weight: float
+    tree: Tree, at: Pose, qd: Array, qdd: Array, external: LinkWrenches | None, without: Without, weight: float
 ) -> NewtonEuler:
     base = np.zeros(3) if "gravity" in without else -tree.gravity if weight == 1.0 else -weight * tree.gravity
     if tree.elements and "springs" in without:
@@ -80,7 +80,7 @@ def tree_newton_euler(
     qdd: Array,
     wrenches: Wrench | None = None,
     without: Without = (),
-    more: OnLinks | None = None,
+    more: LinkWrenches | None = None,
     weight: float = 1.0,
 ) -> NewtonEuler:
     """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
@@ -90,9 +90,9 @@ def tree_newton_euler(
     return _under_gravity(tree, configuration.at, qd, qdd, external, without, weight)
 
 
-def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> OnLinks:
+def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> LinkWrenches:
     """World wrenches at frames as wrenches on links, at their origins and in their axes, over any scalar."""
-    result: OnLinks = {}
+    result: LinkWrenches = {}
     for frame, wrench in wrenches.items():
         place = tree.places[frame]
         if place.link >= 0:

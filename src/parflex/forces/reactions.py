@@ -10,7 +10,7 @@ from parflex.closure.constraints import Coupling, Distance, Loop
 from parflex.closure.mobility import rank
 from parflex.forces.forces import Wrench, checked_wrenches, element_values, multipliers_of, tree_newton_euler
 from parflex.forces.sections import beam_tables, largest_stress_of, loads_of_beams
-from parflex.recursion.energy import OnLinks, add_wrenches
+from parflex.recursion.energy import LinkWrenches, add_wrenches
 from parflex.recursion.kinematics import Pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -86,17 +86,17 @@ def _undetermined(configuration: Configuration) -> Array:
     return (U[:, rank(rows) :] * configuration.robot.closures.row_units()[:, None]).T
 
 
-def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str, Any], OnLinks]:
+def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str, Any], LinkWrenches]:
     """Wrenches of the closures as reported, and their loads on the links."""
     found, acting = closure_loads(configuration.robot, configuration.at, lam)
     shown = {name: {"force": force.tolist(), "moment": moment.tolist()} for name, (force, moment) in found.items()}
     return shown, acting
 
 
-def closure_loads(robot: Robot, at: Pose, lam: Array) -> tuple[dict[str, tuple[Array, Array]], OnLinks]:
+def closure_loads(robot: Robot, at: Pose, lam: Array) -> tuple[dict[str, tuple[Array, Array]], LinkWrenches]:
     """Force and moment of each loop by name, and loads of all rows on the links, over any scalar."""
     found: dict[str, tuple[Array, Array]] = {}
-    acting: OnLinks = {}
+    acting: LinkWrenches = {}
     for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=False):  # loops come first
         force, moment = found[loop.name] = loop.wrench(at, lam[part])
         R1, _ = at.of(loop.first)

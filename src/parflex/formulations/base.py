@@ -37,7 +37,7 @@ Given = Mapping[str, Array]  # numbers or symbols of groups
 
 Answer = dict[str, Array]
 
-GUESSED = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
+STEPS_FROM_GUESS = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
 
 FAR = 3  # Newton steps from the pose of the last sample, or from any guess nearby
 
@@ -50,7 +50,7 @@ MODELS = (
 
 COORDINATES = ("platform", "motors", "independent", "all")  # in which a motion may be asked for
 
-IN_COORDINATES = (
+COORDINATE_MODELS = (
     "inverse",
     "direct",
     "mass-matrix",
@@ -58,7 +58,7 @@ IN_COORDINATES = (
     "jacobian-of-inverse",
 )  # models that have the choice
 
-UNRESOLVED = 1e-30  # m2, far below rounding: derivatives of a norm stay finite at zero; single precision holds it
+NORM_FLOOR = 1e-30  # m2, far below rounding: derivatives of a norm stay finite at zero; single precision holds it
 
 CHANGE = 1e-9  # lengths and directions that differ by less between two random poses are the same, but for rounding
 
@@ -90,7 +90,7 @@ class ModelRequest:
     sharing: Sharing | None = field(default=None, repr=False)  # of spare motors, in symbols; None: by least norm
 
     @property
-    def positions_given(self) -> bool:
+    def positions_are_inputs(self) -> bool:
         """Whether all positions go in, closed: none has to be found."""
         return self.coordinates in ("all", "independent")
 
@@ -171,7 +171,7 @@ class Formulation(ABC):
 
     # -- of all coordinates ----------------------------------------------------------------------------
 
-    def given_motion(self, state: Any, qdd: Array) -> Given:
+    def motion_inputs(self, state: Any, qdd: Array) -> Given:
         """The groups that `inverse` takes, from accelerations of all coordinates; only those that it needs are read."""
         if "motor_acceleration" in self.motion_groups:
             return {"motor_acceleration": qdd[list(self.robot.actuated)]}
@@ -179,7 +179,7 @@ class Formulation(ABC):
 
     def all_accelerations(self, state: Any, independent: Array) -> Array:
         """Accelerations of all coordinates from the independent ones, of a state in motion."""
-        raise self._not_made("accelerations of all coordinates")
+        raise self._not_provided("accelerations of all coordinates")
 
     def systems(self, state: Any, motors: bool) -> list[Array]:
         """Matrices without units that are regular where the answers of a state are defined.
@@ -196,11 +196,11 @@ class Formulation(ABC):
 
     def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> Any:
         """The state of all positions and the independent rates under wrenches on frames, with all rates as `qd`."""
-        raise self._not_made("a model of a state")
+        raise self._not_provided("a model of a state")
 
     def accelerations_under(self, state: Any, tau: Array) -> Array:
         """Independent accelerations under efforts, of a state in motion."""
-        raise self._not_made("a model of a state")
+        raise self._not_provided("a model of a state")
 
     def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix | None:
         """The sparse matrix of an implicit step, where the form has one; `joints` are slopes of the joints' forces."""
@@ -213,11 +213,11 @@ class Formulation(ABC):
 
     def efforts_for(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
         """Efforts that drive motors (or a platform) as prescribed, and all independent accelerations."""
-        raise self._not_made("a model of a prescribed motion")
+        raise self._not_provided("a model of a prescribed motion")
 
     def mass_matrix(self, state: Any) -> Array:
         """Inertia in the independent rates."""
-        raise self._not_made("a mass matrix")
+        raise self._not_provided("a mass matrix")
 
     # -- geometry --------------------------------------------------------------------------------------
 
@@ -228,26 +228,26 @@ class Formulation(ABC):
 
     def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """The positions that follow, and what the entries are called."""
-        raise self._not_made("geometry")
+        raise self._not_provided("geometry")
 
     # -- driven by motors or the platform --------------------------------------------------------------
 
     @property
-    def last_groups(self) -> Groups:
+    def previous_pose_groups(self) -> Groups:
         """What a controller remembers of the pose before."""
         return {}
 
     def by_motors(self, sensed: Array, rates: Array, last: Given) -> Any:
         """The state in which the motors stand and move so, near the pose before."""
-        raise self._not_made("a motion of the motors")
+        raise self._not_provided("a motion of the motors")
 
     def for_motors(self, state: Any, desired: Array) -> Given:
         """The accelerations that `inverse` takes, from those of the motors."""
-        raise self._not_made("a motion of the motors")
+        raise self._not_provided("a motion of the motors")
 
     def motor_inertia(self, state: Any) -> Array:
         """The mass matrix in the rates of the motors."""
-        raise self._not_made("a mass matrix of the motors")
+        raise self._not_provided("a mass matrix of the motors")
 
     def remembered(self, state: Any) -> Answer:
         """The pose that a controller remembers."""
@@ -265,7 +265,7 @@ class Formulation(ABC):
         )
 
     @property
-    def place_groups(self) -> Groups:
+    def position_groups(self) -> Groups:
         """What the pose of the platform is given by, and where needed the positions before."""
         planar, nq = self.robot.tree.planar, self.robot.tree.nq
         pose: Groups = {"position": (2,), "rotation": (2, 2)} if planar else {"position": (3,), "rotation": (3, 3)}
@@ -281,7 +281,7 @@ class Formulation(ABC):
 
     def by_platform(self, inputs: Given) -> Any:
         """The state in which the platform stands and moves so."""
-        raise self._not_made("a motion of the platform")
+        raise self._not_provided("a motion of the platform")
 
     def missed_platform(self, state: Any, inputs: Given) -> Answer:
         """Return the `residual` of the Newton steps that found a state from a platform pose; nothing if none did."""
@@ -289,22 +289,22 @@ class Formulation(ABC):
 
     def for_platform(self, state: Any, inputs: Given) -> Given:
         """The accelerations that `inverse` takes, from those of the platform."""
-        raise self._not_made("a motion of the platform")
+        raise self._not_provided("a motion of the platform")
 
     def platform_accelerations(self, state: Any, independent: Array) -> Answer:
         """Accelerations of the platform in world axes from the independent ones."""
-        raise self._not_made("a motion of the platform")
+        raise self._not_provided("a motion of the platform")
 
     @property
-    def twist_read(self) -> list[str]:
+    def twist_components(self) -> list[str]:
         """Names of the components of the platform's twist that say how the robot moves."""
         return []
 
     def platform_inertia(self, state: Any) -> Array:
         """The mass matrix in these components."""
-        raise self._not_made("a mass matrix of the platform")
+        raise self._not_provided("a mass matrix of the platform")
 
-    def _not_made(self, what: str) -> InputError:
+    def _not_provided(self, what: str) -> InputError:
         message = f"the {self.name} does not provide {what}"
         return InputError(message, key="MODEL", value=self.question.model, hint="use another model")
 
@@ -326,11 +326,11 @@ def cheapest_closures(robot: Robot) -> Closures:
     loops = []
     for loop in robot.closures.loops:
         ends = [replace(end, closed=True) for end in (loop, loop.reversed(tree)) if end is not None]
-        loops.append(min(ends, key=lambda end: _changing(robot, end, joints)))
+        loops.append(min(ends, key=lambda end: _count_pose_dependent(robot, end, joints)))
     return replace(robot.closures, loops=tuple(loops))
 
 
-def _changing(robot: Robot, loop: Loop, columns: list[int]) -> int:
+def _count_pose_dependent(robot: Robot, loop: Loop, columns: list[int]) -> int:
     """How many entries of the rows of a loop in these columns differ between poses; any poses serve."""
     jacobian_blocks = []
     for seed in range(2):
@@ -366,7 +366,7 @@ def newton_closed(robot: Robot, part: Partition, q: Any, steps: int) -> Any:
 
 def residual_norm(gaps: Array) -> Array:
     """Return the norm of lengths in metres as the only entry of an array, over any scalar."""
-    return np.array([np.sqrt(gaps @ gaps + UNRESOLVED)], dtype=scalar_type(gaps))
+    return np.array([np.sqrt(gaps @ gaps + NORM_FLOOR)], dtype=scalar_type(gaps))
 
 
 def unitless_block(robot: Robot, part: Partition, block: Array) -> Array:

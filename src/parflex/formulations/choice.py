@@ -38,7 +38,7 @@ def choose(robot: Robot, question: ModelRequest) -> Formulation:
     """The form in which a model of a robot is written; `refused` of it says why it is no other one."""
     refuse_impossible(robot, question)
     refused: dict[str, str] = {}
-    underactuated = _free_beside_motors(robot, question)
+    underactuated = _inverse_leaves_motion_free(robot, question)
     for name, find in (
         ("redundant form", redundant_sensor_formulation),
         ("leg form", leg_formulation),
@@ -74,7 +74,7 @@ def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
             hint="use 'kinematics'" if model == "geometry-direct" else "'kinematics' gives the pose from the joints",
         )
     if robot.tree.elastic:
-        _refuse_unmeasured(robot, question)
+        _refuse_undetermined_deformation(robot, question)
         if model in SENSED:
             raise InputError(
                 "the motor sensors do not give the state of a flexible body",
@@ -84,20 +84,22 @@ def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
             )
         return
     by_motors = question.coordinates == "motors"
-    if (model in OF_MOTORS or by_motors) and not _free_beside_motors(robot, question):
+    if (model in OF_MOTORS or by_motors) and not _inverse_leaves_motion_free(robot, question):
         Configuration(robot, robot.home).refuse_undefined_actuation()
 
 
-def _free_beside_motors(robot: Robot, question: ModelRequest) -> bool:
+def _inverse_leaves_motion_free(robot: Robot, question: ModelRequest) -> bool:
     """Whether an inverse model takes accelerations of fewer motors than freedoms, and gives how the rest moves."""
     joint_coordinates = question.coordinates in (None, "all", "independent")
-    return question.model == "inverse" and joint_coordinates and not robot.tree.elastic and robot.few_motors
+    return question.model == "inverse" and joint_coordinates and not robot.tree.elastic and robot.is_underactuated
 
 
-def _refuse_unmeasured(robot: Robot, question: ModelRequest) -> None:
+def _refuse_undetermined_deformation(robot: Robot, question: ModelRequest) -> None:
     """Raise if a flexible robot is to follow from motors or a platform, which leave its deformations open."""
     coordinates = question.coordinates
-    driven = coordinates == "motors" or (coordinates == "platform" and isinstance(leg_formulation(robot, question), str))
+    driven = coordinates == "motors" or (
+        coordinates == "platform" and isinstance(leg_formulation(robot, question), str)
+    )
     if driven:
         raise InputError(
             f"the motion of the {coordinates} does not determine the deformation of a flexible robot",
@@ -128,7 +130,7 @@ def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
     if model == "state-rates-driven":
         return general_formulation(robot, motor_partition(robot), question)
     partition = home_partition(robot)
-    if (robot.tree.elastic or _free_beside_motors(robot, question)) and not has_motors(robot, partition):
+    if (robot.tree.elastic or _inverse_leaves_motion_free(robot, question)) and not has_motors(robot, partition):
         partition = _driven_partition(robot, question, partition)
     form = general_formulation(robot, partition, question)
     if model == "step" or question.coordinates == "motors":
@@ -154,7 +156,7 @@ def _driven_partition(robot: Robot, question: ModelRequest, partition: Partition
     by_platform = isinstance(
         leg_formulation(robot, replace(question, model="inverse")), Formulation
     )  # which has no need of them
-    if by_platform or not question.positions_given:
+    if by_platform or not question.positions_are_inputs:
         return partition
     try:
         return motor_partition(robot)

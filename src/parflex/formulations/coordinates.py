@@ -47,7 +47,7 @@ class RequestedCoordinates(Record, ABC):
 
     @property
     @abstractmethod
-    def place_groups(self) -> Groups:
+    def position_groups(self) -> Groups:
         """What the positions are given by."""
 
     @property
@@ -121,7 +121,7 @@ class AllCoordinates(RequestedCoordinates):
     word: ClassVar[str] = "all"
 
     @property
-    def place_groups(self) -> Groups:
+    def position_groups(self) -> Groups:
         """All positions, closed."""
         return {"q": (self.form.robot.tree.nq,)}
 
@@ -151,7 +151,7 @@ class AllCoordinates(RequestedCoordinates):
 
     def motion(self, state: Any, inputs: Given) -> Given:
         """The independent accelerations are read; of a flexible robot those of the motors."""
-        return self.form.given_motion(state, inputs["qdd"])
+        return self.form.motion_inputs(state, inputs["qdd"])
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of all coordinates."""
@@ -170,7 +170,7 @@ class IndependentCoordinates(RequestedCoordinates):
     word: ClassVar[str] = "independent"
 
     @property
-    def place_groups(self) -> Groups:
+    def position_groups(self) -> Groups:
         """All positions, closed."""
         return {"q": (self.form.robot.tree.nq,)}
 
@@ -202,7 +202,7 @@ class IndependentCoordinates(RequestedCoordinates):
         """As given; of a flexible robot those of the motors, or of its platform, are read."""
         qdd: Array = np.zeros(self.form.robot.tree.n, dtype=scalar_type(inputs["qdd"]))
         qdd[self.form.independent] = inputs["qdd"]
-        return self.form.given_motion(state, qdd)
+        return self.form.motion_inputs(state, qdd)
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of the independent coordinates."""
@@ -230,7 +230,7 @@ class MotorCoordinates(RequestedCoordinates):
         return (len(self.form.robot.actuated),)
 
     @property
-    def place_groups(self) -> Groups:
+    def position_groups(self) -> Groups:
         """Positions of the motors; if loops must be closed, all previous positions."""
         tree, loops = self.form.robot.tree, self.form.robot.closures.size
         return {"motor_position": self._count} | ({"last": (tree.nq,)} if loops else {})
@@ -291,9 +291,9 @@ class PlatformCoordinates(RequestedCoordinates):
     word: ClassVar[str] = "platform"
 
     @property
-    def place_groups(self) -> Groups:
+    def position_groups(self) -> Groups:
         """The pose; where positions are found from it, those before."""
-        return self.form.place_groups
+        return self.form.position_groups
 
     @property
     def rate_groups(self) -> Groups:
@@ -310,14 +310,16 @@ class PlatformCoordinates(RequestedCoordinates):
     def labels(self) -> dict[str, list[str]]:
         """Motors, modes of a flexible platform, all positions and rates."""
         tree = self.form.robot.tree
-        form_labels = {name: names for name, names in self.form.labels.items() if name.startswith(("effort", "elastic"))}
+        form_labels = {
+            name: names for name, names in self.form.labels.items() if name.startswith(("effort", "elastic"))
+        }
         positions = list(tree.position_names)
         return form_labels | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
 
     @property
     def read(self) -> list[str]:
         """As many components of the twist as freedoms, and those modes that are given."""
-        return [*self.form.twist_read, *self.form.labels.get("elastic_rate", [])]
+        return [*self.form.twist_components, *self.form.labels.get("elastic_rate", [])]
 
     def state(self, inputs: Given) -> Any:
         """The state in which the platform stands and moves so."""
@@ -344,7 +346,7 @@ class PlatformCoordinates(RequestedCoordinates):
 
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
         """In components of the platform's twist, as many as freedoms."""
-        return self.form.platform_inertia(state), self.form.twist_read
+        return self.form.platform_inertia(state), self.form.twist_components
 
     def missed(self, state: Any, inputs: Given) -> Answer:
         """Return how far the last step left loops and the platform; nothing of joints in closed form."""
@@ -352,7 +354,7 @@ class PlatformCoordinates(RequestedCoordinates):
 
     def found(self, state: Any) -> Answer:
         """All positions, where the next call needs them."""
-        return {"q": state.q} if "last" in self.place_groups else {}
+        return {"q": state.q} if "last" in self.position_groups else {}
 
 
 def input_checks(form: Formulation, state: Any, inputs: Given, motors: bool) -> Answer:
@@ -366,7 +368,11 @@ def input_checks(form: Formulation, state: Any, inputs: Given, motors: bool) -> 
     q, at = inputs["q"], pose(tree, inputs["q"])
     rows = closures.row_units() / tree.length
     quaternions = [q[link.q_quaternion] for link in tree.links if link.joint.quaternion is not None]
-    checks = {"closure": _norm([*(rows * closures.linear_residual(at)), *(quaternion @ quaternion - 1.0 for quaternion in quaternions)])}
+    checks = {
+        "closure": _norm(
+            [*(rows * closures.linear_residual(at)), *(quaternion @ quaternion - 1.0 for quaternion in quaternions)]
+        )
+    }
     qd = inputs["qd"] / tree.rate_units
     qdd = inputs["qdd"] / tree.rate_units if "qdd" in inputs else np.zeros(tree.n)
     moving = motion(tree, at, inputs["qd"], inputs["qdd"] if "qdd" in inputs else np.zeros(tree.n))

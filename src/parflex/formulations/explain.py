@@ -11,7 +11,7 @@ from parflex.closure.constraints import Coupling, Distance, coupling_row
 from parflex.errors import InputError, ParflexError
 from parflex.forces.forces import element_values
 from parflex.formulations.base import (
-    IN_COORDINATES,
+    COORDINATE_MODELS,
     MODELS,
     Formulation,
     ModelRequest,
@@ -40,7 +40,7 @@ TOLD = ("inverse", "direct", "mass-matrix", "kinematics", "step", "state-rates",
 
 INDENT = "    "
 
-WHOLE_WORDS: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
+WRAP_OPTIONS: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 
 EQUATIONS: dict[int, str] = {
     1: "Rot(z, gamma) Trans(z, b) Rot(x, alpha) Trans(x, d) Rot(z, theta) Trans(z, r)",
@@ -161,7 +161,7 @@ REDUCED = (55, 56)  # numbers of the equations
 
 SUPER = (67, 68, 69)  # numbers of the equations
 
-STRESSED = 70
+STRESS_STIFFENING_EQUATION = 70
 
 
 def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
@@ -208,7 +208,7 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
 def _asked(robot: Robot, model: str, coordinates: str | None) -> Formulation | None:
     """The form of a model, None where the robot has no such model."""
     try:
-        return choose(robot, ModelRequest(model, coordinates=coordinates if model in IN_COORDINATES else None))
+        return choose(robot, ModelRequest(model, coordinates=coordinates if model in COORDINATE_MODELS else None))
     except ParflexError:
         return None
 
@@ -262,7 +262,11 @@ def _bodies(robot: Robot) -> ExplanationSection:
     modal = (32,) if any(entry.modal is not None for entry in entries) else ()
     reduced = REDUCED if any(link.body.reduced for link in bending) else ()
     superelements = [link for link in bending if link.body.found is not None]
-    matrices = (*SUPER, *((STRESSED,) if any(link.body.acting for link in superelements) else ())) if superelements else ()
+    matrices = (
+        (*SUPER, *((STRESS_STIFFENING_EQUATION,) if any(link.body.acting for link in superelements) else ()))
+        if superelements
+        else ()
+    )
     return ExplanationSection("bodies", "Bodies", tuple(text), (*rows, 3, *bent, *modal, *reduced, *matrices))
 
 
@@ -273,9 +277,9 @@ def _rows(robot: Robot) -> list[str]:
     for leg in dict.fromkeys(link.leg for link in robot.tree.links):
         links = [link for link in robot.tree.links if link.leg == leg and link.node is None]
         if leg is None:
-            alone = [_described(robot, link, link.name) for link in links]
+            alone = [_link_description(robot, link, link.name) for link in links]
         else:
-            descriptions = tuple(_described(robot, link, link.name.removeprefix(f"{leg}.")) for link in links)
+            descriptions = tuple(_link_description(robot, link, link.name.removeprefix(f"{leg}.")) for link in links)
             groups.setdefault(descriptions, []).append(leg)
     rows = [f"- {row}" for row in alone]
     for parts, legs in groups.items():
@@ -284,7 +288,7 @@ def _rows(robot: Robot) -> list[str]:
     return rows
 
 
-def _described(robot: Robot, link: Link, name: str) -> str:
+def _link_description(robot: Robot, link: Link, name: str) -> str:
     rates = set(range(link.v.start, link.v.stop))
     words = [KINDS.get(link.joint.kind, link.joint.kind)]
     if rates & set(robot.actuated):
@@ -326,8 +330,9 @@ def _reduced(link: Link) -> str:
     if reduction is None:
         return ""
     return (
-        f", reduced from {count_of(reduction.elements, 'element')} to its ends and {count_of(reduction.kept, 'mode')} with both "
-        f"held (frequencies up to {reduction.band:g} Hz are at most {reduction.bound:.2g} Hz too high)"
+        f", reduced from {count_of(reduction.elements, 'element')} to its ends and "
+        f"{count_of(reduction.kept, 'mode')} with both held (frequencies up to {reduction.band:g} Hz are at most "
+        f"{reduction.bound:.2g} Hz too high)"
     )
 
 
@@ -539,12 +544,12 @@ class Explanation(Record):
 
     def as_text(self, width: int = 100) -> str:
         """For a terminal of `width` characters."""
-        parts = [textwrap.fill(f"{self.name}: {self.title}", width, **WHOLE_WORDS)]
+        parts = [textwrap.fill(f"{self.name}: {self.title}", width, **WRAP_OPTIONS)]
         for section in self.sections:
             lines = [section.title, "-" * len(section.title)]
             for paragraph in section.text:
                 hang = "  " if paragraph.startswith("- ") else ""
-                lines.append(textwrap.fill(paragraph, width, subsequent_indent=hang, **WHOLE_WORDS))
+                lines.append(textwrap.fill(paragraph, width, subsequent_indent=hang, **WRAP_OPTIONS))
             lines += [""] * bool(section.equations)
             lines += [line for number in section.equations for line in _numbered(number)]
             parts.append("\n".join(lines))
@@ -559,7 +564,9 @@ class Explanation(Record):
             parts += [paragraph for paragraph in section.text if not paragraph.startswith("- ")]
             parts += ["\n".join(items)] if items else []
             if section.equations:
-                equation_lines = "\n".join(line.removeprefix(INDENT) for n in section.equations for line in _numbered(n))
+                equation_lines = "\n".join(
+                    line.removeprefix(INDENT) for n in section.equations for line in _numbered(n)
+                )
                 parts.append(f"```text\n{equation_lines}\n```")
         return "\n\n".join(parts) + "\n"
 
@@ -667,4 +674,6 @@ def without_reduction(robot: Robot) -> Robot:
 
 def superelements_of(robot: Robot) -> dict[str, dict[str, Any]]:
     """Of each super-element: mass, centre, inertia, positions of nodes, residual of K on rigid motions, frequencies."""
-    return {link.name: superelement.as_dict() for link in robot.tree.links if (superelement := link.body.found) is not None}
+    return {
+        link.name: superelement.as_dict() for link in robot.tree.links if (superelement := link.body.found) is not None
+    }

@@ -22,7 +22,7 @@ from parflex.forces.spare_motors import Sharing
 from parflex.formulations import coordinates
 from parflex.formulations.base import (
     FAR,
-    GUESSED,
+    STEPS_FROM_GUESS,
     Answer,
     Formulation,
     Given,
@@ -38,7 +38,7 @@ from parflex.formulations.base import (
 from parflex.formulations.coordinates import PlatformFrame, platform_frame, to_plane, to_space, with_motors_at
 from parflex.records import Record
 from parflex.recursion.dynamics import articulated_accelerations, mass_matrix
-from parflex.recursion.energy import OnLinks
+from parflex.recursion.energy import LinkWrenches
 from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve, solve_positive
@@ -55,7 +55,7 @@ class GeneralState(Record):
     q: Any
     reduction: Reduction
     qd: Array
-    external: OnLinks = field(default_factory=dict)
+    external: LinkWrenches = field(default_factory=dict)
 
     def accelerations(self, independent: Array) -> Array:
         """All accelerations: those of the dependent rates close the loops, theory (12)."""
@@ -99,7 +99,9 @@ class GeneralState(Record):
         J, loss_directions = self.reduction.matrix, losses.pushes.T
         per_loss = solve_mass(self.mass_matrix, J.T @ loss_directions)
         missing = self.forces(self.bias + J @ lossless) - applied
-        loss_sizes, forces = losses.forces(missing, mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions)
+        loss_sizes, forces = losses.forces(
+            missing, mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions
+        )
         return lossless + per_loss @ loss_sizes, forces
 
     def along_rates(self, tau: Array) -> Array:
@@ -148,7 +150,7 @@ class GeneralFormulation(Formulation):
     @property
     def _prescribed(self) -> bool:
         """Whether motors are prescribed while the rest is free: bodies deform, or motors are too few."""
-        return bool(self.robot.tree.elastic) or self.robot.few_motors
+        return bool(self.robot.tree.elastic) or self.robot.is_underactuated
 
     @property
     def state_groups(self) -> Groups:
@@ -208,7 +210,7 @@ class GeneralFormulation(Formulation):
 
     def closed(self, q: Any) -> Any:
         """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
-        return newton_closed(self.robot, self.partition, q, GUESSED) if len(self.partition.dependent) else q
+        return newton_closed(self.robot, self.partition, q, STEPS_FROM_GUESS) if len(self.partition.dependent) else q
 
     def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
         """All rates from the independent ones, at closed positions."""
@@ -221,7 +223,14 @@ class GeneralFormulation(Formulation):
         """The state at the pose of the question, of which all rates are known."""
         configuration = self.question.at
         assert configuration is not None
-        return GeneralState(self, configuration.at, configuration.q, configuration.reduction, qd, on_links(self.robot.tree, configuration.at, wrenches or {}))
+        return GeneralState(
+            self,
+            configuration.at,
+            configuration.q,
+            configuration.reduction,
+            qd,
+            on_links(self.robot.tree, configuration.at, wrenches or {}),
+        )
 
     def given(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
         """The state of all positions and all (or the independent) rates, as they are; the block is inverted."""
@@ -253,7 +262,9 @@ class GeneralFormulation(Formulation):
         def solved(c: Array, driven: Array) -> tuple[Array, Array]:
             solution = np.zeros((len(independent), *c.shape[1:]), dtype=scalar_type(c, driven, M))
             solution[motors] = driven
-            solution[unactuated] = solve_positive(M[np.ix_(unactuated, unactuated)], -c[unactuated] - M[np.ix_(unactuated, motors)] @ solution[motors])
+            solution[unactuated] = solve_positive(
+                M[np.ix_(unactuated, unactuated)], -c[unactuated] - M[np.ix_(unactuated, motors)] @ solution[motors]
+            )
             return M[motors] @ solution + c[motors], solution
 
         return with_losses(state, solved, c, qdd[motors])[:2]
@@ -274,7 +285,7 @@ class GeneralFormulation(Formulation):
     # -- driven by motors or the platform --------------------------------------------------------------
 
     @property
-    def last_groups(self) -> Groups:
+    def previous_pose_groups(self) -> Groups:
         """All positions."""
         return {"last": (self.robot.tree.nq,)}
 
@@ -331,7 +342,7 @@ class GeneralFormulation(Formulation):
         return {"acceleration": a, "angular_acceleration": al}
 
     @property
-    def twist_read(self) -> list[str]:
+    def twist_components(self) -> list[str]:
         """As many components as the robot has freedoms."""
         return self.frame.labels
 
@@ -426,7 +437,7 @@ class OpenTreeFormulation(GeneralFormulation):
         return super().mass_matrix(state) if self.robot.locked else mass_matrix(self.robot.tree, state.at)
 
     @property
-    def last_groups(self) -> Groups:
+    def previous_pose_groups(self) -> Groups:
         """Nothing: the motors say all positions."""
         return {}
 

@@ -185,7 +185,9 @@ def _elastic_columns(form: Legs, platform: PlatformMotion, states: list[LegMotio
 def _summed(form: Legs, R: Array, states: list[LegMotion], leg_forces: list[Array]) -> Array:
     """Forces of all legs along the platform's freedoms."""
     force = sum(leg_forces[1:], leg_forces[0])
-    elastic_forces = [_at_attachment(form, state.leg, R, leg_force) for state, leg_force in zip(states, leg_forces, strict=True)]
+    elastic_forces = [
+        _at_attachment(form, state.leg, R, leg_force) for state, leg_force in zip(states, leg_forces, strict=True)
+    ]
     elastic = sum(elastic_forces[1:], elastic_forces[0])
     if not form.by_columns or form.elastic is not None:
         moments = [cross(state.arm, leg_force) for state, leg_force in zip(states, leg_forces, strict=True)]
@@ -193,7 +195,8 @@ def _summed(form: Legs, R: Array, states: list[LegMotion], leg_forces: list[Arra
     moment = np.zeros(3)
     for axis in range(3):
         weighted = sum(
-            (state.leg.attachment[axis] * leg_force for state, leg_force in zip(states, leg_forces, strict=True)), np.zeros(3)
+            (state.leg.attachment[axis] * leg_force for state, leg_force in zip(states, leg_forces, strict=True)),
+            np.zeros(3),
         )
         moment = moment + cross(R[:, axis], weighted)
     return _freedoms(form, force, moment, elastic)

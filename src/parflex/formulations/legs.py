@@ -42,11 +42,11 @@ Array = np.ndarray
 
 LOADED = ("inverse", "direct", "jacobian-of-inverse", "step")  # models with forces, of the platform's motion
 
-PLACED = ("geometry", "geometry-direct")
+GEOMETRY_MODELS = ("geometry", "geometry-direct")
 
 FOLLOWING = ("kinematics", "mass-matrix")  # where motors or the platform are prescribed
 
-IN_TIME = ("state-rates", "state-rates-following")
+TIME_MODELS = ("state-rates", "state-rates-following")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class LegFormulation(Formulation):
             f"{motors} x {motors} solve is left. "
             + (
                 "Joint values are given."
-                if self.question.positions_given
+                if self.question.positions_are_inputs
                 else f"Joint values follow from the platform in closed form ({', '.join(sorted(solved))})."
             )
         ]
@@ -93,7 +93,7 @@ class LegFormulation(Formulation):
 
     def ways(self) -> Sequence[Formulation]:
         """By columns of the platform's rotation or not, the legs' end masses on the platform or not."""
-        if self.question.symbolic or self.question.model in IN_TIME:
+        if self.question.symbolic or self.question.model in TIME_MODELS:
             return [self]
         return [self._written(columns, ends) for columns in (True, False) for ends in (True, False)]
 
@@ -173,7 +173,7 @@ class LegFormulation(Formulation):
 
     # -- of all coordinates ----------------------------------------------------------------------------
 
-    def given_motion(self, state: LegState, qdd: Array) -> Given:
+    def motion_inputs(self, state: LegState, qdd: Array) -> Given:
         """Accelerations of the platform in world axes."""
         link = self.robot.tree.links[self.legs.platform]
         a, al = (state.platform.R @ (S @ qdd[link.v]) for S in (link.joint.S_v, link.joint.S_w))
@@ -197,7 +197,7 @@ class LegFormulation(Formulation):
         R, p = link.joint.transform(q[link.q])
         v, w, zero = R @ (link.joint.S_v @ platform_rates), R @ (link.joint.S_w @ platform_rates), np.zeros(3)
         platform = PlatformMotion(R, p, v, w, zero - self.robot.tree.gravity, zero, q[link.e], ed)
-        if not self.question.positions_given:
+        if not self.question.positions_are_inputs:
             return LegState(self, platform, self._values(platform), q, rates)
         links = self.robot.tree.links
         joint_values = [np.array([q[links[j].q.start] for j in leg.links]) for leg in self.legs.legs]
@@ -235,7 +235,7 @@ class LegFormulation(Formulation):
     def geometry_groups(self) -> Groups:
         """The pose of the platform and its modes; or the motors, and the pose before."""
         if self.question.model == "geometry-direct":
-            return {"motor_position": (len(self.robot.actuated),)} | self.last_groups
+            return {"motor_position": (len(self.robot.actuated),)} | self.previous_pose_groups
         return self._pose_groups | ({"elastic": (self._modes,)} if self._modes else {})
 
     def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
@@ -243,7 +243,9 @@ class LegFormulation(Formulation):
         if self.question.model == "geometry-direct":
             sensed = inputs["motor_position"]
             platform_pose = self._found(sensed, inputs)
-            joint_values = [leg_joints for _, leg_joints in legs_at(self.legs, platform_pose, self.question.angle or _plain_angle)]
+            joint_values = [
+                leg_joints for _, leg_joints in legs_at(self.legs, platform_pose, self.question.angle or _plain_angle)
+            ]
             answer = {"position": platform_pose.position, "turn": platform_pose.turn}
             answer["residual"] = residual_norm(motor_residual(self.legs, joint_values, sensed))
             return answer, {"motor_position": self.robot.actuated_names}
@@ -256,7 +258,7 @@ class LegFormulation(Formulation):
         return {"joints": np.array(joints, dtype=object)}, {"joints": names} | self.labels
 
     @property
-    def last_groups(self) -> Groups:
+    def previous_pose_groups(self) -> Groups:
         """The pose of the platform."""
         return (
             {"last_position": (2,), "last_turn": (1,)}
@@ -303,7 +305,7 @@ class LegFormulation(Formulation):
         return {"residual": residual_norm(motor_residual(self.legs, state.values, sensed))}
 
     @property
-    def place_groups(self) -> Groups:
+    def position_groups(self) -> Groups:
         """The pose of the platform and its modes; where positions are asked for, those before."""
         last: Groups = {"last": (self.robot.tree.nq,)} if self.question.model == "kinematics" else {}
         return self._pose_groups | ({"elastic": (self._modes,)} if self._modes else {}) | last
@@ -326,7 +328,7 @@ class LegFormulation(Formulation):
         return inputs
 
     @property
-    def twist_read(self) -> list[str]:
+    def twist_components(self) -> list[str]:
         """All components of the platform's twist."""
         return twist_names(self.legs)
 
@@ -341,9 +343,9 @@ def leg_formulation(robot: Robot, question: ModelRequest) -> LegFormulation | st
     legs = find_legs(robot)
     if isinstance(legs, str):
         return legs
-    if not legs.closed_form and not question.positions_given:
+    if not legs.closed_form and not question.positions_are_inputs:
         return "the joint values of its legs have no closed form that is recognised"
-    reason = _unknown_to_legs(robot, question, legs)
+    reason = _reason_against_leg_form(robot, question, legs)
     if reason:
         return reason
     if legs.elastic is not None:
@@ -351,11 +353,11 @@ def leg_formulation(robot: Robot, question: ModelRequest) -> LegFormulation | st
     return LegFormulation(robot, legs, question=question)
 
 
-def _unknown_to_legs(robot: Robot, question: ModelRequest, legs: Legs) -> str | None:
+def _reason_against_leg_form(robot: Robot, question: ModelRequest, legs: Legs) -> str | None:
     """What is asked, or acts, that legs do not know."""
     model = question.model
     driven = question.coordinates in ("motors", "platform") and model in FOLLOWING and legs.elastic is None
-    if model not in (*LOADED, *PLACED, *IN_TIME) and not driven:
+    if model not in (*LOADED, *GEOMETRY_MODELS, *TIME_MODELS) and not driven:
         return f"'{model}' is asked in the independent rates"
     if question.family:
         return "lengths of its legs are symbols"
@@ -365,10 +367,10 @@ def _unknown_to_legs(robot: Robot, question: ModelRequest, legs: Legs) -> str | 
         return "a wrench acts on a frame"
     if model == "geometry-direct" and legs.elastic is not None:
         return "its platform is flexible"
-    if question.positions_given:
+    if question.positions_are_inputs:
         return None
     springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness or link.terms.stop is not None}
-    if (model in (*LOADED, *FOLLOWING) and "revolute" in springs) or (model in IN_TIME and springs):
+    if (model in (*LOADED, *FOLLOWING) and "revolute" in springs) or (model in TIME_MODELS and springs):
         return "a spring acts on a joint of its legs, of which sine and cosine alone are known"
     return None
 
@@ -408,13 +410,13 @@ class LegState(Record):
         """All rates."""
         form, tree = self.form, self.form.robot.tree
         rates: Array = np.zeros(tree.n, dtype=object)
-        rates[form.independent] = self._own_rates() if self.rates is None else self.rates
+        rates[form.independent] = self._platform_joint_rates() if self.rates is None else self.rates
         for leg, joints in zip(form.legs.legs, self.values, strict=True):
             leg_rates = leg_motion(form.legs, leg, joints, self.platform).qd
             rates[[tree.links[j].v.start for j in leg.links]] = leg_rates
         return rates
 
-    def _own_rates(self) -> Array:
+    def _platform_joint_rates(self) -> Array:
         joint, platform = self.form.robot.tree.links[self.form.legs.platform].joint, self.platform
         v, w = platform.R.T @ platform.v, platform.R.T @ platform.w
         return np.concatenate([joint.S_v.T @ v + joint.S_w.T @ w, platform.ed])
@@ -461,8 +463,13 @@ def closure_systems(legs: Legs, state: LegState, motors: bool) -> list[Array]:
     """Without units: what each leg's joints do at its end; and the rates of the motors in those of the platform."""
     tree = legs.robot.tree
     units, length = tree.rate_units, tree.length
-    states = [leg_motion(legs, leg, joint_values, state.platform) for leg, joint_values in zip(legs.legs, state.values, strict=True)]
-    systems = [leg_state.J * units[[tree.links[j].v.start for j in leg_state.leg.links]] / length for leg_state in states]
+    states = [
+        leg_motion(legs, leg, joint_values, state.platform)
+        for leg, joint_values in zip(legs.legs, state.values, strict=True)
+    ]
+    systems = [
+        leg_state.J * units[[tree.links[j].v.start for j in leg_state.leg.links]] / length for leg_state in states
+    ]
     if motors and legs.elastic is None:
         translations = 2 if legs.planar else 3
         rates = motor_columns(legs, states, state.platform.R).T

@@ -84,7 +84,7 @@ class RedundantModel(Answer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Moving(Record):
+class _PoseWithSlopes(Record):
     """A pose whose positions carry their own rates as slopes, and all rates."""
 
     at: LinkPoses
@@ -155,7 +155,7 @@ def redundant_matrices(
     slopes = tree.position_rates(np.asarray(q, dtype=float), rates)
     entries = np.array([Dual(float(value), np.array([slope])) for value, slope in zip(q, slopes, strict=True)])
     at = pose(tree, entries)
-    moving = _Moving(at, jacobians(tree, at), rates)
+    moving = _PoseWithSlopes(at, jacobians(tree, at), rates)
     S, S_dot = _per_motor(form, moving)
     T_q, T_q_dot = _per_control(form, S, S_dot)
     N, N_dot = _with_platform(form, moving)
@@ -168,7 +168,7 @@ def redundant_matrices(
         D=motor_projection @ D_tot @ N @ T_q,
         C=motor_projection @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
         G=motor_projection @ G_tot,
-        H=motor_projection @ _own_terms(tree, np.asarray(q, dtype=float), rates, without),
+        H=motor_projection @ _joint_and_element_forces(tree, np.asarray(q, dtype=float), rates, without),
         F_ext=motor_projection @ F_tot,
         T=S[form.legs],
         T_q=T_q,
@@ -190,7 +190,7 @@ def _loads(
     return gravity_forces, gravity_forces - newton_euler(tree, at, rest_motion, on_links(tree, at, wrenches)).forces
 
 
-def _own_terms(tree: Tree, q: Array, rates: Array, without: tuple[str, ...]) -> Array:
+def _joint_and_element_forces(tree: Tree, q: Array, rates: Array, without: tuple[str, ...]) -> Array:
     """Forces of friction, springs and dampers, of joints and between points."""
     zero_rates, forces = np.zeros(tree.n), joint_forces(tree, q, rates, np.zeros(tree.n), without)
     if not tree.elements or "springs" in without:
@@ -208,7 +208,7 @@ def _parts(values: Array) -> tuple[Array, Array]:
     return both[..., 0], both[..., 1]
 
 
-def _per_motor(form: RedundantSets, moving: _Moving) -> tuple[Array, Array]:
+def _per_motor(form: RedundantSets, moving: _PoseWithSlopes) -> tuple[Array, Array]:
     """All rates per motor rate, and the derivative of that: J_f S_f = -J_0."""
     tree, part = form.robot.tree, form.general.partition
     motors = form.motors
@@ -238,7 +238,7 @@ def _per_control(form: RedundantSets, S: Array, S_dot: Array) -> tuple[Array, Ar
     return T_q, T_q_dot
 
 
-def _with_platform(form: RedundantSets, moving: _Moving) -> tuple[Array, Array]:
+def _with_platform(form: RedundantSets, moving: _PoseWithSlopes) -> tuple[Array, Array]:
     """All rates per rate of the legs' joints, [1; J_C], and its derivative, [0; J_C_dot]."""
     N, N_dot = np.zeros((form.robot.tree.n, len(form.legs))), np.zeros((form.robot.tree.n, len(form.legs)))
     N[form.legs, range(len(form.legs))] = 1.0
@@ -255,7 +255,7 @@ def _with_platform(form: RedundantSets, moving: _Moving) -> tuple[Array, Array]:
     return N, N_dot
 
 
-def _turned(hold: PlatformConstraint, moving: _Moving) -> Array:
+def _turned(hold: PlatformConstraint, moving: _PoseWithSlopes) -> Array:
     """What turns rows fixed on the platform into rows of the world, as (43) has them."""
     result = np.zeros((hold.closures.size, hold.closures.size))
     for rows, loop in zip(hold.closures.slices(), hold.closures.loops, strict=True):
@@ -265,7 +265,7 @@ def _turned(hold: PlatformConstraint, moving: _Moving) -> Array:
     return result
 
 
-def _tree_matrices(form: RedundantSets, moving: _Moving, without: tuple[str, ...]) -> tuple[Array, Array]:
+def _tree_matrices(form: RedundantSets, moving: _PoseWithSlopes, without: tuple[str, ...]) -> tuple[Array, Array]:
     """Inertia and Coriolis matrix of the open tree: sums of J^T M J and of J^T (M J_dot + [momentum] J)."""
     tree = form.robot.tree
     D, C = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))

@@ -84,9 +84,19 @@ class RedundantSensorFormulation(Formulation):
     def labels(self) -> dict[str, list[str]]:
         """Motors and sensed joints by their names."""
         names, positions = self.independent_names, list(self.robot.tree.position_names)
-        control_groups = ("qd", "qdd", "measured", "measured_rate", "reference", "reference_rate", "reference_acceleration")
+        control_groups = (
+            "qd",
+            "qdd",
+            "measured",
+            "measured_rate",
+            "reference",
+            "reference_rate",
+            "reference_acceleration",
+        )
         motors = names[: len(self.sets.motors)]
-        return dict.fromkeys(control_groups, names) | dict.fromkeys(("q", "guess", "last"), positions) | {"effort": motors}
+        return (
+            dict.fromkeys(control_groups, names) | dict.fromkeys(("q", "guess", "last"), positions) | {"effort": motors}
+        )
 
     def state(self, inputs: Given) -> tuple[Array, Array]:
         """Positions and rates as given: they need not fit the loops."""
@@ -137,7 +147,7 @@ def redundant_sensor_formulation(robot: Robot, question: ModelRequest) -> Redund
 
 # -- motion --------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, repr=False)
-class _Passive(Record):
+class _PassiveJoints(Record):
     """Passive joints without a sensor: J of all rates per motor rate, the rates z of the motors that fit q best."""
 
     reduced: Reduction
@@ -151,18 +161,18 @@ class _Passive(Record):
         return solve_positive(self.E.T @ self.E, self.E.T @ (values / self.units))
 
 
-def _passive(form: RedundantSets, at: Pose, qd: Array) -> _Passive:
+def _passive(form: RedundantSets, at: Pose, qd: Array) -> _PassiveJoints:
     """T_q = [1; J_p E^+], [Zubizarreta2010, eq. (17)]; sliding and turning joints compare by the typical length."""
     tree, closures = form.robot.tree, form.robot.closures
     reduced = reduction(closures.jacobian(at, jacobians(tree, at)), form.general.partition)
     units = tree.rate_units[form.control]
-    passive = _Passive(reduced, reduced.matrix[form.control] / units[:, None], units, qd, np.zeros(tree.n))
+    passive = _PassiveJoints(reduced, reduced.matrix[form.control] / units[:, None], units, qd, np.zeros(tree.n))
     z = passive.fit(qd)
     zero_accelerations = np.zeros(len(form.general.independent))
     return replace(passive, z=z, b=reduced.accelerations(closures, at, reduced.rates(z), zero_accelerations))
 
 
-def _leg_rates(form: RedundantSets, qd: Array, passive: _Passive | None) -> Array:
+def _leg_rates(form: RedundantSets, qd: Array, passive: _PassiveJoints | None) -> Array:
     """T_q qd, with zeros for the platform."""
     rates: Array = np.zeros(form.robot.tree.n, dtype=scalar_type(qd, passive.z if passive else qd))
     rates[form.control] = qd
@@ -171,7 +181,7 @@ def _leg_rates(form: RedundantSets, qd: Array, passive: _Passive | None) -> Arra
     return rates
 
 
-def _leg_accelerations(form: RedundantSets, qdd: Array, passive: _Passive | None) -> Array:
+def _leg_accelerations(form: RedundantSets, qdd: Array, passive: _PassiveJoints | None) -> Array:
     """T_q qdd + T_q_dot qd, with zeros for the platform."""
     accelerations: Array = np.zeros(form.robot.tree.n, dtype=scalar_type(qdd, passive.b if passive else qdd))
     accelerations[form.control] = qdd

@@ -56,7 +56,7 @@ def geometry_step(form: RedundantSets, q: Any) -> tuple[Array, Array]:
     at = pose(tree, q)
     if not form.overdetermined:
         closures = form.robot.closures
-        J = _opened(closures).jacobian(at, jacobians(tree, at))
+        J = _open_closures(closures).jacobian(at, jacobians(tree, at))
         A, right = J[np.ix_(part.rows, part.dependent)], -closures.linear_residual(at)[part.rows]
         unknown = part.dependent
     else:
@@ -73,7 +73,7 @@ def _normal_equations(form: RedundantSets, at: Pose) -> tuple[Array, Array, Arra
     unknown = np.array([*form.platform, *form.others], dtype=int)
     links, units = jacobians(tree, at), closures.row_units()[:, None]
     J_c = units * closures.jacobian(at, links)[:, unknown]
-    A = J_c.T @ (units * _opened(closures).jacobian(at, links)[:, unknown])
+    A = J_c.T @ (units * _open_closures(closures).jacobian(at, links)[:, unknown])
     return A, -(J_c.T @ (units[:, 0] * closures.linear_residual(at))), unknown
 
 
@@ -90,7 +90,7 @@ def geometry_gaps(form: RedundantSets, q: Any) -> Array:
     return right * tree.rate_units[unknown] / tree.length
 
 
-def _opened(closures: Closures) -> Closures:
+def _open_closures(closures: Closures) -> Closures:
     """The same rows, not taken as closed."""
     return replace(closures, loops=tuple(replace(loop, closed=False) for loop in closures.loops))
 

@@ -66,7 +66,7 @@ def substructure_state(
     for beam in form.beams:
         _add_beam(state, beam)
     for j, body in form.bodies.items():
-        if j not in form.on_beams:
+        if j not in form.beam_of_body:
             frame = state.moving.links[j]
             M, forces = _body(body, frame.w, frame.turned)
             add_to(state, frame.J, frame.columns, M, forces + M @ np.concatenate([frame.a, frame.al]))
@@ -135,7 +135,7 @@ def _add_beam(state: SubstructureState, beam: CutBeam) -> None:
     """Inertia and forces of a beam and of what its ends carry, in the axes of its root."""
     form, link, rates = state.form, state.form.robot.tree.links[beam.link], state.rates
     used, count = list(form.used), len(form.used)
-    carried = [form.bodies[j] if form.on_beams.get(j) == beam.link else None for j in (beam.link, beam.tip)]
+    carried = [form.bodies[j] if form.beam_of_body.get(j) == beam.link else None for j in (beam.link, beam.tip)]
 
     def loaded(e: Array, ed: Array, w: Array, w_tip: Array, R: Array) -> list[tuple[Array, Array]]:
         M, forces = beam.form.equations(e, ed, w, form.used)
@@ -273,7 +273,7 @@ def assemble_beam(states: Sequence[SubstructureState], beam: CutBeam, load: Load
         tip_arm = next(optional) if arm is not None else None
         entries: list[Array] = []
         for M, forces in load(*all_given[len(motion_arrays) :]):
-            entries += _in_unknowns(M, forces, motion, root_turned, tip_turned, tip_arm, list(used))
+            entries += _project_blocks(M, forces, motion, root_turned, tip_turned, tip_arm, list(used))
         return tuple(entries)
 
     results = shared_call(blocks, ("beam", key, layout), *motion_arrays, *arrays)
@@ -289,7 +289,7 @@ def assemble_beam(states: Sequence[SubstructureState], beam: CutBeam, load: Load
             _add_between(into, slots, tip_columns, IB)
 
 
-def _in_unknowns(
+def _project_blocks(
     M: Array,
     forces: Array,
     motion: list[Array],
@@ -302,7 +302,7 @@ def _in_unknowns(
     a_A, al_A, J_A, a_B, al_B, J_B, R, w = motion
     count = len(used)
     arm = np.zeros(3) if arm is None else R @ arm
-    tip_rotation = _turn_of_tip(R, tip_turned)
+    tip_rotation = _tip_rotation(R, tip_turned)
     at_root = [part if root_turned is None else root_turned.T @ part for part in (a_A, al_A)]
     a, al = (part if tip_rotation is None else tip_rotation.T @ part for part in (a_B, al_B))
     at_tip = [a + cross(al, arm) + hat(w) @ hat(w) @ arm, al]
@@ -368,7 +368,7 @@ def _zero(x: Any) -> bool:
     return isinstance(x, (int, float)) and x == 0
 
 
-def _turn_of_tip(R: Array, turned: Array | None) -> Array | None:
+def _tip_rotation(R: Array, turned: Array | None) -> Array | None:
     """Rotation from the axes of a beam's root to those in which its tip is written; None if they are the same."""
     if turned is None:
         return R.T
@@ -388,11 +388,15 @@ def elastic_acceleration(state: SubstructureState, beam: CutBeam, x: Array) -> A
     ) -> tuple[Array]:  # fmt: skip
         remaining = iter(rotations)
         frame_rotations = [None if part is None else next(remaining) for part in turned]
-        ends = (frame_rotations[0], _turn_of_tip(R, R if same else frame_rotations[1]))
+        ends = (frame_rotations[0], _tip_rotation(R, R if same else frame_rotations[1]))
         parts: list[Array] = []
         for J, unknowns, a, rotation in ((J_A, x_A, a_A, ends[0]), (J_B, x_B, a_B, ends[1])):
             acceleration = a + J @ unknowns
-            parts += [acceleration[:3], acceleration[3:]] if rotation is None else [rotation.T @ acceleration[:3], rotation.T @ acceleration[3:]]
+            parts += (
+                [acceleration[:3], acceleration[3:]]
+                if rotation is None
+                else [rotation.T @ acceleration[:3], rotation.T @ acceleration[3:]]
+            )
         return (form.elastic_rates(e) @ np.concatenate(parts) + form.drift(e, ed, w),)
 
     def motion(end: MovingFrame) -> list[Array]:
@@ -414,11 +418,11 @@ def _turned(M: Array, Q: Array, used: list[int]) -> Array:
     """Q M Q^T. A multiple of the unit matrix does not turn: it is taken out of each block on the diagonal first."""
     split = sum(k < 3 for k in used)
     entries = np.diag(M)
-    even = [_repeated(entries[:split])] * split + [_repeated(entries[split:])] * (len(used) - split)
+    even = [_most_frequent(entries[:split])] * split + [_most_frequent(entries[split:])] * (len(used) - split)
     return np.diag(even) + Q @ (M - np.diag(even)) @ Q.T
 
 
-def _repeated(entries: Array) -> float:
+def _most_frequent(entries: Array) -> float:
     """The number that stands most often among the entries, the last of those that stand once; 0 if all are symbols."""
     numbers = [float(x) for x in entries if isinstance(x, (int, float))]
     return max(reversed(numbers), key=numbers.count) if len(entries) > 1 and numbers else 0.0
@@ -474,7 +478,7 @@ class StepMatrix:
             states = [state for state, matrix in zip((stiff, damped), matrices, strict=True) if np.any(matrix != 0)]
             acting = [matrix for matrix in matrices if np.any(matrix != 0)]
             if states:
-                assemble_beam(states, beam, _between_ends, "elastic matrices", rates, *acting)
+                assemble_beam(states, beam, _end_matrices, "elastic matrices", rates, *acting)
         for number, modal in enumerate(self.form.modal):
             slots = range(modal.slots.start, modal.slots.stop)
             for state, matrix in zip((stiff, damped), self._modal(number), strict=True):
@@ -531,7 +535,7 @@ class StepMatrix:
         stiff, damped = self._apart(self._forces, miss)
         rhs = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
         x = np.zeros(self.form.size, dtype=object)
-        x[self.rest] = substitute_groups_or_rows(factors, rhs)
+        x[self.rest] = substitute_factors(factors, rhs)
         (back,) = self._apart(lambda part: (independent_accelerations(self.state, part)[self.free],), x)
         change = np.array([m - b for m, b in zip(miss, back, strict=True)], dtype=object)
         (turned,) = self._apart(self._turned, change)
@@ -581,14 +585,14 @@ class StepMatrix:
         return stiff.f, damped.f
 
 
-def substitute_groups_or_rows(factors: Factors, rhs: list[Any]) -> list[Any]:
+def substitute_factors(factors: Factors, rhs: list[Any]) -> list[Any]:
     """Solutions by factors of single unknowns, or of groups of them."""
     groups = [step for step in factors if isinstance(step, GroupStep)]
     single = [step for step in factors if isinstance(step, EliminationStep)]
     return substitute_groups(groups, rhs) if groups else substitute(single, rhs)
 
 
-def _between_ends(rates: Array, *matrices: Array) -> list[tuple[Array, Array]]:
+def _end_matrices(rates: Array, *matrices: Array) -> list[tuple[Array, Array]]:
     """Matrices over elastic coordinates as such over the ends of a beam and its modes, without forces."""
     return [(rates.T @ matrix @ rates, np.zeros(rates.shape[1])) for matrix in matrices]
 

@@ -122,7 +122,7 @@ def accelerations(form: Substructures, at: Pose, rates: SubstructureRates) -> Su
         carried[piece.reference] = _reference(form, at, rates, piece)
         for step in piece.steps:
             source = carried[step.source]
-            carried[step.link] = _stepped(form, at, rates, step, source, piece.reference != GROUND)
+            carried[step.link] = _across_connection(form, at, rates, step, source, piece.reference != GROUND)
             if step.tie.joint is not None:
                 joints |= _joint_rows(form, step, source, carried[step.link])
     return SubstructureMotion(carried, joints)
@@ -161,7 +161,7 @@ def _reference(form: Substructures, at: Pose, rates: SubstructureRates, piece: C
     return MovingFrame(turned, w, zero, zero, J[:3], J[3:], columns)
 
 
-def _stepped(
+def _across_connection(
     form: Substructures, at: Pose, rates: SubstructureRates, step: CutStep, source: MovingFrame, aligned: bool
 ) -> MovingFrame:
     if step.tie.node:
@@ -231,7 +231,9 @@ def _off_node(
     J_v, J_w, columns, places = frame.widened(step.slots)
     J_v[:, places] -= translations
     J_w[:, places] -= rotations
-    return MovingFrame(frame.turned, w, a, al, J_v, J_w, columns).offset(-frame.out(at.local_position[node]), frame.turned)
+    return MovingFrame(frame.turned, w, a, al, J_v, J_w, columns).offset(
+        -frame.out(at.local_position[node]), frame.turned
+    )
 
 
 def _forward(
@@ -425,7 +427,7 @@ class _Sweep:
             beam = self.form.beams[dependent.beam]
             ready = near.link in self.twists and beam.link in self.twists and far.link not in self.twists
             if h.size and ready:
-                self._turn_hinge(dependent, beam, near, far)
+                self._solve_hinge_rates(dependent, beam, near, far)
                 return True
         return False
 
@@ -448,25 +450,27 @@ class _Sweep:
         w = R @ (w - w_rel) - guided_w
         return R @ (v - v_rel) - guided_v - cross(w, rho), w
 
-    def _turn_hinge(self, dependent: DependentBeam, beam: CutBeam, near: Place, far: Place) -> None:
+    def _solve_hinge_rates(self, dependent: DependentBeam, beam: CutBeam, near: Place, far: Place) -> None:
         """The rates of a hinge from the coordinates of the beam that are given, then across it."""
         h = self.form.hinges[dependent.closure]
         base = self._of(near)
         zero = (np.zeros(3), np.zeros(3))
-        held_twist = self._down(_to_link(far, self._across(dependent, base, dependent.from_first)), far.link, beam.tip, True)
+        held_twist = self._propagate_inwards(
+            _to_link(far, self._across(dependent, base, dependent.from_first)), far.link, beam.tip, True
+        )
         link = self.tree.links[beam.link]
         requested = self.qd[link.e_v][list(dependent.kept)] - self._from_ends(beam, held_twist)[list(dependent.kept)]
         matrix = []
         rates = beam.form.elastic_rates(self.at.q[link.e])[:, 6:]
         for unit in np.eye(h.size):
             unit_twist = _to_link(far, self._across(dependent, zero, dependent.from_first, unit))
-            end = self._down(unit_twist, far.link, beam.tip, False)
+            end = self._propagate_inwards(unit_twist, far.link, beam.tip, False)
             matrix.append((rates @ np.concatenate([self._out(beam.tip, part) for part in end]))[list(dependent.kept)])
         rate = solve(np.array(matrix).T, requested)
         self.hinge[dependent.closure] = rate
         self.twists[far.link] = _to_link(far, self._across(dependent, base, dependent.from_first, rate))
 
-    def _down(self, twist: Twist, link: int, target: int, moving: bool) -> Twist:
+    def _propagate_inwards(self, twist: Twist, link: int, target: int, moving: bool) -> Twist:
         """The twist of a link nearer to the root, from one further out, joints between moving or held."""
         while link != target:
             tree_link = self.tree.links[link]

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.closure.mobility import Reduction, reduction
 from parflex.formulations.base import (
-    GUESSED,
+    STEPS_FROM_GUESS,
     Answer,
     Formulation,
     Given,
@@ -38,9 +38,13 @@ from parflex.robot.substructures import (
 )
 
 Array = np.ndarray
-FEW_RATES = 40  # robots with more are written one way only: each way to write one takes a second or more
-MOTION_GIVEN = ("inverse", "jacobian-of-inverse", "state-rates-driven")  # the motors' accelerations are given
-MODELS = (*MOTION_GIVEN, "direct", "state-rates")
+MAX_RATES_FOR_VARIANTS = 40  # robots with more are written one way only: each way to write one takes a second or more
+PRESCRIBED_MOTION_MODELS = (
+    "inverse",
+    "jacobian-of-inverse",
+    "state-rates-driven",
+)  # the motors' accelerations are given
+MODELS = (*PRESCRIBED_MOTION_MODELS, "direct", "state-rates")
 
 
 @dataclass(frozen=True)
@@ -85,12 +89,12 @@ class SubstructureFormulation(Formulation):
 
     def ways(self) -> Sequence[Formulation]:
         """A piece may move freely with the root of a beam, the tip of one or the link at a closure."""
-        if len(self.robot.free) > FEW_RATES or self.question.model == "jacobian-of-inverse":
+        if len(self.robot.free) > MAX_RATES_FOR_VARIANTS or self.question.model == "jacobian-of-inverse":
             return [self]
-        variants = {_moved_with(self.pieces): self.pieces}
+        variants = {_piece_structure(self.pieces): self.pieces}
         for other in (find_substructures(self.robot, preferred) for preferred in PREFERENCES[1:]):
             if other is not None:  # the same pieces once more would be the same program, made and optimised again
-                variants.setdefault(_moved_with(other), other)
+                variants.setdefault(_piece_structure(other), other)
         return [self if pieces is self.pieces else SubstructureFormulation(self.robot, pieces, question=self.question)
                 for pieces in variants.values()]  # fmt: skip
 
@@ -151,7 +155,7 @@ class SubstructureFormulation(Formulation):
     def closed(self, q: Any) -> Any:
         """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
         part = self.pieces.partition
-        return newton_closed(self.robot, part, q, GUESSED) if len(part.dependent) else q
+        return newton_closed(self.robot, part, q, STEPS_FROM_GUESS) if len(part.dependent) else q
 
     def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> SubstructureState:
         """Inertia and forces in the unknowns."""
@@ -181,11 +185,13 @@ def substructure_formulation(robot: Robot, question: ModelRequest) -> Substructu
     pieces = substructures_or_reason(robot)
     if isinstance(pieces, str):
         return pieces
-    if question.model in MOTION_GIVEN and not set(robot.actuated) <= set(pieces.partition.independent.tolist()):
+    if question.model in PRESCRIBED_MOTION_MODELS and not set(robot.actuated) <= set(
+        pieces.partition.independent.tolist()
+    ):
         return "a motor of it is locked"
     return SubstructureFormulation(robot, pieces, question=question)
 
 
-def _moved_with(pieces: Substructures) -> tuple[tuple[int, ...], ...]:
+def _piece_structure(pieces: Substructures) -> tuple[tuple[int, ...], ...]:
     """What tells one way to write pieces from another: the link that each moves with, and the way to its others."""
     return tuple((piece.reference, *(step.link for step in piece.steps)) for piece in pieces.pieces)

@@ -53,7 +53,7 @@ class BaseColumns(Record):
         Numbers of the independent columns.
     groups : Array
         (kept x all): base parameters are this matrix times all parameters.
-    without_effect : list[int]
+    unobservable : list[int]
         Columns that are zero in every motion.
     usual : Array
         Root mean square of all columns in the motion that they were found from.
@@ -61,7 +61,7 @@ class BaseColumns(Record):
 
     kept: list[int]
     groups: Array
-    without_effect: list[int]
+    unobservable: list[int]
     usual: Array
 
 
@@ -77,7 +77,9 @@ def base_columns(regressor: Regressor, along: Sequence[ClosedMotion] = (), seed:
     # efforts behind a gear are as much smaller as their rates are larger: rows and columns compare at its other side
     column_scales = np.array([_ratio(regressor, item, ratio) for item in regressor.unknowns])
     W = np.concatenate([near, *(regressor.of(item)[0] for item in others)])
-    base = independent_columns(stacked(_evenly(W * ratio[list(regressor.partition.independent)][:, None] / column_scales)))
+    base = independent_columns(
+        stacked(_evenly(W * ratio[list(regressor.partition.independent)][:, None] / column_scales))
+    )
     groups = base.groups / column_scales[base.kept][:, None] * column_scales
     return replace(base, groups=groups, usual=np.sqrt(np.mean(stacked(near) ** 2, axis=0)))
 
@@ -98,14 +100,22 @@ def grouped_by(base: BaseColumns, record_base: BaseColumns) -> BaseColumns:
         return base
     groups = base.groups.copy()
     groups[record_base.kept] = record_base.groups @ base.groups
-    size_ratios = base.usual[[base.kept[k] for k in record_base.kept]][:, None] / np.where(base.usual > 0, base.usual, np.inf)
-    groups[record_base.kept] = np.where(np.abs(groups[record_base.kept]) * size_ratios < SHARE, 0.0, groups[record_base.kept])
+    size_ratios = base.usual[[base.kept[k] for k in record_base.kept]][:, None] / np.where(
+        base.usual > 0, base.usual, np.inf
+    )
+    groups[record_base.kept] = np.where(
+        np.abs(groups[record_base.kept]) * size_ratios < SHARE, 0.0, groups[record_base.kept]
+    )
     return replace(base, groups=groups)
 
 
 def _ratio(regressor: Regressor, unknown: Unknown, ratio: Array) -> float:
     """How much larger a column is behind the gear of its own link: as rates, and as what they cause."""
-    return 1.0 if unknown.element else float(np.max(ratio[regressor.robot.tree.links[unknown.link].v], initial=0.0) or 1.0) ** 2
+    return (
+        1.0
+        if unknown.element
+        else float(np.max(ratio[regressor.robot.tree.links[unknown.link].v], initial=0.0) or 1.0) ** 2
+    )
 
 
 def independent_columns(W: Array, least: float = DEPENDENT, usual: Array | None = None) -> BaseColumns:
@@ -149,7 +159,7 @@ def random_motion(regressor: Regressor, count: int, seed: int, on_ways: bool = F
 
 def _stored_poses(regressor: Regressor, count: int, seed: int, on_ways: bool) -> tuple[Array, int]:
     """Random closed poses, from the disk if they were found before, and how many were drawn for them."""
-    robot, find_poses = regressor.robot, _poses_on_ways if on_ways else _poses_about_home
+    robot, find_poses = regressor.robot, _poses_along_paths if on_ways else _poses_about_home
     key = cache.key_of(robot, find_poses.__name__, count, seed) if robot.closures.size else None
     if key is not None:
         key = key.removesuffix(".program") + ".poses"
@@ -179,7 +189,7 @@ def _poses_about_home(regressor: Regressor, count: int, seed: int) -> tuple[Arra
     return np.array(poses), drawn
 
 
-def _poses_on_ways(regressor: Regressor, count: int, seed: int) -> tuple[Array, int]:
+def _poses_along_paths(regressor: Regressor, count: int, seed: int) -> tuple[Array, int]:
     """Closed poses on ways in random directions from home, each until it is long, or comes near to a singular pose.
 
     Near home columns of linkages differ by high powers of the motion alone: poses must be far apart to tell them.
@@ -244,7 +254,9 @@ def grouped_text(base: BaseColumns, names: list[str], place: int) -> str:
     return " ".join(parts)
 
 
-def nearest_parameters(base: BaseColumns, values: Array, every: Sequence[Unknown], identifiable: list[int]) -> dict[str, float]:
+def nearest_parameters(
+    base: BaseColumns, values: Array, every: Sequence[Unknown], identifiable: list[int]
+) -> dict[str, float]:
     """All parameters, changed as little as the identified ones allow, each measured with its own size.
 
     Numbers of joints and springs that would become negative are zero where others can take their part.

@@ -310,7 +310,9 @@ class PlantMembers:
         for unknown in self.regressor.unknowns:
             if unknown.element:
                 # rests differ, too
-                by_element.setdefault(unknown.element, {})[unknown.symbol] = (3 if unknown.symbol == "k_rest" else 2) * unknown.value + OFF
+                by_element.setdefault(unknown.element, {})[unknown.symbol] = (
+                    3 if unknown.symbol == "k_rest" else 2
+                ) * unknown.value + OFF
         return with_tree(first, replace(with_element_numbers(first.tree, by_element), links=tuple(links)))
 
 

@@ -166,7 +166,11 @@ class Simulations:
                 self.kept.append(fast_enough(regressor, rate, choice, replay.record.effort))
                 self.measured.append(self._rows(moving, replay.record.effort))
             measured = self._rows(moving, replay.record.effort) if regressor.spare else self.measured[number]
-            W = decimate_rows(regressor.of(moving, columns)[0], choice) if regressed and moving else simulated[:, :, None]
+            W = (
+                decimate_rows(regressor.of(moving, columns)[0], choice)
+                if regressed and moving
+                else simulated[:, :, None]
+            )
             known, used = np.zeros_like(measured), self.kept[number]
             rows.append(EffortRows(W, measured - simulated, rate=rate, known=known, used=used))
             parts.append((measured, simulated))
@@ -174,7 +178,7 @@ class Simulations:
             left.append(self._along_rows(moving, replay.record.effort - replayed.effort))
         return SimulationRound(join_rows(rows), parts, positions, left)
 
-    def look_for_starts(self, values: Array, identifiable: list[int], now: SimulationRound) -> Array:
+    def add_observable_starts(self, values: Array, identifiable: list[int], now: SimulationRound) -> Array:
         """Take what efforts show of the starts among the unknowns: values with it, none of it yet."""
         parts = self._linear(values, identifiable)
         if parts is not None:
@@ -271,7 +275,7 @@ def didim(simulations: Simulations, identifiable: list[int], starts: Sequence[Ar
         )  # fmt: skip
     values, now = min(known, key=lambda trial: trial[1].error)
     rounds, slow = len(tried), False
-    values = simulations.look_for_starts(values, identifiable, now)
+    values = simulations.add_observable_starts(values, identifiable, now)
     for _ in range(MOST_ROUNDS):
         slopes = simulations.slopes(values, identifiable, slow)
         step = solution(replace(now.rows, W=slopes), "wls")[0]
@@ -329,7 +333,9 @@ def effort_dependence(simulations: Simulations, values: Array, rows: EffortRows,
             return G
     regressed = simulations.at(values)
     assert regressed is not None  # as it was before
-    W = np.concatenate([regressed.rows.W[:, :, identifiable], start_effects(simulations.started, simulations.ways)], axis=2)
+    W = np.concatenate(
+        [regressed.rows.W[:, :, identifiable], start_effects(simulations.started, simulations.ways)], axis=2
+    )
     nearly = replace(rows, W=W)
     return by_simulations(simulations, values, nearly, identifiable, _spread(nearly))
 
@@ -376,7 +382,9 @@ def _about(
     white, robust = fitted.white[:count, :count], fitted.robust[:count, :count]
     masked_rows = (linear.W[:, :, :count] * linear.mask[:, :, None]).reshape(-1, count)
     condition = float(np.linalg.cond(np.linalg.qr(masked_rows, mode="r")))
-    return LeastSquaresFit(values[identifiable], white, robust, simulated.rows.y, condition, noise, fitted.lag, fitted.weights)
+    return LeastSquaresFit(
+        values[identifiable], white, robust, simulated.rows.y, condition, noise, fitted.lag, fitted.weights
+    )
 
 
 class SimulatedRecords:
@@ -434,7 +442,7 @@ class SimulatedRecords:
             other = np.full_like(measured, np.nan) if other_robot is None else other_robot.parts[number][1]
             shown = np.where(simulations.kept[number], measured, np.nan)
             made.append(Prediction(record.name, simulations.instants(number), shown, simulated, other))
-        self._judge_following(records, simulation.positions, made)
+        self._check_tracking(records, simulation.positions, made)
         return made
 
     def misfits(self) -> list[Misfit]:
@@ -467,10 +475,13 @@ class SimulatedRecords:
         values, simulation = refined_starts(simulations, self.values, simulation, fit.fitted.noise)
         return simulations, values[len(self.values) :], simulation
 
-    def _judge_following(self, records: Sequence[Recording], positions: list[Array], made: list[Prediction]) -> None:
+    def _check_tracking(self, records: Sequence[Recording], positions: list[Array], made: list[Prediction]) -> None:
         assert self.mapped.controller is not None
         motors = self.members.regressor.robot.actuated_names
-        shares = [tracking_errors(record, simulated, self.choice) for record, simulated in zip(records, positions, strict=True)]
+        shares = [
+            tracking_errors(record, simulated, self.choice)
+            for record, simulated in zip(records, positions, strict=True)
+        ]
         worst = max(float(share.max()) for share, _ in shares)
         self.steps.append(f"simulated positions miss those recorded by {100 * worst:.3g} % of the following error")
         self.warnings += tracking_warnings(motors, self.mapped.controller, records, shares, made)

@@ -202,7 +202,11 @@ class WeightedRows:
         self.W, self.y = rows.W * weights[:, :, None], rows.y * weights
         self.Z = self.W if rows.instruments is None else rows.instruments * weights[:, :, None]
         flat, flat_instruments = (part.reshape(-1, rows.W.shape[2]) for part in (self.W, self.Z))
-        self.ZW, self.ZZ, self.Zy = flat_instruments.T @ flat, flat_instruments.T @ flat_instruments, flat_instruments.T @ self.y.ravel()
+        self.ZW, self.ZZ, self.Zy = (
+            flat_instruments.T @ flat,
+            flat_instruments.T @ flat_instruments,
+            flat_instruments.T @ self.y.ravel(),
+        )
         self.Wf = [spectra_of(self.W[part]) for part in rows.parts]
         self.Zf = self.Wf if rows.instruments is None else [spectra_of(self.Z[part]) for part in rows.parts]
 
@@ -226,7 +230,9 @@ class WeightedRows:
         in one matrix would be lost in rounding, and a parameter that is hardly told would have no deviation.
         """
         if self.rows.instruments is not None:
-            lengths, instrument_lengths = (_lengths(part.reshape(-1, part.shape[2])[:, chosen]) for part in (self.W, self.Z))
+            lengths, instrument_lengths = (
+                _lengths(part.reshape(-1, part.shape[2])[:, chosen]) for part in (self.W, self.Z)
+            )
             scaled = self.ZW[np.ix_(chosen, chosen)] / np.outer(instrument_lengths, lengths)
             return np.asarray(np.linalg.pinv(scaled, rcond=ROUNDING) / np.outer(lengths, instrument_lengths))
         R = self.factors[0][:, chosen]

@@ -246,7 +246,7 @@ class DifferentiatedRows:
         return self._place(q=q)["place"]
 
     @cached_property
-    def _felt_rows(self) -> Model:
+    def _row_gradients(self) -> Model:
         """What the weighted sum of rows, known efforts and places feels of all joints and of J."""
         regressor = self.regressor
         robot, every = regressor.robot, [regressor.unknowns[k] for k in self.columns]
@@ -278,7 +278,7 @@ class DifferentiatedRows:
         return cached_program(robot, "effort-rows-felt", Options(), outputs, *more)
 
     @cached_property
-    def _felt_loops(self) -> Model:
+    def _loop_gradients(self) -> Model:
         """What weighted rows of the closures and their bias feel of all joints."""
         robot, rows = self.regressor.robot, self.regressor.partition.rows
 
@@ -301,11 +301,11 @@ class DifferentiatedRows:
         inputs = {"q": moving.q, "qd": moving.qd, "qdd": moving.qdd, "weights": seeds.rows, "known": seeds.known,
                  "place": seeds.place}  # fmt: skip
         if not len(part.dependent):
-            slopes = self._felt_rows(**inputs)
+            slopes = self._row_gradients(**inputs)
             by_q, by_qd = slopes["q"] + seeds.q, slopes["qd"] + seeds.qd
             chosen = part.independent
             return by_q[:, chosen], by_qd[:, chosen], slopes["qdd"][:, chosen]
-        slopes = self._felt_rows(**inputs, J=J)
+        slopes = self._row_gradients(**inputs, J=J)
         by_q, by_qd, by_qdd = slopes["q"] + seeds.q, slopes["qd"] + seeds.qd, slopes["qdd"]
         by_J = slopes["J"] + seeds.J + by_qdd[:, :, None] * acceleration[:, None, :]
         C = self.regressor.loop_rows(moving.q)
@@ -315,13 +315,13 @@ class DifferentiatedRows:
         weights = np.zeros_like(C)
         weights[:, :, part.dependent] = pulls[:, :, None] * bias[:, None, part.dependent]
         # rates feel the bias, J feels rates: their parts before those of the rows of the closures
-        first = self._felt_loops(q=moving.q, qd=moving.qd, rows=weights, bias=pulls)
+        first = self._loop_gradients(q=moving.q, qd=moving.qd, rows=weights, bias=pulls)
         by_qd = by_qd + first["qd"]
         by_J = by_J + by_qd[:, :, None] * rate[:, None, :]
         of_J = -np.linalg.solve(turned, by_J[:, part.dependent])
         weights[:, :, part.independent] = of_J
         weights[:, :, part.dependent] += of_J @ np.swapaxes(J[:, part.dependent], 1, 2)
-        last = self._felt_loops(q=moving.q, qd=moving.qd, rows=weights, bias=pulls)
+        last = self._loop_gradients(q=moving.q, qd=moving.qd, rows=weights, bias=pulls)
         by_q = by_q + last["q"]
         position, rates, accelerations = (np.einsum("nij,ni->nj", J, slope) for slope in (by_q, by_qd, by_qdd))
         return position, rates, accelerations

@@ -159,9 +159,9 @@ def identify(
     prepared = [_rows(regressor, base, item, choice, estimator == "iv") for item in used]
     rows = join_rows([item[1] for item in prepared])
     if estimator != "iv":  # instruments undo what noise does, but not what differences do
-        choice, rows, prepared = _as_in_print(regressor, base, used, choice, rows, prepared)
+        choice, rows, prepared = _with_central_differences(regressor, base, used, choice, rows, prepared)
     suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
-    solvable, missed, record_base = _told_by(rows, base)
+    solvable, missed, record_base = _identifiable_columns(rows, base)
     rows, prepared, omitted_rows = without_reversals(rows.columns(solvable), prepared, solvable, choice)
     gains: dict[str, dict[str, float]] = {}
     parts = [item[1].columns(solvable) for item in prepared]
@@ -190,10 +190,14 @@ def identify(
     if simulated is not None:
         predictions, later = (simulated.predictions(several) for several in (used, held_out))
     else:
-        predictions = [prediction_of(item, prepared_record, values) for item, prepared_record in zip(used, prepared, strict=True)]
+        predictions = [
+            prediction_of(item, prepared_record, values) for item, prepared_record in zip(used, prepared, strict=True)
+        ]
         checked = [rows_of_record(regressor, base, item, choice) for item in held_out]
         whole = base.groups @ np.array(list(theta.values()))  # other motions feel what these records do not tell
-        later = [prediction_of(item, prepared_record, whole) for item, prepared_record in zip(held_out, checked, strict=True)]
+        later = [
+            prediction_of(item, prepared_record, whole) for item, prepared_record in zip(held_out, checked, strict=True)
+        ]
     warnings = [f"{Path(item.name).name}: {text}" for item in [*used, *held_out] for text in item.warnings]
     other_signs = _signs(used, parts, estimator)
     warnings += other_signs + gain_warnings(gains) + effort_doubts(regressor, used, parts, choice)
@@ -273,14 +277,14 @@ def _far(
     return far_positions(FileTrial(regressor, base, record, choice), suspected) if record.far else []
 
 
-def _as_in_print(
+def _with_central_differences(
     regressor: Regressor, base: BaseColumns, used: list[Recording], choice: FilterChoice, rows: EffortRows,
     prepared: list[tuple[Array, EffortRows, Array]],
 ) -> tuple[FilterChoice, EffortRows, list[tuple[Array, EffortRows, Array]]]:  # fmt: skip
     """The filter, rows and what is prepared of each record, with central differences where these move nothing."""
     printed = replace(choice, whole=False)
     others = [_rows(regressor, base, item, printed, False) for item in used]
-    joint, identifiable = join_rows([item[1] for item in others]), _told_by(rows, base)[0]
+    joint, identifiable = join_rows([item[1] for item in others]), _identifiable_columns(rows, base)[0]
     if differences_hold(rows.columns(identifiable), joint.columns(identifiable)):
         return printed, joint, others
     return choice, rows, prepared
@@ -290,12 +294,16 @@ def _predicting(
     consistent: PhysicalParameters, prepared: list[Any], identifiable: list[int], left: Array, efforts: Array
 ) -> dict[str, float]:
     """How efforts are predicted by parameters that can be, beside the best ones."""
-    predicted = np.concatenate([rows.mask * (rows.W[:, :, identifiable] @ consistent.values) for _, rows, _ in prepared])
+    predicted = np.concatenate(
+        [rows.mask * (rows.W[:, :, identifiable] @ consistent.values) for _, rows, _ in prepared]
+    )
     measured = np.concatenate([rows.mask * rows.y for _, rows, _ in prepared])
     return {
-        "relative_error": share(measured - predicted, measured), "best": share(left, efforts), "moved": consistent.moved,
+        "relative_error": share(measured - predicted, measured),
+        "best": share(left, efforts),
+        "moved": consistent.moved,
         "smallest": consistent.smallest,
-    }  # fmt: skip
+    }
 
 
 def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, prepared: list[Any]) -> Any:
@@ -328,10 +336,14 @@ def _named(records: Any, word: str) -> list[tuple[Any, str]]:
     return [(record, f"{word} {k}" if len(every) > 1 else word) for k, record in enumerate(every, start=1)]
 
 
-def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int], BaseColumns]:
+def _identifiable_columns(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int], BaseColumns]:
     """Base parameters that the record tells, those that it cannot, and how it groups them."""
     independent = independent_columns(stacked(rows.W * rows.mask[:, :, None]), FLAT, base.usual[base.kept])
-    return independent.kept, [k for k in range(len(base.kept)) if k not in independent.kept], grouped_by(base, independent)
+    return (
+        independent.kept,
+        [k for k in range(len(base.kept)) if k not in independent.kept],
+        grouped_by(base, independent),
+    )
 
 
 def _essential(rows: EffortRows, fitted: LeastSquaresFit) -> list[bool]:

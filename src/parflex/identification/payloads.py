@@ -67,7 +67,7 @@ def payload_warnings(regressor: Regressor, used: Sequence[Recording], parts: Seq
         return messages
     for k, (record, rows) in enumerate(zip(used, parts, strict=True)):
         if record.payload is not None and rows.carried is not None:
-            messages += _carries(regressor, record, _beside(parts, k), record.payload)
+            messages += _payload_mismatch(regressor, record, _beside(parts, k), record.payload)
     return messages
 
 
@@ -95,7 +95,7 @@ def _beside(parts: Sequence[EffortRows], chosen: int) -> EffortRows:
     )  # fmt: skip
 
 
-def _carries(
+def _payload_mismatch(
     regressor: Regressor, record: Recording, rows: EffortRows, named: tuple[float, float, float, float]
 ) -> list[str]:
     size = rows.W.shape[2] - len(UNITS)
@@ -141,7 +141,11 @@ def gain_warnings(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def scale_warnings(
-    regressor: Regressor, base: BaseColumns, identifiable: Sequence[int], fitted: LeastSquaresFit, used: Sequence[Recording]
+    regressor: Regressor,
+    base: BaseColumns,
+    identifiable: Sequence[int],
+    fitted: LeastSquaresFit,
+    used: Sequence[Recording],
 ) -> list[str]:
     """A warning where gains were found and all parameters of bodies are off the file's by one factor.
 

@@ -112,7 +112,9 @@ def never_negative(robot: Robot, every: Sequence[Unknown], row: Array) -> bool:
             values = np.linalg.eigvalsh(_matrix(np.linalg.solve(basis.T, weights)))
             if values[0] < -DUAL * values[-1]:
                 return False
-    others = [(unknown.symbol, weight) for unknown, weight in zip(every, row, strict=True) if weight and not unknown.of_body]
+    others = [
+        (unknown.symbol, weight) for unknown, weight in zip(every, row, strict=True) if weight and not unknown.of_body
+    ]
     return bool(row.any()) and all(symbol in NEVER_NEGATIVE and weight > 0 for symbol, weight in others)
 
 

@@ -229,7 +229,7 @@ def join_rows(parts: Sequence[EffortRows]) -> EffortRows:
     return EffortRows(
         np.concatenate([part.W for part in parts]), np.concatenate([part.y for part in parts]),
         tuple(int(start) for start in starts),
-        None if instruments[0] is None else np.concatenate([instrument for instrument in instruments if instrument is not None]),
+        None if instruments[0] is None else np.concatenate([rows for rows in instruments if rows is not None]),
         np.concatenate([part.rate for part in parts if part.rate is not None]),
         np.concatenate([part.known for part in parts if part.known is not None]),
         np.concatenate([part.mask > 0 for part in parts]),

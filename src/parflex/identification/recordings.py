@@ -449,7 +449,11 @@ def _map(table: Mapping[str, Any], motors: list[str], file: str, passive: Sequen
         if isinstance(position_table, Mapping)
         else {}
     )
-    of_motors = {joint: entry for joint, entry in _flat(position_table).items() if joint not in sensors} if sensors else position_table
+    of_motors = (
+        {joint: entry for joint, entry in _flat(position_table).items() if joint not in sensors}
+        if sensors
+        else position_table
+    )
     position, effort = (
         _columns({**table, "position": of_motors}, key, motors, needed=True) for key in ("position", "effort")
     )

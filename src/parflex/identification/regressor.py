@@ -391,7 +391,7 @@ def refuse_unsuited(robot: Robot) -> None:
             hint="give the rigid robot; stiffnesses follow from measured frequencies",
         )  # fmt: skip
     here = Configuration(robot, robot.home)
-    if robot.few_motors:
+    if robot.is_underactuated:
         raise InputError(
             "the robot has fewer motors than freedoms, so that positions of the motors do not tell its motion",
             key="robot", value=robot.name, hint="choose an actuation that drives every freedom",

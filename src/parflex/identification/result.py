@@ -195,8 +195,8 @@ class Identified(Record):
             "parameters": {
                 name: {
                     "value": parameter.value, "unit": parameter.unit, "deviation": parameter.deviation,
-                    "deviation_white": parameter.deviation_white, "relative": parameter.relative, "essential": parameter.essential,
-                    "file_value": parameter.file_value, "made_of": parameter.made_of,
+                    "deviation_white": parameter.deviation_white, "relative": parameter.relative,
+                    "essential": parameter.essential, "file_value": parameter.file_value, "made_of": parameter.made_of,
                 }
                 for name, parameter in self.parameters.items()
             },
@@ -261,9 +261,14 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
     """How well efforts of records that were not used are predicted."""
     if not later:
         return None
-    measured, predicted = (np.concatenate([getattr(prediction, word) for prediction in later]) for word in ("measured", "predicted"))
+    measured, predicted = (
+        np.concatenate([getattr(prediction, word) for prediction in later]) for word in ("measured", "predicted")
+    )
     return {
-        "records": [{"record": Path(prediction.record).name, "relative_error": prediction.relative_error} for prediction in later],
+        "records": [
+            {"record": Path(prediction.record).name, "relative_error": prediction.relative_error}
+            for prediction in later
+        ],
         "relative_error": share(measured - predicted, measured),
         "per_motor": per_motor(names, measured, measured - predicted),
     }
@@ -304,7 +309,7 @@ def undetermined_parameters(
     why = "the motion of the record does not excite it: record an exciting motion, such as that of parflex excite"
     result = [{"name": names[base.kept[k]], "why": why} for k in missed]
     planar = regressor.robot.tree.planar  # where nothing tells what turns out of the plane
-    for k in base.without_effect:
+    for k in base.unobservable:
         unknown = regressor.unknowns[k]
         if unknown.value and k not in grouped and not (planar and len(unknown.symbol) > 1):
             result.append({"name": unknown.name, "why": "no motion of the motors tells it"})
@@ -322,11 +327,13 @@ def insignificant_parameters(
     together = _alike(rows, fitted)
     return [
         {"name": name, "why": f"its deviation is {100 * parameter.relative:.3g} % of it: "
-         f"{_why_unsure(parameter, names, *together[names.index(name)])}"} for name, parameter in inert.items()
+         f"{_uncertainty_reason(parameter, names, *together[names.index(name)])}"} for name, parameter in inert.items()
     ]  # fmt: skip
 
 
-def _why_unsure(parameter: IdentifiedParameter, names: list[str], wider: float, nearest: int, cosine: float) -> str:
+def _uncertainty_reason(
+    parameter: IdentifiedParameter, names: list[str], wider: float, nearest: int, cosine: float
+) -> str:
     if not wider > WIDER:
         return "the motion of the record is hardly above the noise"
     whose = f"{names[nearest]} has nearly the same effect (cosine {cosine:.4g})" if cosine > ALIKE else (
@@ -392,8 +399,8 @@ def processing_steps(
     left_out = [f"samples slower than {choice.least_speed:.3g} left out"] if choice.least_speed else []
     if omitted_rows:
         left_out.append(
-            f"{omitted_rows} of {fitted.residuals.size} rows left out beside reversals, where the low-pass of positions "
-            "moves the instant at which dry friction changes its sign"
+            f"{omitted_rows} of {fitted.residuals.size} rows left out beside reversals, where the low-pass of "
+            "positions moves the instant at which dry friction changes its sign"
         )
     samples = sum(len(record.t) for record in used)
     return [

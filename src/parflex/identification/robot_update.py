@@ -117,7 +117,7 @@ def changed_rows(
             warnings.append(
                 f"M[{link.name}] = {numbers['M']:.4g} kg is negative: the file has it so, and is of no real robot"
             )
-        if friction == "none" and link.joint.one_axis and link.v.start in robot.actuated and _rubs(link):
+        if friction == "none" and link.joint.one_axis and link.v.start in robot.actuated and _has_friction(link):
             numbers |= {"FV": 0.0, "FS": 0.0}
         made = _tables(link, frame, numbers)
         if "friction" in made and not (friction == "none" and link.v.start in robot.actuated):
@@ -139,7 +139,7 @@ def _keep_static(link: Link, frame: schema.Frame, friction: dict[str, float]) ->
     return [f"static friction {static:g} of '{link.name}' is below its sliding friction: the file has {sliding:.4g}"]
 
 
-def _rubs(link: Link) -> bool:
+def _has_friction(link: Link) -> bool:
     return any(getattr(link.terms, word) for word in TERMS)
 
 
@@ -175,7 +175,10 @@ def changed_elements(
     result: dict[str, dict[str, dict[str, float]]] = {"element": {}, "coupling": {}}
     warnings = []
     springs = {element.name for element in robot.tree.springs}
-    names = [*(element.name for element in linear_elements(robot)), *(link.name for link in robot.tree.links if link.strut)]
+    names = [
+        *(element.name for element in linear_elements(robot)),
+        *(link.name for link in robot.tree.links if link.strut),
+    ]
     for name in names:
         numbers = {symbol: theta[f"{symbol}[{name}]"] for symbol in SPRINGS if f"{symbol}[{name}]" in theta}
         if "k" in numbers and numbers["k"] <= 0:

@@ -283,7 +283,9 @@ def _of_element(element: PointElement) -> dict[str, float]:
         return {}
     values = {"k": float(element.stiffness)} if element.stiffness and element.curve is None else {}
     values |= {"d": float(element.damping)} if element.damping else {}
-    return values | ({"k_rest": float(element.stiffness * element.rest)} if "k" in values and not element.smooth_at_zero else {})
+    return values | (
+        {"k_rest": float(element.stiffness * element.rest)} if "k" in values and not element.smooth_at_zero else {}
+    )
 
 
 def _of_coupling(spring: CoupledSpring, offset: bool) -> dict[str, float]:
@@ -359,6 +361,8 @@ def without_elements(tree: Tree, names: Sequence[str]) -> Tree:
         return replace(element, stiffness=0.0, rest=0.0, damping=0.0) if element.name in gone else element
 
     elements = [left(item) for item in tree.elements]
-    acting = [item for item in elements if item.name not in gone or item.curve is not None or item.speed_curve is not None]
+    acting = [
+        item for item in elements if item.name not in gone or item.curve is not None or item.speed_curve is not None
+    ]
     springs = [item for item in tree.springs if item.name not in gone]
     return replace(tree, elements=tuple(acting), springs=tuple(springs))

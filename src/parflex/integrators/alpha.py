@@ -11,6 +11,7 @@ from parflex.codegen.loop_functions import compiled, inlined, inner
 from parflex.integrators.common import (
     AIM,
     BEST,
+    EXTRA_ITERATIONS,
     INPUT,
     ITERATIONS,
     LAST,
@@ -18,12 +19,11 @@ from parflex.integrators.common import (
     LAST_INPUT,
     LAST_LOSS,
     LOSS,
-    MADE_FOR,
+    MATRIX_STEP,
     REJECTED,
     STARTED,
     STEP,
     STEPS,
-    WASTED,
     choose,
     copy,
     cut,
@@ -44,14 +44,14 @@ from parflex.integrators.events import (
     WHOLE,
     judge,
     keep,
-    put_back,
+    restore_state,
     settling,
 )
 from parflex.integrators.gauss import costs, make_modes, solve_mode, take_state
 
 Array = np.ndarray
 MOST_ITERATIONS = 25
-PARTS, LEAST_PART = 4, 0.01  # of steps that do not converge, and of a step: shorter ones are not tried
+PARTS, MIN_PART = 4, 0.01  # of steps that do not converge, and of a step: shorter ones are not tried
 TOO_LONG = 5  # status, as in `system`
 OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the algorithm's own, AVERAGE its next value
 
@@ -63,7 +63,7 @@ def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array
     evaluate_at(system, work, t, q, qd, last - 1)
     take_state(system, work, last - 1)
     _modes_for(system, work, alpha, h)
-    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+    work.counts[BEST], work.counts[EXTRA_ITERATIONS] = MOST_ITERATIONS, 0
 
 
 @inner
@@ -72,7 +72,7 @@ def _modes_for(system: Any, work: Any, alpha: Any, h: float) -> None:
     share, c = (1 - alpha.mean_force) / (1 - alpha.mean_mass), work.coefficients[0]
     c[0], c[1], c[2], c[3] = share * h * alpha.gamma, 0.0, share * h * h * alpha.beta, 0.0
     make_modes(system, work)
-    work.numbers[MADE_FOR] = h
+    work.numbers[MATRIX_STEP] = h
 
 
 @inlined
@@ -187,9 +187,9 @@ def _error(system: Any, work: Any, alpha: Any, h: float) -> float:
 
 
 @inner
-def _lead_in(system: Any, work: Any, alpha: Any, h: float) -> None:
+def _prepare_step(system: Any, work: Any, alpha: Any, h: float) -> None:
     """The matrix for a step of this length; the algorithm's own accelerations lie a share of a step away."""
-    if work.numbers[MADE_FOR] != h:
+    if work.numbers[MATRIX_STEP] != h:
         _modes_for(system, work, alpha, h)
     if work.numbers[LAST] > 0.0:
         ratio, old, slow = h / work.numbers[LAST], work.acceleration[OLD], work.acceleration[SLOW]
@@ -239,7 +239,7 @@ def alpha_steps(
                 tries = 0 if length > 0.0 else 2
                 while tries < 2:
                     anew = again or counts[STARTED] == 0
-                    if tries == 1 or anew or counts[WASTED] * iteration_cost > renewal:
+                    if tries == 1 or anew or counts[EXTRA_ITERATIONS] * iteration_cost > renewal:
                         _new_matrix(system, work, alpha, begin, length, q, qd)
                     if anew:
                         for k in range(count):
@@ -249,7 +249,7 @@ def alpha_steps(
                         _add_work(system, work, start_row, 0.0)
                         counts[STARTED], numbers[LAST], numbers[LAST_ERROR] = 1, 0.0, 0.0
                     if judged:
-                        _lead_in(system, work, alpha, length)
+                        _prepare_step(system, work, alpha, length)
                     used = _solve(system, work, alpha, begin, length, q, qd, tolerance)
                     tries = 2 if used > 0 else tries + 1
                 if length > 0.0:
@@ -263,7 +263,7 @@ def alpha_steps(
                         if verdict < 0:
                             continue
                     if used == 0:
-                        if again or waiting or pace < LEAST_PART * h:
+                        if again or waiting or pace < MIN_PART * h:
                             return row, 1
                         pace = length / PARTS  # the rest of the step is made in parts
                         counts[STARTED] = 0
@@ -273,7 +273,7 @@ def alpha_steps(
                     _add_work(system, work, start_row - 1, length)
                 again = gated and not judge(system, work, begin, q, qd)
                 if again:
-                    put_back(work.kept, numbers, q, qd)
+                    restore_state(work.kept, numbers, q, qd)
                     continue
                 if waiting:
                     waiting = False
@@ -289,7 +289,7 @@ def alpha_steps(
                     return row, 3
                 if chosen or left == 0.0:
                     counts[BEST] = min(counts[BEST], used)
-                    counts[WASTED] += used - counts[BEST]
+                    counts[EXTRA_ITERATIONS] += used - counts[BEST]
             done += 1
         if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
             return row, 2

@@ -16,33 +16,46 @@ from parflex.codegen.loop_functions import call_model, compiled, inlined, inner
 Array = np.ndarray
 
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
-EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN, EVENTS, REFUSALS = range(12)
+(
+    EVALUATIONS,
+    STEPS,
+    ITERATIONS,
+    JACOBIANS,
+    REJECTED,
+    PIECE,
+    BEST,
+    EXTRA_ITERATIONS,
+    STARTED,
+    OPEN,
+    EVENTS,
+    CONSECUTIVE_REJECTIONS,
+) = range(12)
 
-CARRIED, UNSEEN, ALIKE = 12, 13, 14
+USE_LAST_ACCELERATIONS, UNSEEN, ALIKE = 12, 13, 14
 
 CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
 
-AIM, LAST, MADE_FOR, LAST_ERROR, LARGEST_ERROR, SHORTEST, LONGEST, FIRST_ERROR, MOST, LATEST, BEFORE = range(6, 17)
+AIM, LAST, MATRIX_STEP, LAST_ERROR, LARGEST_ERROR, SHORTEST, LONGEST, FIRST_ERROR, MOST, LATEST, BEFORE = range(6, 17)
 
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 
-MOST_CLOSINGS = 6
+MAX_CLOSURE_CALLS = 6
 
 STATIC = 1  # column of System.friction: the largest effort of a joint that sticks
 
 HELD = 1e-8  # of it: what the inertia that holds the joint may still take
 
-MOST_UPDATES = 6
+MAX_FRICTION_UPDATES = 6
 
 SAFETY = 0.9
 
 WORTH = 1.2  # a step that may be longer by less stays: a matrix serves one length
 
-MOST_GROWTH, LEAST_SHARE, NOT_SOLVED = 2.0, 0.2, 0.25
+MOST_GROWTH, LEAST_SHARE, UNSOLVED_STEP_FACTOR = 2.0, 0.2, 0.25
 
 NEARLY = 0.8  # of the aim: the next step is shortened before it must be made twice
 
-MOST_REFUSALS = 25  # of one step
+MAX_REJECTIONS = 25  # of one step
 
 FLAT, MANY = 0.3, 10  # an error that so many shorter steps leave at so much of it is rounding
 
@@ -110,7 +123,7 @@ def hold(address: int, friction: Array, keeping: Array, first_x: int, first_y: i
     of an iteration, would make efforts grow that hold each other; `keeping` takes these away.
     """
     count = len(friction)
-    for calls in range(MOST_UPDATES):
+    for calls in range(MAX_FRICTION_UPDATES):
         largest = 0.0
         for j in range(len(friction)):
             correction = x[first_x + 2 * j + 1] * y[first_y + j]
@@ -125,7 +138,7 @@ def hold(address: int, friction: Array, keeping: Array, first_x: int, first_y: i
         for j in range(count):
             x[first_x + 2 * j] = keeping[count, j]
         call_model(address, x.ctypes.data, y.ctypes.data)
-    return MOST_UPDATES
+    return MAX_FRICTION_UPDATES
 
 
 @inlined
@@ -135,7 +148,7 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     Where they never come to rest, that is noted; the next row of output ends the run.
     """
     normalise(system, x)
-    for _ in range(MOST_CLOSINGS):
+    for _ in range(MAX_CLOSURE_CALLS):
         call_model(system.address, x.ctypes.data, y.ctypes.data)
         work.counts[EVALUATIONS] += 1
         displacement = 0.0
@@ -159,7 +172,7 @@ def evaluate_pair(system: Any, work: Any) -> None:
     x, y = work.x, work.y
     normalise(system, x[0])
     normalise(system, x[1])
-    for _ in range(MOST_CLOSINGS):
+    for _ in range(MAX_CLOSURE_CALLS):
         call_model(system.pair, x[0].ctypes.data, y[0].ctypes.data)
         work.counts[EVALUATIONS] += 2
         displacement = 0.0
@@ -282,7 +295,7 @@ def rows_ahead(requested: float, h: float, most: int) -> int:
 
 
 @inner
-def note_stages(work: Any, c: Array, ratio: float) -> int:
+def record_stages(work: Any, c: Array, ratio: float) -> int:
     """Put what the stages of a step have behind that of the last one, which was `ratio` times as long, if positive.
 
     Gives the first known row of the course: then it is that of the start of this step.
@@ -303,7 +316,7 @@ def note_stages(work: Any, c: Array, ratio: float) -> int:
 
 
 @inner
-def note_start(system: Any, work: Any, row: int) -> None:
+def record_start(system: Any, work: Any, row: int) -> None:
     """The evaluated state of a row of the work, behind the stages, as the only one that is known before a step."""
     nq, history_row, y = system.positions, work.course[row - 1], work.y[row]
     count = len(system.free)
@@ -361,7 +374,7 @@ def choose(numbers: Array, counts: Array, error: float, length: float, power: in
     """
     aim, requested = numbers[AIM], numbers[STEP]
     if error <= aim:
-        counts[REFUSALS] = 0
+        counts[CONSECUTIVE_REJECTIONS] = 0
         larger = max(error, numbers[LAST_ERROR], 1e-300)
         growth = SAFETY * (aim / larger) ** (1.0 / power)
         if error > NEARLY * aim:
@@ -374,21 +387,21 @@ def choose(numbers: Array, counts: Array, error: float, length: float, power: in
         numbers[LONGEST] = max(numbers[LONGEST], length)
         return 0
     counts[REJECTED] += 1
-    counts[REFUSALS] += 1
+    counts[CONSECUTIVE_REJECTIONS] += 1
     if not math.isfinite(error):
-        numbers[STEP] = NOT_SOLVED * length
-        return TOO_SMALL if counts[REFUSALS] > MOST_REFUSALS else -1
-    if counts[REFUSALS] == 1:
+        numbers[STEP] = UNSOLVED_STEP_FACTOR * length
+        return TOO_SMALL if counts[CONSECUTIVE_REJECTIONS] > MAX_REJECTIONS else -1
+    if counts[CONSECUTIVE_REJECTIONS] == 1:
         numbers[FIRST_ERROR] = error
     numbers[STEP] = length * min(SAFETY, max(LEAST_SHARE, SAFETY * (aim / error) ** (1.0 / power)))
-    if counts[REFUSALS] > MANY and error > FLAT * numbers[FIRST_ERROR]:
+    if counts[CONSECUTIVE_REJECTIONS] > MANY and error > FLAT * numbers[FIRST_ERROR]:
         numbers[FIRST_ERROR] = error
         return ROUNDING
-    return TOO_SMALL if counts[REFUSALS] > MOST_REFUSALS else -1
+    return TOO_SMALL if counts[CONSECUTIVE_REJECTIONS] > MAX_REJECTIONS else -1
 
 
 @inner
-def go_over(history: Array, numbers: Array, length: float) -> None:
+def shift_history(history: Array, numbers: Array, length: float) -> None:
     """The step that is made becomes the last one."""
     stages = len(history) // 2
     for i in range(stages):

@@ -78,7 +78,7 @@ INPUT_WORK, LOST_WORK = NUMBERS.index("input"), NUMBERS.index("loss")
 ASKED, AIM, MOST = (NUMBERS.index(word) for word in ("step", "aim", "most"))
 
 # what rows took that were computed in vain, as other rates had to be taken before: it says nothing of the steps
-IN_VAIN = {f"left_{word}": COUNTS.index(word) for word in ("evaluations", "steps", "rejected")}
+DISCARDED_COUNTS = {f"left_{word}": COUNTS.index(word) for word in ("evaluations", "steps", "rejected")}
 
 LAST_LENGTH, FIRST_ERROR = NUMBERS.index("last length"), NUMBERS.index("first error")
 
@@ -86,15 +86,15 @@ ERRORS = tuple(NUMBERS.index(word) for word in ("largest error", "shortest", "lo
 
 NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
 
-FIRST_SHARE = 0.2  # of the steps of a run, that say nothing yet of how many evaluations one takes
+STARTUP_SHARE = 0.2  # of the steps of a run, that say nothing yet of how many evaluations one takes
 
-SHARE_OF_STRETCH = 1 / 4  # between two corners: the longest step, where errors choose them
+MAX_SEGMENT_SHARE = 1 / 4  # between two corners: the longest step, where errors choose them
 
 # Operators of a call of the loop, a tenth of a second or so: how often the clock is shown and an interrupt is heard.
 # They are counted, not timed: steps and times are rounded at the ends of calls, and a run must not depend on a clock.
 PORTION = 1e8
 
-STEP_ITSELF = 500  # operators of a step beside its programs
+STEP_OVERHEAD = 500  # operators of a step beside its programs
 
 
 class System(CompiledRecord):
@@ -173,7 +173,7 @@ class Work(CompiledRecord):
     powers: Array  # of inputs, of losses
     gates: Array  # of contacts, 1 or 0; what joints that may stick do, see `sticking`
     gaps: Array  # what they follow and the rates of that, at the end of a step
-    first_gaps: Array  # at its start
+    gaps_at_start: Array  # at its start
     kept: Array  # state and work at its start
     crossing: Array  # the search for the end of a step; places in `crossings`
     events: Array  # (gate, what it became, time, rate of what it follows, or position of a joint) in rows
@@ -182,8 +182,8 @@ class Work(CompiledRecord):
     holds: Array  # what the effort of one takes from the acceleration of another
     solves: Array  # the same while it is solved
     keeping: Array  # what is kept of their efforts, see `loop.hold`, and behind that these
-    aside_x: Array  # inputs and outputs of a call that changes nothing
-    aside_y: Array
+    probe_x: Array  # inputs and outputs of a call that changes nothing
+    probe_y: Array
     course: Array  # accelerations, rates of change and powers at the stages of the last step, then of this one
     points: Array  # when these are, in steps; weights of them
     reach: Array  # of the last two steps: where stages were, of free rates seen from the state, then of other positions
@@ -295,7 +295,7 @@ def compile_loop(system: System, method: Method, judging: bool) -> None:
     method.steps.compiled(tuple(kind_of(value) for value in arguments))
 
 
-class LaboriousError(Exception):
+class SlowConvergenceError(Exception):
     """Steps do not converge so often that shorter ones would take fewer evaluations."""
 
 
@@ -398,8 +398,8 @@ def run_loop(
                         settle(system, loop.work, 0.0, q, qd)
                     record(system, loop.work, 0.0, q, qd, x[0], y[0])
             before, counted = loop.done, loop.work.counts.copy()
-            loop.go_on()
-            _refuse_steps(loop.status, loop.work.numbers, grid, loop.now)
+            loop.advance_to_next()
+            _raise_step_error(loop.status, loop.work.numbers, grid, loop.now)
             events.append(loop.work.events[: loop.work.counts[EVENTS]].copy())
             loop.work.counts[EVENTS] = 0
             if watch is not None and loop.done > before:
@@ -408,8 +408,10 @@ def run_loop(
                 loop.portion = min(loop.portion, ahead)
                 if stop is not None:
                     left = loop.work.counts - counted
-            if grid.labour and stop is None and _laborious(loop, grid, method):  # rows that are left count no labour
-                raise LaboriousError
+            if (
+                grid.labour and stop is None and _converges_slowly(loop, grid, method)
+            ):  # rows that are left count no labour
+                raise SlowConvergenceError
             if progress is not None:
                 progress(loop.row_time)
     except KeyboardInterrupt:
@@ -417,7 +419,9 @@ def run_loop(
     rows = slice(0, loop.done + 1)
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     counts = dict(zip(COUNTS[:5], (int(count) for count in loop.work.counts[:5]), strict=True))
-    counts |= {name: int(left[k]) for name, k in IN_VAIN.items()} | {"alike_rests": int(loop.work.counts[ALIKE])}
+    counts |= {name: int(left[k]) for name, k in DISCARDED_COUNTS.items()} | {
+        "alike_rests": int(loop.work.counts[ALIKE])
+    }
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:
         track.judged = tuple(float(loop.work.numbers[k]) for k in ERRORS)
@@ -435,13 +439,13 @@ def run_loop(
     return track
 
 
-def _laborious(loop: _Loop, grid: Grid, method: Method) -> bool:
+def _converges_slowly(loop: _Loop, grid: Grid, method: Method) -> bool:
     """Whether steps converge so badly that shorter ones take fewer evaluations."""
     evaluations, steps = loop.work.counts[:2]
     # parts of a step cost generalized-alpha its own accelerations; where other methods fail, other coordinates are
     # needed, not shorter steps
     in_parts = loop.work.counts[REJECTED] > 0 and method.name == "generalized-alpha"
-    return in_parts or evaluations > grid.labour * max(steps, FIRST_SHARE * grid.rows * grid.every)
+    return in_parts or evaluations > grid.labour * max(steps, STARTUP_SHARE * grid.rows * grid.every)
 
 
 class _Loop:
@@ -456,7 +460,7 @@ class _Loop:
         self.work = new_work(system, method.stages, method.unknowns, grid.aim > 0)
         width = self.work.x.shape[1] - len(system.constants)
         self.x, self.y = np.empty((self.rows + 1, width)), np.empty((self.rows + 1, system.outputs + 2))
-        self.spare_x, self.spare_y = np.empty((1, width)), np.empty((1, system.outputs + 2))
+        self.partial_x, self.partial_y = np.empty((1, width)), np.empty((1, system.outputs + 2))
         self.near = NEAR * grid.out_step
         self.done, self.portion, self.seconds, self.status = 0, 1, 0.0, OK
         self.now, self.known = self.row_time, self.y[0]  # what is recorded of the state
@@ -469,15 +473,15 @@ class _Loop:
         """Time of the last row."""
         return (self.first + self.done) * self.grid.out_step
 
-    def go_on(self) -> None:
+    def advance_to_next(self) -> None:
         """To the next corner if that comes before the next row, else by some rows at most to a corner."""
         grid, following = self.grid, (self.first + self.done + 1) * self.grid.out_step
         while self.corners and self.corners[0].time <= self.now + self.near:
             self._cross()
         ahead = self.corners[0].time if self.corners else np.inf
         if ahead < following - self.near:
-            self._part(ahead, self.spare_x, self.spare_y)
-            self.known = self.spare_y[0]
+            self._part(ahead, self.partial_x, self.partial_y)
+            self.known = self.partial_y[0]
             return
         if abs(self.now - self.row_time) > self.near:  # from a corner between two rows
             filled = self._part(following, self.x[self.done + 1 : self.done + 2], self.y[self.done + 1 : self.done + 2])
@@ -505,7 +509,7 @@ class _Loop:
         """How many were done since the start, about."""
         system, (evaluations, steps, iterations, jacobians, rejected) = self.system, self.work.counts[:5].tolist()
         solved = iterations * system.solving + jacobians * system.factoring
-        return int(evaluations * system.operators + solved + (steps + rejected) * STEP_ITSELF)
+        return int(evaluations * system.operators + solved + (steps + rejected) * STEP_OVERHEAD)
 
     def _part(self, end: float, x: Array, y: Array) -> int:
         """Part of an interval, in steps of its own."""
@@ -536,11 +540,11 @@ class _Loop:
         """No chosen step is longer than a share of the way to the next corner: behind a rest it is not yet known."""
         if self.grid.begin:
             ahead = self.corners[0].time if self.corners else self.grid.rows * self.grid.out_step
-            most = min(self.grid.most, max(SHARE_OF_STRETCH * (ahead - self.now), self.near))
+            most = min(self.grid.most, max(MAX_SEGMENT_SHARE * (ahead - self.now), self.near))
             self.work.numbers[MOST], self.work.numbers[ASKED] = most, min(self.work.numbers[ASKED], most)
 
 
-def _refuse_steps(status: int, numbers: Array, grid: Grid, t: float) -> None:
+def _raise_step_error(status: int, numbers: Array, grid: Grid, t: float) -> None:
     """Steps whose error stays above what was asked for."""
     error = numbers[FIRST_ERROR]
     if status == STEP_TOO_LONG:

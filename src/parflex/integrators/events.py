@@ -19,7 +19,7 @@ from parflex.integrators.stiction import STUCK, friction_gaps, keep_at_rest, set
 Array = np.ndarray
 LOW, LOW_GAP, HIGH, HIGH_GAP, LENGTH, WHICH, TRIES, PHASE, SIDE = range(9)  # places in Work.crossing
 WHOLE, SEARCH, LAST, SETTLED = 0.0, 1.0, 2.0, 3.0  # phases
-GO_ON, TURN, SHORTER, SETTLE = range(4)
+ACCEPT_STEP, TURN, SHORTER, SETTLE = range(4)
 MOST_HALVINGS = 40
 MOST_TRIES = 60
 MOST_PARTS = 300  # of one step
@@ -39,7 +39,7 @@ def keep(saved: Array, c: Array, numbers: Array, q: Array, qd: Array, length: fl
 
 
 @inner
-def put_back(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
+def restore_state(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
     """The state at the start of the step again."""
     for k in range(len(q)):
         q[k] = saved[k]
@@ -49,7 +49,7 @@ def put_back(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
 
 
 @inner
-def _look(system: Any, work: Any, row: int) -> None:
+def _evaluate_gaps(system: Any, work: Any, row: int) -> None:
     """What all gates follow, at the state of a row of the work."""
     nq, count, x, y = system.positions, len(system.friction), work.x[row], work.y[row]
     if len(work.gates) > 2 * count:
@@ -101,7 +101,7 @@ def settling(c: Array) -> float:
 
 
 @inner
-def _turn_all(x: Array, gates: Array, gaps: Array, slack: Array, gate_x: int, c: Array, contacts: int) -> bool:
+def _toggle_gates(x: Array, gates: Array, gaps: Array, slack: Array, gate_x: int, c: Array, contacts: int) -> bool:
     """Turn the gates of contacts that have to; whether there are any, and how many in TRIES."""
     turned = False
     for k in range(contacts):
@@ -126,21 +126,29 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
     """
     row, end_time = len(work.x) - 1, t + work.crossing[LENGTH]
     evaluate_at(system, work, end_time, q, qd, row)
-    _look(system, work, row)
-    decision = _decide(work.crossing, work.gates, work.first_gaps, work.gaps, system.slack, t)
+    _evaluate_gaps(system, work, row)
+    decision = _decide(work.crossing, work.gates, work.gaps_at_start, work.gaps, system.slack, t)
     if decision == SHORTER:
         return False
-    gates_change, which, contacts = decision != GO_ON, int(work.crossing[WHICH]), len(work.gates) - 2 * len(system.friction)
+    gates_change, which, contacts = (
+        decision != ACCEPT_STEP,
+        int(work.crossing[WHICH]),
+        len(work.gates) - 2 * len(system.friction),
+    )
     for k in range(3):  # gates of one contact follow each other
         if k == 0 and decision == TURN:
-            _turn_at_root(work.x, work.gates, work.gaps, work.events, work.counts, which, system.gate_x, end_time, contacts)
+            _toggle_at_root(
+                work.x, work.gates, work.gaps, work.events, work.counts, which, system.gate_x, end_time, contacts
+            )
         elif gates_change:
-            gates_change = _turn_all(work.x, work.gates, work.gaps, system.slack, system.gate_x, work.crossing, contacts)
+            gates_change = _toggle_gates(
+                work.x, work.gates, work.gaps, system.slack, system.gate_x, work.crossing, contacts
+            )
         if not gates_change:
             break
-        _look(system, work, row)
+        _evaluate_gaps(system, work, row)
     if contacts < len(work.gates):
-        if decision != GO_ON or unsettled(system, work, row):
+        if decision != ACCEPT_STEP or unsettled(system, work, row):
             if decision == TURN:  # rates jump before the first step alone: others are drift
                 keep_at_rest(system, work, row, q, qd)
                 evaluate_at(system, work, end_time, q, qd, row)
@@ -148,8 +156,8 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
             forced = forced and work.x[row, system.gate_x + which + 1] > 0.0  # one that is held, by its effort
             work.crossing[TRIES] += settle_friction(system, work, row, forced, end_time)
         keep_at_rest(system, work, row, q, qd)
-        _look(system, work, row)
-    _copy(work.gaps, work.first_gaps)
+        _evaluate_gaps(system, work, row)
+    _copy(work.gaps, work.gaps_at_start)
     return True
 
 
@@ -162,7 +170,7 @@ def settle(system: Any, work: Any, t: float, q: Array, qd: Array) -> None:
 
 @inner
 def _decide(c: Array, gates: Array, start_gaps: Array, gaps: Array, slack: Array, t: float) -> int:
-    """GO_ON behind the end of the step, TURN gates there, make it SHORTER, or SETTLE the gates."""
+    """ACCEPT_STEP behind the end of the step, TURN gates there, make it SHORTER, or SETTLE the gates."""
     if c[PHASE] == LAST:
         return TURN
     if c[PHASE] == SETTLED:
@@ -170,12 +178,12 @@ def _decide(c: Array, gates: Array, start_gaps: Array, gaps: Array, slack: Array
     if c[PHASE] == WHOLE:
         which = _first(gates, start_gaps, gaps, slack, 0.0)
         if which >= 0:
-            return _begin(c, gates, start_gaps, gaps, which)
-        cut = _turning_point(gates, start_gaps, gaps, c[LENGTH])
+            return _begin_search(c, gates, start_gaps, gaps, which)
+        cut = _possible_crossing(gates, start_gaps, gaps, c[LENGTH])
         if cut < c[LENGTH] and c[TRIES] == 0.0:
             c[LENGTH], c[TRIES] = cut, 1.0
             return SHORTER
-        return GO_ON
+        return ACCEPT_STEP
     which = int(c[WHICH])
     beyond = _missed(gates, gaps, which)
     if beyond > 0.0:
@@ -183,7 +191,7 @@ def _decide(c: Array, gates: Array, start_gaps: Array, gaps: Array, slack: Array
         c[HIGH], c[HIGH_GAP], c[SIDE] = c[LENGTH], beyond, 1.0
         if beyond <= 1e-3 * slack[which] or _narrow(c, t):
             other = _first(gates, start_gaps, gaps, slack, 2 * beyond)
-            return _begin(c, gates, start_gaps, gaps, other) if other >= 0 else TURN
+            return _begin_search(c, gates, start_gaps, gaps, other) if other >= 0 else TURN
     else:
         c[HIGH_GAP] *= 0.5 if c[SIDE] < 0.0 else 1.0
         c[LOW], c[LOW_GAP], c[SIDE] = c[LENGTH], beyond, -1.0
@@ -191,7 +199,7 @@ def _decide(c: Array, gates: Array, start_gaps: Array, gaps: Array, slack: Array
             c[LENGTH], c[PHASE] = c[HIGH], LAST
             return SHORTER
     c[TRIES] += 1.0
-    c[LENGTH] = _proposed(c)
+    c[LENGTH] = _next_trial(c)
     return SHORTER
 
 
@@ -201,7 +209,7 @@ def _narrow(c: Array, t: float) -> bool:
 
 
 @inner
-def _proposed(c: Array) -> float:
+def _next_trial(c: Array) -> float:
     """Where the line through both ends has its root, now and then the middle."""
     low, high, below, above = c[LOW], c[HIGH], c[LOW_GAP], c[HIGH_GAP]
     trial = low + (high - low) * (-below / (above - below)) if above > below else 0.5 * (low + high)
@@ -225,7 +233,7 @@ def _first(gates: Array, start_gaps: Array, gaps: Array, slack: Array, least: fl
 
 
 @inner
-def _begin(c: Array, gates: Array, start_gaps: Array, gaps: Array, which: int) -> int:
+def _begin_search(c: Array, gates: Array, start_gaps: Array, gaps: Array, which: int) -> int:
     """Begin the search for the root of one gap between the start of the step and its present end."""
     start, end = _missed(gates, start_gaps, which), _missed(gates, gaps, which)
     c[WHICH] = which
@@ -236,12 +244,12 @@ def _begin(c: Array, gates: Array, start_gaps: Array, gaps: Array, which: int) -
         return SHORTER
     c[LOW], c[LOW_GAP], c[HIGH], c[HIGH_GAP] = 0.0, start, c[LENGTH], end
     c[PHASE], c[TRIES], c[SIDE] = SEARCH, 0.0, 0.0
-    c[LENGTH] = _proposed(c)
+    c[LENGTH] = _next_trial(c)
     return SHORTER
 
 
 @inner
-def _turning_point(gates: Array, start_gaps: Array, gaps: Array, length: float) -> float:
+def _possible_crossing(gates: Array, start_gaps: Array, gaps: Array, length: float) -> float:
     """Where in the step a gap may have gone through zero and back, by a cubic; its end where none may have."""
     cut = length
     for k in range(len(gates)):
@@ -263,8 +271,16 @@ def _turning_point(gates: Array, start_gaps: Array, gaps: Array, length: float) 
 
 
 @inner
-def _turn_at_root(
-    x: Array, gates: Array, gaps: Array, events: Array, counts: Array, which: int, gate_x: int, event_time: float, contacts: int
+def _toggle_at_root(
+    x: Array,
+    gates: Array,
+    gaps: Array,
+    events: Array,
+    counts: Array,
+    which: int,
+    gate_x: int,
+    event_time: float,
+    contacts: int,
 ) -> None:
     """Turn the gates of contacts whose gaps are at their root, and note it."""
     for k in range(contacts):

@@ -20,7 +20,7 @@ from parflex.integrators.common import (
     place,
     record,
 )
-from parflex.integrators.events import LENGTH, MOST_PARTS, NOTHING, judge, keep, put_back, settling
+from parflex.integrators.events import LENGTH, MOST_PARTS, NOTHING, judge, keep, restore_state, settling
 from parflex.integrators.gauss import gauss_steps
 
 Array = np.ndarray
@@ -101,7 +101,7 @@ def explicit_steps(
                     _advance(system, work, tableau, length, q, qd)
                 again = gated and not judge(system, work, begin, q, qd)
                 if again:
-                    put_back(work.kept, work.numbers, q, qd)
+                    restore_state(work.kept, work.numbers, q, qd)
                     continue
                 waiting, parts = False, parts + 1
                 begin, left = begin + length, (left - length if left - length > NOTHING * h else 0.0)
@@ -190,7 +190,7 @@ def adaptive_steps(
             parts = parts + 1 if again else 0
             again = gated and not judge(system, work, now, q, qd)
             if again:
-                put_back(work.kept, work.numbers, q, qd)
+                restore_state(work.kept, work.numbers, q, qd)
                 continue
             waiting = False
             now = end if left - step <= NOTHING * left else now + step

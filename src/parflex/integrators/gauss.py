@@ -21,21 +21,21 @@ from parflex.integrators.common import (
     AIM,
     BEFORE,
     BEST,
-    CARRIED,
     CONTRACTION,
+    EXTRA_ITERATIONS,
     INPUT,
     ITERATIONS,
     JACOBIANS,
     LAST,
     LATEST,
     LOSS,
-    MADE_FOR,
+    MATRIX_STEP,
     REJECTED,
     STARTED,
     STEP,
     STEPS,
     UNSEEN,
-    WASTED,
+    USE_LAST_ACCELERATIONS,
     add_work,
     choose,
     copy,
@@ -45,14 +45,14 @@ from parflex.integrators.common import (
     evaluate_at,
     evaluate_pair,
     give_inputs,
-    go_over,
     normalise,
-    note_stages,
-    note_start,
     place,
     record,
+    record_stages,
+    record_start,
     rows_ahead,
     rows_inside,
+    shift_history,
     step_error,
 )
 from parflex.integrators.events import (
@@ -64,7 +64,7 @@ from parflex.integrators.events import (
     WHOLE,
     judge,
     keep,
-    put_back,
+    restore_state,
     settling,
 )
 
@@ -72,9 +72,9 @@ Array = np.ndarray
 
 MOST_ITERATIONS = 25
 
-MOST_UNSEEN = 16  # steps of one iteration, which does not show the contraction, in a row
+MAX_SINGLE_ITERATIONS = 16  # steps of one iteration, which does not show the contraction, in a row
 
-MOST_CUTS = 7  # each time by four: steps down to 1/4096
+MAX_SUBDIVISIONS = 7  # each time by four: steps down to 1/4096
 
 TOO_LONG = 5  # status, as in `system`
 
@@ -93,7 +93,7 @@ def _renew(system: Any, work: Any, tableau: Any, h: float, row: int) -> None:
     """The same at a row of the work that was evaluated, as the last stage of the step before is."""
     take_state(system, work, row)
     _modes_for(system, work, tableau, h)
-    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+    work.counts[BEST], work.counts[EXTRA_ITERATIONS] = MOST_ITERATIONS, 0
 
 
 @inner
@@ -104,19 +104,19 @@ def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
         c = work.coefficients[m]
         c[0], c[1], c[2], c[3] = re, im, re * re - im * im, 2 * re * im
     make_modes(system, work)
-    work.numbers[MADE_FOR] = h
+    work.numbers[MATRIX_STEP] = h
 
 
 @inner
 def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """A new matrix, and stages that start from the state as it is."""
     _new_matrix(system, work, tableau, t, h, q, qd)
-    _from_state(system, work, tableau, h, q, qd)
+    _history_from_state(system, work, tableau, h, q, qd)
     work.numbers[CONTRACTION] = 0.5
 
 
 @inner
-def _from_state(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+def _history_from_state(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """A past that would end at the state, evaluated in the row behind the stages.
 
     Its acceleration is taken through the matrix: at the end of a step what is stiff may be far from its equilibrium, at
@@ -127,7 +127,7 @@ def _from_state(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Ar
         for k in range(len(system.free)):
             work.miss[i, k] = work.y[stages, 2 * nq + system.free[k]]
     _change(system, work, tableau)
-    invent_past(system, work, tableau, h, q, qd)
+    initialise_history(system, work, tableau, h, q, qd)
 
 
 @inlined
@@ -229,7 +229,7 @@ def _solve_stages(
     for i in range(len(tableau.c)):
         place(system, work.x[i], q, qd)
         give_inputs(system, work, t + tableau.c[i] * h, work.x[i])
-    start_stages(system, work, tableau, h, q, qd)
+    predict_stages(system, work, tableau, h, q, qd)
     contraction, previous_size, previous_vibration, guessed = work.numbers[CONTRACTION], 0.0, 0.0, False
     for iteration in range(1, MOST_ITERATIONS + 1):
         size, vibration = _iterate(system, work, tableau, h, q, qd)
@@ -243,7 +243,7 @@ def _solve_stages(
         share = min(contraction, 0.9)
         rounding = iteration > 2 and contraction > 0.1 and size <= tolerance
         if vibration * share / (1 - share) <= tolerance or size == 0.0 or rounding:
-            if iteration == 1 and work.counts[UNSEEN] >= MOST_UNSEEN and vibration > tolerance:
+            if iteration == 1 and work.counts[UNSEEN] >= MAX_SINGLE_ITERATIONS and vibration > tolerance:
                 guessed = True  # it grows as the robot moves on
             else:
                 # a small change is mostly rounding, whose ratio says nothing of the contraction
@@ -260,7 +260,7 @@ def _solve_stages(
 def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """State at the end of the step; dependent positions go on from the last stage, where they were closed."""
     stages, last = len(tableau.c), len(tableau.c) - 1
-    note_past(system, work, tableau, h, q, qd)
+    store_history(system, work, tableau, h, q, qd)
     for k in range(len(system.simple)):
         p, f = system.simple[k, 0], system.simple[k, 1]
         total = 0.0
@@ -287,26 +287,28 @@ def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 
 
 @inner
-def _lead_in(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+def _prepare_step(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """The matrix for a step of this length, and what is known at its start where no step was made before."""
     stages, numbers = len(tableau.c), work.numbers
-    if numbers[MADE_FOR] != h:
+    if numbers[MATRIX_STEP] != h:
         _modes_for(system, work, tableau, h)
     if numbers[LAST] == 0.0:
         evaluate_at(system, work, t, q, qd, stages)
-        note_start(system, work, stages)
+        record_start(system, work, stages)
     if numbers[LAST] < 0.0:
-        _from_state(system, work, tableau, h, q, qd)
+        _history_from_state(system, work, tableau, h, q, qd)
 
 
 @inner
-def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
+def _solve_in_substeps(
+    system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
+) -> bool:
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
     copy(q, work.before)
     copy(qd, work.before[system.positions :])
     input_work, lost_work = work.numbers[INPUT], work.numbers[LOSS]
     parts = 1
-    for _ in range(MOST_CUTS):
+    for _ in range(MAX_SUBDIVISIONS):
         work.counts[REJECTED] += 1
         small, done = h / parts, 0
         while done < parts:
@@ -365,25 +367,25 @@ def gauss_steps(
                 if length > 0.0:
                     if again and fresh:
                         _modes_for(system, work, tableau, length)
-                        _from_state(system, work, tableau, length, q, qd)
+                        _history_from_state(system, work, tableau, length, q, qd)
                     elif again or counts[STARTED] == 0:
                         _restart(system, work, tableau, begin, length, q, qd)
                         counts[STARTED], fresh, numbers[LAST] = 1, True, 0.0
-                    elif counts[WASTED] * iteration_cost > renewal:
+                    elif counts[EXTRA_ITERATIONS] * iteration_cost > renewal:
                         if gated:  # the state is asked for where a step is made again
                             _new_matrix(system, work, tableau, begin, length, q, qd)
                         else:
                             _renew(system, work, tableau, length, stages - 1)
                         fresh = True
                     if judged and not again:
-                        _lead_in(system, work, tableau, begin, length, q, qd)
+                        _prepare_step(system, work, tableau, begin, length, q, qd)
                     used = _solve_stages(system, work, tableau, begin, length, q, qd, tolerance)
                     if used == 0 and chosen and not fresh:  # the matrix may be old
                         _new_matrix(system, work, tableau, begin, length, q, qd)
                         fresh = True
                         continue
                     if judged and not again and (used > 0 or chosen):
-                        first_known = note_stages(work, tableau.c, numbers[LAST] / length)
+                        first_known = record_stages(work, tableau.c, numbers[LAST] / length)
                         error = (
                             step_error(work, first_known, tableau.error * length * length, system.metres)
                             if used > 0
@@ -401,13 +403,13 @@ def gauss_steps(
                             continue
                     if used > 0:
                         _finish(system, work, tableau, length, q, qd)
-                    elif _carefully(system, work, tableau, begin, length, q, qd, tolerance):
+                    elif _solve_in_substeps(system, work, tableau, begin, length, q, qd, tolerance):
                         fresh = False
                     else:
                         return row, 1
                 again = gated and not judge(system, work, begin, q, qd)
                 if again:
-                    put_back(work.kept, numbers, q, qd)
+                    restore_state(work.kept, numbers, q, qd)
                     continue
                 if waiting:
                     waiting = False
@@ -424,13 +426,13 @@ def gauss_steps(
                     counts[STEPS] += 1
                     if used > 0 and counts[STARTED] != 0:
                         counts[BEST] = min(counts[BEST], used)
-                        counts[WASTED] += used - counts[BEST]
+                        counts[EXTRA_ITERATIONS] += used - counts[BEST]
                 if span > 1 and not rows_inside(
                     system, work, tableau, t, h, done, first_known, span, out_x[row:], out_y[row:]
                 ):
                     return row, 2
                 if judged:
-                    go_over(work.course, numbers, length if used > 0 else 0.0)
+                    shift_history(work.course, numbers, length if used > 0 else 0.0)
             done += span
         row += span
         if not record(system, work, t + done * h, q, qd, out_x[row - 1], out_y[row - 1]):
@@ -581,7 +583,7 @@ def costs(system: Any, modes: int, stages: int) -> tuple[int, int]:
 
 
 @inner
-def invent_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+def initialise_history(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """Two steps that would end at this state, its acceleration the mean of the changes in the work."""
     stages, count, reach, past = len(tableau.c), len(system.free), work.reach, work.past
     y = work.y[stages, system.positions :]
@@ -601,11 +603,11 @@ def invent_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Ar
         for k in range(len(system.other)):
             reach[j, count + k] = q[system.other[k]] + offset * past[0, count + k]
     work.numbers[BEFORE] = work.numbers[LATEST] = h
-    work.counts[CARRIED] = 0
+    work.counts[USE_LAST_ACCELERATIONS] = 0
 
 
 @inner
-def _look_ahead(weights: Array, c: Array, twice: Array, latest: float, before: float) -> None:
+def _extrapolation_weights(weights: Array, c: Array, twice: Array, latest: float, before: float) -> None:
     """Weights of the known stages at those of the next step, in whose length the others are.
 
     Of positions of two steps, for positions; of these for accelerations; of accelerations of the last step.
@@ -633,7 +635,7 @@ def _look_ahead(weights: Array, c: Array, twice: Array, latest: float, before: f
 
 
 @inner
-def start_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """Accelerations of the stages of a step, rates of turning positions, and closing ones in the inputs of the model.
 
     The step may have any length. Accelerations come from positions, or from those of the last step: what was nearer
@@ -644,7 +646,7 @@ def start_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: A
     stages, count, free, weights, carried = len(tableau.c), len(system.free), system.free, work.weights, work.counts
     latest, before = work.numbers[LATEST] / h, work.numbers[BEFORE] / h
     if weights[3 * stages + 1, 0] != latest or weights[3 * stages + 1, 1] != before:
-        _look_ahead(weights, tableau.c, tableau.twice, latest, before)
+        _extrapolation_weights(weights, tableau.c, tableau.twice, latest, before)
     for i in range(stages):
         by_place, by_past, slope = work.starts[0, i], work.starts[1, i], 0.0
         for j in range(stages):
@@ -662,7 +664,7 @@ def start_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: A
         row = work.acceleration[i]
         for k in range(count):
             row[k] = by_place[k]
-        if carried[CARRIED] != 0:
+        if carried[USE_LAST_ACCELERATIONS] != 0:
             for k in range(len(system.simple)):
                 row[system.simple[k, 1]] = by_past[system.simple[k, 1]]
         for k in range(len(system.other)):
@@ -680,7 +682,7 @@ def start_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: A
 
 
 @inner
-def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+def store_history(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """Where the stages of a step from this state were; what is free is seen from the end of the step."""
     stages, count, free, reach, last = len(tableau.c), len(system.free), system.free, work.reach, len(tableau.c) - 1
     first, second, third, ends = work.acceleration[0], work.acceleration[1], work.acceleration[last], work.ends
@@ -702,7 +704,7 @@ def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Arra
             f = system.simple[s, 1]
             by_place = max(by_place, abs(work.starts[0, i, f] - row[f]) / system.units[f])
             by_past = max(by_past, abs(work.starts[1, i, f] - row[f]) / system.units[f])
-    work.counts[CARRIED] = 0 if by_place < by_past else 1
+    work.counts[USE_LAST_ACCELERATIONS] = 0 if by_place < by_past else 1
     for k in range(len(system.other)):
         p, column = system.other[k], count + k
         last_position = work.y[last, p]
@@ -713,7 +715,9 @@ def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Arra
             work.past[i, column] = work.rate[i, p]
             reach[i, column] = reach[stages + i, column] + turn
             if k >= len(system.turning):
-                reach[stages + i, column] = work.y[i, p] + TURN * math.floor((last_position - work.y[i, p]) / TURN + 0.5)
+                reach[stages + i, column] = work.y[i, p] + TURN * math.floor(
+                    (last_position - work.y[i, p]) / TURN + 0.5
+                )
                 continue
             total = 0.0
             for j in range(stages):

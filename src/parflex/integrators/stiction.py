@@ -30,10 +30,12 @@ STUCK, FORTH, BACK = 1.0, 2.0, 3.0  # what a joint does, in Work.gates
 
 COULOMB = 0  # column of System.friction, before STATIC
 
-PLACE, TOLD, INERTIA, FIRM = range(4)  # rows of Work.stuck: where a joint stuck, what was last noted that it does,
+PLACE, TOLD, INERTIA, FRICTION_HELD = range(
+    4
+)  # rows of Work.stuck: where a joint stuck, what was last noted that it does,
 
 # what inertia holds it, 1 where its friction is what keeps it at rest
-HOLDING = 1e6  # inertia that holds a joint, of that which it moves: efforts are found to as many digits at once
+HOLDING_INERTIA = 1e6  # inertia that holds a joint, of that which it moves: efforts are found to as many digits at once
 
 AT_REST = 10.0  # of the slack of rates
 
@@ -47,9 +49,9 @@ EXCESS = 1e-8  # of the static effort, by which a joint that sticks may be loade
 
 PULL, SCALE, LOW, HIGH, SHARE, CHANGE, CENTRE, STATE = range(8)  # rows of Work.split, of each joint that may stick
 
-SLIDES, UNFELT, BOUND, FREE = 0.0, 1.0, 2.0, 3.0  # states: moves, feels no friction, at a bound, inside of them
+SLIDES, NO_RESPONSE, BOUND, FREE = 0.0, 1.0, 2.0, 3.0  # states: moves, feels no friction, at a bound, inside of them
 
-FEELS = 1e-12  # of its acceleration: a joint that friction moves less does not feel it
+MIN_RESPONSE = 1e-12  # of its acceleration: a joint that friction moves less does not feel it
 
 CLEAR = 1e-3  # of it: what is moved less is pushed once more, as far, since rounding is of the acceleration
 
@@ -59,9 +61,9 @@ ROUNDS = 5  # this in each of so many rounds, from the efforts of the last
 
 NOTHING = 1e-12  # of bounds, and of pulls: rounding
 
-DEPENDS = 1e-7  # of a response: what is less is that of a joint that moves with others alone
+DEPENDENT_RESPONSE = 1e-7  # of a response: what is less is that of a joint that moves with others alone
 
-LEAST_ALIKE, MOST_ALIKE = 1e-11, 3e-4  # of a response: what is between is neither nothing nor clear; see docs
+MIN_AMBIGUOUS, MAX_AMBIGUOUS = 1e-11, 3e-4  # of a response: what is between is neither nothing nor clear; see docs
 
 MOVES = 1e-10  # of a bound: a joint that its bound does not hold moves
 
@@ -103,7 +105,7 @@ def set_friction(x: Array, first_x: int, j: int, effort: float, holding: float) 
 @inner
 def _rests(system: Any, work: Any, row: int, j: int) -> bool:
     """Whether a joint is at rest, or drifts where it stuck."""
-    limit = KEPT if work.stuck[FIRM, j] != 0.0 else AT_REST
+    limit = KEPT if work.stuck[FRICTION_HELD, j] != 0.0 else AT_REST
     k = len(work.gates) - 2 * (len(system.friction) - j)
     return abs(work.y[row, system.positions + system.rubbing[j]]) <= limit * system.slack[k]
 
@@ -117,19 +119,19 @@ def settle_friction(system: Any, work: Any, row: int, forced: bool, event_time: 
     """
     count, friction, split = len(system.friction), system.friction, work.split
     first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
-    copy(work.x[row], work.aside_x)
+    copy(work.x[row], work.probe_x)
     for j in range(count):
         resting = _rests(system, work, row, j)
         side = 1.0 if work.y[row, system.positions + system.rubbing[j]] > 0.0 else -1.0
-        work.aside_x[first_x + 2 * j] = 0.0 if resting else side * friction[j, COULOMB]
-        work.aside_x[first_x + 2 * j + 1] = 0.0
+        work.probe_x[first_x + 2 * j] = 0.0 if resting else side * friction[j, COULOMB]
+        work.probe_x[first_x + 2 * j + 1] = 0.0
         split[STATE, j] = FREE if resting else SLIDES
     find_responses(system, work, first_x, system.outputs - count)
     for j in range(count):
         most = friction[j, STATIC] * (1.0 - EXCESS if forced else 1.0 + EXCESS) * split[SCALE, j]
         split[LOW, j], split[HIGH, j] = -most, most
     for _ in range(2 * count + 1):
-        share_loads(work)
+        distribute_efforts(work)
         falls, most = -1, 0.0
         for j in range(count):
             least = friction[j, COULOMB] * split[SCALE, j]
@@ -158,7 +160,7 @@ def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int) -> int
     static, previous_inertia = system.friction[j, STATIC], work.stuck[INERTIA, j]
     direction = work.y[row, system.positions + system.rubbing[j]]
     sticks = state == FREE
-    if state == UNFELT:
+    if state == NO_RESPONSE:
         direction = left_over(work, j)
         sticks = abs(direction) <= PASSES * system.slack[k]
     elif state == BOUND:
@@ -168,13 +170,17 @@ def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int) -> int
     effort, inertia, mode = side * system.friction[j, COULOMB], 0.0, FORTH if side > 0.0 else BACK
     if sticks:
         mode = STUCK
-        effort = 0.0 if state == UNFELT else max(-static, min(static, split[SHARE, j] / split[SCALE, j]))
+        effort = 0.0 if state == NO_RESPONSE else max(-static, min(static, split[SHARE, j] / split[SCALE, j]))
         if state == FREE:
-            inertia = previous_inertia if before == STUCK and previous_inertia > 0.0 else HOLDING / split[SCALE, j] ** 2
+            inertia = (
+                previous_inertia
+                if before == STUCK and previous_inertia > 0.0
+                else HOLDING_INERTIA / split[SCALE, j] ** 2
+            )
         if before != STUCK:
             work.stuck[PLACE, j] = work.y[row, system.rubbing[j]]
     work.gates[k], work.stuck[INERTIA, j] = mode, inertia
-    work.stuck[FIRM, j] = 1.0 if sticks and state != UNFELT else 0.0
+    work.stuck[FRICTION_HELD, j] = 1.0 if sticks and state != NO_RESPONSE else 0.0
     set_friction(work.x, first_x, j, effort, inertia)
     return 1 if mode != before or inertia != previous_inertia else 0
 
@@ -187,7 +193,7 @@ def unsettled(system: Any, work: Any, row: int) -> bool:
     for j in range(count):
         if work.gates[first + 2 * j] == STUCK:
             rate = abs(work.y[row, system.positions + system.rubbing[j]])
-            bears_all = work.stuck[FIRM, j] != 0.0 and work.stuck[INERTIA, j] == 0.0
+            bears_all = work.stuck[FRICTION_HELD, j] != 0.0 and work.stuck[INERTIA, j] == 0.0
             is_unsettled = is_unsettled or bears_all or not rate < FAR * system.slack[first + 2 * j]
     return is_unsettled
 
@@ -227,33 +233,33 @@ def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
     call_model(system.address, work.x[row].ctypes.data, y.ctypes.data)
     for level in range(2):
         largest_drift = 0.0
-        copy(work.x[row], work.aside_x)
+        copy(work.x[row], work.probe_x)
         for j in range(count):
             if work.gates[first + 2 * j] == STUCK:
                 p = system.rubbing[j]
                 drift = y[nq + p] if level == 0 else y[p] - work.stuck[PLACE, j]
                 largest_drift = max(largest_drift, abs(drift) / system.slack[first + 2 * j])
-                work.aside_x[first_x + 2 * j] += work.stuck[INERTIA, j] * drift
+                work.probe_x[first_x + 2 * j] += work.stuck[INERTIA, j] * drift
         if not (RATE_DRIFT if level == 0 else DRIFT) < largest_drift < FAR:
             continue
-        call_model(system.address, work.aside_x.ctypes.data, work.aside_y.ctypes.data)
+        call_model(system.address, work.probe_x.ctypes.data, work.probe_y.ctypes.data)
         if level == 0:
             for k in system.free:
-                qd[k] += work.aside_y[2 * nq + k] - y[2 * nq + k]
+                qd[k] += work.probe_y[2 * nq + k] - y[2 * nq + k]
             continue
         for k in range(system.rates):
-            work.aside_x[nq + k] = 0.0
+            work.probe_x[nq + k] = 0.0
         for k in system.free:
-            work.aside_x[nq + k] = work.aside_y[2 * nq + k] - y[2 * nq + k]
-        call_model(system.address, work.aside_x.ctypes.data, work.aside_y.ctypes.data)
+            work.probe_x[nq + k] = work.probe_y[2 * nq + k] - y[2 * nq + k]
+        call_model(system.address, work.probe_x.ctypes.data, work.probe_y.ctypes.data)
         for p in range(nq):
-            q[p] += work.aside_y[nq + p]
+            q[p] += work.probe_y[nq + p]
 
 
 @inner
 def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
-    """Pulls on joints at rest, and what their efforts take from all, each in its own scale; in `aside_x` none acts."""
-    count, split, holds, x, y = len(system.friction), work.split, work.holds, work.aside_x, work.aside_y
+    """Pulls on joints at rest, and what their efforts take from all, each in its own scale; in `probe_x` none acts."""
+    count, split, holds, x, y = len(system.friction), work.split, work.holds, work.probe_x, work.probe_y
     call_model(system.address, x.ctypes.data, y.ctypes.data)
     work.counts[EVALUATIONS] += 1
     for j in range(count):
@@ -267,12 +273,12 @@ def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
             call_model(system.address, x.ctypes.data, y.ctypes.data)
             work.counts[EVALUATIONS] += 1
             change = y[first_y + j] - split[PULL, j]
-            responds = change > FEELS * pull
+            responds = change > MIN_RESPONSE * pull
             if not change < CLEAR * pull:
                 break
             test_effort = test_effort * pull / change if responds else test_effort
         if split[STATE, j] != SLIDES:
-            x[first_x + 2 * j], split[STATE, j] = 0.0, FREE if responds else UNFELT
+            x[first_x + 2 * j], split[STATE, j] = 0.0, FREE if responds else NO_RESPONSE
         for i in range(count):
             holds[i, j] = (y[first_y + i] - split[PULL, i]) / test_effort if responds else 0.0
         split[SCALE, j] = math.sqrt(holds[j, j]) if responds else 1.0
@@ -296,7 +302,7 @@ def left_over(work: Any, j: int) -> float:
 
 
 @inner
-def _pulled(work: Any, j: int) -> float:
+def _regularised_residual(work: Any, j: int) -> float:
     """The same and what draws the effort of the joint to its centre."""
     return left_over(work, j) - EVEN * (work.split[SHARE, j] - work.split[CENTRE, j])
 
@@ -307,7 +313,7 @@ def _find_changes(work: Any) -> None:
     split, holds, solves, count = work.split, work.holds, work.solves, work.split.shape[1]
     for i in range(count):
         if split[STATE, i] == FREE:
-            solves[i, count] = _pulled(work, i)
+            solves[i, count] = _regularised_residual(work, i)
             for j in range(count):
                 solves[i, j] = holds[i, j]
             solves[i, i] += EVEN
@@ -340,13 +346,16 @@ def _approach(work: Any) -> bool:
     for j in range(count):
         split[SHARE, j] += part * split[CHANGE, j] if split[STATE, j] == FREE else 0.0
     if limiting >= 0:
-        split[SHARE, limiting], split[STATE, limiting] = (split[HIGH, limiting] if split[CHANGE, limiting] > 0.0 else split[LOW, limiting]), BOUND
+        split[SHARE, limiting], split[STATE, limiting] = (
+            (split[HIGH, limiting] if split[CHANGE, limiting] > 0.0 else split[LOW, limiting]),
+            BOUND,
+        )
         return True
     most = 0.0
     for j in range(count):
         if split[STATE, j] == BOUND:
             tolerance = NOTHING * (split[HIGH, j] - split[LOW, j] + abs(split[PULL, j]))
-            inward = -side_of(split, j) * _pulled(work, j) - tolerance
+            inward = -side_of(split, j) * _regularised_residual(work, j) - tolerance
             if inward > most:
                 most, limiting = inward, j
     if limiting >= 0:
@@ -355,7 +364,7 @@ def _approach(work: Any) -> bool:
 
 
 @inner
-def share_loads(work: Any) -> None:
+def distribute_efforts(work: Any) -> None:
     """Efforts of all joints at rest within their bounds, joint after joint put to its bound or let go from it."""
     split, count = work.split, work.split.shape[1]
     for j in range(count):
@@ -405,8 +414,8 @@ def find_keeping(work: Any) -> None:
                 size += solves[i, j] * solves[i, j]
             if size > most:
                 best, most = j, size
-        work.counts[ALIKE] += 1 if LEAST_ALIKE**2 < most < MOST_ALIKE**2 else 0
-        if most <= DEPENDS**2:
+        work.counts[ALIKE] += 1 if MIN_AMBIGUOUS**2 < most < MAX_AMBIGUOUS**2 else 0
+        if most <= DEPENDENT_RESPONSE**2:
             break
         for i in range(count):
             solves[i, count] = solves[i, best] / math.sqrt(most)

@@ -63,7 +63,7 @@ def places_and_weights(tableau: Gauss | Explicit | Alpha) -> tuple[Array, Array]
     return tableau.c, tableau.b
 
 
-def phase_loss(tableau: Gauss | Explicit | Alpha) -> tuple[float, int]:
+def phase_error(tableau: Gauss | Explicit | Alpha) -> tuple[float, int]:
     """What a step loses of the phase omega h of a vibration: a factor, and the power of omega h beyond the first."""
     if isinstance(tableau, Alpha):
         return 1 / 12 + 3 / 8 * (tableau.mean_mass - tableau.mean_force) ** 2, 2
@@ -72,7 +72,7 @@ def phase_loss(tableau: Gauss | Explicit | Alpha) -> tuple[float, int]:
     return 1 / math.factorial(tableau.order + 1), tableau.order
 
 
-def turn_of_a_step(tableau: Gauss | Explicit | Alpha, angle: float) -> complex:
+def amplification_factor(tableau: Gauss | Explicit | Alpha, angle: float) -> complex:
     """By what a step multiplies a vibration whose phase it should turn by an angle: exactly, for any length of it.
 
     Its size is that of the amplitude, its angle what the phase turns by.

@@ -168,13 +168,22 @@ def many_frequencies(
     if conditions.at_equilibrium or shapes == "all" or (designs and has_force_elements(robot.tree)):
         return _responses(robot, coordinates, values, modes, shapes, designs, conditions, threads, progress)
     if designs:
-        rows = DesignedPoses(robot, coordinates, values, designs, modes, conditions.lock, bool(shapes), conditions.about)
+        rows = DesignedPoses(
+            robot, coordinates, values, designs, modes, conditions.lock, bool(shapes), conditions.about
+        )
         rows.solve(threads, progress)
         rows.say(3)
         warn_beyond_band(robot, rows.frequencies, 2)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons, rows.why)
     plain = FrequencyRows(
-        robot, coordinates, len(values), lambda some: values[some], modes, conditions.lock, conditions.about, bool(shapes)
+        robot,
+        coordinates,
+        len(values),
+        lambda some: values[some],
+        modes,
+        conditions.lock,
+        conditions.about,
+        bool(shapes),
     )
     batch = plain.all(threads, progress)
     plain.say(batch.status)
@@ -318,7 +327,9 @@ def many_responses(
     requested = read_responses(robot, responses)
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
     check_loads(conditions, requested)
-    columns = {key: design_column(robot, key, design_values, len(values)) for key, design_values in (designs or {}).items()}
+    columns = {
+        key: design_column(robot, key, design_values, len(values)) for key, design_values in (designs or {}).items()
+    }
     rows = ResponseRows(robot, coordinates, values, requested, conditions, columns)
     batch = solve_rows(rows, threads, progress)
     warn_of_first_order(robot, requested, batch.values, conditions, batch.rests, 2)
@@ -385,7 +396,9 @@ def warn_of_few_elements(
         if _are_enough(robot, float(highest), conditions):
             return
         pose = dict(pose_of(row))
-        pose_modes = natural_frequencies(robot, pose, modes, conditions.lock, conditions.about, wrench=conditions.wrench)
+        pose_modes = natural_frequencies(
+            robot, pose, modes, conditions.lock, conditions.about, wrench=conditions.wrench
+        )
     except ParflexError:  # which the map itself answers for
         return
     where = ", ".join(f"{name} = {float(value):.4g}" for name, value in pose.items())
@@ -419,7 +432,9 @@ def warn_of_first_order(
     beyond = np.zeros(values[bent[0].name].size // max(1, int(np.prod(bent[0].shape))), dtype=bool)
     for response in bent:
         deflections = np.abs(values[response.name]).reshape(len(beyond), -1)
-        beyond |= (deflections > FIRST_ORDER * (lengths if response.direction is None else lengths[response.direction])).any(axis=1)
+        beyond |= (
+            deflections > FIRST_ORDER * (lengths if response.direction is None else lengths[response.direction])
+        ).any(axis=1)
     beyond &= ~rests
     if beyond.any():
         warnings.warn(

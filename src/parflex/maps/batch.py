@@ -116,7 +116,9 @@ def row_warning(modes: Modes) -> str:
 def unstable_rows(reasons: Sequence[str]) -> Array:
     """Rows of which that is said."""
     unstable_warnings = (NOT_STABLE, BEYOND, LOST_WARNING)
-    unstable = {reason: any(warning in reason for warning in unstable_warnings) for reason in set(reasons)}  # few texts for many rows
+    unstable = {
+        reason: any(warning in reason for warning in unstable_warnings) for reason in set(reasons)
+    }  # few texts for many rows
     if not any(unstable.values()):
         return np.zeros(len(reasons), dtype=bool)
     return np.array([unstable[reason] for reason in reasons], dtype=bool)

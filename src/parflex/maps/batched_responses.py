@@ -186,7 +186,9 @@ class BatchedResponses:
         return self.twists[:, response.mode - 1]
 
     def _of_strain(self, response: ResponseName) -> Array:
-        shares = np.stack([np.broadcast_to(self.energies.get(p, 0.0), self.squares.shape) for p in response.parts], axis=1)
+        shares = np.stack(
+            [np.broadcast_to(self.energies.get(p, 0.0), self.squares.shape) for p in response.parts], axis=1
+        )
         return self._mode(shares / self.squares[:, None], response)
 
     @cached_property
@@ -311,7 +313,7 @@ class ConditionRows:
         self.legs: dict[str, tuple[SparseRows, Array, int]] = {}
         for part in Configuration(rigid, rigid.home).leg_parts.values():
             blocks = [rigid.assembler.block(reference, part) for reference in rigid.reference_poses]
-            ranks = [mobility.rank(self._beside_rotors(leg_block, part.columns)) for leg_block in blocks]
+            ranks = [mobility.rank(self._without_rotor_rows(leg_block, part.columns)) for leg_block in blocks]
             leg_rows = SparseRows(graph, "condition_leg", block(tree, part.rows, part.columns, at, links))
             self.legs[part.name] = leg_rows, part.columns, max(ranks)
         J = mobility.scale(rigid.closures, rigid.closures.jacobian(at, links))[:, rigid.free]
@@ -329,25 +331,25 @@ class ConditionRows:
         count, rank = len(q), robot.mobility.rank
         worst = np.ones(count)
         for program, columns, size in self.legs.values():
-            worst = np.maximum(worst, _conditions(self._beside_rotors(program(q), columns), size))
+            worst = np.maximum(worst, _conditions(self._without_rotor_rows(program(q), columns), size))
         free = len(robot.free)
         motions = np.broadcast_to(np.eye(free), (count, free, free))
         if self.closures is not None:
             J, rank, _, motions = robot.gearing.judged(self.closures(q), robot.free, rank, robot.tree.rate_units)
             if rank:
-                worst = np.maximum(worst, _conditions(J, rank, robot.usual_closures))
+                worst = np.maximum(worst, _conditions(J, rank, robot.regular_closure_norm))
         freedoms = motions.shape[2]
         A, enough = motions[:, self.motors], len(self.motors) >= freedoms
         platform = np.ones(count)
         if freedoms:
-            platform = _conditions(A, freedoms, robot.usual_actuation) if enough else np.full(count, np.inf)
+            platform = _conditions(A, freedoms, robot.regular_actuation_norm) if enough else np.full(count, np.inf)
         if enough:
             worst = np.maximum(worst, platform)
         return {"conditioning": platform, "singularity": 1.0 / worst}
 
-    def _beside_rotors(self, block: Array, columns: Array) -> Array:
+    def _without_rotor_rows(self, block: Array, columns: Array) -> Array:
         """Rows of a leg on what they hold beside rotors of gears."""
-        return self.robot.gearing.beside_rotors(block, columns, self.robot.tree.rate_units)
+        return self.robot.gearing.project_out_rotors(block, columns, self.robot.tree.rate_units)
 
 
 def _conditions(matrices: Array, size: int, usual: Callable[[], float] | None = None) -> Array:

@@ -535,7 +535,9 @@ class LegBodies:
 
 def _bodies(geometry: Geometry, robot: Robot, rows: Sequence[Any], rates: Sequence[int]) -> LegBodies:
     """Bodies of a part, over symbols where designs differ."""
-    loops = {id(nominal): loop for nominal, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    loops = {
+        id(nominal): loop for nominal, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)
+    }
     moving = {geometry.robot.tree.link_of_rate[int(k)] for k in rates}
     return LegBodies(rigid_tree(robot.tree), geometry.home, moving, rows, loops, GROUND)
 

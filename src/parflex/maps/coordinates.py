@@ -85,7 +85,7 @@ class PoseCoordinates:
         return [self.where[name] for name in self.names if name not in VECTOR] + quaternion + follow
 
     @cached_property
-    def kept_at_home(self) -> list[str]:
+    def coordinates_fixed_at_home(self) -> list[str]:
         """Coordinates that are not named though they could move: of the end effector, or the other motors."""
         tree, input_names = self.robot.tree, set(self.names)
         if self.asked:  # by all its coordinates, and turned as its joints leave it
@@ -196,8 +196,8 @@ class RequestedPoses:
 
     def refuse_open_couplings(self) -> None:
         """Poses at which couplings leave motors open are the nearest ones, one by one."""
-        if self.coupled is not None and self.coupled.left_open:
-            names = ", ".join(f"'{name}'" for name in sorted(self.coupled.left_open))
+        if self.coupled is not None and self.coupled.undetermined_couplings:
+            names = ", ".join(f"'{name}'" for name in sorted(self.coupled.undetermined_couplings))
             raise UnsuitedCoordinatesError(f"elastic couplings ({names}) leave open which motor moves")
 
     @property
@@ -270,7 +270,7 @@ def closing_parts(
         settled = robot.assembler.settled(part, robot.home) and not axes_tilted
         # where designs move axes that cross at home, numbers of a leg tell nothing: its determinant does
         judged_dyads = [item for item in judged.dyads if isinstance(item, Dyad) or not axes_tilted]
-        by_numbers = sides.by_legs or any(isinstance(item, LegSign) for item in judged_dyads)
+        by_numbers = sides.from_legs or any(isinstance(item, LegSign) for item in judged_dyads)
         picked = select_rows(robot.tree, loops, part.held, robot.assembler.block(robot.home, part))
         chosen = None if picked is None or by_numbers else picked.tolist()
         own_steps = newton_stepper(geometry, loops, rates, chosen, judged=not by_numbers)

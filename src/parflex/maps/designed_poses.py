@@ -30,7 +30,7 @@ from parflex.maps.batch import (
 )
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.equilibria import WORTH as FEW
-from parflex.maps.frequencies import SHAPES_IN_FULL, WORTH, Platform
+from parflex.maps.frequencies import SHAPES_FALLBACK_REASON, WORTH, Platform
 from parflex.maps.frequency_rows import CHUNK_FAST
 from parflex.maps.kinematics import COMPILE_FROM, Geometry
 from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
@@ -43,7 +43,7 @@ from parflex.parameters.design_numbers import number_at
 from parflex.records import count_of
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import OneNumberError
+from parflex.spatial.batched import VariedNumberError
 from parflex.statics.linear_model import About
 from parflex.statics.linear_system import ZERO, lowest_modes
 from parflex.statics.load_case import LoadCase
@@ -51,7 +51,7 @@ from parflex.statics.loads import NEAR_REST, locked_robot
 from parflex.statics.modes import natural_frequencies
 
 Array = np.ndarray
-NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
+RIGID_BODY_MODE_RATIO = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
 SAMPLED = 768  # rows by which the modes of the others are guessed, about
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
 
@@ -83,7 +83,7 @@ class DesignedPoses:
         self.at_rest = np.zeros(count, dtype=bool)  # rows with springs under tension, answered about the equilibrium
         self.learns = False  # whether what is found says where modes of further rows are likely to be
         self.finder: ModeFinder | None = None
-        self.why_not = ""
+        self.fallback_reason = ""
         self.elsewhere = 0  # rows whose home stands on other sides than that of the robot, or was not found
 
     @property
@@ -91,7 +91,7 @@ class DesignedPoses:
         """Why rows are not solved by steps, or some by themselves; empty where all go together."""
         some = count_of(self.elsewhere, "row")
         home = f"{some} loaded alone: {ALONE}" if self.elsewhere else ""
-        return "; ".join(filter(None, (self.why_not, home)))
+        return "; ".join(filter(None, (self.fallback_reason, home)))
 
     @property
     def method(self) -> str:
@@ -138,8 +138,12 @@ class DesignedPoses:
         try:
             self.numbers = numbers_of_designs(self.robot, {key: values[rows] for key, values in self.designs.items()})
             self.locked, self.model = _locked_model(self.robot, self.lock)
-        except (NotCoveredError, ParflexError, OneNumberError) as error:  # what reading varied numbers does not cover
-            self.why_not = str(error)
+        except (
+            NotCoveredError,
+            ParflexError,
+            VariedNumberError,
+        ) as error:  # what reading varied numbers does not cover
+            self.fallback_reason = str(error)
             return False
         self.rows, self.geometry = rows, Geometry(self.robot, self.numbers)
         width = self.poses.shape[1]
@@ -148,7 +152,7 @@ class DesignedPoses:
         self.geometry.settle(COMPILE_FROM if self.often else len(rows))
         self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
         if not self.positions.fast:
-            self.why_not = self.positions.why_slow
+            self.fallback_reason = self.positions.single_solve_reason
             return False
         elsewhere = homes_elsewhere(self.positions)
         self.elsewhere = int(np.sum(elsewhere & ~self.numbers.alone))
@@ -165,7 +169,7 @@ class DesignedPoses:
                 self.finder = ModeFinder(self.locked, self.modes, self.free, self.numbers)
                 self.finder.placed = len(self.coordinates)
             except (NotCoveredError, ParflexError, np.linalg.LinAlgError) as error:  # what symbols do not cover
-                self.why_not = str(error)
+                self.fallback_reason = str(error)
         return True
 
     def _first(self, indices: Array) -> tuple[tuple[Array, int], Array]:
@@ -224,8 +228,8 @@ class DesignedPoses:
             self.finder.learn(features, modes)
         done = (modes.ok & self._usual(chosen, q)).astype(np.int64)
         shapes = np.empty((0, 0, 0)) if self.platform is None or self.twists is None else self.twists
-        untold = put_modes(modes.x, modes.twists, rows, NEARLY_FREE, self.frequencies, shapes, done)
-        self.why_not = self.why_not or (SHAPES_IN_FULL if untold else "")
+        untold = put_modes(modes.x, modes.twists, rows, RIGID_BODY_MODE_RATIO, self.frequencies, shapes, done)
+        self.fallback_reason = self.fallback_reason or (SHAPES_FALLBACK_REASON if untold else "")
         return done > 0
 
     def _usual(self, chosen: Array, q: Array) -> Array:
@@ -242,7 +246,7 @@ class DesignedPoses:
             return np.zeros(0, dtype=int)
         try:
             assembly = Assembly(self.model, designs=self.numbers.of_rows(chosen))
-        except (NotCoveredError, OneNumberError):
+        except (NotCoveredError, VariedNumberError):
             return np.zeros(0, dtype=int)
         places, platform = self.geometry.places(assembly.links), self.platform
         some = max(1, min(64, LARGEST // self.model.columns**2))
@@ -262,7 +266,7 @@ class DesignedPoses:
         except (np.linalg.LinAlgError, ValueError):  # not positive definite, or not a number: loops hold otherwise
             return False
         scale = np.abs(K).max() / np.abs(M).max()
-        if (np.abs(values[:free]) > ZERO * scale).any() or values[free] <= NEARLY_FREE * values[-1]:
+        if (np.abs(values[:free]) > ZERO * scale).any() or values[free] <= RIGID_BODY_MODE_RATIO * values[-1]:
             return False
         self.frequencies[row] = np.sqrt(values[free:]) / (2 * np.pi)
         if J is not None and platform is not None and self.twists is not None:
@@ -283,8 +287,8 @@ class DesignedPoses:
         for j, link in enumerate(self.robot.tree.links):
             if link.joint.one_axis and link.v.start not in self.locked.locked:
                 terms = ("links", j, "terms")
-                if np.any(self.numbers.of_part((*terms, "stiffness"), link.terms.stiffness)):
-                    rest = self.numbers.of_part((*terms, "rest"), link.terms.rest)
+                if np.any(self.numbers.values_at((*terms, "stiffness"), link.terms.stiffness)):
+                    rest = self.numbers.values_at((*terms, "rest"), link.terms.rest)
                     tolerance = NEAR_REST * float(self.robot.tree.rate_units[link.v.start])
                     springs.append((int(np.searchsorted(self.geometry.kept, link.q.start)), rest, tolerance))
         return springs

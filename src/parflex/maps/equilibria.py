@@ -31,7 +31,7 @@ from parflex.maps.responses import (
     selected_entry,
     signed_twists,
 )
-from parflex.parameters.design_numbers import DesignNumbers, of_designs
+from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -165,7 +165,7 @@ class EquilibriumRows:
             plain = [float(self.robot.tree.springs[k].play) for k in self.programs.plays]
             return np.repeat(np.array(plain)[None], count, axis=0)
         own = np.array([self.designs.tree.springs[k].play for k in self.programs.plays], dtype=object)
-        wide = np.asarray(of_designs(own, len(self.designs.values)), dtype=float)
+        wide = np.asarray(with_design_axis(own, len(self.designs.values)), dtype=float)
         return wide[designs] if wide.ndim == 2 else np.repeat(wide[None], count, axis=0)
 
     def just_taut(self, q: Array) -> Array:
@@ -258,7 +258,7 @@ class EquilibriumResponses:
         modes: int,
     ) -> None:
         self.robot, self.solver, self.frames, self.rest, self.start = robot, solver, frames, rest, start
-        self.modes_asked = modes
+        self.modes_requested = modes
         self.failed = ~rest.ok
         self.rows = np.arange(len(rest.q))
         self.units = solver.units
@@ -291,7 +291,10 @@ class EquilibriumResponses:
         """Squared circular frequencies (rows x modes), and mass-normalised modes over the independent rates."""
         K, M = self.matrices
         count, size = len(K), K.shape[1]
-        values, vectors = np.full((count, self.modes_asked), np.nan), np.full((count, size, self.modes_asked), np.nan)
+        values, vectors = (
+            np.full((count, self.modes_requested), np.nan),
+            np.full((count, size, self.modes_requested), np.nan),
+        )
         for k in self.rows[self.rest.ok]:
             try:
                 values[k], vectors[k] = self._modes_of(K[k], M[k], k in self.rest.free or not self.stable[k])
@@ -301,7 +304,7 @@ class EquilibriumResponses:
 
     def _modes_of(self, K: Array, M: Array, all_of_them: bool) -> tuple[Array, Array]:
         """The lowest modes; beside motions that are free or grow, as for single poses, from all modes."""
-        wanted = self.modes_asked
+        wanted = self.modes_requested
         if not all_of_them:
             values, vectors = lowest_modes(K, M, 0, wanted)
             if len(values) < wanted or not values[0] > 0.0:

@@ -17,12 +17,12 @@ def map_method(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
     try:
         if not robot.tree.elastic:  # rigid robots without springs are told without what compiles programs
             natural_frequencies(robot, None, 1, lock)
-        return _way(robot, lock)
+        return _method_and_reason(robot, lock)
     except ParflexError as error:
         return "none", f"With its motors locked the robot has no natural frequency: {error.message}."
 
 
-def _way(robot: Robot, lock: str) -> tuple[str, str]:
+def _method_and_reason(robot: Robot, lock: str) -> tuple[str, str]:
     from parflex.maps.frequencies import FrequencySolver
     from parflex.maps.kinematics import Geometry
     from parflex.maps.matrices import NotCoveredError
@@ -33,12 +33,12 @@ def _way(robot: Robot, lock: str) -> tuple[str, str]:
 
     solver = FrequencySolver(Geometry(robot), 1, lock)
     if solver.assembly is None:
-        alone = single_spring_reason(robot, LoadCase(lock)) if has_springs(robot.tree) else solver.why_not
+        alone = single_spring_reason(robot, LoadCase(lock)) if has_springs(robot.tree) else solver.fallback_reason
         if not alone:
             return "together", (
-                f"Because of {solver.why_not}, maps are solved by Newton's method for many poses together, about the "
-                "equilibrium where something is under tension: a pose takes milliseconds. What does not converge so "
-                "is solved by itself."
+                f"Because of {solver.fallback_reason}, maps are solved by Newton's method for many poses together, "
+                "about the equilibrium where something is under tension: a pose takes milliseconds. What does not "
+                "converge so is solved by itself."
             )
         return "one by one", (
             f"Maps are computed pose by pose by the general reduction, because of {alone}: this is slow."
@@ -71,4 +71,6 @@ def with_maps(explanation: Explanation, robot: Robot) -> Explanation:
     method, why = map_method(robot)
     placement = () if method == "none" else _placed(robot)
     *sections, last = explanation.sections
-    return replace(explanation, sections=(*sections, ExplanationSection("maps", f"Maps: {method}", (why, *placement)), last))
+    return replace(
+        explanation, sections=(*sections, ExplanationSection("maps", f"Maps: {method}", (why, *placement)), last)
+    )

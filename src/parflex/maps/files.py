@@ -98,7 +98,9 @@ class MapStore:
                 cells = np.arange(start, min(start + LINES, len(frequencies)))
                 index = np.unravel_index(cells, self.shape)
                 columns = [axis[k] for axis, k in zip(self.axes.values(), index, strict=True)]
-                numbers = np.concatenate([array[cells].reshape(len(cells), -1) for array in self.values.values()], axis=1)
+                numbers = np.concatenate(
+                    [array[cells].reshape(len(cells), -1) for array in self.values.values()], axis=1
+                )
                 lines = io.StringIO()
                 rows = csv.writer(lines)
                 for row, cell in enumerate(cells):
@@ -123,7 +125,9 @@ def map_settings(
     responses: Sequence[ResponseName],
 ) -> dict[str, Any]:
     """What the map is of; a map on disk is taken up only if this is the same."""
-    wrench = {name: np.asarray(components, dtype=float).tolist() for name, components in (conditions.wrench or {}).items()}
+    wrench = {
+        name: np.asarray(components, dtype=float).tolist() for name, components in (conditions.wrench or {}).items()
+    }
     return {
         "format": FORMAT,
         "robot": robot.name,

@@ -39,7 +39,7 @@ CHECKS = 4  # poses of the first call that are solved again in full
 
 CHECKED = 300  # unknowns up to which that is done: of finer meshes the full solution is the worse one, and slow
 
-SHAPES_IN_FULL = (
+SHAPES_FALLBACK_REASON = (
     "shapes of some poses come from whole matrices: modes are within 1e-5 of each other, or above those that beams "
     "have while their ends rest"
 )
@@ -56,7 +56,7 @@ class FrequencySolver:
     lock: str | Sequence[str] = "actuators"
     about: About | None = None  # 'undeformed': springs under tension do not ask for an equilibrium
     finder: ModeFinder | None = None
-    why_not: str = ""
+    fallback_reason: str = ""
     solved_in_full: int = 0  # poses that the functions of single poses answered, or whole matrices in place of steps
     largest_difference: float = 0.0  # Hz, between steps and the full solution at the poses that were checked
     balanced: int = 0  # poses with springs under tension, answered about the equilibrium
@@ -74,7 +74,7 @@ class FrequencySolver:
             self.places = self.geometry.places(self.assembly.links)
             self.free = self._free_motions()
         except NotCoveredError as error:
-            self.assembly, self.why_not = None, str(error)
+            self.assembly, self.fallback_reason = None, str(error)
             try:
                 modes = natural_frequencies(
                     self.robot, None, self.modes, self.lock, self.about
@@ -119,7 +119,7 @@ class FrequencySolver:
         try:
             self.finder = ModeFinder(self.locked, self.modes, self.free)
         except (NotCoveredError, ParflexError, np.linalg.LinAlgError) as error:  # or the program is too long
-            self.why_not = str(error)
+            self.fallback_reason = str(error)
             return
         if self.assembly.model.columns <= CHECKED:
             self._check(q[np.linspace(0, len(q) - 1, CHECKS).astype(int)])
@@ -157,7 +157,9 @@ class FrequencySolver:
         if twists is not None:
             twists[:] = modes.twists
             without_shape = ~np.isfinite(twists).all(axis=(1, 2))
-            self.why_not = self.why_not or (SHAPES_IN_FULL if (without_shape & ~failed).any() else "")
+            self.fallback_reason = self.fallback_reason or (
+                SHAPES_FALLBACK_REASON if (without_shape & ~failed).any() else ""
+            )
             failed |= without_shape
         if failed.any():
             again, before = (
@@ -186,7 +188,7 @@ class FrequencySolver:
             off = np.abs(exact - np.sqrt(modes.x) / (2 * np.pi))[modes.ok]
         self.largest_difference = max(self.largest_difference, float(off.max(initial=0.0)))
         if (off > AGREE * exact[modes.ok]).any():
-            self.finder, self.why_not = None, "compiled and full solutions disagree"
+            self.finder, self.fallback_reason = None, "compiled and full solutions disagree"
 
     # -- full solutions --------------------------------------------------------------------------------
 
@@ -277,7 +279,7 @@ class Platform:
         self.tree, self.place = robot.tree, robot.tree.places[robot.tree.end_effector]
         self.position = self.place.position
         if geometry.designs is not None:
-            self.position = geometry.designs.of_part(("places", robot.tree.end_effector, "position"), self.position)
+            self.position = geometry.designs.values_at(("places", robot.tree.end_effector, "position"), self.position)
         if self.place.link == GROUND:
             raise InputError("the end effector does not move, so it has no shapes", key="shapes")
         self.model = model

@@ -67,7 +67,7 @@ class FrequencyRows:
     @property
     def why(self) -> str:
         """Why rows are not solved by steps, or their positions not found together; empty where they are."""
-        return "; ".join(filter(None, (self.solver.why_not, self.positions.why_slow)))
+        return "; ".join(filter(None, (self.solver.fallback_reason, self.positions.single_solve_reason)))
 
     @property
     def chunk(self) -> int:
@@ -101,7 +101,7 @@ class FrequencyRows:
         solver.solved_in_full, solver.balanced, solver.largest_difference, solver.reasons = 0, 0, 0.0, {}
         twists = np.full((len(q), self.modes, 6), np.nan) if self.shapes else None
         frequencies = solver(q, twists)
-        self.solver.why_not = self.solver.why_not or solver.why_not
+        self.solver.fallback_reason = self.solver.fallback_reason or solver.fallback_reason
         found.values["frequencies"][rows] = frequencies
         if twists is not None:
             found.values["shapes"][rows] = twists

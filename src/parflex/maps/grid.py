@@ -123,7 +123,9 @@ class FrequencyMap(Answer):
         place = np.unravel_index(filled[..., 0].argmin(axis=-1), [self.status.shape[k] for k in removed])
         known = np.isfinite(lowest[..., 0])
         axes = list(self.axes)
-        at = {axes[k]: np.where(known, self.axes[axes[k]][index], np.nan) for k, index in zip(removed, place, strict=True)}
+        at = {
+            axes[k]: np.where(known, self.axes[axes[k]][index], np.nan) for k, index in zip(removed, place, strict=True)
+        }
         best = np.where(
             (status == OK).any(axis=-1), OK, np.where((status == WAITING).any(axis=-1), WAITING, UNREACHABLE)
         )
@@ -316,7 +318,14 @@ class MapRows:
         requested = list(responses)
         if conditions.at_equilibrium:
             frequency_responses = read_responses(robot, [f"frequency:{k + 1}" for k in range(modes)])
-            requested = [*frequency_responses, *(response for response in responses if response.name not in {other.name for other in frequency_responses})]
+            requested = [
+                *frequency_responses,
+                *(
+                    response
+                    for response in responses
+                    if response.name not in {other.name for other in frequency_responses}
+                ),
+            ]
         else:
             self.plain = FrequencyRows(robot, names, self.count, self.values, modes, conditions.lock, conditions.about)
         if requested:
@@ -366,7 +375,9 @@ class MapRows:
         return joined
 
     def _chosen(self, other: BatchResult, frequencies: Array) -> BatchResult:
-        other.values = {"frequencies": frequencies} | {response.name: other.values[response.name] for response in self.asked}
+        other.values = {"frequencies": frequencies} | {
+            response.name: other.values[response.name] for response in self.asked
+        }
         return other
 
     def threads(self, requested: int | None, chunks: int) -> int:

@@ -34,9 +34,9 @@ from parflex.maps.newton import (
     ClosingRows,
     NewtonStepper,
     cached_home_steps,
+    jumping_rows,
     least_squares,
     rows_of,
-    rows_that_jump,
     symbolic_target,
 )
 from parflex.records import Record
@@ -97,7 +97,7 @@ def home_start(geometry: Geometry) -> HomeStart | None:
         return None
     if asked_for and sum(isinstance(row, FrameTarget) for row in rows) != 1:
         return None
-    if strides(robot.tree, columns, rows)[0] or robot.assembler.far_shafts(asked, start, parts):
+    if strides(robot.tree, columns, rows)[0] or robot.assembler.distant_shafts(asked, start, parts):
         return None  # screws turn many times
     kept = {int(k): n for n, k in enumerate(geometry.kept)}
     return HomeStart(robot, asked, parts, asked.applied(start), tuple((kept[at], k) for at, k in moved), asked_for)
@@ -263,7 +263,7 @@ class HomeRows:
             good &= ((np.sin(value) if position in assembler.turning else value) >= 0) == (sign == "+")
         for number, motors in enumerate(self.motors):
             units = position_units(self.geometry.tree)[motors]
-            left = np.flatnonzero(rows_that_jump(start, q, np.array(motors, dtype=int), LEFT * units))
+            left = np.flatnonzero(jumping_rows(start, q, np.array(motors, dtype=int), LEFT * units))
             far = self.away_from(q[left], start[left], motors)
             left, far = left[~(far < LEFT)], far[~(far < LEFT)]
             if len(left):

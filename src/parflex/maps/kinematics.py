@@ -114,7 +114,7 @@ class Geometry:
         self.varied = [] if designs is None else _placing_numbers(designs)
         self.tree = cached("rigid trees", "", lambda: rigid_tree(robot.tree), owners=(robot.tree,))
         self.kept = np.array([i for link in robot.tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
-        self.kept_rates = np.array(
+        self.rigid_rate_indices = np.array(
             [k for link in robot.tree.links for k in range(link.v.start, link.v.stop)], dtype=int
         )
         self.home = robot.home[self.kept]
@@ -132,7 +132,7 @@ class Geometry:
 
     def rate(self, k: int) -> int:
         """Number here of a rate of the robot."""
-        return int(np.searchsorted(self.kept_rates, k))
+        return int(np.searchsorted(self.rigid_rate_indices, k))
 
     @cached_property
     def rate_units(self) -> Array:

@@ -19,7 +19,7 @@ import numpy as np
 from parflex.bodies.elastic import Body
 from parflex.closure.constraints import Closures, Coupling, Distance, Loop, neutral_rotation
 from parflex.closure.mobility import BRANCH, SINGULAR
-from parflex.parameters.design_numbers import DesignNumbers, of_designs
+from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.robot.substructures import PLANE, CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
@@ -34,7 +34,7 @@ Array = np.ndarray
 Motions = Mapping[int, tuple[Array, Array]]  # of bodies: unknowns, and what moves per unit of them
 
 
-class _Needed(dict[int, Array]):
+class _LazyMatrices(dict[int, Array]):
     """Matrices of bodies, made when they are asked for: statics need no mass."""
 
     def __init__(self, make: Callable[[Body], Array], links: Sequence[Link], designs: Any) -> None:
@@ -42,18 +42,18 @@ class _Needed(dict[int, Array]):
         self.make, self.links, self.designs = make, links, designs
 
     def __missing__(self, j: int) -> Array:
-        self[j] = made = of_designs(self.make(self.links[j].body), self.designs)
+        self[j] = made = with_design_axis(self.make(self.links[j].body), self.designs)
         return made
 
-    def of_rows(self, designs: Array) -> _Needed:
+    def of_rows(self, designs: Array) -> _LazyMatrices:
         """The same for rows with these designs."""
-        return _OfRows(self, designs)
+        return _MatricesOfRows(self, designs)
 
 
-class _OfRows(_Needed):
+class _MatricesOfRows(_LazyMatrices):
     """The matrices of rows, from those of designs."""
 
-    def __init__(self, every: _Needed, designs: Array) -> None:
+    def __init__(self, every: _LazyMatrices, designs: Array) -> None:
         super().__init__(every.make, every.links, designs)
         self.every = every
 
@@ -90,8 +90,8 @@ class Assembly:
         self.links = sorted(needed - {GROUND})
         self.index = {j: k for k, j in enumerate(self.links)}
         self.axes = {j: self._axes(j) for j in model.roots}
-        self.inertia = _Needed(_undeformed_inertia, self.tree.links, self.designs)
-        self.stiffness = _Needed(_stiffness, self.tree.links, self.designs)
+        self.inertia = _LazyMatrices(_undeformed_inertia, self.tree.links, self.designs)
+        self.stiffness = _LazyMatrices(_stiffness, self.tree.links, self.designs)
         self.rate_unknowns = {j: int(model_slots.start) for j, model_slots in joint_unknowns(model.cut).items()}
         rank = closing_rank(model.cut)
         self.held = LoopRows(self, closures, rank) if rank else None
@@ -197,7 +197,7 @@ class Assembly:
 
     def chosen_number(self, value: Any) -> Array:
         """A number, or an array of them, in the designs of the poses."""
-        wide = of_designs(value, self.designs)
+        wide = with_design_axis(value, self.designs)
         return wide[self.chosen] if wide.ndim > np.ndim(value) else wide
 
     def _motion_of_beam(self, j: int, tip: int, rotation: Array, position: Array) -> tuple[Array, Array]:
@@ -245,7 +245,10 @@ class Assembly:
         """Twist at the common point that a step adds, per unit of its unknowns."""
         blocks = []
         for freedom in self.freedoms[step.link]:
-            R, p = self.chosen_number(freedom.rotation).reshape(-1, 3, 3), self.chosen_number(freedom.position).reshape(-1, 3)
+            R, p = (
+                self.chosen_number(freedom.rotation).reshape(-1, 3, 3),
+                self.chosen_number(freedom.position).reshape(-1, 3),
+            )
             if freedom.link != GROUND:
                 k = self.index[freedom.link]
                 p = position[:, k] + (rotation[:, k] @ p[:, :, None])[:, :, 0]

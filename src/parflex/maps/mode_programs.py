@@ -114,7 +114,9 @@ class StepTrace:
             self._substitute_early()
         self._condense()
         condensed = len(self.system.pivots)
-        mass_rows = {k: {j: x for j, x in row.items() if not is_zero(x)} for k, row in self.system.N.rows.items() if row}
+        mass_rows = {
+            k: {j: x for j, x in row.items() if not is_zero(x)} for k, row in self.system.N.rows.items() if row
+        }
         self._eliminate()
         reached = sorted(self.system.pulled(dict.fromkeys(mass_rows, 1.0)))
         b = {k: self.graph.symbol(f"b[{n}]") for n, k in enumerate(reached)}
@@ -162,7 +164,9 @@ class StepTrace:
             local_twist[k, 0] = self._value(w, variable)
         p = self.tree.places[self.tree.end_effector].position
         X = shift(np.eye(3), p)
-        world_twist = rotated_twists(self.at.rotation[hub], product(X, rotated_twists(self.builder.axes(hub), local_twist)))
+        world_twist = rotated_twists(
+            self.at.rotation[hub], product(X, rotated_twists(self.builder.axes(hub), local_twist))
+        )
         return list(world_twist[:, 0])
 
     def _value(self, w: Row, k: int) -> Any:

@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from parflex.codegen.loop_compiler import simd_range, unrolled_range
-from parflex.codegen.loop_functions import deciding, inner
+from parflex.codegen.loop_functions import compiled_scalar, inner
 from parflex.codegen.loop_types import CompiledRecord
 from parflex.maps.mode_verification import is_exact, open_count, residual_radius, shift_above, weakest_mode
 from parflex.maps.simd import (
@@ -89,7 +89,7 @@ CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
 
 TURNED = 1e-8  # angle by which a shape may be off: a millionth of the platform's part, which may be a hundredth of it
 
-WORTH_SHARING = 2  # poses that one lane takes over from another: its vectors are those of other poses
+MIN_SHARED_POSES = 2  # poses that one lane takes over from another: its vectors are those of other poses
 
 WIDEST = 64.0  # times the last mode: where modes of inner nodes are counted first, which must lie above
 
@@ -97,7 +97,7 @@ STEPS = 80  # of one mode; halving alone needs fifty
 
 NARROWEST = 1.5  # times the last mode: where modes of inner nodes are counted, at least
 
-LITTLE = 0.25  # of an interval, by which a shift is inside of it, at least, where the guess is not
+MIN_INTERVAL_SHARE = 0.25  # of an interval, by which a shift is inside of it, at least, where the guess is not
 
 NEXT, LEAST, WIDER = 0.05, 1e-4, 1.5  # relative distance above the last mode that is taken to be free, and its change
 
@@ -107,13 +107,13 @@ OFFSET = 1e-7  # relative distance of the next shift above a Rayleigh quotient: 
 
 NEAREST = 1.05  # times a mode: how far above it modes of inner nodes must be known to lie
 
-LOOKS = 6  # at a pose
+MAX_LOOKS = 6  # at a pose
 
 PATIENCE = 8  # steps after which halving takes turns with Rayleigh quotients
 
 LOST = 2  # steps with one vector after which it is given up where it goes to a mode that is not missing
 
-COMING = 1e-3  # relative residual of a vector that is about to be a mode
+CONVERGING_RESIDUAL = 1e-3  # relative residual of a vector that is about to be a mode
 
 CLOSEST = 1e-3  # relative distance of modes that is assumed, at least
 
@@ -185,14 +185,14 @@ def begin_pose(lane: int, states: LaneStates) -> None:
 
 
 @inner
-def share_rest(lane: int, states: LaneStates) -> bool:
+def share_remaining_poses(lane: int, states: LaneStates) -> bool:
     """Give a lane that is at its end half of what the lane with most poses has left; False where that is little."""
     whole, other, most = states.whole, lane, 0
     for k in range(LANES):
         left = whole[lane_index(LAST, k)] - whole[lane_index(NUMBER, k)]
         if left > most:
             other, most = k, left
-    if most // 2 < WORTH_SHARING:
+    if most // 2 < MIN_SHARED_POSES:
         return False
     whole[lane_index(LAST, lane)] = whole[lane_index(LAST, other)]
     whole[lane_index(LAST, other)] -= most // 2
@@ -214,7 +214,7 @@ def store_modes(lane: int, proved: bool, states: LaneStates) -> None:
             flags[pose, 1] = 1
 
 
-@deciding
+@compiled_scalar
 def find_modes(address: int, places: Array, poses: PoseEntries, states: LaneStates) -> int:
     """Squared frequencies and twists of the platform into the states of lanes; flags: proved, close. Steps taken.
 
@@ -252,7 +252,9 @@ def find_modes(address: int, places: Array, poses: PoseEntries, states: LaneStat
             store_modes(lane, end > 0, states)
             whole[lane_index(NUMBER, lane)] += 1
             whole[lane_index(TASK, lane)] = SEARCH
-            if whole[lane_index(NUMBER, lane)] >= whole[lane_index(LAST, lane)] and not share_rest(lane, states):
+            if whole[lane_index(NUMBER, lane)] >= whole[lane_index(LAST, lane)] and not share_remaining_poses(
+                lane, states
+            ):
                 whole[lane_index(TASK, lane)] = IDLE
                 going -= 1
                 continue
@@ -282,7 +284,7 @@ def between(lane: int, mode: int, near: float, states: LaneStates) -> float:
     middle = low + (high - low) / (1 + others)
     if not near >= 0.0:
         return middle
-    least = LITTLE * (high - low)  # as far inside as the guess is outside, if that is not beyond the middle
+    least = MIN_INTERVAL_SHARE * (high - low)  # as far inside as the guess is outside, if that is not beyond the middle
     return max(middle, high - max(near - high, least)) if near >= high else min(middle, low + max(low - near, least))
 
 
@@ -415,7 +417,7 @@ def after_inspection(lane: int, states: LaneStates) -> None:
     load_mode(lane, mode, states)
     if (
         numbers[lane_index(POLE, lane)] < shift
-        and whole[lane_index(LOOKED_AT, lane)] < LOOKS
+        and whole[lane_index(LOOKED_AT, lane)] < MAX_LOOKS
         and numbers[lane_index(WIDE, lane)] > NARROWEST
     ):
         nearer = max(0.25 * numbers[lane_index(WIDE, lane)], NARROWEST)
@@ -477,7 +479,7 @@ def advance(lane: int, states: LaneStates) -> int:
         return prove(lane, states)
     if whole[lane_index(STEP, lane)] >= STEPS or not math.isfinite(rho):
         return -1
-    if numbers[lane_index(POLE, lane)] < NEAREST * rho and whole[lane_index(LOOKED_AT, lane)] < LOOKS:
+    if numbers[lane_index(POLE, lane)] < NEAREST * rho and whole[lane_index(LOOKED_AT, lane)] < MAX_LOOKS:
         inspect_shift(lane, numbers[lane_index(WIDE, lane)] * rho, states)
         return 0
     aim = mode
@@ -508,7 +510,7 @@ def advance(lane: int, states: LaneStates) -> int:
 def is_converging(lane: int, rho: float, since: int, states: LaneStates) -> bool:
     """Whether a vector is about to be a mode."""
     off, weight = states.y[lane_index(OFF, lane)], states.y[lane_index(LENGTH, lane)]
-    return since > 1 and weight - off * off < COMING * COMING * rho * rho
+    return since > 1 and weight - off * off < CONVERGING_RESIDUAL * CONVERGING_RESIDUAL * rho * rho
 
 
 @inner
@@ -625,7 +627,7 @@ def continue_lanes(states: LaneStates) -> None:
             whole[lane_index(LOOKED_AT, lane)],
             numbers[lane_index(BEFORE, lane)],
         )
-        pole_resolved = pole >= NEAREST * rho or looks >= LOOKS
+        pole_resolved = pole >= NEAREST * rho or looks >= MAX_LOOKS
         goes = searching and not claim and not pinned and low < guess < high and pole_resolved
         goes = goes and step < PATIENCE and (open_mode or since < LOST)
         whole[lane_index(LEFT, lane)] = NOTHING if goes else CLAIM if claim else DECIDE

@@ -31,9 +31,9 @@ from parflex.maps.simd import (
 EXACT = 2e-10  # relative error of a squared frequency that is accepted
 ABOVE = 1e-8  # relative distance above the last mode at which all are counted, at least
 SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
-SIZED = 3e-6  # relative error of the length of a shape that is accepted: N is taken at the shift
+SHAPE_LENGTH_TOLERANCE = 3e-6  # relative error of the length of a shape that is accepted: N is taken at the shift
 ROUNDED = 1e-14  # relative error of the terms of a squared residual
-ROOM = 1.5  # times the distance to the next mode that the claim of the last one needs
+NEXT_MODE_MARGIN = 1.5  # times the distance to the next mode that the claim of the last one needs
 
 
 @inner
@@ -86,7 +86,7 @@ def is_exact(
     error = math.sqrt(rest)
     if turn < INFINITE:  # what (72) adds is part of the residual at the mode itself, where N has grown or shrunk, too
         turned = error_bound(rho, shift, error, pole) > max(turn * gap, SETTLED * rho)
-        if turned or abs(off) > SIZED * (pole - shift):
+        if turned or abs(off) > SHAPE_LENGTH_TOLERANCE * (pole - shift):
             return False
     if gap > 0.0:
         error = min(error, rest / gap)
@@ -109,7 +109,7 @@ def shift_above(lane: int, states: LaneStates) -> float:
     rest = squared_residual(rho, shift, weight, states.numbers[lane_index(POLE, lane)], before)
     residual = math.sqrt(rest)
     room = 0.0 if residual <= SETTLED * rho else max(residual / states.turn, 2.0 * rest / (EXACT * rho))
-    return max(least, rho + known[mode_index(last, RADIUS, lane)] + ROOM * room)
+    return max(least, rho + known[mode_index(last, RADIUS, lane)] + NEXT_MODE_MARGIN * room)
 
 
 @inner

@@ -529,7 +529,13 @@ def _along_curve(along: Array, low: Array, cells: Array) -> Array:
     code = np.zeros(count, dtype=np.int32)
     for k, cell_indices in enumerate(cell):
         code |= SPREAD[len(cell) - 1][cell_indices] << k
-    for distance in (1, 2, 4, 8, 16):  # the place in Gray's order, in which cells that follow each other differ in one bit
+    for distance in (
+        1,
+        2,
+        4,
+        8,
+        16,
+    ):  # the place in Gray's order, in which cells that follow each other differ in one bit
         code ^= code >> distance
     places = code.astype(np.int64) * count + np.arange(count)  # sorted in a quarter of the time of a stable `argsort`
     places.sort()

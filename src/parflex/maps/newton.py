@@ -39,7 +39,7 @@ STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of t
 
 POLISH = 1e-7  # opening from which one more Newton step goes to rounding
 
-EXPANDED = 7  # rows up to which determinants are expanded: the terms of larger ones are too many
+MAX_EXPANDED_ROWS = 7  # rows up to which determinants are expanded: the terms of larger ones are too many
 
 ASKED = ["x", "y", "z", "theta", "qw", "qx", "qy", "qz"]  # of a place on joints: columns behind all others
 
@@ -179,18 +179,25 @@ def _stepper(
     _, home = rows_of(tree, plain, geometry.home[branch.positions], rate_columns)
     metres = np.concatenate([row.scale(L) for row in plain])
     best = mobility.choose_partition(
-        metres[:, None] * home * (units / L), np.arange(len(rate_columns)), len(rate_columns), np.ones(len(rate_columns))
+        metres[:, None] * home * (units / L),
+        np.arange(len(rate_columns)),
+        len(rate_columns),
+        np.ones(len(rate_columns)),
     ).rows
     picked = best if rows_used is None else np.array(rows_used)
-    step = solve(J[picked], -residual[picked]) if judged or len(J) == len(rate_columns) else least_squares(J, residual, metres)
+    step = (
+        solve(J[picked], -residual[picked])
+        if judged or len(J) == len(rate_columns)
+        else least_squares(J, residual, metres)
+    )
     length = sum((value / unit) ** 2 for value, unit in zip(step, units, strict=True))
     increment = np.zeros(tree.n, dtype=object)
     increment[rate_columns] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
     opening = sum((value * unit / L) ** 2 for value, unit in zip(residual, metres, strict=True))
     opening = opening + sum(
-        row.turned_away(pose(traced.tree, q)) ** 2 for row in loops if not isinstance(row, Coupling)
+        row.one_minus_cosine(pose(traced.tree, q)) ** 2 for row in loops if not isinstance(row, Coupling)
     )
-    size = len(picked) if len(picked) > EXPANDED else 0
+    size = len(picked) if len(picked) > MAX_EXPANDED_ROWS else 0
     outputs = {
         "q": tree.moved(q, increment)[moving],
         "opening": np.array([opening], dtype=object),
@@ -202,7 +209,9 @@ def _stepper(
     program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
     behind = len(geometry.kept) + len(geometry.varied)
     inputs = np.concatenate([geometry.inputs(branch.positions), behind + np.arange(len(target_inputs))])
-    return NewtonStepper(inputs, moving + len(geometry.varied), program, float(np.sign(home_determinant)), abs(home_determinant), size)
+    return NewtonStepper(
+        inputs, moving + len(geometry.varied), program, float(np.sign(home_determinant)), abs(home_determinant), size
+    )
 
 
 def least_squares(J: Array, residual: Array, metres: Array) -> Array:
@@ -218,13 +227,20 @@ def dyad_judge(geometry: Geometry, dyad: Dyad | LegSign) -> NewtonStepper:
     if isinstance(dyad, Dyad):
         ends += [link for pivot in dyad.pivots if pivot.loop is not None for link in pivot.loop.ends]
     plain, traced = Subtree(full_tree, ends), Subtree(rigid_tree(robot.tree), ends)
-    named = {id(loop): counterpart for loop, counterpart in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    named = {
+        id(loop): counterpart
+        for loop, counterpart in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)
+    }
     counterpart, at = traced.carried(dyad, lambda loop: named[id(loop)]), pose(traced.tree, traced.symbols(graph))
     sine = np.array([counterpart.sine(traced.tree, at)], dtype=object)
-    home_sine = plain.carried(dyad, lambda loop: loop).sine(plain.tree, pose(plain.tree, geometry.home[plain.positions]))
+    home_sine = plain.carried(dyad, lambda loop: loop).sine(
+        plain.tree, pose(plain.tree, geometry.home[plain.positions])
+    )
     outputs = {"opening": np.zeros(1), "determinant": sine}
     program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
-    return NewtonStepper(geometry.inputs(plain.positions), np.zeros(0, dtype=int), program, dyad.side, abs(float(home_sine)))
+    return NewtonStepper(
+        geometry.inputs(plain.positions), np.zeros(0, dtype=int), program, dyad.side, abs(float(home_sine))
+    )
 
 
 def symbolic_target(graph: Graph, target: FrameTarget, planar: bool) -> FrameTarget:
@@ -348,7 +364,7 @@ def find_jumps(before: Array, after: Array, columns: Array, limits: Array, jumps
                 jumps[row] = 1
 
 
-def rows_that_jump(before: Array, after: Array, columns: Array, limits: Array) -> Array:
+def jumping_rows(before: Array, after: Array, columns: Array, limits: Array) -> Array:
     """Which rows changed in some column by more than its limit."""
     jumps = np.zeros(len(before), dtype=np.int64)
     if len(columns):
@@ -566,7 +582,9 @@ def legs_differ(geometry: Geometry, names: Sequence[str], trace: Callable[[], Pr
     return not bool(np.abs(off).max(initial=0.0) < EXACT)  # what is not a number differs too
 
 
-def cached_places(geometry: Geometry, names: Sequence[str], trace: Callable[[], DyadPlaces | None]) -> DyadPlaces | None:
+def cached_places(
+    geometry: Geometry, names: Sequence[str], trace: Callable[[], DyadPlaces | None]
+) -> DyadPlaces | None:
     """Return positions in closed form by these coordinates, None if there are none; `made` traces them."""
     key = _key(geometry, names, "circles")
     places = cached("places by circles", key, lambda: cache.stored(key, trace, _places_content, _places))
@@ -601,7 +619,8 @@ def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[]
 
     steps = cached("Newton steps", key, build)
     steppers, judges = (
-        [replace(stepper, program=stepper.program.with_choice(geometry.compiled)) for stepper in group] for group in steps[:2]
+        [replace(stepper, program=stepper.program.with_choice(geometry.compiled)) for stepper in group]
+        for group in steps[:2]
     )
     return steppers, judges, steps[2]
 

@@ -24,11 +24,11 @@ from parflex.codegen.optimise import make_program
 from parflex.errors import ParflexError
 from parflex.maps.kinematics import BatchProgram
 from parflex.maps.simd import LANES, NONE, call_lanes, lane_buffers
-from parflex.parameters.design_numbers import DesignNumbers, design_numbers, leaves, number_at, read_again
+from parflex.parameters.design_numbers import DesignNumbers, design_numbers, leaves, number_at, reread_file
 from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import OneNumberError, Varied
+from parflex.spatial.batched import Varied, VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
@@ -132,7 +132,7 @@ def _traced_if_covered(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any] | 
     """The file read with symbols; None where tracing does not cover the file."""
     try:
         return _traced(robot, keys)
-    except (OneNumberError, TypeError, ParflexError, ZeroDivisionError):  # reading with arrays reports the error
+    except (VariedNumberError, TypeError, ParflexError, ZeroDivisionError):  # reading with arrays reports the error
         return None
 
 
@@ -145,14 +145,14 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
         key: TracedNumber(value, graph.symbol(f"key[{k}]"), decisions)
         for k, (key, value) in enumerate(zip(keys, nominal_values, strict=True))
     }
-    _, parts = read_again(robot, settings)
+    _, parts = reread_file(robot, settings)
     traced: dict[int, tuple[TracedNumber, list]] = {}
     for name, part in parts.items():
         for place, x in leaves(part):
             if isinstance(x, TracedNumber):
                 traced.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
             elif isinstance(x, Varied):
-                raise OneNumberError("a number is not traced")
+                raise VariedNumberError("a number is not traced")
     groups, samples = _alike(graph, [(x, places) for x, places in traced.values()], np.array(nominal_values))
     known = all(nominal_values) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go
     checks = [(edge, how, answer) for (edge, how), answer in decisions.compared.items()]
@@ -161,7 +161,9 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
         "compared": np.array([Expression(graph, edge) for edge, _, _ in checks], dtype=object),
         "finite": np.array([Expression(graph, edge) for edge in sorted(decisions.finite)], dtype=object),
     }
-    program = make_program(graph, "numbers", {name: expressions for name, expressions in outputs.items() if len(expressions)}, quick=True)
+    program = make_program(
+        graph, "numbers", {name: expressions for name, expressions in outputs.items() if len(expressions)}, quick=True
+    )
     return {
         "program": cache.program_to_plain(program),
         "places": [places for _, places in groups],
@@ -189,7 +191,9 @@ def _alike(
         known = np.isfinite(sample).all()  # what cannot be told there is no other number
         name = tuple(format(value, DIGITS) for value in sample) if known else (str(k),)
         groups.setdefault(name, (x, [], sample))[1].extend(places)
-    return [(x, places) for x, places, _ in groups.values()], np.stack([sample for _, _, sample in groups.values()], axis=1)
+    return [(x, places) for x, places, _ in groups.values()], np.stack(
+        [sample for _, _, sample in groups.values()], axis=1
+    )
 
 
 @inner

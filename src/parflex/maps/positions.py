@@ -29,14 +29,14 @@ IMPOSSIBLE, WAITING = 3, -1  # beside the states of rows that were closed
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 APART = 32  # of so many poses one starts from home, the others from the nearest of them
 SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
-IN_ANOTHER_ASSEMBLY = (
+OTHER_ASSEMBLY_MESSAGE = (
     "the robot reaches the pose only in another assembly mode: all ways there that were tried meet a singular pose"
 )
 NEIGHBOURS = 8  # from which a pose is tried while few are not reached
 REMEMBERED = 128  # poses from which others start
 WORTHWHILE = 0.25  # of far poses that others must bring near, for another round
 ONCE = 1  # step from a position in closed form
-WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
+MAX_POSES_FOR_PATHS = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 
 
 def home_state(error: ParflexError) -> tuple[int, str]:
@@ -65,7 +65,7 @@ class PositionSolver(StridingRows):
     """Finds positions of a robot at poses that are given by the same coordinates."""
 
     known: tuple[Array, Array] | None = None  # poses that were found before, from which others start
-    known_numbers: Array | None = None  # of these, where poses are in an order
+    known_design_numbers: Array | None = None  # of these, where poses are in an order
     single: Any = None  # what finds poses one by one, once it was needed
     walks = True  # whether ways from home are tried for poses that are not reached otherwise
 
@@ -83,10 +83,10 @@ class PositionSolver(StridingRows):
             known |= {int(np.searchsorted(geometry.kept, item.position)) for item in self.after}
             moved = moved_at_home(geometry, known)
             self.fast = not moved
-            self.why_slow = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
+            self.single_solve_reason = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
         except (UnsuitedCoordinatesError, ParflexError) as error:
             why = error.message if isinstance(error, ParflexError) else error
-            self.fast, self.why_slow = False, f"positions are found one by one: {why}"
+            self.fast, self.single_solve_reason = False, f"positions are found one by one: {why}"
 
     @cached_property
     def keeps(self) -> bool:
@@ -95,7 +95,7 @@ class PositionSolver(StridingRows):
 
     def why(self, state: int) -> str:
         """Why a pose has no positions, in a sentence; what is kept at home is named."""
-        fixed = self.given.kept_at_home if state == UNREACHABLE and self.fast else []
+        fixed = self.given.coordinates_fixed_at_home if state == UNREACHABLE and self.fast else []
         if not fixed:
             return SAID[state]
         named = ", ".join(f"'{name}'" for name in fixed[:3]) + (", ..." if len(fixed) > 3 else "")
@@ -105,7 +105,7 @@ class PositionSolver(StridingRows):
         """Positions at poses, one row of coordinates each; `designs` are the numbers of their designs, if any."""
         values = np.asarray(values, dtype=float)
         if not self.fast:
-            return self._slow(values)
+            return self._solve_one_by_one(values)
         design_rows = np.arange(len(values)) if designs is None else designs
         if self.places is None:
             q, status = self._searched(values, design_rows)
@@ -113,15 +113,17 @@ class PositionSolver(StridingRows):
             q, status = self._by_dyads(self.places, values, design_rows)
         messages = self._said(values, design_rows, status)
         if self.keeps and (status == UNREACHABLE).any():
-            messages = self._without_what_is_kept(values, q, status, messages)
+            messages = self._retry_without_home_coordinates(values, q, status, messages)
         place_following_joints(self.after, q, self.geometry.kept, self.geometry.designed)
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, messages)
 
-    def _without_what_is_kept(self, values: Array, q: Array, status: Array, messages: list[str] | None) -> list[str]:
+    def _retry_without_home_coordinates(
+        self, values: Array, q: Array, status: Array, messages: list[str] | None
+    ) -> list[str]:
         """Poses that are reached only if they do not keep what is not named, one by one and in place; what is said."""
         messages = [self.why(int(state)) for state in status] if messages is None else messages
         unreached = np.flatnonzero(status == UNREACHABLE)
-        positions = self._slow(values[unreached])
+        positions = self._solve_one_by_one(values[unreached])
         q[unreached, : positions.q.shape[1]], status[unreached] = positions.q, positions.status
         for row, message in zip(unreached.tolist(), positions.said or [], strict=True):
             messages[row] = message
@@ -133,7 +135,7 @@ class PositionSolver(StridingRows):
         What closed forms exclude closes nowhere, or costs more to tell than to place.
         """
         unreached = np.flatnonzero(status == UNREACHABLE)
-        if not self.walks or self.places is not None or not 0 < len(unreached) <= WALKED:
+        if not self.walks or self.places is not None or not 0 < len(unreached) <= MAX_POSES_FOR_PATHS:
             return None
         elsewhere = unreached[closes(self.for_ways(), values[unreached], designs[unreached])]
         messages = [self.why(int(state)) for state in status]
@@ -142,7 +144,7 @@ class PositionSolver(StridingRows):
         assemblies = any(not stepper.settled and not stepper.folds for stepper in self.steppers)
         mode = other_mode_reason(names[0] if len(names) == 1 else "", False).message
         for row in elsewhere:
-            messages[row] = IN_ANOTHER_ASSEMBLY if assemblies else mode
+            messages[row] = OTHER_ASSEMBLY_MESSAGE if assemblies else mode
         return messages
 
     @cached_property
@@ -169,7 +171,7 @@ class PositionSolver(StridingRows):
     def _searched(self, values: Array, designs: Array) -> tuple[Array, Array]:
         """Poses by Newton's method from home and from poses nearby, round after round."""
         scale = np.maximum(np.ptp(values, axis=0), 1e-300)
-        q, status = self._from_near(values, designs, scale)
+        q, status = self._solve_from_neighbours(values, designs, scale)
         striding = self
         for _ in range(ROUNDS):
             open_ones, reached = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
@@ -178,7 +180,9 @@ class PositionSolver(StridingRows):
             striding = self.for_ways() if self.unsettled.size and striding is self else striding
             tried = min(NEIGHBOURS if len(open_ones) <= FEW else 1, len(reached))
             distances, nearest = neighbours(values[reached] / scale, values[open_ones] / scale, tried)
-            close = distances[:, 0] <= 2 * max(float(np.median(distances[:, 0])), 1e-300)  # those at the edge of what was found
+            close = distances[:, 0] <= 2 * max(
+                float(np.median(distances[:, 0])), 1e-300
+            )  # those at the edge of what was found
             if not close.any():
                 break
             some = False
@@ -188,16 +192,18 @@ class PositionSolver(StridingRows):
                 if not len(again):
                     break
                 begin = reached[neighbour[left]]
-                positions, state = striding._reached(values[again], designs[again], values[begin], q[begin])
+                positions, state = striding._solve_from(values[again], designs[again], values[begin], q[begin])
                 gained = state != UNREACHABLE
                 q[again[gained]], status[again[gained]] = positions[gained], state[gained]
                 some = some or bool(gained.any())
             if not some:
                 break
         if len(values) >= FEW and 0 < (status == UNREACHABLE).sum() <= FEW:
-            self._again_from_home(values, designs, q, status)
-        folds = any(stepper.folds for stepper in self.steppers)  # sides tell: all starts are tried, which finds more than ways
-        if self.walks and (status == UNREACHABLE).sum() <= WALKED and (self.unsettled.size or not folds):
+            self._retry_from_home(values, designs, q, status)
+        folds = any(
+            stepper.folds for stepper in self.steppers
+        )  # sides tell: all starts are tried, which finds more than ways
+        if self.walks and (status == UNREACHABLE).sum() <= MAX_POSES_FOR_PATHS and (self.unsettled.size or not folds):
             walk(self.for_ways(), values, designs, q, status)
         beyond_folds(self, values, designs, q, status)
         return q, status
@@ -205,15 +211,17 @@ class PositionSolver(StridingRows):
     def from_home(self, values: Array, designs: Array) -> tuple[Array, Array]:
         """Poses from home."""
         home = np.repeat(self.geometry.home[None], len(values), axis=0)
-        return self._reached(values, designs, np.repeat(self.given.at_home[None], len(values), axis=0), home)
+        return self._solve_from(values, designs, np.repeat(self.given.at_home[None], len(values), axis=0), home)
 
-    def _reached(self, values: Array, designs: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
+    def _solve_from(self, values: Array, designs: Array, begun: Array, begin: Array) -> tuple[Array, Array]:
         """Poses from positions `begin` at coordinates `begun`; far ones along the way, where a robot could be lost."""
-        q, status, before = self._begun(values, designs, begin)
+        q, status, before = self._newton_from(values, designs, begin)
         self._along(values, designs, begun, before, q, status)
         return q, status
 
-    def _begun(self, values: Array, designs: Array, begin: Array, near: bool = False) -> tuple[Array, Array, Array]:
+    def _newton_from(
+        self, values: Array, designs: Array, begin: Array, near: bool = False
+    ) -> tuple[Array, Array, Array]:
         """Poses from positions by Newton's method alone: where they end, their state, and where they started."""
         start = self.given.start(values, self.geometry.rows(begin[:, : self.geometry.kept.size], designs))
         before = start.copy() if self.unsettled.size else start
@@ -225,16 +233,18 @@ class PositionSolver(StridingRows):
         if len(far):
             positions, state = self.strided(values[far], designs[far], begun[far], before[far])
             status[far[state != OK]] = UNREACHABLE  # Newton ended in whatever assembly
-            q[far[state == OK]], status[far[state == OK]] = self.sharpened(
+            q[far[state == OK]], status[far[state == OK]] = self.refined_positions(
                 values[far[state == OK]], designs[far[state == OK]], positions[state == OK]
             )
 
-    def sharpened(self, values: Array, designs: Array, guess: Array) -> tuple[Array, Array]:
+    def refined_positions(self, values: Array, designs: Array, guess: Array) -> tuple[Array, Array]:
         """Poses to rounding, from positions beside them."""
         guess = guess[:, : self.geometry.kept.size]
         return self._together(self.given.start(values, self.geometry.rows(guess, designs)))
 
-    def _from_others(self, values: Array, designs: Array, begun: Array, before: Array, q: Array, status: Array) -> bool:
+    def _restart_from_reached(
+        self, values: Array, designs: Array, begun: Array, before: Array, q: Array, status: Array
+    ) -> bool:
         """Far poses from the nearest ones that are not, all in place: also where each started. Whether some are."""
         far = self.jumped(before, q) | (self._turned(begun, values) > TURN)
         if not far.any():
@@ -257,7 +267,7 @@ class PositionSolver(StridingRows):
                 break
         return True
 
-    def _from_near(self, values: Array, designs: Array, scale: Array) -> tuple[Array, Array]:
+    def _solve_from_neighbours(self, values: Array, designs: Array, scale: Array) -> tuple[Array, Array]:
         """Some poses from home, all others from the nearest of these, and those that fail from home."""
         if len(values) < FEW:
             return self.from_home(values, designs)
@@ -271,19 +281,19 @@ class PositionSolver(StridingRows):
         else:
             known, q = self.known
         moving = scale > 1e-300
-        if self.known_numbers is None:
+        if self.known_design_numbers is None:
             nearest = nearest_point(known[:, moving] / scale[moving], values[:, moving] / scale[moving])
         else:
-            nearest = np.searchsorted(0.5 * (self.known_numbers[1:] + self.known_numbers[:-1]), designs)
+            nearest = np.searchsorted(0.5 * (self.known_design_numbers[1:] + self.known_design_numbers[:-1]), designs)
         begun = known[nearest]
-        positions, state, before = self._begun(values, designs, q[nearest], near=True)
-        far = self._from_others(values, designs, begun, before, positions, state)
+        positions, state, before = self._newton_from(values, designs, q[nearest], near=True)
+        far = self._restart_from_reached(values, designs, begun, before, positions, state)
         failed, reached = np.flatnonzero(state != OK), np.flatnonzero(state == OK)
         if len(failed) and len(reached):
             begin = reached[
                 nearest_point(values[reached][:, moving] / scale[moving], values[failed][:, moving] / scale[moving])
             ]
-            again, judged, start = self._begun(values[failed], designs[failed], positions[begin])
+            again, judged, start = self._newton_from(values[failed], designs[failed], positions[begin])
             gained = failed[judged == OK]
             begun[gained], before[gained] = values[begin[judged == OK]], start[judged == OK]
             positions[gained], state[gained] = again[judged == OK], OK
@@ -291,10 +301,10 @@ class PositionSolver(StridingRows):
         if far or len(reached) < len(values):  # else all are where Newton's method left them, and near
             self._along(values, designs, begun, before, positions, state)
         if len(failed) > FEW or not len(reached):  # few are tried from more neighbours first
-            self._again_from_home(values, designs, positions, state)
+            self._retry_from_home(values, designs, positions, state)
         return positions, state
 
-    def _again_from_home(self, values: Array, designs: Array, q: Array, status: Array) -> None:
+    def _retry_from_home(self, values: Array, designs: Array, q: Array, status: Array) -> None:
         """Poses that are not reached from home, in place."""
         failed = np.flatnonzero(status != OK)
         again, judged = self.from_home(values[failed], designs[failed])
@@ -308,9 +318,9 @@ class PositionSolver(StridingRows):
         """
         if len(values):
             some = slice(None, None, -(-len(values) // REMEMBERED) if numbers is None else 1)
-            self.known, self.known_numbers = (np.asarray(values[some], dtype=float), q[some]), numbers
+            self.known, self.known_design_numbers = (np.asarray(values[some], dtype=float), q[some]), numbers
 
-    def _slow(self, values: Array) -> Positions:
+    def _solve_one_by_one(self, values: Array) -> Positions:
         """Pose by pose."""
         from parflex.maps.single_positions import SinglePositions  # beside modules that stand on this one
 

@@ -25,7 +25,7 @@ from parflex.maps.springs import SpringRows, prestressed_rows, single_spring_rea
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.records import count_of
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import OneNumberError
+from parflex.spatial.batched import VariedNumberError
 from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import has_force_elements, has_springs, locked_robot
 from parflex.statics.modes import natural_frequencies
@@ -61,7 +61,7 @@ class ResponseRows:
         # conditions are measured with the length of a robot, which designs change
         self.conditions = ConditionRows(robot) if conditions and self.many and not self.designs else None
         self.others = [one for one in responses if self.conditions is None or one not in conditions]
-        self.why_not = (
+        self.fallback_reason = (
             "an equilibrium is asked for" if held.at_equilibrium else uncovered_reason(robot, self.others, held.wrench)
         )
         self.resting: EquilibriumRows | SpringRows | None = None
@@ -78,24 +78,24 @@ class ResponseRows:
                 self.impossible.setdefault(int(row), f"'{key}' is not a finite number in this row")
 
     def _set_up(self) -> None:
-        """Programs and bodies for all rows; where they do not exist `why_not` says why."""
+        """Programs and bodies for all rows; where they do not exist `fallback_reason` says why."""
         self.numbers: DesignNumbers | None = None
         self.model: NodeModel | None = None
         self.readable = np.array([row for row in range(len(self.poses)) if row not in self.impossible], dtype=int)
         usual = np.flatnonzero(np.isfinite(self.poses).all(axis=1))
         self.by_programs = self._asks_for_programs()
-        if self.designs and (self.by_programs or not self.why_not) and len(self.readable):
+        if self.designs and (self.by_programs or not self.fallback_reason) and len(self.readable):
             try:
                 own = {key: values[self.readable] for key, values in self.designs.items()}
                 self.numbers = numbers_of_designs(self.robot, own)
-            except (ParflexError, OneNumberError) as error:
-                self.why_not, self.by_programs = str(error), False
-        if not self.why_not:
+            except (ParflexError, VariedNumberError) as error:
+                self.fallback_reason, self.by_programs = str(error), False
+        if not self.fallback_reason:
             try:
                 self.model = node_model(locked_robot(self.robot, self.held.lock))
                 self.assembly = Assembly(self.model, designs=self.numbers)
             except NotCoveredError as error:
-                self.model, self.why_not = None, str(error)
+                self.model, self.fallback_reason = None, str(error)
         if self.model is None and not self.by_programs:
             self.numbers = None
         self.geometry = Geometry(self.robot, self.numbers)
@@ -104,7 +104,7 @@ class ResponseRows:
         self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist())
         if self.designs and not self.positions.fast:
             self.model, self.numbers, self.by_programs = None, None, False
-            self.why_not = self.positions.why_slow
+            self.fallback_reason = self.positions.single_solve_reason
         elif self.numbers is not None:
             elsewhere = homes_elsewhere(self.positions)
             self.elsewhere = int(np.sum(elsewhere & ~self.numbers.alone))
@@ -137,7 +137,7 @@ class ResponseRows:
         if not self.many:
             why = "few poses"
         elif self.designs and self.numbers is None:
-            why = self.why_not
+            why = self.fallback_reason
         if not why:
             made = EquilibriumRows if balanced else SpringRows
             try:
@@ -145,9 +145,9 @@ class ResponseRows:
             except ParflexError as error:  # home is singular, or something is not traced
                 why = error.message
         if balanced:
-            self.why_not = why and f"an equilibrium is asked for, and rows go one by one: {why}"
+            self.fallback_reason = why and f"an equilibrium is asked for, and rows go one by one: {why}"
         elif self.model is None and not why:
-            self.why_not = ""
+            self.fallback_reason = ""
 
     @property
     def way(self) -> str:
@@ -160,8 +160,8 @@ class ResponseRows:
         """Why rows are not solved together, or not their positions; empty where they are."""
         some = count_of(self.elsewhere, "row")
         home = f"{some} loaded alone: {ALONE}" if self.elsewhere else ""
-        slow = "" if self.positions.why_slow in self.why_not else self.positions.why_slow
-        return "; ".join(filter(None, (self.why_not, slow, home)))
+        slow = "" if self.positions.single_solve_reason in self.fallback_reason else self.positions.single_solve_reason
+        return "; ".join(filter(None, (self.fallback_reason, slow, home)))
 
     @property
     def method(self) -> str:
@@ -201,7 +201,7 @@ class ResponseRows:
                 except (ParflexError, TypeError) as error:  # something decides by a number that designs change
                     if self.numbers is None:
                         raise
-                    self.resting, self.why_not = None, f"rows go one by one: {error}"
+                    self.resting, self.fallback_reason = None, f"rows go one by one: {error}"
         return self.resting
 
     # -- a chunk ---------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ class ResponseRows:
             if not isinstance(why, UnreachableError | SingularError):
                 found.refusals[name] = why  # it makes no sense here; if it makes none anywhere, it is refused
         if len(wrong) < len(self.responses):
-            found.balanced += here.balanced_itself
+            found.balanced += here.is_implicitly_balanced
             found.rests[row] = here.rests
             known = here.said  # it is not said again of each response
             others = [f"{name}: {'has none' if why.message == known else why.message}" for name, why in wrong.items()]

@@ -61,7 +61,7 @@ class SinglePoseResponses:
     """Answers at one pose; what several of them need is computed once."""
 
     def __init__(self, robot: Robot, q: Array, held: LoadCase, modes: int, rest: Equilibrium | None = None) -> None:
-        self.robot, self.here, self.held, self.modes_asked = robot, Configuration(robot, q), held, modes
+        self.robot, self.here, self.held, self.modes_requested = robot, Configuration(robot, q), held, modes
         self._stiffness: dict[str, Stiffness] = {}
         self._rest = rest  # where it is known
 
@@ -87,7 +87,7 @@ class SinglePoseResponses:
     @cached_property
     def modes(self) -> Modes:
         """The lowest modes."""
-        return modes_of(self.model, self.modes_asked)
+        return modes_of(self.model, self.modes_requested)
 
     @cached_property
     def bent(self) -> Deflection:
@@ -110,7 +110,7 @@ class SinglePoseResponses:
         return next((word for word in (NOT_STABLE, BEYOND, LOST_WARNING) if word in words), "")
 
     @property
-    def balanced_itself(self) -> bool:
+    def is_implicitly_balanced(self) -> bool:
         """Whether springs under tension make the answers those of an equilibrium that was not asked for."""
         made = self.__dict__.get("model")
         return made is not None and made.about == "equilibrium" and not self.held.at_equilibrium
@@ -119,9 +119,9 @@ class SinglePoseResponses:
     def rests(self) -> bool:
         """The same of deflections, which need no linear model."""
         if self.held.at_equilibrium or self.held.about is not None or "bent" not in self.__dict__:
-            return self.balanced_itself
+            return self.is_implicitly_balanced
         held = Configuration(locked_robot(self.robot, self.held.lock), self.here.q)
-        return self.balanced_itself or bool(equilibrium_reason(held))
+        return self.is_implicitly_balanced or bool(equilibrium_reason(held))
 
     def twists(self) -> Array:
         """Twists of the end effector in the modes (modes x 6)."""
@@ -148,7 +148,9 @@ class SinglePoseResponses:
 
     def _of_strain(self, response: ResponseName) -> Array:
         modes = self.modes
-        return named_values(strain_shares(modes.model.configuration, modes.shapes[:, response.mode - 1]), response.parts)
+        return named_values(
+            strain_shares(modes.model.configuration, modes.shapes[:, response.mode - 1]), response.parts
+        )
 
     def _stiff(self, frame: str) -> Stiffness:
         if frame not in self._stiffness:
@@ -179,7 +181,9 @@ class SinglePoseResponses:
 
     def _of_singularity(self, response: ResponseName) -> float:
         condition = self.here.condition
-        return 1.0 / max(1.0, condition.closures, condition.platform if condition.enough_motors else 1.0, *condition.legs.values())
+        return 1.0 / max(
+            1.0, condition.closures, condition.platform if condition.enough_motors else 1.0, *condition.legs.values()
+        )
 
     def _of_mass(self, response: ResponseName) -> float:
         return float(sum(link.body.m for link in self.robot.tree.links))
@@ -244,10 +248,15 @@ def read_responses(robot: Robot, requested: str | Sequence[str], modes: int | No
     responses = tuple(read_response(robot, text) for text in texts)
     for k, response in enumerate(responses):
         if response.name in {other.name for other in responses[:k]}:
-            raise InputError(f"'{response.name}' is asked for twice", key="responses", value=response.name, hint="keep one")
+            raise InputError(
+                f"'{response.name}' is asked for twice", key="responses", value=response.name, hint="keep one"
+            )
         if modes is not None and response.mode > modes:
             raise InputError(
-                f"'{response.name}' asks for more than {modes} modes", key="responses", value=response.name, hint="raise 'modes'"
+                f"'{response.name}' asks for more than {modes} modes",
+                key="responses",
+                value=response.name,
+                hint="raise 'modes'",
             )
     return responses
 

@@ -25,7 +25,7 @@ from parflex.maps.equilibria import (
 )
 from parflex.maps.equilibrium_programs import EquilibriumPrograms
 from parflex.maps.responses import STATIC, ResponseName, read_responses
-from parflex.parameters.design_numbers import DesignNumbers, of_designs
+from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase
@@ -183,7 +183,7 @@ def prestressed_rows(locked: Robot, tree: Tree, q: Array, kept: Array, rows: Arr
 
     def number(value: object) -> Array:
         designs = _designs(value)
-        wide = of_designs(value, designs)
+        wide = with_design_axis(value, designs)
         return np.broadcast_to(wide if not wide.ndim else wide[rows], count)
 
     def column(k: int) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from parflex.closure.newton import STRIDE
 from parflex.maps.closed_rows import OK, UNREACHABLE, ClosedRows
 from parflex.maps.coordinates import PoseCoordinates
-from parflex.maps.newton import rows_that_jump
+from parflex.maps.newton import jumping_rows
 from parflex.robot.coordinate_names import joint_named
 
 Array = np.ndarray
@@ -62,7 +62,7 @@ class StridingRows(ClosedRows):
 
     def jumped(self, before: Array, after: Array) -> Array:
         """Which rows moved so far that Newton may have left their assembly."""
-        far = rows_that_jump(before, after, self.unsettled, STRIDE * self._units)
+        far = jumping_rows(before, after, self.unsettled, STRIDE * self._units)
         if far.any():  # few: whole turns are no way
             own = after[far][:, self.unsettled] - before[far][:, self.unsettled]
             own[:, self._turning] = np.arctan2(np.sin(own[:, self._turning]), np.cos(own[:, self._turning]))

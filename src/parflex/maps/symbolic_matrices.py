@@ -92,7 +92,7 @@ class FrameBuilder:
 
     def axes(self, j: int) -> Array:
         """Own axes of the frame of a link, in those of the link."""
-        return own_axes(self.plain, j)
+        return link_frame_axes(self.plain, j)
 
     def world(self, j: int) -> tuple[Array, Array]:
         """Own axes and origin of a link in the world."""
@@ -300,7 +300,7 @@ class FrameBuilder:
         return frame
 
 
-def own_axes(tree: Tree, j: int) -> Array:
+def link_frame_axes(tree: Tree, j: int) -> Array:
     """Axes of the frame of a link, in those of the link: its own; of a planar robot those of its plane."""
     return without_rounding(neutral_rotation(tree, Place(j, E3, np.zeros(3))).T) if tree.planar else E3
 

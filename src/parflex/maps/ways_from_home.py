@@ -47,7 +47,7 @@ def walk(solver: PositionSolver, values: Array, own: Array, q: Array, status: Ar
             left[on[solver.lost(state)]] = False
             going, here, begun = going[left], here[left], begun[left]
         if len(going):
-            found, state = solver.sharpened(values[going], own[going], here)
+            found, state = solver.refined_positions(values[going], own[going], here)
             reached = ~solver.lost(state)
             q[going[reached]], status[going[reached]] = found[reached], state[reached]
             for row in going[reached].tolist():

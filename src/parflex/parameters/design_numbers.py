@@ -32,13 +32,13 @@ Array = np.ndarray
 Path = tuple[str | int, ...]
 
 
-class LaterNumbers(Protocol):
+class LazyNumbers(Protocol):
     """Numbers of designs that are made when they are asked for: of most rows few are."""
 
     def columns(self, numbers: Sequence[int]) -> Array:
         """Some numbers in all designs."""
 
-    def of_rows(self, rows: Array) -> LaterNumbers:
+    def of_rows(self, rows: Array) -> LazyNumbers:
         """The same for some of the designs."""
 
 
@@ -57,12 +57,12 @@ class DesignNumbers(Record):
     keys: tuple[str, ...]
     places: tuple[tuple[Path, ...], ...]
     nominal: Array
-    held: Array | LaterNumbers
+    held: Array | LazyNumbers
     alone: Array
     slopes: Array | None = None
     description: Any = None  # of the file, with the numbers of all designs in it
     name: str = ""
-    read_tree: Tree | None = None
+    varied_tree: Tree | None = None
     samples: Array | None = None
 
     @cached_property
@@ -77,7 +77,7 @@ class DesignNumbers(Record):
     @cached_property
     def tree(self) -> Tree:
         """With the numbers of all designs in it."""
-        return self.read_tree if self.read_tree is not None else self._varied("tree", self.robot.tree)
+        return self.varied_tree if self.varied_tree is not None else self._varied("tree", self.robot.tree)
 
     @cached_property
     def closures(self) -> Closures:
@@ -100,14 +100,17 @@ class DesignNumbers(Record):
         """Numbers of places by their steps, one dictionary in another."""
         places = self.places
         return cached(
-            "places by steps", "", lambda: _branching((path, k) for k, paths in enumerate(places) for path in paths), (places,)
+            "places by steps",
+            "",
+            lambda: _nested_by_place((path, k) for k, paths in enumerate(places) for path in paths),
+            (places,),
         )
 
-    def of_part(self, part: Path, plain: Any) -> Array:
+    def values_at(self, part: Path, plain: Any) -> Array:
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""
         path = ("tree", *part)
         plain = np.asarray(plain)
-        entries = cached("places by arrays", "", lambda: _in_parts(self.places), (self.places,)).get(path, [])
+        entries = cached("places by arrays", "", lambda: _numbers_by_place(self.places), (self.places,)).get(path, [])
         if not entries:
             return plain
         wide = np.broadcast_to(plain.ravel(), (len(self.alone), plain.size)).astype(float)
@@ -118,7 +121,7 @@ class DesignNumbers(Record):
         """The same for some of the designs."""
         slopes = None if self.slopes is None else self.slopes[:, rows]
         held = self.held[rows] if isinstance(self.held, np.ndarray) else self.held.of_rows(rows)
-        return replace(self, held=held, alone=self.alone[rows], slopes=slopes, read_tree=None)
+        return replace(self, held=held, alone=self.alone[rows], slopes=slopes, varied_tree=None)
 
     def robot_of(self, row: int, home: Array) -> Robot:
         """The robot of one design, which stands at `home`; it is not read again, so that its file is that of all."""
@@ -131,7 +134,7 @@ class DesignNumbers(Record):
         if len(numbers) == len(self.places):
             branches = self._branches
         else:
-            branches = _branching((place, k) for k in numbers for place in self.places[k])
+            branches = _nested_by_place((place, k) for k in numbers for place in self.places[k])
         parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
         changed = {name: _substituted(part, branches.get(name, {}), numbers) for name, part in parts.items()}
         new_tree = replace(changed["tree"], known_length=tree.length)
@@ -139,7 +142,7 @@ class DesignNumbers(Record):
         return replace(self.robot, tree=new_tree, closures=new_closures, known_home=self.robot.home)
 
 
-def _in_parts(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[tuple[int, int]]]:
+def _numbers_by_place(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[tuple[int, int]]]:
     """Numbers by where they stand, and by the array in which they do: which number, and its index there."""
     numbers: dict[Path, list[tuple[int, int]]] = {}
     for k, paths in enumerate(places):
@@ -150,7 +153,7 @@ def _in_parts(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[tuple[int
     return numbers
 
 
-def _branching(places: Iterable[tuple[Path, int]]) -> dict[str | int, Any]:
+def _nested_by_place(places: Iterable[tuple[Path, int]]) -> dict[str | int, Any]:
     """By the first step, then by the second, and so on; at the end of a place which number stands there."""
     branches: dict[str | int, Any] = {}
     for place, k in places:
@@ -172,7 +175,7 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
     for k, key in enumerate(keys):
         unit = None if not slopes else np.broadcast_to(np.eye(len(keys))[k][:, None], (len(keys), count)).copy()
         settings[key] = Varied(np.concatenate([[number_at(robot, key)], columns[k]]), decisions, unit)
-    description, parts = read_again(robot, settings)
+    description, parts = reread_file(robot, settings)
     equal: dict[bytes, tuple[Varied, list[Path]]] = {}
     for name, part in parts.items():
         for place, x in leaves(part):
@@ -193,11 +196,11 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
         decisions.differ[1:] | ~np.isfinite(values[1:]).all(axis=1),
         changes,
         description,
-        read_tree=parts["tree"],
+        varied_tree=parts["tree"],
     )
 
 
-def read_again(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The file read again with other numbers at some keys: its description, the parts of the robot, and its home."""
     written = robot.written
     if written is None:
@@ -215,17 +218,17 @@ def read_again(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str
     return description, parts | {"home": home}
 
 
-def in_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
+def substitute_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
     """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
     varied = [(place, x) for place, x in leaves(part) if isinstance(x, Varied)]
     replacements = []
     for _, x in varied:
         assert x.slopes is not None
         replacements.append(scalar(float(x.values[1]), x.slopes[:, 1].copy()))
-    return _substituted(part, _branching((place, k) for k, (place, _) in enumerate(varied)), replacements)
+    return _substituted(part, _nested_by_place((place, k) for k, (place, _) in enumerate(varied)), replacements)
 
 
-def of_designs(values: Any, designs: int) -> Array:
+def with_design_axis(values: Any, designs: int) -> Array:
     """An array of numbers with one more axis in front, for the designs; without it where all have the same."""
     values = np.asarray(values)
     if values.dtype != object:

@@ -12,7 +12,7 @@ from parflex.robot.robot import Robot
 from parflex.robotfile.read import NAMED_LISTS, apply_settings, catalogue_names
 
 
-def extending_text(
+def extending_file_text(
     source: str, robot: Robot, settings: Mapping[str, float], target: Path, word: str = "optimised"
 ) -> str:
     """The text of a robot file at `target` with other numbers than the robot of the source has."""

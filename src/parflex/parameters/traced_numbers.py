@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.spatial.batched import Decisions, OneNumberError, Varied
+from parflex.spatial.batched import Decisions, Varied, VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
 LARGEST_POWER = 8
@@ -117,7 +117,7 @@ class TracedNumber(Varied):
             return NotImplemented
         twice = round(2 * abs(power))
         if twice != 2 * abs(power) or twice > 2 * LARGEST_POWER:
-            raise OneNumberError(f"a power of {power} is not traced")
+            raise VariedNumberError(f"a power of {power} is not traced")
         result: Any = self.sqrt() if twice % 2 else 1.0
         for _ in range(twice // 2):
             result = result * self

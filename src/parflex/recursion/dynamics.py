@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.records import Record
-from parflex.recursion.energy import Push, add_wrenches, element_wrenches
+from parflex.recursion.energy import LinkWrench, add_wrenches, element_wrenches
 from parflex.recursion.kinematics import Motion, Pose, jacobians, motion
 from parflex.spatial.linear import scalar_type, solve_positive
 from parflex.spatial.rotations import cross, hat
@@ -35,7 +35,7 @@ class NewtonEuler(Record):
     m: list[Array]
 
 
-def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Push] | None = None) -> NewtonEuler:
+def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, LinkWrench] | None = None) -> NewtonEuler:
     """Wrenches of the links in this motion, theory (6); `external` ones act on links, at their origins and axes.
 
     Elements between two points act as such wrenches, theory (44).
@@ -44,7 +44,7 @@ def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Pu
 
 
 def link_wrenches(
-    tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Push] | None = None
+    tree: Tree, at: Pose, moving: Motion, external: Mapping[int, LinkWrench] | None = None
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """What each link needs for itself: force, moment and forces along its elastic coordinates."""
     if tree.elements:
@@ -66,8 +66,8 @@ def link_wrenches(
     return f, m, elastic
 
 
-def less_external(
-    required: tuple[list[Array], list[Array], list[Array]], external: Mapping[int, Push]
+def subtract_external(
+    required: tuple[list[Array], list[Array], list[Array]], external: Mapping[int, LinkWrench]
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """What links need less what acts on them."""
     f, m, elastic = (list(part) for part in required)
@@ -174,7 +174,7 @@ def articulated_accelerations(
     base = -tree.gravity if base is None else base
     zeros = np.zeros(tree.n)
     drift = motion(tree, at, qd, zeros)  # what the rates alone cause, without gravity
-    bias = [_own_bias(tree, at, drift, j) for j in range(len(tree.links))]
+    bias = [_link_bias(tree, at, drift, j) for j in range(len(tree.links))]
     tau = tau - joint_forces(tree, q, qd, zeros, without)
     blocks = [_blocks(link.body.as_rigid()) for link in tree.links]
     f, m = [], []
@@ -201,7 +201,7 @@ def articulated_accelerations(
         A, B, C = A - K_f @ U_f.T, B - K_f @ U_m.T, C - K_m @ U_m.T
         f_j = f[j] + A @ c + B @ gamma + K_f @ u
         m_j = m[j] + B.T @ c + C @ gamma + K_m @ u
-        _carry(tree, at, j, (A, B, C), f_j, m_j, blocks, f, m)
+        _add_to_parent(tree, at, j, (A, B, C), f_j, m_j, blocks, f, m)
     return _accelerations(tree, at, bias, hinges, base)
 
 
@@ -214,7 +214,7 @@ def _blocks(body: RigidBody) -> tuple[Array, Array, Array]:
     return body.m * np.eye(3), hat(body.S).T, body.I
 
 
-def _own_bias(tree: Tree, at: Pose, drift: Any, j: int) -> tuple[Array, Array]:
+def _link_bias(tree: Tree, at: Pose, drift: Any, j: int) -> tuple[Array, Array]:
     """Accelerations of a link, in its axes, beyond those that its parent's acceleration carries to it."""
     link = tree.links[j]
     if link.parent == GROUND:
@@ -231,7 +231,7 @@ def _over(U: Array, D: Array) -> Array:
     return np.array([solve_positive(D, row) for row in U])
 
 
-def _carry(
+def _add_to_parent(
     tree: Tree,
     at: Pose,
     j: int,

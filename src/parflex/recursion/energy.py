@@ -20,9 +20,9 @@ from parflex.tree.tree import GROUND, Place, Tree
 
 Array = np.ndarray
 
-Push = tuple[Array, ...]  # force, moment, and inside a body the forces along its elastic coordinates
+LinkWrench = tuple[Array, ...]  # force, moment, and inside a body the forces along its elastic coordinates
 
-OnLinks = dict[int, Push]  # at the origins of links, in their axes
+LinkWrenches = dict[int, LinkWrench]  # at the origins of links, in their axes
 
 TOGETHER = 1e-12  # m: points nearer to each other have no line between them
 
@@ -130,7 +130,7 @@ def line_wrench(at: Pose, element: PointElement, moving: Motion | None) -> Array
     return element.tension(length, rate) / length * across
 
 
-def wrench_on_link(at: Pose, place: Place, force: Array, moment: Array | None = None) -> Push:
+def wrench_on_link(at: Pose, place: Place, force: Array, moment: Array | None = None) -> LinkWrench:
     """A world force and moment at a place as force and moment at the origin of its link, in its axes.
 
     At a place inside a body also as forces along the elastic coordinates: the transpose of how these move the place.
@@ -147,31 +147,34 @@ def wrench_on_link(at: Pose, place: Place, force: Array, moment: Array | None = 
     return local, turn + cross(r, local), bend
 
 
-def wrenches_on_ends(at: Pose, ends: tuple[Place, Place], force: Array) -> OnLinks:
+def wrenches_on_ends(at: Pose, ends: tuple[Place, Place], force: Array) -> LinkWrenches:
     """A force on the first place and its opposite on the second, as wrenches on links at their origins and axes."""
-    result: OnLinks = {}
+    result: LinkWrenches = {}
     for end, sign in zip(ends, (1.0, -1.0), strict=True):
         if end.link != GROUND:
             add_wrenches(result, {end.link: wrench_on_link(at, end, sign * force)})
     return result
 
 
-def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> OnLinks:
+def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> LinkWrenches:
     """What all elements put on the links; without a motion at rest."""
-    total: OnLinks = {}
+    total: LinkWrenches = {}
     for element in tree.elements:
         if element.acts:
             add_wrenches(total, wrenches_on_ends(at, (element.first, element.second), line_wrench(at, element, moving)))
     return total
 
 
-def add_wrenches(total: OnLinks, added: Mapping[int, Push]) -> None:
+def add_wrenches(total: LinkWrenches, added: Mapping[int, LinkWrench]) -> None:
     """Add wrenches on links to others."""
     for link, wrench in added.items():
         old = total.get(link)
         if old is not None:
             longest = max(old, wrench, key=len)
-            wrench = (*(old_part + new_part for old_part, new_part in zip(old, wrench, strict=False)), *longest[min(len(old), len(wrench)) :])
+            wrench = (
+                *(old_part + new_part for old_part, new_part in zip(old, wrench, strict=False)),
+                *longest[min(len(old), len(wrench)) :],
+            )
         total[link] = wrench
 
 
@@ -187,7 +190,7 @@ def elements_energy(tree: Tree, at: Pose) -> Any:
     return total
 
 
-def elements_loss(tree: Tree, at: Pose, moving: Motion) -> Any:
+def elements_damping_power(tree: Tree, at: Pose, moving: Motion) -> Any:
     """Power that dampers between points take."""
     total: Any = 0.0
     for element in tree.elements:

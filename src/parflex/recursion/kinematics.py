@@ -140,7 +140,7 @@ def _beyond(node: Node, at: Pose, parent: int, e: Array, rotation: Array, positi
 def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -> Motion:
     """Velocities and accelerations of all links, theory (4), (5); `base` is the world acceleration of the ground."""
     base = np.zeros(3) if base is None else base
-    if _is_still(qd) and _is_still(qdd):
+    if _is_zero_motion(qd) and _is_zero_motion(qdd):
         return _at_rest(tree, at, qd, qdd, base)
     zero = np.zeros(3)
     result = Motion([], [], [], [], [], base, at, qd, qdd)
@@ -164,7 +164,7 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
     return result
 
 
-def _is_still(rates: Any) -> bool:
+def _is_zero_motion(rates: Any) -> bool:
     """Whether these are plain zeros."""
     return isinstance(rates, np.ndarray) and rates.dtype.kind == "f" and not rates.any()
 
@@ -225,7 +225,7 @@ class LinkJacobians(Sequence[tuple[Array, Array]]):
         jacobian = self._whole.get(j)
         if jacobian is None:
             columns, J_v, J_w = self.own[j]
-            jacobian = self._whole[j] = (_over_all(self.n, columns, J_v), _over_all(self.n, columns, J_w))
+            jacobian = self._whole[j] = (_full_columns(self.n, columns, J_v), _full_columns(self.n, columns, J_w))
         return jacobian
 
 
@@ -268,7 +268,7 @@ def _asked(rates: slice, requested: set[int] | None) -> tuple[list[int], list[in
     return selected, slice(None) if len(selected) == len(link_rates) else [k - rates.start for k in selected]
 
 
-def _over_all(n: int, columns: list[int], J: Array) -> Array:
+def _full_columns(n: int, columns: list[int], J: Array) -> Array:
     """Columns of some rates among those of all."""
     full = np.zeros((3, n), dtype=J.dtype)
     full[:, columns] = J

@@ -22,13 +22,13 @@ from parflex.reproduction.tables import Group, Paper, Row, paper_names, read_pap
 
 Number = float | int
 
-Shown = Callable[[int, int, str], None]
+ProgressCallback = Callable[[int, int, str], None]
 
 OK, DIFFERS, FITTED, NOT_REPRODUCIBLE = "ok", "differs", "fitted", "not-reproducible"
 
 KIND = "computing-time"
 
-COMPILE = """
+COMPILE_SCRIPT = """
 import json, sys, parflex
 robot, motion, step = json.loads(sys.argv[1])
 parflex.simulate(parflex.load(robot), motion, 10 * step, step=step, out_step=10 * step, check_width=False)
@@ -62,7 +62,7 @@ class Check(Record):
         return {key: getattr(self, key) for key in keys}
 
 
-def reproduce(paper: str | None = None, quick: bool = False, progress: Shown | None = None) -> list[Check]:
+def reproduce(paper: str | None = None, quick: bool = False, progress: ProgressCallback | None = None) -> list[Check]:
     """Compute every published number of one paper, or of all, anew.
 
     Parameters
@@ -83,7 +83,7 @@ def reproduce(paper: str | None = None, quick: bool = False, progress: Shown | N
     return list(_checks(papers, quick, progress))
 
 
-def _checks(papers: list[Paper], quick: bool, progress: Shown | None) -> Iterator[Check]:
+def _checks(papers: list[Paper], quick: bool, progress: ProgressCallback | None) -> Iterator[Check]:
     store = ReproductionCache()
     groups = [(paper, group) for paper in papers for group in paper.group if not (quick and group.slow)]
     rows = [(paper, group, row) for paper, group in groups for row in group.rows or [Row()]]
@@ -118,7 +118,18 @@ def _row(paper: str, group: Group, row: Row, options: dict[str, Any], store: Rep
         yield Check(
             paper,
             f"{quantity} ({group.unit})" if group.unit else quantity,
-            *(published_value, computed_value, difference, None if ok is None else tolerance, status, ok, note, group, row.name, names[k]),
+            *(
+                published_value,
+                computed_value,
+                difference,
+                None if ok is None else tolerance,
+                status,
+                ok,
+                note,
+                group,
+                row.name,
+                names[k],
+            ),
         )
 
 
@@ -157,7 +168,9 @@ class BackgroundCompilation:
             requested = json.dumps([options["robot"], options["motion"], options["step"]])
             with suppress(OSError):  # no second process: then everything is compiled where it is needed
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", COMPILE, requested], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                    [sys.executable, "-c", COMPILE_SCRIPT, requested],
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
                 )
         return self
 

@@ -12,13 +12,13 @@ import numpy as np
 
 import parflex
 from parflex.codegen.model import Model
-from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.load import OMITTED_IN_COUNTS
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
 Entry = tuple[str, float, str]  # who, value, class of the bar
 Groups = list[tuple[str, list[Entry]]]
-Contestant = tuple[Callable[[], Any], dict[str, Array], float]  # work, results, seconds of the calls alone
+PeerProgram = tuple[Callable[[], Any], dict[str, Array], float]  # work, results, seconds of the calls alone
 STATES, ROUNDS = 512, 5
 WRONG = 1e-6  # of the largest value: a peer that is off by more computes something else and is not shown
 
@@ -31,24 +31,26 @@ def operator_groups() -> Groups:
     """Operators `+ - * /` of models, beside published ones."""
     groups: Groups = []
     for row in _table()["operators"]:
-        options = {"parameters": row.get("parameters", "numbers"), "without": COUNTED_WITHOUT}
+        options = {"parameters": row.get("parameters", "numbers"), "without": OMITTED_IN_COUNTS}
         generated = parflex.model(parflex.load(row["robot"]), row["model"], **options)
         parflex_entry: Entry = ("parflex", generated.counts["total"], "own")
-        groups.append((row["title"], [parflex_entry, *((peer["name"], peer["total"], "other") for peer in row["peers"])]))
+        groups.append(
+            (row["title"], [parflex_entry, *((peer["name"], peer["total"], "other") for peer in row["peers"])])
+        )
     return groups
 
 
 def speed_groups() -> Groups:
     """Microseconds a state: the compiled model, and what else is installed doing the same work."""
-    return [(row["title"], _speeds(parflex.load(row["robot"]), row["model"])) for row in _table()["speed"]]
+    return [(row["title"], _peer_speeds(parflex.load(row["robot"]), row["model"])) for row in _table()["speed"]]
 
 
-def _speeds(robot: Robot, model: str) -> list[Entry]:
-    generated = parflex.model(robot, model, without=COUNTED_WITHOUT)  # as the others do it
+def _peer_speeds(robot: Robot, model: str) -> list[Entry]:
+    generated = parflex.model(robot, model, without=OMITTED_IN_COUNTS)  # as the others do it
     states = _states(generated)
     expected = generated(**states)
     entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: generated(**states)), "own")]
-    for name, (work, results, overhead) in _contestants(robot, model, generated, states).items():
+    for name, (work, results, overhead) in _peer_programs(robot, model, generated, states).items():
         if all(_near(results[key], value) for key, value in expected.items() if key in results):
             entries.append((name, _best(work) - overhead, "other"))
     return [(who, 1e6 * seconds / STATES, kind) for who, seconds, kind in entries]
@@ -80,9 +82,9 @@ def _near(computed: Array, expected: Array) -> bool:
     return bool(np.abs(computed - expected).max() <= WRONG * np.abs(expected).max())
 
 
-def _contestants(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> dict[str, Contestant]:
+def _peer_programs(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> dict[str, PeerProgram]:
     """Work and results of what is installed; a library that is missing is left out."""
-    plain: Contestant = (lambda: generated.evaluate("numpy", **states), generated.evaluate("numpy", **states), 0.0)
+    plain: PeerProgram = (lambda: generated.evaluate("numpy", **states), generated.evaluate("numpy", **states), 0.0)
     contestants = {"NumPy, the same program in batches": plain}
     for name, make in (("CasADi's interpreter, the same program", _casadi), ("Pinocchio's RNEA", _pinocchio)):
         try:
@@ -94,7 +96,7 @@ def _contestants(robot: Robot, model: str, generated: Model, states: dict[str, A
     return contestants
 
 
-def _casadi(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> Contestant | None:
+def _casadi(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> PeerProgram | None:
     import casadi  # noqa: F401 - left out where it is not there
 
     mapped = generated.casadi_function().map(STATES)
@@ -111,7 +113,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
-def _pinocchio(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> Contestant | None:
+def _pinocchio(robot: Robot, model: str, generated: Model, states: dict[str, Array]) -> PeerProgram | None:
     """Its recursion for open chains of hinges, called state by state; such calls on nothing are its overhead."""
     import pinocchio as pin
 

@@ -21,7 +21,7 @@ from parflex.control.study_file import StudyFile
 from parflex.dynamics.dynamics import Result
 from parflex.errors import InputError, did_you_mean
 from parflex.robot.frames import counts
-from parflex.robot.load import COUNTED_WITHOUT
+from parflex.robot.load import OMITTED_IN_COUNTS
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.modes import Modes, energy_shares
@@ -83,9 +83,7 @@ def _plain(value: Any) -> float | int | None:
     return value if value is None or isinstance(value, int) else float(value)
 
 
-def frequencies(
-    store: ReproductionCache, published: Published, plane: str | None = None, **choice: Any
-) -> list[Any]:
+def frequencies(store: ReproductionCache, published: Published, plane: str | None = None, **choice: Any) -> list[Any]:
     """Lowest natural frequencies, Hz; of modes in the plane alone, or of those out of it, double ones once.
 
     Of modes out of the plane each published one gets its nearest: nothing says which it is.
@@ -123,14 +121,12 @@ def operators(
     loaded = store.robot(robot)
     made = store.kept(  # as the papers count: no friction, no motor inertia, no springs
         f"model {robot} {model} {parameters}",
-        lambda: parflex.model(loaded, model, parameters=parameters, without=COUNTED_WITHOUT),
+        lambda: parflex.model(loaded, model, parameters=parameters, without=OMITTED_IN_COUNTS),
     )
     return [sum(made.counts[word] for word in key.split("+")) for key in keys]
 
 
-def joint_values(
-    store: ReproductionCache, published: Published, robot: str, pose: Any, joints: list[str]
-) -> list[Any]:
+def joint_values(store: ReproductionCache, published: Published, robot: str, pose: Any, joints: list[str]) -> list[Any]:
     """Values of joints where the platform stands at a pose."""
     loaded = store.robot(robot)
     q = parflex.configure(loaded, pose).q
@@ -156,19 +152,21 @@ def _largest(values: Any) -> float:
     return float(np.abs(np.asarray(values)).max())
 
 
-def round_trip(
-    store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
-) -> list[Any]:
+def round_trip(store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
     """The direct model of the efforts of the inverse one, against the accelerations given: the largest share."""
     worst = 0.0
     for state, requested in zip(states, _moving(store, robot, states), strict=True):
-        forward = parflex.forward_dynamics(requested.robot, requested.configuration, state["velocity"], requested.efforts)
+        forward = parflex.forward_dynamics(
+            requested.robot, requested.configuration, state["velocity"], requested.efforts
+        )
         requested_acceleration, computed_acceleration = (result.acceleration_of() for result in (requested, forward))
         worst = max(worst, _largest(computed_acceleration - requested_acceleration) / _largest(requested_acceleration))
     return [worst]
 
 
-def two_forms(store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+def compare_inverse_forms(
+    store: ReproductionCache, published: Published, robot: str, states: list[dict[str, Any]]
+) -> list[Any]:
     """Efforts by [Khalil2007, eq. (20)] against those by (22): the largest share."""
     both = [_moving(store, robot, states, form=form) for form in ("projected", "split")]
     pairs = [[np.array(list(result.efforts.values())) for result in pair] for pair in zip(*both, strict=True)]
@@ -193,11 +191,13 @@ def redundant_model(
 
 def model_time(store: ReproductionCache, published: Published, robot: str, model: str) -> list[Any]:
     """Seconds of one call of a compiled model from Python, its own example as the state: the best of some rounds."""
-    generated = parflex.model(store.robot(robot), model, without=COUNTED_WITHOUT)
-    return [min(timeit.repeat(lambda: generated(**generated.sample), number=20, repeat=10, timer=time.process_time)) / 20]
+    generated = parflex.model(store.robot(robot), model, without=OMITTED_IN_COUNTS)
+    return [
+        min(timeit.repeat(lambda: generated(**generated.sample), number=20, repeat=10, timer=time.process_time)) / 20
+    ]
 
 
-def face_rows(
+def sliding_face_error(
     store: ReproductionCache,
     published: Published,
     robot: str,
@@ -318,10 +318,10 @@ KINDS: dict[str, Callable[..., list[Any]]] = {
     "joint-values": joint_values,
     "frame-pose": frame_pose,
     "round-trip": round_trip,
-    "two-forms": two_forms,
+    "two-forms": compare_inverse_forms,
     "redundant-model": redundant_model,
     "model-time": model_time,
-    "face-rows": face_rows,
+    "face-rows": sliding_face_error,
     "crossings": crossings,
     "modal-body": modal_body,
     "deflection": deflection,

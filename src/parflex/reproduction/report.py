@@ -22,7 +22,7 @@ from parflex import __version__
 from parflex.errors import InputError
 from parflex.io import MARK, check_generated, write_generated
 from parflex.reproduction import svg
-from parflex.reproduction.checks import DIFFERS, FITTED, NOT_REPRODUCIBLE, OK, Check, Shown, totals
+from parflex.reproduction.checks import DIFFERS, FITTED, NOT_REPRODUCIBLE, OK, Check, ProgressCallback, totals
 from parflex.reproduction.peers import operator_groups, speed_groups
 from parflex.reproduction.quantities import ReproductionCache
 from parflex.reproduction.tables import Paper, Show, read_paper
@@ -57,13 +57,15 @@ def check_folder(folder: str | Path) -> None:
     check_generated(folder, [NAME], "report")
 
 
-def write_report(folder: str | Path, checks: list[Check], quick: bool = False, progress: Shown | None = None) -> Path:
+def write_report(
+    folder: str | Path, checks: list[Check], quick: bool = False, progress: ProgressCallback | None = None
+) -> Path:
     """Write the page whole or not at all; foreign files are not replaced. Returns the path of the page."""
     check_folder(folder)
     return write_generated(folder, {NAME: page(checks, quick, progress)}, "report")[0]
 
 
-def page(checks: list[Check], quick: bool = False, progress: Shown | None = None) -> str:
+def page(checks: list[Check], quick: bool = False, progress: ProgressCallback | None = None) -> str:
     """The text of the page; a quick one has no simulated motions and no times."""
     papers = [read_paper(name) for name in dict.fromkeys(check.paper for check in checks)]
     store, steps = ReproductionCache(), len(papers) + 2
@@ -73,7 +75,7 @@ def page(checks: list[Check], quick: bool = False, progress: Shown | None = None
             progress(done, steps, f"report: {what}")
 
     say(0, "modes")
-    modes, players = moving_modes([show for paper in reversed(papers) for show in paper.shapes], store)
+    modes, players = mode_animations([show for paper in reversed(papers) for show in paper.shapes], store)
     sections = [modes]
     for k, paper in enumerate(papers):
         say(k + 1, paper.paper)
@@ -124,7 +126,7 @@ def _head(checks: list[Check], papers: list[Paper]) -> str:
         '<header class="top"><h1>Published and computed, side by side</h1>'
         '<p class="lead">Every number that the papers print, computed anew by parflex from its robot files, with the '
         "difference, the tolerance and its reason. What cannot be reproduced is listed as well.</p>"
-        f'<ul class="tiles">{tiles}</ul>{all_checks(checks)}'
+        f'<ul class="tiles">{tiles}</ul>{overview_figure(checks)}'
         f'<nav aria-label="Parts"><ul>{links}</ul></nav></header>'
     )
 
@@ -133,7 +135,9 @@ def _paper(paper: Paper, checks: list[Check]) -> str:
     about = f"<p><em>{escape(paper.title)}.</em> {_text(paper.about)}</p>"
     groups = [group for group in paper.group if group.verdict != FITTED]
     checks_by_group = [[check for check in checks if check.group == group] for group in groups]
-    return f'<h2 id="{paper.paper}">{paper.paper}</h2>{about}' + "".join(_group(group_checks) for group_checks in checks_by_group if group_checks)
+    return f'<h2 id="{paper.paper}">{paper.paper}</h2>{about}' + "".join(
+        _group(group_checks) for group_checks in checks_by_group if group_checks
+    )
 
 
 def _errata(paper: Paper) -> str:
@@ -244,7 +248,7 @@ def _figure(drawn: str, caption: str) -> str:
     return f"<figure>{drawn}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def all_checks(checks: list[Check]) -> str:
+def overview_figure(checks: list[Check]) -> str:
     """Every number that has a tolerance, as one figure."""
     rows: dict[str, list[tuple[str, float, str]]] = {}
     for check in checks:
@@ -296,7 +300,7 @@ def group_figure(checks: list[Check]) -> str:
     )
 
 
-def moving_modes(shows: list[Show], store: ReproductionCache) -> tuple[str, list[dict[str, Any]]]:
+def mode_animations(shows: list[Show], store: ReproductionCache) -> tuple[str, list[dict[str, Any]]]:
     """Robots whose modes can be played, beside small pictures of them; and the numbers that the script plays."""
     players = [mode_shapes(show, store) for show in shows]
     if not players:

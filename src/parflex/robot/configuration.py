@@ -93,7 +93,7 @@ class Configuration(Answer):
         """qd_tot = J qd for a well-conditioned choice of independent rates."""
         robot = self.robot
         partition = self.partition or mobility.choose_partition(
-            self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference, robot.usual_closures
+            self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference, robot.regular_closure_norm
         )
         return reduction(self.closure_jacobian, partition)
 
@@ -179,12 +179,18 @@ class Configuration(Answer):
                 ranks[name] = max(ranks.get(name, 0), mobility.rank(block))
         legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
         J, rank, _, _ = self._judged
-        closures = mobility.condition(J, rank, robot.usual_closures) if rank else 1.0
-        A, without_platform, platform = self._actuation_map(), not robot.assembler.free_bodies, self._actuation_condition()
+        closures = mobility.condition(J, rank, robot.regular_closure_norm) if rank else 1.0
+        A, without_platform, platform = (
+            self._actuation_map(),
+            not robot.assembler.free_bodies,
+            self._actuation_condition(),
+        )
         enough_motors, undriven_message = A.shape[0] >= A.shape[1], ""
         if without_platform and enough_motors and platform > SINGULAR:
-            motion_names = self._name_motion(self._undriven)
-            undriven_message = f"{'singular pose: ' * bool(robot.closures.loops)}with the motors locked, {motion_names} can still move"
+            motion_names = self._name_motion(self._undriven_motions)
+            undriven_message = (
+                f"{'singular pose: ' * bool(robot.closures.loops)}with the motors locked, {motion_names} can still move"
+            )
         return Condition(legs, platform, closures, enough_motors, without_platform, undriven_message)
 
     @property
@@ -202,7 +208,7 @@ class Configuration(Answer):
         """What each leg's own joints do at its end, without units."""
         robot, units = self.robot, self.robot.tree.rate_units
         return {
-            name: robot.gearing.beside_rotors(robot.assembler.block(q, part), part.columns, units)
+            name: robot.gearing.project_out_rotors(robot.assembler.block(q, part), part.columns, units)
             for name, part in self.leg_parts.items()
         }
 
@@ -236,17 +242,21 @@ class Configuration(Answer):
         return np.array(rows).reshape(len(rows), motions.shape[1])
 
     @property
-    def _undriven(self) -> Array:
+    def _undriven_motions(self) -> Array:
         """Motions that the closures allow while the motors rest."""
         A = self._actuation_map()
-        return self._judged[2] @ _undriven(A, A.shape[1], self.robot.usual_actuation)
+        return self._judged[2] @ _undriven_motions(A, A.shape[1], self.robot.regular_actuation_norm)
 
     def _actuation_condition(self) -> float:
         A = self._actuation_map()
         freedoms = A.shape[1]
         if not freedoms:
             return 1.0
-        return mobility.condition(A, freedoms, self.robot.usual_actuation) if A.shape[0] >= freedoms else float("inf")
+        return (
+            mobility.condition(A, freedoms, self.robot.regular_actuation_norm)
+            if A.shape[0] >= freedoms
+            else float("inf")
+        )
 
     def refuse_singular_legs(self) -> None:
         """Raise if the motion of the platform does not determine the rates of a leg."""
@@ -261,12 +271,12 @@ class Configuration(Answer):
                 )
 
     @property
-    def lacks_motors(self) -> bool:
+    def is_underactuated_here(self) -> bool:
         """Whether there are motors, fewer than freedoms, and each moves the robot here; rods that spin need none."""
         A = self._actuation_map()
         if not 0 < A.shape[0] < A.shape[1] or mobility.rank(A) < A.shape[0]:
             return False
-        rods, _ = self._without_spins(self._judged[2] @ _beside(A))
+        rods, _ = self._remove_rod_spins(self._judged[2] @ _beside(A))
         return not rods
 
     def free_rates(self, given: Array) -> list[int]:
@@ -285,8 +295,8 @@ class Configuration(Answer):
         freedoms = A.shape[1]
         if not freedoms or self._actuation_condition() <= SINGULAR:
             return
-        undriven = self._undriven
-        rods, undriven = self._without_spins(undriven)
+        undriven = self._undriven_motions
+        rods, undriven = self._remove_rod_spins(undriven)
         freedoms -= len(rods)
         if not undriven.shape[1]:
             raise spin_error(rods)
@@ -324,7 +334,7 @@ class Configuration(Answer):
             f"{usual}; {elastic} can deform, which adds freedoms: remove the stiffness for a rigid drive, or simulate"
         )
 
-    def _without_spins(self, undriven: Array) -> tuple[list[str], Array]:
+    def _remove_rod_spins(self, undriven: Array) -> tuple[list[str], Array]:
         """Rods that spin between balls, and the motions (scaled free rates) without those."""
         robot = self.robot
         units = robot.tree.rate_units[robot.free]
@@ -337,7 +347,7 @@ class Configuration(Answer):
     def robot_is_underactuated(self) -> bool:
         """Whether the motors cannot hold the robot even at this (regular) pose."""
         A = self._actuation_map()
-        rods, _ = self._without_spins(self._undriven)
+        rods, _ = self._remove_rod_spins(self._undriven_motions)
         return mobility.rank(A) < A.shape[1] - len(rods)
 
     def _name_motion(self, directions: Array) -> str:
@@ -412,7 +422,7 @@ def _beside(A: Array) -> Array:
     return scipy.linalg.null_space(A, rcond=mobility.RANK_TOLERANCE) if len(A) else np.eye(A.shape[1])
 
 
-def _undriven(A: Array, freedoms: int, usual: mobility.Usual) -> Array:
+def _undriven_motions(A: Array, freedoms: int, usual: mobility.Usual) -> Array:
     """A basis of all motions that leave the motors at rest, one column each; at least the one that moves them least."""
     if not A.size:
         return np.eye(freedoms)
@@ -479,8 +489,10 @@ def spinning_rods(
     internal_motions = _kernel(end @ motions)
     spins = motions @ internal_motions
     rotation_lines = _turning(at, links, spins, closures.tree.length)
-    balls = _balls(closures, at)
-    if not rotation_lines or not all(_held_by_two(line, balls, closures.tree.length) for line in rotation_lines.values()):
+    balls = _ball_centres(closures, at)
+    if not rotation_lines or not all(
+        _passes_two_balls(line, balls, closures.tree.length) for line in rotation_lines.values()
+    ):
         return [], motions
     names = {j: closures.tree.links[j].name for j in rotation_lines}
     first = [name for j, name in names.items() if not set(closures.tree.path(j)[1:]) & set(rotation_lines)]
@@ -517,18 +529,22 @@ def _turning(
         U, values, _ = np.linalg.svd(twist)
         v, w = U[:3, 0] * length, U[3:, 0]
         speed_squared = float(w @ w)
-        pure_rotation = speed_squared > SAME and values[1:].sum() < SAME * values[0] and abs(v @ w) < SAME * length * speed_squared
-        lines[j] = (at.position[j] + np.cross(w, v) / speed_squared, w / np.sqrt(speed_squared)) if pure_rotation else None
+        pure_rotation = (
+            speed_squared > SAME and values[1:].sum() < SAME * values[0] and abs(v @ w) < SAME * length * speed_squared
+        )
+        lines[j] = (
+            (at.position[j] + np.cross(w, v) / speed_squared, w / np.sqrt(speed_squared)) if pure_rotation else None
+        )
     return lines
 
 
-def _balls(closures: Closures, at: LinkPoses) -> list[Array]:
+def _ball_centres(closures: Closures, at: LinkPoses) -> list[Array]:
     joints = [at.position[j] for j, link in enumerate(closures.tree.links) if link.joint.kind == "spherical"]
     ties = [loop for loop in closures.loops if loop.kind == "spherical" and len(loop.translations) == 3]
     return [np.asarray(p, dtype=float) for p in [*joints, *(at.of(loop.first)[1] for loop in ties)]]
 
 
-def _held_by_two(line: tuple[Array, Array] | None, balls: list[Array], length: float) -> bool:
+def _passes_two_balls(line: tuple[Array, Array] | None, balls: list[Array], length: float) -> bool:
     if line is None:
         return False
     points_on_line = [p for p in balls if np.linalg.norm(np.cross(p - line[0], line[1])) < SAME * length]
@@ -553,7 +569,7 @@ def all_rates(configuration: Configuration, rates: Any, factor: float | None = N
     size = float(np.linalg.norm(qd / robot.tree.rate_units))
     _refuse_locked(robot, qd, "qd", limit * (1 + size))
     rows = configuration.closure_jacobian @ qd
-    _refuse_missed(robot, rows, "qd", "rates", limit * (1 + size))
+    _refuse_loop_violation(robot, rows, "qd", "rates", limit * (1 + size))
     return qd
 
 
@@ -572,7 +588,7 @@ def all_accelerations(configuration: Configuration, qd: Array, accelerations: An
     size = float(np.linalg.norm(qdd / units) + np.linalg.norm(qd / units) ** 2)
     _refuse_locked(robot, qdd, "qdd", factor * MISSED * (1 + size))
     rows = robot.closures.bias(configuration.at, motion(robot.tree, configuration.at, qd, qdd))
-    _refuse_missed(robot, rows, "qdd", "accelerations", factor * MISSED * (1 + size))
+    _refuse_loop_violation(robot, rows, "qdd", "accelerations", factor * MISSED * (1 + size))
     return qdd
 
 
@@ -600,7 +616,7 @@ def _refuse_locked(robot: Robot, values: Array, key: str, limit: float) -> None:
             )  # fmt: skip
 
 
-def _refuse_missed(robot: Robot, rows: Array, key: str, what: str, limit: float) -> None:
+def _refuse_loop_violation(robot: Robot, rows: Array, key: str, what: str, limit: float) -> None:
     """Raise where rates or accelerations open a loop; `rows` are those of the closures, `limit` in typical lengths."""
     scaled = robot.closures.row_units() * rows
     if not len(scaled) or float(np.linalg.norm(scaled)) <= limit * robot.tree.length:

@@ -88,7 +88,9 @@ def read_columns(
 def read_row(tree: Tree, coordinates: Mapping[str, float], key: str = "pose") -> dict[str, float]:
     """Return the values of coordinates (m, rad) by their names."""
     names, units = read_columns(tree, list(coordinates), key)
-    return {name: float(value) * float(unit) for name, value, unit in zip(names, coordinates.values(), units, strict=True)}
+    return {
+        name: float(value) * float(unit) for name, value, unit in zip(names, coordinates.values(), units, strict=True)
+    }
 
 
 def elastic_names(tree: Tree) -> set[str]:

@@ -86,7 +86,9 @@ class _Frames(dict[str, FramePose]):
     """All frames by name; places inside bodies are found when they are asked for."""
 
     def __init__(self, configuration: Configuration) -> None:
-        super().__init__({name: FramePose(*place) for name, place in frames_at(configuration.robot, configuration.q).items()})
+        super().__init__(
+            {name: FramePose(*place) for name, place in frames_at(configuration.robot, configuration.q).items()}
+        )
         self._here = configuration
 
     def __missing__(self, name: str) -> FramePose:
@@ -139,7 +141,9 @@ def geometric_solutions(robot: Robot, pose: Pose | None = None) -> dict[str, lis
     """
     configuration = configure(robot, pose)
     tree = robot.tree
-    platform_rates = frozenset(k for link in tree.links if link.joint.moves_freely for k in range(link.v.start, link.v.stop))
+    platform_rates = frozenset(
+        k for link in tree.links if link.joint.moves_freely for k in range(link.v.start, link.v.stop)
+    )
     result: dict[str, list[dict[str, float]]] = {}
     for part in robot.assembler.parts(Target(fixed=platform_rates), robot.locked) if platform_rates else []:
         if not 0 < len(part.columns) <= 3:

@@ -63,19 +63,21 @@ class Gearing(Record):
         motions, of all free rates, have the size of what moves beside rotors.
         """
         is_rotor = self.rotors[free]
-        rows = self.beside_rotors(J, free, plain)
+        rows = self.project_out_rotors(J, free, plain)
         if not is_rotor.any():
-            motions = _allowed(J, rank)
+            motions = _allowed_motions(J, rank)
             return J, rank, motions, motions
         rank -= J.shape[-2] - rows.shape[-2]
-        mechanism_motions, ratio = _allowed(rows, rank), (self.units / plain)[free]
+        mechanism_motions, ratio = _allowed_motions(rows, rank), (self.units / plain)[free]
         scaled = J * ratio
         motions = np.zeros((*J.shape[:-2], len(free), mechanism_motions.shape[-1]))
         motions[..., ~is_rotor, :] = mechanism_motions
-        motions[..., is_rotor, :] = -np.linalg.pinv(_first(scaled)[:, is_rotor]) @ scaled[..., ~is_rotor] @ mechanism_motions
+        motions[..., is_rotor, :] = (
+            -np.linalg.pinv(_first(scaled)[:, is_rotor]) @ scaled[..., ~is_rotor] @ mechanism_motions
+        )
         return rows, rank, motions * ratio[:, None], motions
 
-    def beside_rotors(self, J: Array, columns: Array, plain: Array) -> Array:
+    def project_out_rotors(self, J: Array, columns: Array, plain: Array) -> Array:
         """Rows of closures, at a pose or at many, on what they hold beside rotors; without rotors as they are."""
         is_rotor = self.rotors[columns]
         if not is_rotor.any():
@@ -89,7 +91,7 @@ def _first(J: Array) -> Array:
     return J.reshape(-1, *J.shape[-2:])[0]
 
 
-def _allowed(J: Array, rank: int) -> Array:
+def _allowed_motions(J: Array, rank: int) -> Array:
     """Orthonormal columns that rows leave free, at a pose or at many."""
     if 0 in J.shape[-2:]:
         return np.broadcast_to(np.eye(J.shape[-1]), (*J.shape[:-2], J.shape[-1], J.shape[-1]))
@@ -105,7 +107,7 @@ def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> 
     units, rotors = np.array(tree.rate_units if plain is None else plain), np.zeros(tree.n, dtype=bool)
     if not couplings:
         return Gearing(units, rotors)
-    busy = _busy(tree, closures)
+    busy = _structural_links(tree, closures)
     for part in _parts(couplings):
         joints = {k: number for row in part for k, number in zip(row.rates, row.numbers, strict=True)}
         arms = {k for k, number in joints.items() if number in busy}
@@ -128,7 +130,7 @@ def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> 
     return Gearing(units, rotors)
 
 
-def _busy(tree: Tree, closures: Closures) -> set[int]:
+def _structural_links(tree: Tree, closures: Closures) -> set[int]:
     """Links that others are mounted on, that loops, rods, springs or flexible bodies have, or that are the end."""
     busy = {link.parent for link in tree.links} | {tree.place(tree.end_effector).link}
     busy |= {j for j, link in enumerate(tree.links) if link.body.size or not link.joint.one_axis}
@@ -160,7 +162,9 @@ def _followed(part: Sequence[Coupling], known: dict[int, Any]) -> dict[int, Any]
             sizes = {k: c if nominal(c) > 0 else -c for c, k in zip(row.coefficients, row.rates, strict=True)}
             candidates = [sizes[k] * motions[k] for k in sizes if k in motions and nominal(sizes[k])]
             for k in sizes.keys() - motions.keys() if candidates else ():
-                reached[k] = reached.get(k, []) + ([max(candidates, key=nominal) / sizes[k]] if nominal(sizes[k]) else [])
+                reached[k] = reached.get(k, []) + (
+                    [max(candidates, key=nominal) / sizes[k]] if nominal(sizes[k]) else []
+                )
         reached = {k: candidates for k, candidates in reached.items() if candidates}
         if not reached:
             return motions
@@ -213,7 +217,7 @@ class CouplingOrder(Record):
     before: tuple[FollowingJoint, ...] = ()
     after: tuple[FollowingJoint, ...] = ()
     stretched: frozenset[str] = frozenset()
-    left_open: frozenset[str] = frozenset()
+    undetermined_couplings: frozenset[str] = frozenset()
 
 
 def coupling_order(robot: Robot, named: Target, completed: Target) -> CouplingOrder:

@@ -88,13 +88,17 @@ class HomePose:
     @cached_property
     def stated_starts(self) -> tuple[int, ...]:
         """Positions of motors of which the file says where they start."""
-        frame_names = self.robot.said_starts
+        frame_names = self.robot.frames_with_start
         links = [self.robot.tree.links[self.robot.tree.link_of_rate[k]] for k in self.robot.actuated]
-        return tuple(link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & frame_names)
+        return tuple(
+            link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & frame_names
+        )
 
     def start_warnings(self) -> list[str]:
         """Sentences on motors that the loops leave far from where they are said to start, and on couplings."""
-        stated_links = [link for link in self.robot.tree.links if {link.name, link.name[:-2]} & self.robot.said_starts]
+        stated_links = [
+            link for link in self.robot.tree.links if {link.name, link.name[:-2]} & self.robot.frames_with_start
+        ]
         warnings = coupling_warnings(self.robot.closures.constraints, self.robot.tree, stated_links)
         coordinates = self.robot.description.poses.get("home", {})
         flipped = self.robot.assembler.legs_of_other_sign(self.robot.start)

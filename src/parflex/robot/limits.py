@@ -75,7 +75,9 @@ def _magnitude(limit: float | None) -> tuple[float, float] | None:
     return None if limit is None else (-limit, limit)
 
 
-def _largest(link: Link, key: str, samples: Any, limit: tuple[float, float], tolerance: float, times: Any) -> list[Violation]:
+def _largest(
+    link: Link, key: str, samples: Any, limit: tuple[float, float], tolerance: float, times: Any
+) -> list[Violation]:
     values = np.atleast_1d(np.asarray(samples, dtype=float))
     excess = np.maximum(limit[0] - values, values - limit[1])
     excess[~np.isfinite(excess)] = -np.inf

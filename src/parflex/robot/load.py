@@ -35,7 +35,7 @@ Without = Sequence[str]
 
 FRICTION = ("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset")
 
-COUNTED_WITHOUT = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
+OMITTED_IN_COUNTS = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
 
 
 def load(
@@ -91,7 +91,7 @@ def load(
         refine = 1 if elements is None else elements
         robot = _build(description, file, payload, actuation, working_mode, refine)
         if rigid and robot.tree.elastic:
-            refuse_needed_bodies(robot)
+            refuse_needed_flexibility(robot)
             notes = superelement_warnings(robot.tree)
             version = rigid_version(description, build_tree(description, refine))
             robot = _build(version, file, payload, actuation, working_mode, refine)
@@ -99,7 +99,11 @@ def load(
         mounted = None if payload is None else tuple(float(value) for value in payload)
         robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read), rigid))
         slack_warnings = robot.home_pose.slack_cables()
-        return replace(robot, warnings=(*robot.warnings, *slack_warnings), known_home=robot.home) if slack_warnings else robot
+        return (
+            replace(robot, warnings=(*robot.warnings, *slack_warnings), known_home=robot.home)
+            if slack_warnings
+            else robot
+        )
     except ParflexError as error:
         error.file = error.file or file
         raise
@@ -206,7 +210,9 @@ def with_file_of(robot: Robot, settings: Mapping[str, Any], sections_alone: bool
     else:
         description = read_version(copy.deepcopy(table), robot.file, robot.written.elements, robot.written.rigid)
         written = replace(robot.written, table=table)
-    return replace(robot, description=description, written=written, known_home=robot.home, known_mobility=robot.mobility)
+    return replace(
+        robot, description=description, written=written, known_home=robot.home, known_mobility=robot.mobility
+    )
 
 
 def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
@@ -355,7 +361,7 @@ def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
     chosen = checked_terms(without)
     if not chosen:
         return robot
-    variants = robot.robots_without
+    variants = robot.robots_by_omitted_terms
     if chosen not in variants:
         tree = robot.tree
         for term in chosen:
@@ -389,11 +395,11 @@ def _smooth(link: Link) -> Link:
     return replace(link, terms=replace(link.terms, **nothing))
 
 
-def _light(link: Link) -> Link:
+def _without_motor_inertia(link: Link) -> Link:
     return replace(link, terms=replace(link.terms, motor_inertia=0.0))
 
 
-def _unsprung(link: Link) -> Link:
+def _without_springs(link: Link) -> Link:
     idle = link.terms.idle or bool(link.terms.stiffness)
     return replace(link, terms=replace(link.terms, stiffness=0.0, damper=0.0, idle=idle))
 
@@ -406,11 +412,15 @@ def _linear(link: Link) -> Link:
     return replace(link, body=link.body.with_linear_strain())
 
 
-def _springs(change: Callable[[CoupledSpring], CoupledSpring], change_others: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+def _springs(
+    change: Callable[[CoupledSpring], CoupledSpring], change_others: Callable[[Tree], Tree]
+) -> Callable[[Tree], Tree]:
     return lambda tree: replace(change_others(tree), springs=tuple(change(spring) for spring in tree.springs))
 
 
-def _elements(change: Callable[[PointElement], PointElement], change_others: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+def _elements(
+    change: Callable[[PointElement], PointElement], change_others: Callable[[Tree], Tree]
+) -> Callable[[Tree], Tree]:
     return lambda tree: replace(change_others(tree), elements=tuple(change(element) for element in tree.elements))
 
 
@@ -425,14 +435,14 @@ TERMS: dict[str, Callable[[Tree], Tree]] = {
     # springs and dampers of joints and couplings, elements that are not rigid
     "springs": _elements(
         PointElement.idle,
-        _springs(lambda spring: replace(spring, stiffness=0.0, damping=0.0), _links(_unsprung)),
+        _springs(lambda spring: replace(spring, stiffness=0.0, damping=0.0), _links(_without_springs)),
     ),
-    "motor-inertia": _links(_light),
+    "motor-inertia": _links(_without_motor_inertia),
     "axial": _links(_linear),  # what bending does to the axial strain of bodies, and axial load to their stiffness
 }
 
 
-def refuse_needed_bodies(robot: Robot) -> None:
+def refuse_needed_flexibility(robot: Robot) -> None:
     """Raise where bodies of the flexible `robot` must deform at home, or where a motor moves because they do.
 
     Without motors the whole robot counts as one.

@@ -132,7 +132,9 @@ class PoseFinder:
         """Whether conditions of a target contradict each other but at single poses."""
         finder = self._undeformed.pose_finder
         held = finder.robot.locked | set(finder.robot.deformations)
-        part = FreePart(finder.robot.closures, finder.robot.actuated, held, finder.robot.home, finder.nearby, finder._keepable)
+        part = FreePart(
+            finder.robot.closures, finder.robot.actuated, held, finder.robot.home, finder.nearby, finder._keepable
+        )
         return part.contradicts(target)  # elastic couplings may be stretched
 
     def _given_whole(self, target: Target, widened: Target, reference: Array) -> Target:
@@ -167,7 +169,9 @@ class PoseFinder:
         """
         target = with_fixed_rows(self.robot.tree, self.read(coordinates))
         part = self.free_part
-        widened = part.widened(target) if (self.robot.at_rest or self.robot).pose_finder._leaves_free(target) else target
+        widened = (
+            part.widened(target) if (self.robot.at_rest or self.robot).pose_finder._leaves_free(target) else target
+        )
         moved = max((abs(q[k] - value) for k, value in widened.values.items()), default=0.0)
         if self.robot.assembler.opening(q, widened.frames) > SAME_FRAME or moved > SAME_FRAME:
             widened = target
@@ -239,10 +243,12 @@ class PoseFinder:
     def _count_conditions(self, error: UnreachableError, target: Target, locked: frozenset[int]) -> None:
         """Say so where more is asked for than the robot has freedoms: then nothing is too short."""
         names = self._words(target)
-        if len(names) > self.rigid_freedoms and not self.robot.assembler.sets_out(target, self.robot.home, locked):
+        if len(names) > self.rigid_freedoms and not self.robot.assembler.can_start_towards(
+            target, self.robot.home, locked
+        ):
             condition_names, freedoms = ", ".join(filter(None, names)), count_of(self.rigid_freedoms, "freedom")
             error.message = (
-                f"{len(names)} conditions are given ({condition_names}), but the robot has {freedoms}, and the conditions "
-                "contradict each other, or their pose is not found from home"
+                f"{len(names)} conditions are given ({condition_names}), but the robot has {freedoms}, and the "
+                "conditions contradict each other, or their pose is not found from home"
             )
             error.hint = f"leave out {len(names) - self.rigid_freedoms} of them"

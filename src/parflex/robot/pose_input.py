@@ -53,7 +53,9 @@ UPRIGHT = 1e-12  # of one less its cosine: nearer, one component gives the whole
 TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
 
 
-def read_pose(tree: Tree, conditions: Mapping[str, float], key: str, file: str | None, near: Array | None = None) -> Target:
+def read_pose(
+    tree: Tree, conditions: Mapping[str, float], key: str, file: str | None, near: Array | None = None
+) -> Target:
     """The target that a table of coordinates and other conditions asks for.
 
     Of a direction with two components the third has the sign that it has at `near`, all positions of a pose.
@@ -88,7 +90,7 @@ def read_pose(tree: Tree, conditions: Mapping[str, float], key: str, file: str |
             frames.setdefault(coordinate.frame, {})[coordinate.component] = number * coordinate.unit
             relative |= {coordinate.frame} if coordinate.relative else set()
     for frame, parts in frames.items():
-        _refuse_two_turns(tree, frame, parts, key, file)
+        _refuse_two_rotations(tree, frame, parts, key, file)
         targets += _place_frame(tree, frame, parts, frame in relative, key, file, values, fixed)
         axis = read_axis(tree, frame, parts, key, file, near)
         targets += [] if axis is None else [axis]
@@ -116,7 +118,7 @@ def read_end_effector(tree: Tree, coordinates: Mapping[str, float], key: str) ->
     if tree.planar and "z" in parts:
         raise InputError("a planar robot has no 'z'", key=key, value="z", hint="give x, y and theta")
     position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
-    _refuse_two_turns(tree, tree.end_effector, parts, key, None)
+    _refuse_two_rotations(tree, tree.end_effector, parts, key, None)
     return position, _rotation(tree, tree.end_effector, parts, key, None)
 
 
@@ -133,7 +135,7 @@ def _finite(word: str, value: Any, key: str, file: str | None) -> float:
     return float(value)
 
 
-def _refuse_two_turns(tree: Tree, frame: str, parts: dict[str, float], key: str, file: str | None) -> None:
+def _refuse_two_rotations(tree: Tree, frame: str, parts: dict[str, float], key: str, file: str | None) -> None:
     """A rotation is given in one form; a direction beside it would say the same twice."""
     forms = [form for form in (QUATERNION, VECTOR, ("theta",), WORDS) if any(word in parts for word in form)]
     if len(forms) > 1:
@@ -168,7 +170,12 @@ def _place_frame(
             f"'{frame}' is fixed to the base", key=key, file=file, value=frame, hint="place a moving frame"
         )
     is_link_frame = link.name == frame and place.inner is None
-    if is_link_frame and link.joint.kind == "spherical" and rotation is not None and (relative or _mounted_straight(link)):
+    if (
+        is_link_frame
+        and link.joint.kind == "spherical"
+        and rotation is not None
+        and (relative or _is_aligned_with_world(link))
+    ):
         values.update(zip(range(link.q.start, link.q.stop), _quaternion(parts), strict=True))
         fixed.update(range(link.v.start, link.v.stop))
         rotation = None
@@ -190,10 +197,10 @@ def _place_frame(
 
 def _coordinates_are_pose(link: Link, frame: str) -> bool:
     """Whether the coordinates of a free body are its pose in the world: it is mounted on the ground without offset."""
-    return _mounted_straight(link) and not link.position.any() and link.name == frame and link.joint.moves_freely
+    return _is_aligned_with_world(link) and not link.position.any() and link.name == frame and link.joint.moves_freely
 
 
-def _mounted_straight(link: Link) -> bool:
+def _is_aligned_with_world(link: Link) -> bool:
     """Whether the placed axes of a joint are those of the world."""
     return link.parent < 0 and np.array_equal(link.rotation, np.eye(3))
 
@@ -330,12 +337,17 @@ def read_axis(
     if len(components) == 3:
         if size < UPRIGHT:
             raise InputError(
-                f"the direction of '{frame}' is zero", key=key, file=file, value=components_text, hint="give e.g. zx=0,zy=0,zz=1"
+                f"the direction of '{frame}' is zero",
+                key=key,
+                file=file,
+                value=components_text,
+                hint="give e.g. zx=0,zy=0,zz=1",
             )
         return AxisTarget(frame, place, np.array([components[axis] for axis in range(3)]) / size)
     if size > 1 + ROUNDING:
         raise InputError(
-            f"no direction of '{frame}' has {components_text}: components of a unit vector are at most 1 together, not {size:.6g}",
+            f"no direction of '{frame}' has {components_text}: components of a unit vector are at most 1 together, "
+            f"not {size:.6g}",
             key=key,
             file=file,
             value=components_text,
@@ -344,7 +356,7 @@ def read_axis(
     if len(components) == 1 and size < 1 - UPRIGHT:
         axis, value = next(iter(components.items()))
         return AxisComponentTarget(frame, place, axis, value)
-    return AxisTarget(frame, place, _completed(tree, frame, components, key, file, q))
+    return AxisTarget(frame, place, _completed_direction(tree, frame, components, key, file, q))
 
 
 def complete_axis(tree: Tree, coordinates: Mapping[str, float], key: str, q: Array) -> Array | None:
@@ -360,7 +372,7 @@ def complete_axis(tree: Tree, coordinates: Mapping[str, float], key: str, q: Arr
     return target.direction if isinstance(target, AxisTarget) else None
 
 
-def _completed(
+def _completed_direction(
     tree: Tree, frame: str, components: Mapping[int, float], key: str, file: str | None, q: Array | None
 ) -> Array:
     """The direction of which the larger components are given: the last one has the sign that it has at a pose."""

@@ -145,7 +145,9 @@ class RequestedRates:
         """
         J = self.here.scaled_closure_jacobian[:, self.here.robot.free]
         rank = self.here.robot.mobility.rank
-        null_space_error = self.here.closure_error / self.here.robot.tree.length * mobility.condition(J, rank) if rank else 0.0
+        null_space_error = (
+            self.here.closure_error / self.here.robot.tree.length * mobility.condition(J, rank) if rank else 0.0
+        )
         return max(mobility.RANK_TOLERANCE, null_space_error)
 
     @cached_property
@@ -171,7 +173,9 @@ class RequestedRates:
         joint_rates = {**dict.fromkeys(robot.locked, 0.0), **self.joints}
         conflict = contradiction(robot.closures.constraints, robot.tree, joint_rates, offsets=False)
         if conflict is not None:
-            raise InputError(conflict.message(self.key, self._per), key=self.key, value=conflict.joint, hint=conflict.hint)
+            raise InputError(
+                conflict.message(self.key, self._per_time), key=self.key, value=conflict.joint, hint=conflict.hint
+            )
 
     def _refuse(self, missed: Array) -> None:
         size = np.linalg.norm(self._given / self.units) + np.linalg.norm(self._drift / self.units)
@@ -190,18 +194,20 @@ class RequestedRates:
         possible = float(self._drift[worst] + self.units[worst] * (self.rows[worst] @ solution))
         name, unit = self._words[worst]
         possible = 0.0 if abs(possible) <= limit * self.units[worst] else possible
-        requested_value, per = float(self._given[worst]), f"{unit}{self._per}"
+        requested_value, per = float(self._given[worst]), f"{unit}{self._per_time}"
         raise InputError(
             f"the mechanism cannot have '{name}' = {requested_value:.6g} {per}: at this pose"
             f"{' and with the other components' * bool(others)} it can only be {possible:.6g} {per}",
             key=self.key,
             value=requested_value,
-            hint=f"give that value or omit '{name}' ({self._can_do(worst)})",
+            hint=f"give that value or omit '{name}' ({self._describe_freedom(worst)})",
         )
 
-    def _can_do(self, number: int) -> str:
+    def _describe_freedom(self, number: int) -> str:
         """Describe what the frame of a component, or the mechanism, can do at this pose."""
-        frame = [*[""] * len(self.joints), *(name for name, components in self.frames.items() for _ in components)][number]
+        frame = [*[""] * len(self.joints), *(name for name, components in self.frames.items() for _ in components)][
+            number
+        ]
         if not frame:
             return f"the mechanism has {count_of(self.here.motions.shape[1], 'degree')} of freedom here"
         tree = self.here.robot.tree
@@ -213,7 +219,7 @@ class RequestedRates:
         return f"'{frame}' has {count_of(len(free), 'degree')} of freedom here{': ' * bool(free)}{names}"
 
     @property
-    def _per(self) -> str:
+    def _per_time(self) -> str:
         return "/s" if self.bias is None else "/s2"
 
     @cached_property
@@ -244,7 +250,9 @@ class RequestedRates:
         return joint_names + [(f"{frame}.{_part(tree, c)}", "m" if c < 3 else "rad") for frame, c in parts]
 
 
-def requested_rates(configuration: Configuration, components: Mapping[str, float], bias: Bias | None = None) -> RequestedRates:
+def requested_rates(
+    configuration: Configuration, components: Mapping[str, float], bias: Bias | None = None
+) -> RequestedRates:
     """Read rates, or accelerations with a `bias`, in the words of joints and frames (m, rad, s)."""
     key = "velocity" if bias is None else "acceleration"
     return RequestedRates(configuration, *read_motion(configuration.robot.tree, components, key), bias)

@@ -140,11 +140,11 @@ class Robot(ArrayNames, Record):
         for name, value in self.mode.start.items():
             q[self.tree.links[self.tree.number(name)].q] = value
         couplings = [row for row in self.closures.constraints if isinstance(row, Coupling)]
-        stated = {link.name for link in self.tree.links if {link.name, link.name[:-2]} & self.said_starts}
+        stated = {link.name for link in self.tree.links if {link.name, link.name[:-2]} & self.frames_with_start}
         return with_starts([*couplings, *unstretched_rows(self.tree)], q, stated)
 
     @cached_property
-    def said_starts(self) -> set[str]:
+    def frames_with_start(self) -> set[str]:
         """Frames of which the file or the working mode says where they start."""
         return {frame.name for frame in self.description.frame if frame.start} | set(self.mode.start)
 
@@ -195,7 +195,7 @@ class Robot(ArrayNames, Record):
         return {}
 
     @cached_property
-    def robots_without(self) -> dict[tuple[str, ...], Robot]:
+    def robots_by_omitted_terms(self) -> dict[tuple[str, ...], Robot]:
         """The same robot without terms, by their words, as far as it was made."""
         return {}
 
@@ -205,7 +205,7 @@ class Robot(ArrayNames, Record):
         return {}
 
     @cached_property
-    def left_out_motions(self) -> dict[str, Any]:
+    def truncated_motions(self) -> dict[str, Any]:
         """What each reduced beam leaves out, as far as it was made."""
         return {}
 
@@ -256,26 +256,26 @@ class Robot(ArrayNames, Record):
         unstretched = tuple(row for row in unstretched_rows(self.tree) if row.name not in stretched)
         if not unstretched:
             return None
-        if stretched not in self._resting:
+        if stretched not in self._robots_with_held_couplings:
             tree = replace(self.tree, springs=())
             rows = (*self.closures.constraints, *unstretched)
-            self._resting[stretched] = replace(
+            self._robots_with_held_couplings[stretched] = replace(
                 self, tree=tree, closures=replace(self.closures, tree=tree, constraints=rows)
             )
-        return self._resting[stretched]
+        return self._robots_with_held_couplings[stretched]
 
     @cached_property
-    def _resting(self) -> dict[frozenset[str], Robot]:
+    def _robots_with_held_couplings(self) -> dict[frozenset[str], Robot]:
         return {}
 
     # -- how it moves ----------------------------------------------------------------------------------
 
     @cached_property
-    def few_motors(self) -> bool:
+    def is_underactuated(self) -> bool:
         """Whether motors are fewer than freedoms, and each of them moves the robot."""
         from parflex.robot.configuration import Configuration  # which stands on this module
 
-        return Configuration(self, self.home).lacks_motors
+        return Configuration(self, self.home).is_underactuated_here
 
     @cached_property
     def mobility(self) -> Mobility:
@@ -293,11 +293,11 @@ class Robot(ArrayNames, Record):
         """Home and closed poses nearby: what holds at all of them holds in general."""
         return self.motions.reference_poses
 
-    def usual_closures(self) -> float:
+    def regular_closure_norm(self) -> float:
         """Largest singular value of the scaled closures at regular poses."""
         return float(self.motions.usual_sizes[0])
 
-    def usual_actuation(self) -> float:
+    def regular_actuation_norm(self) -> float:
         """Largest singular value of the motors' rates per allowed motion at regular poses."""
         return float(self.motions.usual_sizes[1])
 

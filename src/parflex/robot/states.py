@@ -114,11 +114,11 @@ class ArrayNames:
 
     def position_rates(self: Robot, q: Any, qd: Any) -> Array:  # type: ignore[misc]
         """Time derivatives of all positions `q` at all rates `qd`; a leading axis is a batch."""
-        return _by_states(self.tree.position_rates, (q, "q", self.nq), (qd, "qd", self.nv))
+        return _evaluate_batch(self.tree.position_rates, (q, "q", self.nq), (qd, "qd", self.nv))
 
     def rate_changes(self: Robot, qd: Any, qdd: Any) -> Array:  # type: ignore[misc]
         """Time derivatives of all rates `qd` at all accelerations `qdd`; a leading axis is a batch."""
-        return _by_states(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
+        return _evaluate_batch(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
 
     @cached_property
     def cache(self) -> RobotCache:
@@ -126,7 +126,7 @@ class ArrayNames:
         return RobotCache()
 
 
-def _by_states(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
+def _evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
     """What a function of two arrays gives for one state, or for each of a batch."""
     arrays = []
     for value, key, length in arguments:
@@ -316,9 +316,13 @@ def _from_independent(robot: Robot, values: Array, key: str) -> Array:
                 f"'{link.name}' turns freely, so that its independent rates are no coordinates", key=key,
                 value=link.name, hint=f"give all {robot.nq} positions, with its quaternion, to robot.close(q)",
             )  # fmt: skip
-        position_values[link.e.start + k - link.e_v.start if elastic else link.q.start + k - link.v.start] = float(value)
+        position_values[link.e.start + k - link.e_v.start if elastic else link.q.start + k - link.v.start] = float(
+            value
+        )
     fixed_rates = frozenset(rates)
-    return robot.assembler.assemble(Target(position_values, fixed_rates), robot.home, robot.home, robot.locked | fixed_rates)
+    return robot.assembler.assemble(
+        Target(position_values, fixed_rates), robot.home, robot.home, robot.locked | fixed_rates
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -338,8 +342,9 @@ class Contradiction(Record):
         single = len(self.couplings) == 1
         unit = f"{self.unit}{per}"
         return (
-            f"the {what} contradicts the coupling{'' if single else 's'} {names}: {'it gives' if single else 'they give'} "
-            f"'{self.joint}' {self.said:.6g} {unit}, and the {what} {self.given:.6g} {unit}"
+            f"the {what} contradicts the coupling{'' if single else 's'} {names}: "
+            f"{'it gives' if single else 'they give'} '{self.joint}' {self.said:.6g} {unit}, "
+            f"and the {what} {self.given:.6g} {unit}"
         )
 
     @property

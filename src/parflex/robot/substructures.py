@@ -66,7 +66,7 @@ class Substructures:
     used: tuple[int, ...]  # components of a twist that can move
     loose: frozenset[int]  # links at tips of beams that are written in the axes of the beam's root
     bodies: dict[int, RigidBody]  # rigid bodies by the link in whose frame they are given
-    on_beams: dict[int, int]  # of those that an end of a beam carries, the link of the beam
+    beam_of_body: dict[int, int]  # of those that an end of a beam carries, the link of the beam
     absolute: frozenset[int]  # links whose own turning is unknown, not that of the joint that they are reached by
 
     @property
@@ -102,7 +102,9 @@ class Substructures:
     @property
     def groups(self) -> list[list[int]]:
         """Unknowns that are eliminated together where alike ones share their functions: the twist of each piece."""
-        piece_groups = [list(range(piece.slots.start, piece.slots.stop)) for piece in self.pieces if piece.reference != GROUND]
+        piece_groups = [
+            list(range(piece.slots.start, piece.slots.stop)) for piece in self.pieces if piece.reference != GROUND
+        ]
         grouped = {k for group in piece_groups for k in group}
         return [*piece_groups, *([k] for k in range(self.size) if k not in grouped)]
 
@@ -152,15 +154,15 @@ def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: 
         step.link
         for piece in cut.pieces
         for step in piece.steps
-        if piece.reference != GROUND and _turns_freely(cut, step)
+        if piece.reference != GROUND and _is_free_rotation(cut, step)
     )
-    loose = links_in_root_axes(cut)
+    loose = links_in_beam_root_axes(cut)
     return Substructures(
         cut, dependent_beams, partition, used_components(tree), loose, bodies, bodies_on_beams(cut, bodies), absolute
     )
 
 
-def _turns_freely(cut: CutRobot, step: CutStep) -> bool:
+def _is_free_rotation(cut: CutRobot, step: CutStep) -> bool:
     """Whether this is a hinge or a ball without a motor: then the links on its two sides may be described apart."""
     if step.tie.closure is not None:
         return cut.hinges[step.tie.closure].parts
@@ -250,7 +252,7 @@ def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] 
     return tuple(coordinates)
 
 
-def links_in_root_axes(cut: CutRobot) -> frozenset[int]:
+def links_in_beam_root_axes(cut: CutRobot) -> frozenset[int]:
     """Links at tips of beams, but for those that move freely with beams in their own axes."""
     carriers = {_carrier(cut.robot.tree, beam.link) for beam in cut.beams}
     references = {piece.reference for piece in cut.pieces}
@@ -419,8 +421,8 @@ def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
             free = _free(robot, link.e_v)
             modal.append(CutModal(j, link.body, free, slice(count, count + len(free))))
             count += len(free)
-    ties = tuple(_ties(robot, hinges, {entry.link: entry for entry in modal}))
-    walk = _Walk(robot, {entry.link: entry.slots for entry in modal}, count, list(ties))
+    ties = tuple(_connections(robot, hinges, {entry.link: entry for entry in modal}))
+    walk = _PieceBuilder(robot, {entry.link: entry.slots for entry in modal}, count, list(ties))
     order = (*preferred, *range(len(tree.links)))
     pieces = (walk.piece(GROUND), *(walk.piece(link) for link in order if link in walk.waiting))
     return CutRobot(robot, tuple(beams), tuple(modal), hinges, ties, pieces, tuple(walk.left), walk.count)
@@ -443,7 +445,7 @@ def _free(robot: Robot, rates: slice) -> tuple[int, ...]:
     return tuple(k - rates.start for k in range(rates.start, rates.stop) if k not in robot.locked)
 
 
-def _ties(robot: Robot, hinges: tuple[ClosureJoint, ...], modal: dict[int, CutModal]) -> Iterable[CutConnection]:
+def _connections(robot: Robot, hinges: tuple[ClosureJoint, ...], modal: dict[int, CutModal]) -> Iterable[CutConnection]:
     """Joints and nodes in the order of links, then closures. What floats, and tips of beams, are not tied."""
     for j, link in enumerate(robot.tree.links):
         if link.node is not None:
@@ -464,7 +466,7 @@ def is_free(robot: Robot, j: int) -> bool:
     return link.joint.moves_freely and link.parent == GROUND and unlocked
 
 
-class _Walk:
+class _PieceBuilder:
     """Pieces one after the other, their unknowns numbered on the way."""
 
     def __init__(self, robot: Robot, modes: dict[int, slice], count: int, left: list[CutConnection]) -> None:

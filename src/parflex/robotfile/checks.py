@@ -33,7 +33,7 @@ STARTS = {
     "free": (0, 3, 6, 7),
 }
 
-PLANAR_STARTS = (0, 3)
+PLANAR_START_COUNTS = (0, 3)
 
 PLANAR_JOINTS = ("fixed", "revolute", "prismatic", "free")
 
@@ -48,7 +48,7 @@ AXIS_UNITS = {  # unit of each axis of a joint, by what stands behind its name
 }
 
 
-def _modal_owners(robot: schema.RobotFile) -> tuple[str, ...]:
+def _modal_bodies(robot: schema.RobotFile) -> tuple[str, ...]:
     """Frames whose nodes only their modal data or matrices name."""
     bodies: list[schema.Frame | schema.PlatformTable] = [
         *robot.frame,
@@ -82,14 +82,16 @@ class _Known:
 
 def check_references(robot: schema.RobotFile) -> None:
     """Raise at the first name or joint that does not fit the rest of the file."""
-    places = _unique_places(robot)
-    place_names = _Known(places, _modal_owners(robot), tuple(frame.name for frame in robot.frame if frame.beam is not None))
+    places = _place_owners(robot)
+    place_names = _Known(
+        places, _modal_bodies(robot), tuple(frame.name for frame in robot.frame if frame.beam is not None)
+    )
     parents = {frame.name: frame.parent for frame in robot.frame} | {point.name: point.frame for point in robot.point}
     for name, parent in parents.items():
         if parent not in place_names:
             key = f"frame '{name}': parent" if any(f.name == name for f in robot.frame) else f"point '{name}': frame"
             raise RobotFileError(f"there is no frame '{parent}'", key=key, value=parent, hint=place_names.hint(parent))
-    _no_cycle(parents)
+    _check_no_cycle(parents)
     if robot.platform is not None:
         _check_start(robot.platform.start, "free", robot.motion, "platform: start")
     for frame in robot.frame:
@@ -139,7 +141,7 @@ def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
         )
 
 
-def _unique_places(robot: schema.RobotFile) -> dict[str, str]:
+def _place_owners(robot: schema.RobotFile) -> dict[str, str]:
     """Names of all places, and whose they are; a joint of two axes takes the names of its axes too."""
     places = [("base", "frame 'base'")]
     if robot.platform is not None:
@@ -159,7 +161,7 @@ def _unique_places(robot: schema.RobotFile) -> dict[str, str]:
     return owners
 
 
-def _no_cycle(parents: dict[str, str]) -> None:
+def _check_no_cycle(parents: dict[str, str]) -> None:
     acyclic: set[str] = set()
     for start in parents:
         path: dict[str, None] = {}
@@ -179,7 +181,7 @@ def _no_cycle(parents: dict[str, str]) -> None:
         acyclic.update(path)
 
 
-def _check_marks(frame: schema.Frame, attribute: str, axes: int, key: str) -> tuple[bool, ...]:
+def _axis_flags(frame: schema.Frame, attribute: str, axes: int, key: str) -> tuple[bool, ...]:
     """Marks of the axes of a joint: one for all of them, or one for each."""
     setting = getattr(frame, attribute)
     flags: tuple[bool, ...] = setting if isinstance(setting, tuple) else (setting,)
@@ -209,8 +211,8 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
                 hint="use " + ", ".join(PLANAR_JOINTS) + ' or motion = "spatial"',
             )
         axes = 3 if frame.joint == "free" else axes
-    flags = _check_marks(frame, "actuated", axes, key)
-    if any(_check_marks(frame, "sensed", axes, key)) and axes > 2:
+    flags = _axis_flags(frame, "actuated", axes, key)
+    if any(_axis_flags(frame, "sensed", axes, key)) and axes > 2:
         raise RobotFileError(
             f"a sensor measures one axis, but a {frame.joint} joint has no axes of its own",
             key=f"{key}: sensed",
@@ -242,10 +244,10 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
 
 
 def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) -> None:
-    allowed = PLANAR_STARTS if joint == "free" and motion == "planar" else STARTS[joint]
+    allowed = PLANAR_START_COUNTS if joint == "free" and motion == "planar" else STARTS[joint]
     if len(start) not in allowed:
         counts = " or ".join(str(count) for count in allowed[1:]) or "none"
-        body = "body in the plane" if allowed is PLANAR_STARTS else "joint"
+        body = "body in the plane" if allowed is PLANAR_START_COUNTS else "joint"
         raise RobotFileError(
             f"{len(start)} start values for a {joint} {body}", key=key, value=short_text(start), hint=f"give {counts}"
         )
@@ -369,7 +371,7 @@ def check_couplings(robot: schema.RobotFile) -> None:
         others_field = "terms" if coupling.terms else "other"
         for field, name in (("joint", coupling.joint), *((others_field, other) for other in coupling.others)):
             if name not in units:
-                raise _no_axis(name, joints, units, f"{key}: {field}")
+                raise _axis_error(name, joints, units, f"{key}: {field}")
         _check_cable(robot, coupling, key)
         if coupling.lead is not None:
             coupled_units = [units[coupling.joint], units[coupling.others[0]]]
@@ -403,7 +405,7 @@ def _check_cable(robot: schema.RobotFile, coupling: CouplingTable, key: str) -> 
         )
 
 
-def _no_axis(name: str, joints: Mapping[str, str], units: Mapping[str, str], key: str) -> RobotFileError:
+def _axis_error(name: str, joints: Mapping[str, str], units: Mapping[str, str], key: str) -> RobotFileError:
     """The error for a name that is not a joint, or a joint with several axes."""
     kind = joints.get(name)
     if kind in ("universal", "cylindrical"):

@@ -36,7 +36,7 @@ Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[le
 
 Rows = Annotated[tuple[Row, ...], BeforeValidator(list_of("a list of pairs is", "[[0.1, 0], [0.2, 50]]"))]
 
-POSE_WORDS = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta", "zx", "zy", "zz")
+POSE_COORDINATES = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta", "zx", "zy", "zz")
 
 KEYS = {  # what each kind may have beside its name and ends; the first of each group is required, or another of it
     "spring": ("stiffness", "rest", "damping", "table"),
@@ -141,7 +141,9 @@ class ElementTable(Table):
                 raise value_error("one pair makes no table", "give two or more", f"table.{quantity}")
             out_of_order = [high[0] for low, high in pairwise(rows) if not low[0] < high[0]]
             if out_of_order:
-                raise value_error(f"the {quantity}s do not rise", "sort them, each once", f"table.{quantity}", out_of_order[0])
+                raise value_error(
+                    f"the {quantity}s do not rise", "sort them, each once", f"table.{quantity}", out_of_order[0]
+                )
         if self.table and not self.table.length and not self.table.speed:
             raise value_error("the table is empty", "give table = [[length, force], ...]", "table")
         if self.table and self.kind == "spring" and not self.table.length:
@@ -156,7 +158,7 @@ def strut_names(robot: schema.RobotFile) -> list[str]:
 def _check_coordinate(name: str, places: Container[str], key: str) -> None:
     """The name of a strut is that of a coordinate: it must not mean another one, or a choice of joints."""
     frame, dot, coordinate = name.rpartition(".")
-    if coordinate in POSE_WORDS and (not dot or frame in places):
+    if coordinate in POSE_COORDINATES and (not dot or frame in places):
         meaning = f"a coordinate of the frame '{frame}'" if dot else "a coordinate of the end effector"
     elif name in ("actuators", "none"):
         meaning = "a choice of joints to lock"

@@ -57,14 +57,14 @@ JOINT_KINDS = ("moves", "joints", "sines", "chirp")  # `start` says where joints
 SWEEPS = ("linear", "exponential")
 
 
-def _one_or_more(value: object) -> object:
+def _as_list(value: object) -> object:
     """One vector as a list of it; words as they are."""
     flat = isinstance(value, list | tuple) and value and not isinstance(value[0], list | tuple)
     return [value] if flat else value
 
 
-Vectors = Annotated[tuple[Vector, ...], BeforeValidator(_one_or_more)]
-TURN_KEYS = ("direction", "cone", "orientation")  # of a frame along a path
+Vectors = Annotated[tuple[Vector, ...], BeforeValidator(_as_list)]
+ORIENTATION_KEYS = ("direction", "cone", "orientation")  # of a frame along a path
 
 
 class Circle(Table):
@@ -120,12 +120,12 @@ class MotionTable(Table):
         return next(key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines))
 
     @property
-    def law_word(self) -> str:
+    def law_name(self) -> str:
         """The law of time: the one that is given, or that of the kind."""
         return self.law or LAWS[self.kind][0]
 
     @model_validator(mode="after")
-    def _one_kind(self) -> MotionTable:
+    def _check_kind(self) -> MotionTable:
         present_kinds = [key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines)]
         if len(present_kinds) != 1:
             listed = " and ".join(f"'{kind}'" for kind in present_kinds) or "none"
@@ -134,12 +134,12 @@ class MotionTable(Table):
         self._check_keys(present_kinds[0])
         self._check_numbers()
         self._check_needs(present_kinds[0])
-        self._check_turns()
+        self._check_orientation()
         return self
 
-    def _check_turns(self) -> None:
+    def _check_orientation(self) -> None:
         """One of direction, cone and orientation; a cone stands about a circle."""
-        keys = sorted(self.model_fields_set & set(TURN_KEYS))
+        keys = sorted(self.model_fields_set & set(ORIENTATION_KEYS))
         if len(keys) > 1:
             raise value_error(f"'{keys[0]}' and '{keys[1]}' both turn the frame", "keep one", keys[1])
         if self.cone is not None and self.circle is None:
@@ -157,11 +157,11 @@ class MotionTable(Table):
             raise value_error(f"'{key}' has no effect in {self._named(kind)}", "remove it", key, getattr(self, key))
 
     def _known_keys(self, kind: str) -> set[str]:
-        law = self.law_word
+        law = self.law_name
         keys = {kind, "law", "period", *LAW_KEYS[law]}
         keys |= {"start"} if kind in JOINT_KINDS else set()
         if self.along_path:
-            keys |= {"frame", *(() if law in ("spline", "blend") else TURN_KEYS)}
+            keys |= {"frame", *(() if law in ("spline", "blend") else ORIENTATION_KEYS)}
             if law == "constant-speed":
                 keys = {*keys, "speed"} - {"duration", "times"}
         if kind in ("circle", "moves"):
@@ -198,7 +198,7 @@ class MotionTable(Table):
 
     def _check_needs(self, kind: str) -> None:
         """What a kind and its law cannot do without."""
-        law, has_waypoints = self.law_word, kind in ("points", "poses", "joints")
+        law, has_waypoints = self.law_name, kind in ("points", "poses", "joints")
         if has_waypoints and len(getattr(self, kind)) < 2 and kind != "points":  # points say it with their path
             raise value_error(f"a motion needs at least two {kind}", f"add {kind}", kind)
         if self.times and has_waypoints and len(self.times) != len(getattr(self, kind)):

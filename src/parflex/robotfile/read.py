@@ -41,7 +41,7 @@ MAX_DEPTH = 8
 
 MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
 
-OWN_KEYS = ("name", "extends")  # a file never takes these from the one it extends
+NOT_INHERITED_KEYS = ("name", "extends")  # a file never takes these from the one it extends
 
 MAX_GENERATIONS = 8
 
@@ -90,7 +90,10 @@ def _describe(raw: dict[str, Any]) -> schema.RobotFile:
     for family in legs if isinstance(legs, list) else [legs]:
         _expand_legs(family, constants, lists, leg_of, leg_names)
     if "frame" in raw and list(raw).index("legs" if "legs" in raw else "frame") < list(raw).index("frame"):
-        lists["frame"] = [*lists["frame"][common_frame_count:], *lists["frame"][:common_frame_count]]  # joints and motors in the order of the file
+        lists["frame"] = [
+            *lists["frame"][common_frame_count:],
+            *lists["frame"][:common_frame_count],
+        ]  # joints and motors in the order of the file
     if robot.platform is not None:
         for name, position in robot.platform.points.items():
             point = {"name": f"{robot.platform.name}.{name}", "frame": robot.platform.name, "position": position}
@@ -288,14 +291,16 @@ def _expand_legs(
             leg_constants[key] = _read(Number, column[index], leg_constants, f"legs: {key}: {leg}")
         for kind, model in LEG_LISTS.items():
             for number, table in enumerate(templates[kind]):
-                leg_table = _in_leg(table, leg, template_names, kind == "coupling")
+                leg_table = _instantiate_in_leg(table, leg, template_names, kind == "coupling")
                 entry = _validate(model, leg_table, leg_constants, _key(kind, number, table, f"legs: {leg}"))
                 lists[kind].append(entry)
                 if kind in ("frame", "point", "element"):  # the length of a strut is a coordinate of its leg
                     leg_of[entry.name] = leg
 
 
-def _in_leg(table: dict[str, Any], leg: str, template_names: Iterable[str], coupling: bool) -> dict[str, Any]:
+def _instantiate_in_leg(
+    table: dict[str, Any], leg: str, template_names: Iterable[str], coupling: bool
+) -> dict[str, Any]:
     """The template with names made those of the leg."""
 
     def fill(value: Any) -> Any:
@@ -311,7 +316,11 @@ def _in_leg(table: dict[str, Any], leg: str, template_names: Iterable[str], coup
         """A frame or point of the leg, or a node on the beam of one of its frames."""
         if not isinstance(name, str):
             return name
-        is_in_leg = name in template_names or name.rpartition(".")[0] in template_names or (split_place(name) or ("",))[0] in template_names
+        is_in_leg = (
+            name in template_names
+            or name.rpartition(".")[0] in template_names
+            or (split_place(name) or ("",))[0] in template_names
+        )
         return f"{leg}.{name}" if is_in_leg else name
 
     leg_table = fill(table)
@@ -470,7 +479,7 @@ def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False
         else:
             step = None
         if step is None:
-            children = _children(table)
+            children = _child_names(table)
             if children and remaining.split(".")[0] in NAMED_LISTS:  # of the schema, but this file has none
                 raise RobotFileError(
                     f"there is no value at '{path}'", file=file, key=path, value=error_value(value),
@@ -489,7 +498,7 @@ def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False
         table, parent = table[step], str(step)
 
 
-def _children(table: Any) -> list[str]:
+def _child_names(table: Any) -> list[str]:
     if isinstance(table, dict):
         return list(table)
     if isinstance(table, list):
@@ -598,7 +607,9 @@ def _complete(raw: dict[str, Any], files: list[str]) -> dict[str, Any]:
             hint="remove 'extends' from one of them",
         )
     files.append(base_file)
-    return merge_tables({key: value for key, value in _complete(base, files).items() if key not in OWN_KEYS}, raw)
+    return merge_tables(
+        {key: value for key, value in _complete(base, files).items() if key not in NOT_INHERITED_KEYS}, raw
+    )
 
 
 def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:

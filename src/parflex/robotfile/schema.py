@@ -57,7 +57,7 @@ Axial = Literal["mean", "linear"]  # axial strain of beams: the mean one, which 
 
 NodeNumber = Annotated[int, Field(ge=1, le=10**9, strict=True)]
 
-LEAST_ERROR = 1e-8  # of the band: eigenvalues have seven or eight digits at its edge
+MIN_RELATIVE_ERROR = 1e-8  # of the band: eigenvalues have seven or eight digits at its edge
 
 SECTION_KEYS = {
     "rectangle": ("y", "z"),
@@ -111,7 +111,7 @@ def _check_tensor(about_centre: Any) -> None:
         raise value_error("the inertia tensor is not symmetric", hint, "about_centre", about_centre)
 
 
-def _not_negative(key: str, value: float | None) -> None:
+def _check_not_negative(key: str, value: float | None) -> None:
     if value is not None and value < 0:
         what = "the mass" if key in ("M", "mass") else f"{key} ="
         raise value_error(f"{what} {value} is negative", "give zero or more", key, value)
@@ -138,7 +138,7 @@ class Inertia(Table):
     about_centre: CentralInertia = (0.0, 0.0, 0.0)
 
     @model_validator(mode="after")
-    def _one_form(self) -> Inertia:
+    def _check_single_form(self) -> Inertia:
         central_keys = self.model_fields_set & {"mass", "centre", "about_centre"}
         khalil_keys = self.model_fields_set - central_keys - {"IA", "FV", "FS"}
         if central_keys and khalil_keys:
@@ -151,7 +151,7 @@ class Inertia(Table):
             raise value_error("'mass' is missing", "give the mass beside centre and about_centre", "mass")
         _check_tensor(self.about_centre)
         for key in ("M", "mass", "IA", "FV", "FS"):
-            _not_negative(key, getattr(self, key))
+            _check_not_negative(key, getattr(self, key))
         return self
 
 
@@ -164,7 +164,7 @@ class PointMass(Table):
 
     @model_validator(mode="after")
     def _possible(self) -> PointMass:
-        _not_negative("mass", self.mass)
+        _check_not_negative("mass", self.mass)
         _check_tensor(self.about_centre)
         return self
 
@@ -187,7 +187,7 @@ class Friction(Table):
     @model_validator(mode="after")
     def _possible(self) -> Friction:
         for key in ("viscous", "coulomb", "viscous_back", "coulomb_back"):
-            _not_negative(key, getattr(self, key))
+            _check_not_negative(key, getattr(self, key))
         _check_static(self.static, self.coulomb)
         return self
 
@@ -217,11 +217,13 @@ class StopTable(Table):
         if not self.stiffness > 0:
             what = "is negative" if self.stiffness < 0 else "is zero"
             raise value_error(f"the stiffness of the stop {what}", "give e.g. 1e5", "stiffness", self.stiffness)
-        _not_negative("damping", self.damping)
+        _check_not_negative("damping", self.damping)
         return self
 
 
-def _one_mass(modal: Modal | Superelement | None, inertia: Inertia, point_masses: tuple[PointMass, ...]) -> None:
+def _check_single_mass(
+    modal: Modal | Superelement | None, inertia: Inertia, point_masses: tuple[PointMass, ...]
+) -> None:
     """A body given by modes or matrices brings its own mass; what else it carries sits on its nodes."""
     inertia_keys = inertia.model_fields_set - {"IA", "FV", "FS"}
     has_mass = any(np.any(np.array(getattr(inertia, key))) for key in inertia_keys)
@@ -279,11 +281,13 @@ class Frame(Table):
             raise value_error("'mdh' and 'place' both place the frame", "keep one of them", "place")
         body_keys = [key for key in ("beam", "modal", "superelement") if getattr(self, key) is not None]
         if len(body_keys) > 1:
-            raise value_error(f"'{body_keys[0]}' and '{body_keys[1]}' both describe the body", "keep one of them", body_keys[1])
-        _one_mass(self.modal or self.superelement, self.inertia, self.point_masses)
+            raise value_error(
+                f"'{body_keys[0]}' and '{body_keys[1]}' both describe the body", "keep one of them", body_keys[1]
+            )
+        _check_single_mass(self.modal or self.superelement, self.inertia, self.point_masses)
         _check_pitch(self.joint, self.pitch)
-        _not_negative("motor_inertia", self.motor_inertia)
-        _not_negative("damper", self.damper)
+        _check_not_negative("motor_inertia", self.motor_inertia)
+        _check_not_negative("damper", self.damper)
         check_limit_values(self.limits, self.velocity_limit, self.effort_limit)
         if self.stop is not None and self.limits is None:
             raise value_error("a stop needs the limits of its joint", "give limits = [low, high]", "stop")
@@ -294,7 +298,10 @@ class Frame(Table):
         ]
         if duplicates:
             raise value_error(
-                f"'{duplicates[0][0]}' is given twice", "keep it in 'inertia' or in its own key", "inertia", duplicates[0][1]
+                f"'{duplicates[0][0]}' is given twice",
+                "keep it in 'inertia' or in its own key",
+                "inertia",
+                duplicates[0][1],
             )
         _check_static(self.friction.static, self.friction.coulomb + self.inertia.FS)
         return self
@@ -315,7 +322,7 @@ class PlatformTable(Table):
     def _consistent(self) -> PlatformTable:
         if self.modal is not None and self.superelement is not None:
             raise value_error("'modal' and 'superelement' both describe the body", "keep one of them", "superelement")
-        _one_mass(self.modal or self.superelement, self.inertia, self.point_masses)
+        _check_single_mass(self.modal or self.superelement, self.inertia, self.point_masses)
         return self
 
 
@@ -530,8 +537,8 @@ class Reduce(Table):
             value = getattr(self, key)
             if not value > 0:
                 raise value_error(f"{key} = {value} is not positive", f"give it in Hz, e.g. {example}", key, value)
-        if self.error < LEAST_ERROR * self.band:
-            hint = f"give {LEAST_ERROR * self.band:.2g} Hz or more"
+        if self.error < MIN_RELATIVE_ERROR * self.band:
+            hint = f"give {MIN_RELATIVE_ERROR * self.band:.2g} Hz or more"
             raise value_error(
                 f"an error of {self.error:g} Hz is below the rounding of frequencies", hint, "error", self.error
             )

@@ -33,7 +33,7 @@ from parflex.spatial.rotations import cosine, sine, tangent
 
 LARGEST = 1e20  # no quantity in SI units comes near; squares and products of such numbers still fit
 
-MAX_SHOWN = 40
+MAX_VALUE_TEXT = 40
 
 NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "description": "arithmetic expression"}]}
 
@@ -70,23 +70,23 @@ def short_text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return f"'{value}'" if len(value) <= MAX_SHOWN else f"'{value[:MAX_SHOWN]}...'"
+            return f"'{value}'" if len(value) <= MAX_VALUE_TEXT else f"'{value[:MAX_VALUE_TEXT]}...'"
         case int() if abs(value) > LARGEST:
             return "a number with very many digits"
         case Mapping():
             return "a table"
         case list() | tuple():
             text = "[" + ", ".join(short_text(entry) for entry in value[:10]) + "]"
-            return text if len(value) <= 10 and len(text) <= MAX_SHOWN else f"a list of {len(value)}"
+            return text if len(value) <= 10 and len(text) <= MAX_VALUE_TEXT else f"a list of {len(value)}"
         case _:
-            return str(value)[:MAX_SHOWN]
+            return str(value)[:MAX_VALUE_TEXT]
 
 
 def error_value(value: Any) -> str | float | bool:
     """What an error carries as its value: plain, short."""
     if isinstance(value, bool) or (isinstance(value, int | float) and abs(value) <= LARGEST):
         return value
-    return value if isinstance(value, str) and len(value) <= MAX_SHOWN else short_text(value)
+    return value if isinstance(value, str) and len(value) <= MAX_VALUE_TEXT else short_text(value)
 
 
 def read_number(value: Any, info: ValidationInfo) -> Any:
@@ -215,7 +215,7 @@ def evaluate(text: str, constants: Mapping[str, Any]) -> Any:
             hint="write numbers, names of constants, + - * / ** and functions like sqrt(2)",
         ) from None
     try:
-        value = _walk(tree.body, text, constants)
+        value = _evaluate_node(tree.body, text, constants)
     except (ZeroDivisionError, OverflowError, ValueError):
         value = math.nan
     if not finite(value):
@@ -225,17 +225,19 @@ def evaluate(text: str, constants: Mapping[str, Any]) -> Any:
     return value if isinstance(value, Varied) else float(value)
 
 
-def _walk(node: ast.expr, text: str, constants: Mapping[str, Any]) -> Any:
+def _evaluate_node(node: ast.expr, text: str, constants: Mapping[str, Any]) -> Any:
     match node:
         case ast.Constant(value=bool()):
             pass
         case ast.Constant(value=int() | float() as number):
             return float(number)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
-            value = _walk(operand, text, constants)
+            value = _evaluate_node(operand, text, constants)
             return -value if isinstance(sign, ast.USub) else value
         case ast.BinOp(left=left, op=operator, right=right):
-            return _binary(operator, _walk(left, text, constants), _walk(right, text, constants), text)
+            return _binary(
+                operator, _evaluate_node(left, text, constants), _evaluate_node(right, text, constants), text
+            )
         case ast.Name(id=name):
             names = NAMES | {unicodedata.normalize("NFKC", key): value for key, value in constants.items()}
             if name not in names:
@@ -244,7 +246,7 @@ def _walk(node: ast.expr, text: str, constants: Mapping[str, Any]) -> Any:
                 )
             return names[name]
         case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
-            values = [_walk(argument, text, constants) for argument in arguments]
+            values = [_evaluate_node(argument, text, constants) for argument in arguments]
             try:
                 return FUNCTIONS[name](*values)
             except TypeError:
@@ -328,7 +330,7 @@ class Table(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys_only(cls, data: Any) -> Any:
+    def _check_known_keys(cls, data: Any) -> Any:
         if isinstance(data, Table):
             return data
         if not isinstance(data, dict):

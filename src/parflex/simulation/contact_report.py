@@ -180,7 +180,9 @@ def stiction_events(problem: Problem, events: Array, columns: Mapping[str, Array
         joint_events = joint_events[np.argsort(joint_events[:, 2], kind="stable")]
         last = np.array([[0.0, 0.0, np.inf, columns[f"q.{link.name}"][-1]]])  # where the joint is at the end
         unit, begun = SAME * problem.robot.tree.rate_units[link.v.start], None
-        for (_, does, time, place), (*_, after) in zip(joint_events, np.concatenate([joint_events, last])[1:], strict=True):
+        for (_, does, time, place), (*_, after) in zip(
+            joint_events, np.concatenate([joint_events, last])[1:], strict=True
+        ):
             leaves = does != STUCK and not abs(after - place) <= unit  # it begins to slide, and does
             if does == STUCK and begun is None:
                 begun = time
@@ -216,7 +218,10 @@ def run_limit_warnings(
     values = {word: _named(columns, word) for word in ("q", "qd", "effort")}
     lower, upper = read_limits(motors, effort_limit)
     efforts = efforts_of_file({name: values["effort"][name] for name in motors}, lower, upper)
-    violations = {(violation.joint, violation.key): violation for violation in check_limits(robot, values["q"], values["qd"], efforts, columns["t"])}
+    violations = {
+        (violation.joint, violation.key): violation
+        for violation in check_limits(robot, values["q"], values["qd"], efforts, columns["t"])
+    }
     if isinstance(motion, MotorMotion):
         t, q, qd = extreme_rows(motion.pieces, float(columns["t"][-1]))
         positions, velocities = (dict(zip(motion.motors, part.T, strict=True)) for part in (q, qd))

@@ -190,6 +190,10 @@ def rotation_difference(columns: Mapping[str, Array], other: Mapping[str, Array]
     """The largest angle between a frame in two runs."""
     if f"{frame}.theta" in columns:
         return float(np.abs(other[f"{frame}.theta"][:rows] - columns[f"{frame}.theta"][:rows]).max(initial=0.0))
-    first, second = (np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other))
-    nearer = np.minimum(np.linalg.norm(first - second, axis=1), np.linalg.norm(first + second, axis=1))  # q and -q are one turn
+    first, second = (
+        np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other)
+    )
+    nearer = np.minimum(
+        np.linalg.norm(first - second, axis=1), np.linalg.norm(first + second, axis=1)
+    )  # q and -q are one turn
     return float((4 * np.arcsin(np.clip(nearer / 2, 0.0, 1.0))).max(initial=0.0))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.integrators.driver import rounded_down
-from parflex.integrators.tableaux import Alpha, Explicit, Gauss, phase_loss, turn_of_a_step
+from parflex.integrators.tableaux import Alpha, Explicit, Gauss, amplification_factor, phase_error
 from parflex.records import Record
 from parflex.simulation.step_control import DRIFTS
 
@@ -84,7 +84,7 @@ def followed_step(
 
 def phase_steps(found: Vibrations, time: float, tableau: Gauss | Explicit | Alpha) -> Array:
     """The step of each vibration with which its lost phase moves nothing by more than is allowed."""
-    factor, power = phase_loss(tableau)
+    factor, power = phase_error(tableau)
     lost = found.amplitude * factor * found.omega * lasting(found.decay, time)
     return (found.allowed / np.maximum(lost, 1e-300)) ** (1 / power) / found.omega
 
@@ -121,9 +121,9 @@ def drift_of(
 def lost_in_a_step(tableau: Gauss | Explicit | Alpha, angle: float) -> tuple[float, float]:
     """The phase (rad) that a step loses of a vibration which it should turn by an angle, and what amplitudes keep."""
     if angle < SHORT:  # roots of short steps differ by rounding
-        factor, power = phase_loss(tableau)
+        factor, power = phase_error(tableau)
         return factor * angle ** (power + 1), 1.0
-    turn = turn_of_a_step(tableau, angle)
+    turn = amplification_factor(tableau, angle)
     return abs(angle - float(np.angle(turn))), max(abs(turn), 1e-300)
 
 

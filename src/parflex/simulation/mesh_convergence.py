@@ -308,7 +308,10 @@ def _inertia_inside(here: Configuration) -> Array:
     """C of all elements, over the rates of the tree."""
     tree, inertia = here.robot.tree, np.zeros((here.robot.tree.n, here.robot.tree.n))
     for beam in inner_beams(here.robot).values():
-        made = {motions: motions.M_ib.T @ np.linalg.solve(motions.K_ii, motions.M_ib) for motions in dict.fromkeys(beam.inside)}
+        made = {
+            motions: motions.M_ib.T @ np.linalg.solve(motions.K_ii, motions.M_ib)
+            for motions in dict.fromkeys(beam.inside)
+        }
         for j, inside in zip(beam.links, beam.inside, strict=True):
             elastic_rows = np.zeros((tree.links[j].body.size, tree.n))
             elastic_rows[:, tree.links[j].e_v] = np.eye(len(elastic_rows))

@@ -30,7 +30,7 @@ from parflex.simulation.inner_bending import InnerLoads, inner_bending, inner_lo
 from parflex.simulation.mesh_convergence import largest_beam_deflection
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
-from parflex.spatial.batched import over_rows
+from parflex.spatial.batched import evaluate_rows
 from parflex.spatial.rotations import ORIENTATION, quaternions
 from parflex.statics.inner_compliance import MISSING, forced_place
 from parflex.trajectories.follow import RedundantDrive
@@ -96,7 +96,11 @@ def with_all_motors(problem: Problem, spare: RedundantDrive | None) -> Robot:
 
 
 def signal_columns(
-    problem: Problem, run: Segments, run_signals: dict[str, Array], frames: Sequence[str], spare: RedundantDrive | None = None
+    problem: Problem,
+    run: Segments,
+    run_signals: dict[str, Array],
+    frames: Sequence[str],
+    spare: RedundantDrive | None = None,
 ) -> dict[str, Array]:
     """Columns of these signals."""
     robot = problem.robot if spare is None else spare.robot
@@ -105,7 +109,11 @@ def signal_columns(
     columns = {"t": run.t}
     for name in frames:
         columns |= frame_columns(
-            name, run_signals[f"{name}.position"], run_signals[f"{name}.rotation"], run_signals[f"{name}.motion"], tree.planar
+            name,
+            run_signals[f"{name}.position"],
+            run_signals[f"{name}.rotation"],
+            run_signals[f"{name}.motion"],
+            tree.planar,
         )
     columns |= {f"effort.{name}": effort[:, k] for k, name in enumerate(motors)}
     columns |= {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
@@ -149,7 +157,7 @@ def position_columns(robot: Robot, run: Segments, frames: Sequence[str]) -> dict
         words = ("rotation", "position")
         return {f"{name}.{word}": part for name, both in poses.items() for word, part in zip(words, both, strict=True)}
 
-    pose_rows = over_rows(placed, {"q": q}, 30 * len(tree.links))
+    pose_rows = evaluate_rows(placed, {"q": q}, 30 * len(tree.links))
     columns = {"t": run.t} | {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
     for name in frames:
         columns |= pose_columns(name, pose_rows[f"{name}.position"], pose_rows[f"{name}.rotation"], tree.planar)
@@ -207,8 +215,12 @@ def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dic
     with np.errstate(all="ignore"):
         moved = problem.model(q=q, qd=qd, effort=effort, **gates)["acceleration"]
         state = {"q": q, "position_rates": change, "acceleration": moved, "effort": effort}
-        signal_values = program.evaluate("numpy", **{word: state[word] for word in state if word in program.inputs}, **gates)
-    return {name: values[:, 0] for name, values in signal_values.items() if name.startswith("coupling.") or name in cables}
+        signal_values = program.evaluate(
+            "numpy", **{word: state[word] for word in state if word in program.inputs}, **gates
+        )
+    return {
+        name: values[:, 0] for name, values in signal_values.items() if name.startswith("coupling.") or name in cables
+    }
 
 
 def refuse_shared_names(robot: Robot, frames: Sequence[str]) -> list[str]:
@@ -387,10 +399,14 @@ def output_frames(words: Sequence[PlaceOutput]) -> list[str]:
     return [word.frames[0] for word in words if word.quantity not in BENT]
 
 
-def add_places(tree: Tree, words: Sequence[PlaceOutput], run_signals: Mapping[str, Array], columns: dict[str, Array]) -> None:
+def add_places(
+    tree: Tree, words: Sequence[PlaceOutput], run_signals: Mapping[str, Array], columns: dict[str, Array]
+) -> None:
     """Put the columns into those of a run; gravity is that of the tree."""
     for word in words:
-        columns[word.column] = _bending(tree, word, run_signals) if word.quantity in BENT else _frame_column(tree, word, run_signals)
+        columns[word.column] = (
+            _bending(tree, word, run_signals) if word.quantity in BENT else _frame_column(tree, word, run_signals)
+        )
 
 
 def _frame_column(tree: Tree, word: PlaceOutput, run_signals: Mapping[str, Array]) -> Array:
@@ -417,7 +433,9 @@ def _bending(tree: Tree, word: PlaceOutput, run_signals: Mapping[str, Array]) ->
         )
     for frame, moved in word.forced:
         R = run_signals[f"{word.frames[2]}.rotation"]
-        push = np.concatenate([np.einsum("tji,tj->ti", R, run_signals[f"{frame}.wrench"][:, k : k + 3]) for k in (0, 3)], 1)
+        push = np.concatenate(
+            [np.einsum("tji,tj->ti", R, run_signals[f"{frame}.wrench"][:, k : k + 3]) for k in (0, 3)], 1
+        )
         place = place + np.einsum("tij,tj->ti", R, push @ moved.T)
     into = run_signals[f"{word.frames[0]}.rotation"]
     axis = AXES.index(word.quantity[-1])

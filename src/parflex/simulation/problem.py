@@ -429,7 +429,7 @@ def refuse_singular(problem: Problem, q: Array, key: str) -> None:
     if not len(dependent):
         return
     J = scaled_jacobian(robot.closures, q)[:, dependent]
-    value = mobility.condition(J, len(dependent), robot.usual_closures)
+    value = mobility.condition(J, len(dependent), robot.regular_closure_norm)
     if value > mobility.SINGULAR:
         raise InputError(
             f"the rates {', '.join(problem.independent)} do not determine the others at the start "
@@ -444,7 +444,9 @@ def with_independent_rates(problem: Problem, independent: Sequence[str], q: Arra
     """The same problem with other independent rates, and with the rows of the closures that suit them at a pose."""
     robot = problem.robot
     dependent = dependent_rates(robot, independent)
-    rows, robot_rows = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
+    rows, robot_rows = (
+        tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures)
+    )
     options = Options(
         wrenches=problem.wrenches, friction_width=problem.width, independent=tuple(independent), rows=rows,
         calls=calls_element_functions(robot),
@@ -487,7 +489,7 @@ class PartitionWatch:
     @property
     def usual(self) -> mobility.Usual:
         """The largest singular value at regular poses, for poses at which all are small."""
-        return self.problem.robot.usual_closures
+        return self.problem.robot.regular_closure_norm
 
     @cached_property
     def near(self) -> float:

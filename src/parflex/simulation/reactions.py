@@ -85,7 +85,9 @@ def read_outputs(robot: Robot, outputs: Sequence[str], everything: bool) -> list
     known = {f"reaction.{name}": [f"reaction.{name}.{word}" for word in COMPONENTS] for name in names}
     single = {column for columns in known.values() for column in columns}
     other_outputs = {f"coupling.{coupling.name}.effort" for coupling in robot.description.coupling}
-    other_outputs |= {f"element.{element.name}.{word}" for element in robot.description.element for word in ("length", "force")}
+    other_outputs |= {
+        f"element.{element.name}.{word}" for element in robot.description.element for word in ("length", "force")
+    }
     for word in outputs:
         if word in known:
             requested += known[word]
@@ -102,14 +104,22 @@ def read_outputs(robot: Robot, outputs: Sequence[str], everything: bool) -> list
 
 
 def reactions_of_rows(
-    problem: Problem, run_signals: Mapping[str, Array], robot: Robot, chains: Sequence[BeamChain] = (), by_loose: bool = False
+    problem: Problem,
+    run_signals: Mapping[str, Array],
+    robot: Robot,
+    chains: Sequence[BeamChain] = (),
+    by_loose: bool = False,
 ) -> tuple[dict[str, Array], dict[int, Array]]:
     """Force and moment of each joint and closure of the robot in all rows of a run, (rows, 6).
 
     Then the signals of the elements of some beams. `by_loose`: see `joint_wrenches`.
     """
     motors, gates = len(problem.robot.actuated), run_signals["gates"]
-    state = {"q": run_signals["q"], "position_rates": run_signals["change"], "accelerations": run_signals["accelerations"]}
+    state = {
+        "q": run_signals["q"],
+        "position_rates": run_signals["change"],
+        "accelerations": run_signals["accelerations"],
+    }
     state |= {"effort": run_signals["effort"]} | ({"gates": gates} if gates.shape[1] else {})
     for k, frame in enumerate(problem.wrenches):
         state[f"wrench_{frame}"] = run_signals["given"][:, motors + 6 * k : motors + 6 * k + 6]
@@ -193,7 +203,10 @@ def add_reactions(
     robot = with_all_motors(problem, spare)
     wrenches, elements = reactions_of_rows(problem, run_signals, robot, list(chains.values()), by_loose)
     summary = add_sections(robot, chains, run_signals, elements, words, columns, problem.wrenches) if chains else {}
-    inside = {*(word.beam for word in words), *([summary["largest_stress"]["beam"]] if "largest_stress" in summary else [])}
+    inside = {
+        *(word.beam for word in words),
+        *([summary["largest_stress"]["beam"]] if "largest_stress" in summary else []),
+    }
     tips = {robot.tree.links[chains[beam].tip].name: beam for beam in inside}
     loose = undetermined_in_run(problem, run_signals["q"][0], list(tips))
     summary |= {"undetermined_sections": sorted(tips[tip] for tip in loose)} if loose else {}
@@ -229,7 +242,9 @@ def read_section_words(robot: Robot, outputs: Sequence[str]) -> list[SectionOutp
 def chains_to_follow(robot: Robot, words: Sequence[SectionOutput]) -> dict[str, BeamChain]:
     """Beams that are asked for, and those whose stresses are known."""
     requested = {word.beam for word in words}
-    return {name: chain for name, chain in beam_chains(robot).items() if name in requested or chain.parts.fibres is not None}
+    return {
+        name: chain for name, chain in beam_chains(robot).items() if name in requested or chain.parts.fibres is not None
+    }
 
 
 def add_sections(
@@ -242,7 +257,9 @@ def add_sections(
     """
     tree = robot.tree
     elements = {
-        j: element_rows(tree, j, run_signals["q"], run_signals["change"], run_signals["accelerations"], element_signals, frames)
+        j: element_rows(
+            tree, j, run_signals["q"], run_signals["change"], run_signals["accelerations"], element_signals, frames
+        )
         for j, element_signals in signals.items()
     }
     for name, chain in chains.items():
@@ -401,7 +418,8 @@ def _moves(problem: Problem, run_signals: Mapping[str, Array], t: Array) -> bool
     if not known or len(t) < 3:
         return False
     rates = (
-        run_signals["change"][:, [tree.position_names.index(tree.rate_names[k]) for k in known]] * metres_per_unit(tree)[known]
+        run_signals["change"][:, [tree.position_names.index(tree.rate_names[k]) for k in known]]
+        * metres_per_unit(tree)[known]
     )
     return float(np.abs(rates[np.isfinite(rates)]).max(initial=0.0)) * float(np.ptp(t)) > AT_REST * tree.length
 

@@ -226,7 +226,9 @@ class Runner:
         everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
         whole = replace(self.problem, names=everything, rows=())
         segments = self._course(whole, row)
-        first = self.given if self.control is not None else Polynomials(segments.first.breaks, segments.first.coefficients)
+        first = (
+            self.given if self.control is not None else Polynomials(segments.first.breaks, segments.first.coefficients)
+        )
         passage = SingularPassage(self.problem, first)
         rows: list[tuple[int, PassageState]] = []
         why, here = "", row

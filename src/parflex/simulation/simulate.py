@@ -15,7 +15,7 @@ from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.sections import expand_all_places, reduced_load_warning
 from parflex.forces.spare_motors import EffortLimit, Preload, Weights
-from parflex.integrators.driver import Grid, LaboriousError, method_named
+from parflex.integrators.driver import Grid, SlowConvergenceError, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
 from parflex.simulation.contact_report import (
@@ -270,7 +270,10 @@ def simulate(
     run_signals = signals_in_run(problem, segments, [*looked_at, *frames_of(places)], case.spare)
     columns, track = signal_columns(problem, segments, run_signals, looked_at, case.spare), segments.track
     add_places(problem.robot.tree, places, run_signals, columns)
-    jumps, carried = segments.jumps, add_reactions(problem, run_signals, columns, requested_reactions, words, case.spare)
+    jumps, carried = (
+        segments.jumps,
+        add_reactions(problem, run_signals, columns, requested_reactions, words, case.spare),
+    )
     summary = run_summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= step_summary(case.grid, case.steps, track) | started.told
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
@@ -290,7 +293,10 @@ def simulate(
     )  # fmt: skip
     requested_columns = {*requested_reactions, *(word.column for word in places), *(word.word for word in words)}
     rough_asked, rough_beside = inconsistency_warnings(
-        problem, summary["not_followed"], requested_columns, AccelerationFilter(method, case.grid, unresolved_forces(case.beside))
+        problem,
+        summary["not_followed"],
+        requested_columns,
+        AccelerationFilter(method, case.grid, unresolved_forces(case.beside)),
     )
     summary["warnings"] = [
         *stop_warnings(summary),
@@ -425,10 +431,22 @@ def read_case(
     for pieces in wrenches.values():
         inputs = inputs.beside(pieces)
     return RunCase(
-        robot, prescribed, moved, inputs, controller, wrenches, tuple(without), start, pose, chosen,
-        with_longest(grid, inputs), requested.tolerance, (*span.warnings, *length_warnings(time, grid)), steps=requested.why,
+        robot,
+        prescribed,
+        moved,
+        inputs,
+        controller,
+        wrenches,
+        tuple(without),
+        start,
+        pose,
+        chosen,
+        with_longest(grid, inputs),
+        requested.tolerance,
+        (*span.warnings, *length_warnings(time, grid)),
+        steps=requested.why,
         sampled=span.apart,
-    )  # fmt: skip
+    )
 
 
 @garbage_collection_paused()
@@ -460,7 +478,9 @@ def run_case(
         grid, why = default_step(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
         case = replace(case, grid=grid, steps=why, beside=why)
     elif first:
-        unresolved_vibrations = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
+        unresolved_vibrations = told_of_given(
+            problem, case.given, case.method, case.grid, q, qd, steered, case.deflections
+        )
         case = replace(case, beside=unresolved_vibrations)
     while True:
         control, inputs = None, case.given
@@ -471,14 +491,14 @@ def run_case(
         runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)
         try:
             return case, runner.run(q, qd), started
-        except LaboriousError:
+        except SlowConvergenceError:
             grid, why = shorter_grid(case.grid, case.steps)
             case = replace(case, grid=grid, steps=why)
 
 
 def say_first_compilation(loop: Any) -> bool:
     """Say in the log `parflex` that a loop is compiled; nothing where it is compiled, or kept on disk."""
-    if loop.is_kept():
+    if loop.is_compiled():
         return False
     LOG.warning("parflex compiles the time loop '%s': some seconds, once on a machine", loop.__name__)
     return True

@@ -97,7 +97,11 @@ class SingularStep:
         derivatives = [self.passage.derivative(node) for node in self.nodes]
         times = self.t + self.h * gauss(STAGES).c
         powers = [self.passage.power(t, node) for t, node in zip(times, self.nodes, strict=True)]
-        return np.array([part[0] for part in derivatives]), np.array([part[1] for part in derivatives]), np.array(powers)
+        return (
+            np.array([part[0] for part in derivatives]),
+            np.array([part[1] for part in derivatives]),
+            np.array(powers),
+        )
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ class SingularPassage:
 
     def _distance(self, parts: Any) -> float:
         """From the singular pose, as an angle."""
-        value = float(parts[1][self._rank - 1] / mobility.largest(parts[1], self.problem.robot.usual_closures))
+        value = float(parts[1][self._rank - 1] / mobility.largest(parts[1], self.problem.robot.regular_closure_norm))
         if not value > 1e-10:
             raise UndeterminedBranchError
         return value

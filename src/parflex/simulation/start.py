@@ -175,7 +175,9 @@ def _positions(
     if problem.prescribed == "platform" and not bodies.held:
         return _static(problem, here, kind, loads)
     word = "relaxed" if bodies.held else "held" if kind == "held" else "equilibrium"
-    warning = "the run starts with bodies in an equilibrium that is not stable, as beyond a buckling load: they leave it"
+    warning = (
+        "the run starts with bodies in an equilibrium that is not stable, as beyond a buckling load: they leave it"
+    )
     return _Placed(bodies.q, word, [] if bodies.steady else [warning], bodies.held)
 
 
@@ -497,7 +499,7 @@ def with_cached_home(robot: Robot) -> Robot:
         return robot
 
     def build() -> Robot:
-        key = cache.key_before_home(robot)
+        key = cache.home_key(robot)
         if key is None:
             return robot
         home, mobility = cache.stored(key, lambda: (robot.home, robot.mobility), _home_to_json, _home_from_json)

@@ -208,7 +208,9 @@ def error_warnings(columns: Mapping[str, Array], error: Mapping[str, Any], lengt
         coordinates = [columns[f"{frame}.{word}"] for word in words if f"{frame}.{word}" in columns]
         travel = float(np.linalg.norm([np.ptp(column) for column in coordinates])) if coordinates else 0.0
         if coordinates and error[kind] > max(LARGE * travel, AT_REST * typical):
-            share = f"{error[kind] / travel:.1%} of its way" if error[kind] < travel else f"its way is {travel:.2g} {unit}"
+            share = (
+                f"{error[kind] / travel:.1%} of its way" if error[kind] < travel else f"its way is {travel:.2g} {unit}"
+            )
             cure = "a smaller tolerance" if tolerance else "a tolerance"
             return [
                 f"'{frame}' may err by {error[kind]:.2g} {unit} ({share}) by the length of the steps: give {cure}, or "
@@ -262,7 +264,9 @@ def acting_inputs(inputs: Polynomials, motors: int) -> Polynomials:
     powers = np.arange(2, inputs.powers)
     coefficients = inputs.coefficients.copy()
     coefficients[:, :, :motors] = 0.0
-    coefficients[:, : inputs.powers - 2, :motors] = (powers * (powers - 1))[:, None] * inputs.coefficients[:, 2:, :motors]
+    coefficients[:, : inputs.powers - 2, :motors] = (powers * (powers - 1))[:, None] * inputs.coefficients[
+        :, 2:, :motors
+    ]
     return Polynomials(inputs.breaks, coefficients)
 
 

@@ -22,10 +22,10 @@ MEMORY = 3e8  # bytes of the numbers of the rows that are done together
 
 FEWEST = 500  # of these rows: below, what Python itself takes is most
 
-SINGLY = 6  # rows: numbers of many rows take as long as five to nine plain ones, by the robot
+PLAIN_ROW_LIMIT = 6  # rows: numbers of many rows take as long as five to nine plain ones, by the robot
 
 
-class OneNumberError(TypeError):
+class VariedNumberError(TypeError):
     """A number that differs from design to design is used where one number is needed: designs are built one by one."""
 
 
@@ -150,12 +150,16 @@ class Varied:
         return self._compare(other, np.greater_equal)
 
     def __eq__(self, other: object) -> Any:
-        return self._compare(other, lambda own_values, other_values: (own_values == other_values) & ~self._parting(other))
+        return self._compare(
+            other, lambda own_values, other_values: (own_values == other_values) & ~self._slopes_differ(other)
+        )
 
     def __ne__(self, other: object) -> Any:
-        return self._compare(other, lambda own_values, other_values: (own_values != other_values) | self._parting(other))
+        return self._compare(
+            other, lambda own_values, other_values: (own_values != other_values) | self._slopes_differ(other)
+        )
 
-    def _parting(self, other: Any) -> Array:
+    def _slopes_differ(self, other: Any) -> Array:
         """Designs in which a change makes the two numbers differ: one with slopes is not zero for good."""
         if self.slopes is None:
             return np.zeros(len(self.values), dtype=bool)
@@ -170,7 +174,7 @@ class Varied:
         return self.decisions.take(np.isfinite(self.values))
 
     def __float__(self) -> float:
-        raise OneNumberError("a number that differs from design to design is used as one number")
+        raise VariedNumberError("a number that differs from design to design is used as one number")
 
     __int__ = __float__
 
@@ -367,12 +371,15 @@ class RowNumber:
         augmented = np.concatenate([A, B], axis=2)
         for k in range(n):
             pivot = k + np.argmax(np.abs(augmented[:, k:, k]), axis=1)
-            augmented[all_rows, k], augmented[all_rows, pivot] = augmented[all_rows, pivot], augmented[all_rows, k].copy()
+            augmented[all_rows, k], augmented[all_rows, pivot] = (
+                augmented[all_rows, pivot],
+                augmented[all_rows, k].copy(),
+            )
             augmented[:, k] /= augmented[:, k, k][:, None]
             factors = augmented[:, :, k].copy()
             factors[:, k] = 0.0
             augmented -= factors[:, :, None] * augmented[:, k][:, None, :]
-        return scattered(augmented[:, :, n:]).reshape(rhs.shape)
+        return to_row_numbers(augmented[:, :, n:]).reshape(rhs.shape)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions call methods of objects, but for `sign`, which compares: here it does not."""
@@ -383,7 +390,7 @@ class RowNumber:
         )
 
 
-def scattered(values: Array) -> Array:
+def to_row_numbers(values: Array) -> Array:
     """Entries of a table, rows first, as numbers of all rows."""
     result = np.empty(values.shape[1:], dtype=object)
     for index in np.ndindex(*result.shape):
@@ -401,15 +408,15 @@ def gathered(numbers: Any, rows: int) -> Array:
     return result
 
 
-def in_all_rows(function: Callable[..., Array], *numbers: Array) -> Array:
+def apply_rowwise(function: Callable[..., Array], *numbers: Array) -> Array:
     """What a function of tables, rows first, gives for numbers of all rows, or of one."""
     first = next((entry for array in numbers for entry in array.flat if isinstance(entry, RowNumber)), None)
     if first is None:
         return function(*(np.asarray(array, dtype=float)[None] for array in numbers))[0]
-    return scattered(function(*(gathered(array, len(first.rows)) for array in numbers)))
+    return to_row_numbers(function(*(gathered(array, len(first.rows)) for array in numbers)))
 
 
-def over_rows(
+def evaluate_rows(
     function: Callable[[dict[str, Array]], Mapping[str, Any]], tables: Mapping[str, Array], size: int
 ) -> dict[str, Array]:
     """What a function of named numbers gives in all rows of these tables; it keeps about `size` numbers at a time.
@@ -419,11 +426,11 @@ def over_rows(
     count = len(next(iter(tables.values())))
     length, parts = max(FEWEST, int(MEMORY / (8 * size))), []
     with np.errstate(all="ignore"):  # a row that is not finite stays so
-        if 0 < count <= SINGLY:
+        if 0 < count <= PLAIN_ROW_LIMIT:
             rows = [function({name: values[k] for name, values in tables.items()}) for k in range(count)]
             return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
         for first in range(0, max(count, 1), length):
             chunk = {name: values[first : first + length] for name, values in tables.items()}
-            results = function({name: scattered(values) for name, values in chunk.items()})
+            results = function({name: to_row_numbers(values) for name, values in chunk.items()})
             parts.append({name: gathered(entry, min(length, count - first)) for name, entry in results.items()})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -210,7 +210,7 @@ def with_slopes(values: Array, changes: Array, kind: type[DualNumber]) -> Array:
     return result
 
 
-def directions_of(kind: type[DualNumber], *arrays: Array) -> int:
+def slope_count(kind: type[DualNumber], *arrays: Array) -> int:
     """How many slopes the numbers of these arrays have."""
     return next(len(entry.slope) for array in arrays for entry in array.flat if isinstance(entry, kind))
 

@@ -24,8 +24,8 @@ from parflex.spatial.dual import (
     ComplexPair,
     DualNumber,
     complex_pair,
-    directions_of,
     dual_type,
+    slope_count,
     slopes_last,
     with_slopes,
     without_slopes,
@@ -78,7 +78,7 @@ def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
 
 def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
     """The same for numbers with slopes: d(A^-1 b) = A^-1 (db - dA x), all slopes as right sides of one system."""
-    count, n = directions_of(kind, A, b), len(A)
+    count, n = slope_count(kind, A, b), len(A)
     block, rhs = without_slopes(A, kind), without_slopes(b, kind).reshape(n, -1)
     x = solve(block, rhs)
     changes = slopes_last(b, kind, count).reshape(n, -1, count) - np.tensordot(
@@ -107,7 +107,9 @@ def _solve_in_stages(A: Array, B: Array) -> Array:
     augmented, results = np.concatenate([A, B], axis=1).astype(object), []
     for stage in plan:
         remaining_columns = [*stage.others, *range(n, augmented.shape[1])]
-        result = _eliminated(augmented[np.ix_(stage.rows, stage.columns)], augmented[np.ix_(stage.rows, remaining_columns)])
+        result = _eliminate_block(
+            augmented[np.ix_(stage.rows, stage.columns)], augmented[np.ix_(stage.rows, remaining_columns)]
+        )
         results.append(result[: len(stage.columns)])
         reduced_rows = np.zeros((len(stage.rows) - len(stage.columns), augmented.shape[1]), dtype=object)
         reduced_rows[:, remaining_columns] = result[len(stage.columns) :]
@@ -153,14 +155,14 @@ def _plan_cost(plan: list[_Stage], A: Array, rhs_count: int) -> int:
     for stage in plan:
         remaining_columns = [*stage.others, *range(n, n + rhs_count)]
         rows = pattern[np.ix_(stage.rows, [*stage.columns, *remaining_columns])]
-        total += _gauss(rows, len(stage.columns)) + 2 * len(stage.columns) * len(stage.others) * rhs_count
+        total += _elimination_cost(rows, len(stage.columns)) + 2 * len(stage.columns) * len(stage.others) * rhs_count
         reduced_rows = np.zeros((len(rows) - len(stage.columns), n + rhs_count), dtype=bool)
         reduced_rows[:, remaining_columns] = rows[len(stage.columns) :, len(stage.columns) :]
         pattern = np.concatenate([np.delete(pattern, stage.rows, axis=0), reduced_rows])
     return total
 
 
-def _gauss(rows: Array, n: int) -> int:
+def _elimination_cost(rows: Array, n: int) -> int:
     """Operators of pivoted elimination of the first n columns; `rows` (what is not zero) becomes what it leaves."""
     total = 0
     for k in range(n):
@@ -176,15 +178,15 @@ def _pattern(A: Array) -> Array:
     return np.array([[not is_zero(entry) for entry in row] for row in A])
 
 
-def _eliminated(A: Array, B: Array) -> Array:
+def _eliminate_block(A: Array, B: Array) -> Array:
     """The solutions for the pivot rows, then what is left of the other rows; by the pivoted primitive of the scalar."""
     if A.shape == (1, 1):
         return B / A[0, 0]
     symbol = next((entry for entry in (*A.flat, *B.flat) if hasattr(entry, "solve_system")), None)
-    return symbol.solve_system(A, B) if symbol is not None else _eliminated_numbers(A, B)
+    return symbol.solve_system(A, B) if symbol is not None else _eliminate_constants(A, B)
 
 
-def _eliminated_numbers(A: Array, B: Array) -> Array:
+def _eliminate_constants(A: Array, B: Array) -> Array:
     """The same for constants that stand among symbols."""
     order, L, U = scipy.linalg.lu(A.astype(float), p_indices=True)
     n = A.shape[1]
@@ -274,16 +276,16 @@ def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
 
     If it is `sparse`, the order is chosen as it goes: the unknown whose elimination touches least comes next.
     """
-    return _eliminated_unknowns(A, sparse, len(A))[0]
+    return _eliminate_unknowns(A, sparse, len(A))[0]
 
 
 def eliminate_first(A: Array, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
     """The same of the first unknowns alone, in their order; then the rows of what is left, zeros left out."""
-    steps, rows = _eliminated_unknowns(A, False, count)
+    steps, rows = _eliminate_unknowns(A, False, count)
     return steps, rows[count:]
 
 
-def _eliminated_unknowns(A: Array, sparse: bool, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
+def _eliminate_unknowns(A: Array, sparse: bool, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
     """Steps for so many unknowns, and all rows after them."""
     rows: list[dict[int, Any]] = [{} for _ in A]
     for i, line in enumerate(A):
@@ -364,11 +366,11 @@ class GroupStep(Record):
 
     def mapped(self, change: Callable[[Any], Any]) -> GroupStep:
         """With every factor changed."""
-        parts = (_each(change, part) for part in (self.inverse, self.inside, self.outside))
+        parts = (_map_entries(change, part) for part in (self.inverse, self.inside, self.outside))
         return GroupStep(self.unknowns, self.others, *parts)
 
 
-def _each(change: Callable[[Any], Any], values: Array) -> Array:
+def _map_entries(change: Callable[[Any], Any], values: Array) -> Array:
     result = np.zeros(values.shape, dtype=object)
     for index in np.ndindex(values.shape):
         result[index] = change(values[index])
@@ -381,7 +383,7 @@ def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupSte
     for i, j in np.argwhere(np.tril(A != 0)).tolist():
         rows[i][j] = rows[j][i] = A[i, j]
     group_of = {k: number for number, group in enumerate(groups) for k in group}
-    adjacent = [_others(rows, group) for group in groups]
+    adjacent = [_adjacent_unknowns(rows, group) for group in groups]
     queue = [(len(unknowns), number) for number, unknowns in enumerate(adjacent)]
     heapify(queue)
     steps: list[GroupStep] = []
@@ -391,7 +393,7 @@ def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupSte
         if number in done or size != len(adjacent[number]):
             continue
         done.add(number)
-        step, schur = _eliminated_group(rows, groups[number], sorted(adjacent[number]))
+        step, schur = _eliminate_group(rows, groups[number], sorted(adjacent[number]))
         steps.append(step)
         for a, i in enumerate(step.others):
             for k in step.unknowns:
@@ -400,19 +402,21 @@ def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupSte
                 if not is_zero(value):
                     rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) + value
         for neighbour in {group_of[i] for i in step.others}:
-            adjacent[neighbour] = _others(rows, groups[neighbour])
+            adjacent[neighbour] = _adjacent_unknowns(rows, groups[neighbour])
             heappush(queue, (len(adjacent[neighbour]), neighbour))
     return steps
 
 
-def _others(rows: list[dict[int, Any]], group: Sequence[int]) -> set[int]:
+def _adjacent_unknowns(rows: list[dict[int, Any]], group: Sequence[int]) -> set[int]:
     """Unknowns outside a group that stand in its rows."""
     return set().union(*(rows[k] for k in group)) - set(group)
 
 
-def _eliminated_group(rows: list[dict[int, Any]], group: Sequence[int], adjacent: list[int]) -> tuple[GroupStep, Array]:
+def _eliminate_group(rows: list[dict[int, Any]], group: Sequence[int], adjacent: list[int]) -> tuple[GroupStep, Array]:
     """A step, and what it adds to the rows of the others."""
-    diagonal_block = np.array([[rows[i].get(j, 0.0) for j in group] for i in group], dtype=object).reshape(len(group), -1)
+    diagonal_block = np.array([[rows[i].get(j, 0.0) for j in group] for i in group], dtype=object).reshape(
+        len(group), -1
+    )
     off_diagonal_block = np.array([[rows[i].get(j, 0.0) for j in group] for i in adjacent], dtype=object)
     parts = shared_call(_factors, "elimination", diagonal_block, off_diagonal_block.reshape(len(adjacent), len(group)))
     return GroupStep(tuple(group), tuple(adjacent), *parts[:3]), parts[3]
@@ -445,7 +449,9 @@ def substitute_groups(steps: Sequence[GroupStep], b: Sequence[Any]) -> list[Any]
         for k, value in zip(step.others, changes, strict=True):
             x[k] = x[k] + value
     for step in reversed(steps):
-        group_values, adjacent_values = (np.array([x[k] for k in part], dtype=object) for part in (step.unknowns, step.others))
+        group_values, adjacent_values = (
+            np.array([x[k] for k in part], dtype=object) for part in (step.unknowns, step.others)
+        )
         arguments = (group_values, adjacent_values, step.inverse, step.inside, step.outside)
         for k, value in zip(step.unknowns, shared_call(_backward, "backward substitution", *arguments)[0], strict=True):
             x[k] = value
@@ -489,7 +495,9 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
     def apart(*parts: Array) -> tuple[Array, ...]:
         """The function of real and imaginary parts."""
         remaining = iter(parts)
-        outputs = function(*(_joined(next(remaining), next(remaining)) if pairs else next(remaining) for pairs in has_pairs))
+        outputs = function(
+            *(_joined(next(remaining), next(remaining)) if pairs else next(remaining) for pairs in has_pairs)
+        )
         return tuple(part for values in outputs for part in _parts(values))
 
     parts = [part for a, pairs in zip(inputs, has_pairs, strict=True) for part in (_parts(a) if pairs else [a])]

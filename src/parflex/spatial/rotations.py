@@ -26,11 +26,11 @@ INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1
 
 SERIES = 9  # terms of the series below: exact to rounding up to half a turn
 
-OVER_FACTORIAL = [1 / factorial(k) for k in range(2 * SERIES + 2)]
+INVERSE_FACTORIALS = [1 / factorial(k) for k in range(2 * SERIES + 2)]
 
 STEP = math.pi / 12
 
-QUADRANT = (  # sines of 0, 15, ... 90 degrees
+SINE_TABLE = (  # sines of 0, 15, ... 90 degrees
     0.0,
     (math.sqrt(6) - math.sqrt(2)) / 4,
     0.5,
@@ -209,7 +209,7 @@ def exponential(th: Array) -> Array:
 
     A turn about one axis of the frame is a sine and a cosine; else it is a series.
     """
-    if _none(th):
+    if _is_zero_rotation(th):
         return E3.copy()
     nonzero_axes = [k for k in range(3) if not (isinstance(th[k], float) and th[k] == 0)]
     if len(nonzero_axes) == 1:
@@ -221,14 +221,14 @@ def exponential(th: Array) -> Array:
 
 def left_jacobian(th: Array) -> Array:
     """L(th): the angular velocity of exp(hat(th)) is L(th) th_dot, in the axes before the turn."""
-    if _none(th):
+    if _is_zero_rotation(th):
         return E3.copy()
     _, b, c = _series(th @ th)
     H = hat(th)
     return E3 + b * H + c * (H @ H)
 
 
-def _none(th: Array) -> bool:
+def _is_zero_rotation(th: Array) -> bool:
     """Whether a turn is none, by its numbers: bodies at rest have many of them."""
     return th.dtype == float and th.tolist() == [0.0, 0.0, 0.0]  # `any` takes ten times as long
 
@@ -245,7 +245,7 @@ def inverse_left_jacobian(th: Array) -> Array:
 
 def left_jacobian_rate(th: Array, th_dot: Array) -> Array:
     """L_dot th_dot: what the angular acceleration has beyond L th_ddot."""
-    if _none(th):
+    if _is_zero_rotation(th):
         return np.zeros(3)
     s, sd = th @ th, 2 * (th @ th_dot)
     _, _, c = _series(s)
@@ -259,9 +259,9 @@ def _series(s: Any) -> tuple[Any, Any, Any]:
     a = b = c = 0.0
     negated = -s
     for k in range(2 * SERIES - 1, 0, -2):
-        a = a * negated + OVER_FACTORIAL[k]
-        b = b * negated + OVER_FACTORIAL[k + 1]
-        c = c * negated + OVER_FACTORIAL[k + 2]
+        a = a * negated + INVERSE_FACTORIALS[k]
+        b = b * negated + INVERSE_FACTORIALS[k + 1]
+        c = c * negated + INVERSE_FACTORIALS[k + 2]
     return a, b, c
 
 
@@ -339,5 +339,5 @@ def _steps(angle: float) -> int | None:
 
 def _table(steps: int) -> float:
     half, steps = divmod(steps % 24, 12)
-    value = QUADRANT[min(steps, 12 - steps)]
+    value = SINE_TABLE[min(steps, 12 - steps)]
     return -value if half and value else value

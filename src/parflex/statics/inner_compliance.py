@@ -46,8 +46,8 @@ def inner_compliance(robot: Robot, loaded: str, seen: str) -> Array | None:
         return None
     parts, xi, at = _parts(robot, j), section_at(robot, loaded), section_at(robot, seen)
     if not isinstance(parts, ReducedSections):
-        return parts.held_compliance(xi, at)
-    return parts.held_compliance(xi, at, _held_stiffness(robot, j))
+        return parts.clamped_compliance(xi, at)
+    return parts.clamped_compliance(xi, at, _held_stiffness(robot, j))
 
 
 def _parts(robot: Robot, j: int) -> ElementSections | ReducedSections:
@@ -100,8 +100,8 @@ def _by_weight(here: Configuration, frame: str, gravity: Array) -> Array:
     robot, j = here.robot, here.robot.tree.places[frame].link
     parts, xi, pull = _parts(robot, j), section_at(robot, frame), here.at.rotation[j].T @ gravity
     if isinstance(parts, ReducedSections):
-        return seen_from(robot, here.at, parts.held_by_gravity(xi, pull, _held_stiffness(robot, j)), frame)
-    return seen_from(robot, here.at, parts.held_by_gravity(xi, pull), frame)
+        return seen_from(robot, here.at, parts.clamped_gravity_deflection(xi, pull, _held_stiffness(robot, j)), frame)
+    return seen_from(robot, here.at, parts.clamped_gravity_deflection(xi, pull), frame)
 
 
 def seen_from(robot: Robot, at: LinkPoses, found: Array, frame: str) -> Array:

@@ -140,8 +140,8 @@ def inner_beams(robot: Robot) -> dict[str, BeamElements]:
 
 def reduced_beams(robot: Robot) -> dict[str, BeamElements]:
     """Of each reduced beam its bodies, and what these leave out; of a robot once."""
-    if robot.left_out_motions:
-        return robot.left_out_motions
+    if robot.truncated_motions:
+        return robot.truncated_motions
     made, specs = {}, {frame.name: frame.beam for frame in robot.description.frame}
     known: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}
     for name, links in beam_links(robot, reduced=True).items():
@@ -160,7 +160,7 @@ def reduced_beams(robot: Robot) -> dict[str, BeamElements]:
             said.append(body.reduced)
         worst = min(said, key=lambda one: one.left_out)
         made[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
-    robot.left_out_motions.update(made)
+    robot.truncated_motions.update(made)
     return made
 
 

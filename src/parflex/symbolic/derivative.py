@@ -47,7 +47,7 @@ def _row(graph: Graph, node: int, inputs: dict[int, int], rows: dict[int, Row], 
     if op == INPUT:
         return {node: 1.0} if node in inputs else {}
     if op == SOLVE:
-        solutions[node] = _solve_rows(graph, node, rows)
+        solutions[node] = _solve_derivatives(graph, node, rows)
         return {}
     if op == PICK:
         system, index = graph.a[node] >> 1, graph.b[node]
@@ -95,7 +95,7 @@ def _combined(edges: list[int], slopes: list[Scalar], rows: dict[int, Row]) -> R
     return {x: value for x, value in result.items() if not (isinstance(value, float) and value == 0.0)}
 
 
-def _solve_rows(graph: Graph, node: int, rows: dict[int, Row]) -> dict[int, list[Scalar]]:
+def _solve_derivatives(graph: Graph, node: int, rows: dict[int, Row]) -> dict[int, list[Scalar]]:
     """d(A^-1 b) = A^-1 (db - dA x), all inputs as right sides of one system.
 
     The same holds for the rows that are left of a system with more rows than unknowns: they are b_2 - A_2 x.
@@ -134,7 +134,7 @@ def gradient(outputs: Sequence[Scalar], weights: Sequence[Scalar], inputs: Seque
     for node in sorted(_below(graph, list(adjoints)), reverse=True):
         op = graph.op[node]
         if op == SOLVE:
-            _through_solve(graph, node, adjoints)
+            _solve_adjoints(graph, node, adjoints)
         elif op != PICK and node in adjoints:
             for edge, slope in zip(graph.arguments(node), slopes(graph, node), strict=True):
                 _add(adjoints, edge, adjoints[node] * slope)
@@ -159,7 +159,7 @@ def _below(graph: Graph, roots: list[int]) -> set[int]:
     return live
 
 
-def _through_solve(graph: Graph, node: int, adjoints: dict[int, Scalar]) -> None:
+def _solve_adjoints(graph: Graph, node: int, adjoints: dict[int, Scalar]) -> None:
     """For x = A^-1 b: what b feels is A^-T times what x does, what A feels is minus that times x^T.
 
     With more rows than unknowns the outcome is G b for a square G that pivoting makes: b feels G^T times what it does.
@@ -172,7 +172,9 @@ def _through_solve(graph: Graph, node: int, adjoints: dict[int, Scalar]) -> None
     pick_adjoints = [adjoints.get(pick, 0.0) for pick in picks]
     if size == n:
         transposed = [matrix[n * j + i] for i in range(n) for j in range(n)]
-        rhs_adjoints = [graph.wrap(edge) for edge in graph.solve(n, transposed, [graph.edge(value) for value in pick_adjoints])]
+        rhs_adjoints = [
+            graph.wrap(edge) for edge in graph.solve(n, transposed, [graph.edge(value) for value in pick_adjoints])
+        ]
     else:
         units = [graph.edge(float(i == j)) for i in range(size) for j in range(size)]
         G = [graph.wrap(edge) for edge in graph.solve(n, list(matrix), units)]

@@ -177,9 +177,7 @@ class Graph:
         rows these are depends on the matrix alone, so the outcome is linear in the right side.
         """
         rows = len(matrix) // size
-        columns = [
-            self._solve_column(size, tuple(matrix), rhs[c :: len(rhs) // rows]) for c in range(len(rhs) // rows)
-        ]
+        columns = [self._solve_column(size, tuple(matrix), rhs[c :: len(rhs) // rows]) for c in range(len(rhs) // rows)]
         return [column[i] for i in range(rows) for column in columns]
 
     def _solve_column(self, size: int, matrix: tuple[int, ...], rhs: list[int]) -> list[int]:
@@ -408,8 +406,8 @@ class Calls:
         self._numbers: dict[Hashable, int] = {}  # of functions, by key and pattern of arguments
         self._written: dict[Hashable, int] = {}  # and by what they compute
         self._nodes: dict[Call, int] = {}
-        self._things: dict[int, tuple[Any, int]] = {}  # in keys, by identity, which lives as long as they do
-        self._contents: dict[bytes, int] = {}
+        self._key_objects: dict[int, tuple[Any, int]] = {}  # in keys, by identity, which lives as long as they do
+        self._key_contents: dict[bytes, int] = {}
 
     def call(
         self, graph: Graph, function: Callable[..., tuple[ndarray, ...]], key: Any, arrays: Sequence[Any]
@@ -422,7 +420,9 @@ class Calls:
         signature = (self._named(key), tuple(values.shape for values in arrays), pattern, literals)
         function_index = self._numbers.get(signature)
         if function_index is None:
-            function_index = self._numbers[signature] = self._number_of(_traced(function, arrays, pattern, literals))
+            function_index = self._numbers[signature] = self._function_index(
+                _traced(function, arrays, pattern, literals)
+            )
         traced = self.functions[function_index]
         node = self._node(graph, Call(function_index, tuple(edges))) if traced.outputs else 0
         values = [_result(graph, node, edges, *result) for result in traced.results]
@@ -439,9 +439,9 @@ class Calls:
             return tuple(self._named(part) for part in key)
         if key is None or isinstance(key, (bool, int, str)):
             return key
-        if id(key) not in self._things:
-            self._things[id(key)] = key, self._contents.setdefault(dumps(key), len(self._contents))
-        return "thing", self._things[id(key)][1]
+        if id(key) not in self._key_objects:
+            self._key_objects[id(key)] = key, self._key_contents.setdefault(dumps(key), len(self._key_contents))
+        return "thing", self._key_objects[id(key)][1]
 
     def _node(self, graph: Graph, call: Call) -> int:
         if call not in self._nodes:
@@ -449,7 +449,7 @@ class Calls:
             self.made.append(call)
         return self._nodes[call]
 
-    def _number_of(self, traced: TracedFunction) -> int:
+    def _function_index(self, traced: TracedFunction) -> int:
         """Of a function; those that compute the same are one."""
         graph = traced.graph
         content = (

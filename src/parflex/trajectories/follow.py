@@ -85,7 +85,9 @@ class _Knots(Record):
     values: Array  # (3, knot, motor)
 
 
-def joint_trajectory(robot: Robot, trajectory: JointTrajectory, near: Array, count: int) -> tuple[Polynomials, Array, Array]:
+def joint_trajectory(
+    robot: Robot, trajectory: JointTrajectory, near: Array, count: int
+) -> tuple[Polynomials, Array, Array]:
     """Joints as functions of s, and all positions where the road begins and where it ends."""
     for doubled in range(DOUBLED + 1 if trajectory.strict else 2):
         knots = _knots(robot, trajectory, near, count * 2**doubled)
@@ -281,7 +283,9 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
         driving = [robot.actuated_names.index(name) for name in names]
         moved = replace(case.motion, motors=names, pieces=_columns(case.motion.pieces, driving), exact=None)
         loads = range(len(robot.actuated), case.given.coefficients.shape[2])
-        return replace(case, robot=spare.driven, motion=moved, given=_columns(case.given, [*driving, *loads]), spare=spare)
+        return replace(
+            case, robot=spare.driven, motion=moved, given=_columns(case.given, [*driving, *loads]), spare=spare
+        )
     for key, value in words.items():
         if asked(value):
             raise InputError(

@@ -63,7 +63,7 @@ KNOTS = 60  # of a move, for the motors: quintics between them err by 1e-9 of th
 
 def motors_along_path(robot: Robot, motion: MotionTable, name: str, time: float) -> tuple[Polynomials, Array]:
     """Motors along lines (at rest between them) or a circle, by a law of one move or at constant speed."""
-    if motion.law_word in ("spline", "blend"):
+    if motion.law_name in ("spline", "blend"):
         return _through_points(robot, motion, name)
     frame = motion.frame or robot.tree.end_effector
     parts: list[Polynomials] = []
@@ -96,7 +96,7 @@ def timed_segments(motion: MotionTable, name: str) -> list[TimedSegment]:
     for index, arc in enumerate(path_segments(motion, name)):
         turns = motion.circle.turns if motion.circle is not None else 1.0
         length = np.inf if turns is None else arc.length * turns
-        if motion.law_word == "constant-speed":
+        if motion.law_name == "constant-speed":
             assert motion.speed is not None
             stretch = SpeedProfile(begin, length, motion.speed, motion.ramp)
             segments.append(TimedSegment(arc, stretch.at, begin, np.array(stretch.times()) - begin, stretch))
@@ -114,10 +114,10 @@ def _by_law(motion: MotionTable, arc: PathSegment, index: int, begin: float, len
     """An arc that is gone along by a law of one move in its time."""
     if not np.isfinite(length):
         raise InputError(
-            f"the law '{motion.law_word}' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
+            f"the law '{motion.law_name}' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
         )
     duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
-    law = unit_law(motion.law_word, duration, motion.ramp)
+    law = unit_law(motion.law_name, duration, motion.ramp)
 
     def course(t: Array) -> tuple[Array, Array, Array]:
         return tuple(length * law.at(t - begin, order)[:, 0] for order in range(3))  # type: ignore[return-value]
@@ -165,7 +165,7 @@ def timed_points(motion: MotionTable, name: str) -> Polynomials:
     points = np.array(motion.points, dtype=float)
     if len(points) < 2:
         raise InputError("a path needs two points", key=f"motions.{name}.points", hint="add points")
-    if motion.law_word == "spline":
+    if motion.law_name == "spline":
         return splined(motion.times, points)
     return blended(motion.times, points, motion.blend, f"motions.{name}")
 
@@ -206,7 +206,9 @@ def _frame_in_time(
         return motion_channels(*joints_of_pose(rigid, frame, desired, q, driven), robot.actuated)
 
     for begin, end in pairwise(map(float, breaks)):
-        trajectory = JointTrajectory(begin, end, False, at, lambda t: f"the path is left at t = {t:.4g} s", f"motions.{name}")
+        trajectory = JointTrajectory(
+            begin, end, False, at, lambda t: f"the path is left at t = {t:.4g} s", f"motions.{name}"
+        )
         count = max(8, int(np.ceil(knots * (end - begin) / (breaks[-1] - breaks[0]))), ROAD_KNOTS // 2)
         pieces, first, near = joint_trajectory(robot, trajectory, near, count)
         start = first if start is None else start
@@ -248,7 +250,9 @@ class FrameTrajectory(Record):
         inside = float(np.clip(t, stage.breaks[0], stage.breaks[-1]))
         motion = stage.at(inside)
         if inside != t:
-            motion = FrameMotion(motion.position, motion.rotation, 0 * motion.twist, 0 * motion.acceleration, motion.turn)
+            motion = FrameMotion(
+                motion.position, motion.rotation, 0 * motion.twist, 0 * motion.acceleration, motion.turn
+            )
         return motion, stage.driven
 
 
@@ -264,7 +268,7 @@ def frame_trajectory(robot: Robot, name: str, motion: MotionTable) -> FrameTraje
         waves, _ = timed_waves(robot, motion)
         breaks = np.append(waves.smooth_until(waves.duration), waves.duration)
         return FrameTrajectory(frame, (FrameSegment(breaks, lambda t: _place(*waves.at(t)), axes),))
-    if motion.law_word in ("spline", "blend"):
+    if motion.law_name in ("spline", "blend"):
         places = timed_points(motion, name)
         return FrameTrajectory(
             frame, (FrameSegment(places.breaks, lambda t: _place(*(places.at(t, k) for k in range(3))), axes),)
@@ -361,7 +365,7 @@ def pose_motion(robot: Robot, name: str, motion: MotionTable | None = None) -> P
             value=name,
             hint="give it poses, or drive the motors",
         )
-    if motion.law_word == "time-optimal":
+    if motion.law_name == "time-optimal":
         raise InputError(
             "a time-optimal motion is one of the motors", key="motion", value=name, hint="drive the motors"
         )
@@ -392,7 +396,7 @@ def _moves(motion: MotionTable, places: list[Any]) -> tuple[PoseMove, ...]:
         duration = motion.duration
         if duration is None:
             begin, duration = motion.times[index], motion.times[index + 1] - motion.times[index]
-        law = unit_law(motion.law_word, duration, motion.ramp)
+        law = unit_law(motion.law_name, duration, motion.ramp)
         moves.append(PoseMove(begin, duration, p, R, p_next - p, vector_from_rotation(R.T @ R_next), law))
         begin += duration + motion.rest
     return tuple(moves)

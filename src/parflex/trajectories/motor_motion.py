@@ -133,7 +133,7 @@ def _useless(key: str) -> InputError:
 
 def _limited(table: MotionTable, limits: Mapping[str, Any]) -> MotionTable:
     """The table with other limits."""
-    if table.law_word != "time-optimal":
+    if table.law_name != "time-optimal":
         raise _useless(min(limits))
     raw = table.model_dump(exclude_unset=True) | dict(limits)
     try:
@@ -151,7 +151,7 @@ def _length(table: MotionTable, time: float | None) -> float:
                 hint=f"give e.g. 2, at most {LONGEST:g}",
             )  # fmt: skip
         return time
-    if table.circle is not None and table.circle.turns is None and table.law_word == "constant-speed":
+    if table.circle is not None and table.circle.turns is None and table.law_name == "constant-speed":
         raise InputError("the circle has no end", key="time", hint="give time=..., or turns in the table")
     if table.period is not None:
         return table.period
@@ -197,7 +197,10 @@ def with_time_law(robot: Robot, motion: Any) -> MotionTable:
     entries = named_table[1].model_dump(exclude_unset=True)
     if "time-optimal" not in LAWS[named_table[1].kind]:
         raise InputError(
-            f"a motion with '{named_table[1].kind}' has no path", key="motion", value=str(motion), hint="give moves or points"
+            f"a motion with '{named_table[1].kind}' has no path",
+            key="motion",
+            value=str(motion),
+            hint="give moves or points",
         )
     known = {named_table[1].kind, "frame", "start", *LAW_KEYS["time-optimal"]}  # once: a period would hide its time
     return _checked(robot, {key: entries[key] for key in entries if key in known} | {"law": "time-optimal"}, "motion")
@@ -404,7 +407,7 @@ def from_table(robot: Robot, name: str, motion: MotionTable, time: float) -> Mot
 
 def _built(robot: Robot, name: str, motion: MotionTable, time: float) -> tuple[Polynomials, Array, Any]:
     """Motors in time, all positions at the start, and the exact waves, or the timing of a time-optimal motion."""
-    if motion.law_word == "time-optimal":
+    if motion.law_name == "time-optimal":
         from parflex.trajectories.time_optimal import fastest_motion
 
         return fastest_motion(robot, motion, name)
@@ -525,16 +528,16 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMot
 def joint_moves(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, Array]:
     """Moves one after the other, each by the law, or positions that are gone through."""
     rows, start = positions_of(robot, motion, name)
-    if motion.law_word == "spline":
+    if motion.law_name == "spline":
         return splined(motion.times, rows), start
-    if motion.law_word == "blend":
+    if motion.law_name == "blend":
         return blended(motion.times, rows, motion.blend, f"motions.{name}"), start
-    if motion.moves and motion.law_word == "trapezoid":
+    if motion.moves and motion.law_name == "trapezoid":
         return _filtered_trapezoids(motion, rows), start
     parts, begin = [], motion.times[0] if motion.times else 0.0
     for index, (first, second) in enumerate(pairwise(rows)):
         duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
-        parts.append(scaled(unit_law(motion.law_word, duration, motion.ramp), begin, first, second - first))
+        parts.append(scaled(unit_law(motion.law_name, duration, motion.ramp), begin, first, second - first))
         begin = motion.times[index + 1] if motion.times else begin + duration + motion.rest
     return joined(parts), start
 

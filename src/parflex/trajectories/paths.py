@@ -347,7 +347,9 @@ def axis_coordinates(frame: str, direction: Array) -> dict[str, float]:
 def motion_channels(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int]) -> tuple[Array, Array]:
     """All positions, and of joints, by the numbers of their rates, position and two derivatives."""
     tree, rate_indices = here.robot.tree, list(rates)
-    return here.q, np.array([here.q[[tree.links[tree.link_of_rate[k]].q.start for k in rate_indices]], qd[rate_indices], qdd[rate_indices]])
+    return here.q, np.array(
+        [here.q[[tree.links[tree.link_of_rate[k]].q.start for k in rate_indices]], qd[rate_indices], qdd[rate_indices]]
+    )
 
 
 def _at(rigid: Robot, words: dict[str, float], near: Array) -> Configuration:

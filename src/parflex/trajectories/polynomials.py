@@ -208,7 +208,11 @@ def quintic_powers(position: Any, velocity: Any, acceleration: Any) -> tuple[Any
     """Coefficients of u^0 .. u^5 for values, and derivatives by u, at u = 0 and at u = 1; each is a pair."""
     (p0, p1), (v0, v1), (a0, a1) = position, velocity, acceleration
     displacement, turn, bend = p1 - p0 - v0 - a0 / 2, v1 - v0 - a0, a1 - a0
-    high = 10 * displacement - 4 * turn + bend / 2, -15 * displacement + 7 * turn - bend, 6 * displacement - 3 * turn + bend / 2
+    high = (
+        10 * displacement - 4 * turn + bend / 2,
+        -15 * displacement + 7 * turn - bend,
+        6 * displacement - 3 * turn + bend / 2,
+    )
     return p0, v0, a0 / 2, *high
 
 
@@ -357,7 +361,7 @@ def continues(motion: MotionTable, pieces: Polynomials) -> bool:
     """Whether the motion of a frame goes on behind what was planned of it."""
     if motion.kind in ("sines", "chirp"):
         return motion.duration is None or bool(pieces.breaks[-1] < motion.duration * (1 - 1e-9))
-    return motion.law_word == "constant-speed" and motion.circle is not None and motion.circle.turns is None
+    return motion.law_name == "constant-speed" and motion.circle is not None and motion.circle.turns is None
 
 
 def largest_values(pieces: Polynomials, end: float) -> tuple[Array, Array, Array]:

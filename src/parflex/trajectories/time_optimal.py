@@ -123,7 +123,9 @@ def _grid(rigid: Robot, part: PathPart, near: Array) -> Array:
     reversal_knots = np.array([turn + side * APART * part.length for turn in turns for side in (-1, 1)])
     knots = _even_times(part.length, INTERVALS)
     far = [k for k in knots if not turns or np.abs(np.array(turns) - k).min() > 2 * APART * part.length]
-    knots = np.unique(np.concatenate([far, reversal_knots[(reversal_knots > 0) & (reversal_knots < part.length)], knots[[0, -1]]]))
+    knots = np.unique(
+        np.concatenate([far, reversal_knots[(reversal_knots > 0) & (reversal_knots < part.length)], knots[[0, -1]]])
+    )
     return np.sort(np.concatenate([knots, (knots[1:] + knots[:-1]) / 2]))
 
 
@@ -639,7 +641,10 @@ class TimeOptimal(Record):
             for row in part.active
         ]
         violation_rows = [("largest violation between knots", f"{self.largest_violation:.2g} of the limit")]
-        return [("limits that act", ["part", "from s", "to s", "limit", "motor"], rows), ("", ["", "value"], violation_rows)]
+        return [
+            ("limits that act", ["part", "from s", "to s", "limit", "motor"], rows),
+            ("", ["", "value"], violation_rows),
+        ]
 
 
 def limit_intervals(s: Array, acting: Array, names: list[tuple[str, str]]) -> list[dict[str, Any]]:

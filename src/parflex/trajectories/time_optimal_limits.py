@@ -154,7 +154,9 @@ def _tension_rows(terms: Array, speeds: Array) -> list[Array]:
     rows = []
     for k in range(terms.shape[1]):
         cable_terms = terms[:, k]
-        usual = np.einsum("pk,kp->p", np.abs(cable_terms), np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)]))
+        usual = np.einsum(
+            "pk,kp->p", np.abs(cable_terms), np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)])
+        )
         row = -cable_terms / max(float(usual.max()), 1e-300)
         row[:, 3] += 1
         rows.append(row)

@@ -42,7 +42,7 @@ AXIS_NAMES = {
     "cylindrical": (("1", "revolute", 2), ("2", "prismatic", 2)),
 }
 
-MOST_ELEMENTS = 32  # equal ones, into which a beam is cut so that its nodes are where something is mounted
+MAX_BEAM_ELEMENTS = 32  # equal ones, into which a beam is cut so that its nodes are where something is mounted
 
 SAME_NODE = Fraction(1, 10**9)  # of the length of a beam
 
@@ -154,7 +154,7 @@ class _Builder:
 
     def _add_joint(self, frame: schema.Frame, location: Place, body: Body) -> None:
         if self.planar:
-            self._stay_in_plane(frame, location)
+            self._check_in_plane(frame, location)
         key = f"frame '{frame.name}': start"
         if frame.joint in AXIS_NAMES:
             parts = AXIS_NAMES[frame.joint]
@@ -188,7 +188,9 @@ class _Builder:
         mesh = beam_mesh(frame.name, spec.elements, self.refine, *attachments)
         ends, bodies = self._parts(frame.name, spec, mesh)
         if frame.joint == "fixed":
-            self._add_link(frame.name, location, joints.fixed(), bodies[0].with_rigid(rigid), np.zeros(0), leg=frame.name)
+            self._add_link(
+                frame.name, location, joints.fixed(), bodies[0].with_rigid(rigid), np.zeros(0), leg=frame.name
+            )
         else:
             self._add_joint(frame, location, bodies[0].with_rigid(rigid))
         nodes = {0: self.places[frame.name]}
@@ -321,7 +323,7 @@ class _Builder:
         hint = did_you_mean(parent, self.places)
         raise RobotFileError(f"there is no frame or node '{parent}'", key=key, value=parent, hint=hint)
 
-    def _stay_in_plane(self, frame: schema.Frame, location: Place) -> None:
+    def _check_in_plane(self, frame: schema.Frame, location: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
         normal = (self._neutral_rotation(location.link) @ location.rotation)[2, 2]
         wrong = abs(normal) > 1e-9 if frame.joint == "prismatic" else abs(abs(normal) - 1) > 1e-9
@@ -410,8 +412,8 @@ def joint_terms(frame: schema.Frame) -> JointTerms:
     spring, friction = frame.spring, frame.friction
     viscous, coulomb = friction.viscous + frame.inertia.FV, friction.coulomb + frame.inertia.FS
     (viscous, more_viscous), (coulomb, more_coulomb) = (
-        _both_ways(viscous, friction.viscous_back),
-        _both_ways(coulomb, friction.coulomb_back),
+        _mean_and_asymmetry(viscous, friction.viscous_back),
+        _mean_and_asymmetry(coulomb, friction.coulomb_back),
     )
     return JointTerms(
         motor_inertia=frame.motor_inertia + frame.inertia.IA,
@@ -427,7 +429,7 @@ def joint_terms(frame: schema.Frame) -> JointTerms:
     )
 
 
-def _both_ways(forward: Any, backward: Any | None) -> tuple[Any, Any]:
+def _mean_and_asymmetry(forward: Any, backward: Any | None) -> tuple[Any, Any]:
     """The mean of a number for positive and for negative rates, and by how much the first is above it."""
     return (forward, 0.0) if backward is None else ((forward + backward) / 2, (forward - backward) / 2)
 
@@ -525,7 +527,7 @@ def beam_mesh(name: str, elements: int, refine: int, mounted: Collection[str], p
 
 def _equal_parts(elements: int, places: Iterable[Fraction]) -> int:
     """Into how many equal parts each element is cut so that places are nodes; 1 where that would be too many."""
-    for parts in range(1, max(MOST_ELEMENTS // elements, 1) + 1):
+    for parts in range(1, max(MAX_BEAM_ELEMENTS // elements, 1) + 1):
         along = [s * elements * parts for s in places]
         if all(abs(x - round(x)) < SAME_NODE * elements * parts for x in along):
             return parts

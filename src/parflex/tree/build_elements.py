@@ -16,7 +16,7 @@ from parflex.errors import InputError, ParflexError, RobotFileError, did_you_mea
 from parflex.robotfile import schema
 from parflex.robotfile.element_schema import ElementTable
 from parflex.robotfile.schema import SECTION_KEYS, Damping
-from parflex.spatial.batched import OneNumberError, is_varied
+from parflex.spatial.batched import VariedNumberError, is_varied
 from parflex.spatial.rotations import vector_length
 from parflex.tree import joints
 from parflex.tree.force_elements import PointElement, curve_of
@@ -29,7 +29,7 @@ POISSON = 0.3  # of a material that gives neither its shear modulus nor its own 
 
 Array = np.ndarray
 
-MEETING = 1e-9  # m, between points that are one
+MIN_START_DISTANCE = 1e-9  # m, between points that are one
 
 
 def read_material(table: schema.MaterialTable) -> Material:
@@ -65,12 +65,28 @@ def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements
     damping = _damping(spec, material, section, choices["planar"])
     assert spec.reduce is not None
     settings, length = spec.reduce, spec.length * fraction
-    numbers = (length, settings.error, settings.band, spec.roll, *damping, *vars(material).values(), *vars(section).values())
+    numbers = (
+        length,
+        settings.error,
+        settings.band,
+        spec.roll,
+        *damping,
+        *vars(material).values(),
+        *vars(section).values(),
+    )
     if any(is_varied(x) for x in numbers):  # how many modes are kept depends on them
-        raise OneNumberError("reduced beams of many designs are made one by one")
+        raise VariedNumberError("reduced beams of many designs are made one by one")
     try:
         body = reduced_beam(
-            length, material, section, elements, settings.error, settings.band, roll=spec.roll, damping=damping, **choices
+            length,
+            material,
+            section,
+            elements,
+            settings.error,
+            settings.band,
+            roll=spec.roll,
+            damping=damping,
+            **choices,
         )
     except InputError as error:
         key = f"frame '{name}': beam.reduce.{error.key}"
@@ -151,7 +167,7 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
     first = None if k is None else [x.nominal if is_varied(x) else x for x in k]
     body = modal_body(with_values(data, first, ratio.nominal if is_varied(ratio) else ratio))
     if data.geometric is not None:
-        raise OneNumberError("the stress of a mode goes with its stiffness")
+        raise VariedNumberError("the stress of a mode goes with its stiffness")
     stiffness = np.array(data.modal_stiffnesses if k is None else k, dtype=object)
     ratios = data.damping_ratios if ratio is None else [ratio] * data.count
     damping = [2 * r * np.sqrt(x * m) for r, x, m in zip(ratios, stiffness, data.modal_masses, strict=True)]
@@ -163,7 +179,7 @@ def read_superelement(
 ) -> tuple[Body, str | None]:
     """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
     from parflex.bodies.matrix_files import load_matrices
-    from parflex.bodies.reduced_matrices import in_metres
+    from parflex.bodies.reduced_matrices import in_si_units
     from parflex.bodies.superelement import super_element, superelement_body
 
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
@@ -179,7 +195,7 @@ def read_superelement(
         files: Any = spec.file
         data = load_matrices(files, list(spec.nodes.values()))
         data = data if spec.modes is None else data.with_modes(spec.modes)
-        data = in_metres(data, spec.units)
+        data = in_si_units(data, spec.units)
         data = replace(data, geometric=None) if spec.geometric is False else data
         element = super_element(data, spec.nodes, root, spec.positions, robot.motion == "planar")
         loads = spec.geometric if isinstance(spec.geometric, dict) else None
@@ -232,7 +248,7 @@ def _check_ends(tree: Tree, element: ElementTable) -> None:
     """Both ends exist and are on two bodies."""
     key = f"element '{element.name}': between"
     for end in element.between:
-        if not _is_there(tree, end, key):
+        if not _place_exists(tree, end, key):
             hint = did_you_mean(end, tree.places)
             raise RobotFileError(f"there is no frame or point '{end}'", key=key, value=end, hint=hint)
         if (element.kind == "rod" or element.measured) and tree.places[end].inner is not None:
@@ -247,7 +263,7 @@ def _check_ends(tree: Tree, element: ElementTable) -> None:
             hint="name points on two bodies",
         )
     smooth = element.kind == "spring" and element.rest == 0 and not element.damping
-    if start_distance(tree, element) <= MEETING and not smooth:
+    if start_distance(tree, element) <= MIN_START_DISTANCE and not smooth:
         raise RobotFileError(
             f"'{element.between[0]}' and '{element.between[1]}' meet at the start, where no line joins them",
             key=key,
@@ -266,7 +282,7 @@ def inner_point_error(key: str, name: str) -> RobotFileError:
     )
 
 
-def _is_there(tree: Tree, end: str, key: str) -> bool:
+def _place_exists(tree: Tree, end: str, key: str) -> bool:
     try:
         return end in tree.places
     except InputError as error:

@@ -82,7 +82,7 @@ class CoupledSpring:
 
     def effort(self, q: Any, qd: Any) -> Any:
         """What pulls the joint back."""
-        if self.flanks is not None and self.flanks[0].gated_now:
+        if self.flanks is not None and self.flanks[0].is_gated:
             below, above = (contact.force(depth, rate) for contact, depth, rate in self.contacts(q, qd))
             return above - below
         pressed, rate = self.pressed(q), self.rate(qd)
@@ -127,7 +127,9 @@ class CoupledSpring:
         """Numbers in which robots of a family may differ; not play and losses, which shape the program."""
         stem = f"spring[{self.name},{float(self.play)},{float(self.efficiency)},{float(self.back)},{self.pulls_only}"
         coefficients = {f"{stem},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
-        return coefficients | {f"{stem},.{key}]": float(getattr(self, key)) for key in ("offset", "stiffness", "damping")}
+        return coefficients | {
+            f"{stem},.{key}]": float(getattr(self, key)) for key in ("offset", "stiffness", "damping")
+        }
 
     def with_numbers(self, symbols: Mapping[str, Any]) -> CoupledSpring:
         """The same with symbols in the place of some of these numbers."""
@@ -282,7 +284,7 @@ class PointElement(Record):
         tension = self.stored(length)
         if not self.acts:
             return tension
-        if self.contact is not None and self.contact.gated_now:
+        if self.contact is not None and self.contact.is_gated:
             return self.contact.force(length - self.rest, rate)
         if self.damping != 0:
             tension = tension + self.damping * rate
@@ -375,14 +377,14 @@ class Contact:
         return self.gate + self.count - 1
 
     @property
-    def gated_now(self) -> bool:
+    def is_gated(self) -> bool:
         """Whether its gate, and not its state, says that it pushes."""
         return self.gates is not None and self.gates.values is not None
 
     def force(self, depth: Any, rate: Any) -> Any:
         """What it pushes with."""
         force = self.stiffness * depth + self.damping * rate if self.damping else self.stiffness * depth
-        if self.gates is not None and self.gated_now:
+        if self.gates is not None and self.is_gated:
             return self.gates.values[self.gate] * force
         inside = (1 + np.sign(depth)) / 2
         return inside * positive_part(force) if self.damping else positive_part(force)

@@ -42,7 +42,9 @@ def rigid_version(robot: schema.RobotFile, tree: Tree) -> schema.RobotFile:
         replaced[entry.name] = _rigid(entry, tree, undeformed_positions)
         taken = described | {tree.links[root].name}
         points += [
-            schema.Point.model_construct(name=name, frame=entry.name, position=_numbers(_position(place, undeformed_positions)))
+            schema.Point.model_construct(
+                name=name, frame=entry.name, position=_numbers(_position(place, undeformed_positions))
+            )
             for name, place in tree.places.items()
             if place.link in undeformed_positions and name not in taken
         ]
@@ -60,7 +62,9 @@ def rigid_version(robot: schema.RobotFile, tree: Tree) -> schema.RobotFile:
             "closure": tuple(item for item in robot.closure if kept(item.between)),
             "element": tuple(item for item in robot.element if kept(item.between)),
             "end_effector": tree.end_effector,
-            "poses": {name: rigid_pose for name, pose in robot.poses.items() if (rigid_pose := _undeformed(pose, tree))},
+            "poses": {
+                name: rigid_pose for name, pose in robot.poses.items() if (rigid_pose := _undeformed(pose, tree))
+            },
             "working_modes": {
                 name: mode.model_copy(update={"start": _undeformed(mode.start, tree)})
                 for name, mode in robot.working_modes.items()
@@ -107,7 +111,19 @@ def _inertia(body: RigidBody, joint_inertia: schema.Inertia) -> schema.Inertia:
     M, MX, MY, MZ = _numbers([body.m, *body.S])
     XX, XY, XZ, YY, YZ, ZZ = _numbers(moments[np.triu_indices(3)])
     return schema.Inertia.model_construct(
-        M=M, MX=MX, MY=MY, MZ=MZ, XX=XX, XY=XY, XZ=XZ, YY=YY, YZ=YZ, ZZ=ZZ, IA=joint_inertia.IA, FV=joint_inertia.FV, FS=joint_inertia.FS
+        M=M,
+        MX=MX,
+        MY=MY,
+        MZ=MZ,
+        XX=XX,
+        XY=XY,
+        XZ=XZ,
+        YY=YY,
+        YZ=YZ,
+        ZZ=ZZ,
+        IA=joint_inertia.IA,
+        FV=joint_inertia.FV,
+        FS=joint_inertia.FS,
     )
 
 

@@ -25,7 +25,7 @@ Array = np.ndarray
 
 GROUND = -1
 
-AT_NODE = 1e-12  # of an element: a place nearer to one of its ends is that end
+NODE_TOLERANCE = 1e-12  # of an element: a place nearer to one of its ends is that end
 
 
 @dataclass(frozen=True)
@@ -211,10 +211,10 @@ class Tree(Record):
     @cached_property
     def length(self) -> float:
         """A length typical of the robot, which weighs rotations against translations."""
-        return nominal(self.own_length) if self._known_length is None else self._known_length
+        return nominal(self.computed_length) if self._known_length is None else self._known_length
 
     @property
-    def own_length(self) -> Any:
+    def computed_length(self) -> Any:
         """The same over any scalar, from its own numbers; a metre where these have no length."""
         return self._largest_length() or 1.0
 
@@ -473,8 +473,8 @@ class NamedPlaces(dict[str, Place]):
         elements = beam_elements(self._links, number)
         element = next(candidate for candidate in elements if s <= candidate.end or candidate is elements[-1])
         xi = (s - element.start) / (element.end - element.start)
-        if xi < AT_NODE or xi > 1 - AT_NODE:
-            return Place(element.link if xi < AT_NODE else element.tip, np.eye(3), np.zeros(3))
+        if xi < NODE_TOLERANCE or xi > 1 - NODE_TOLERANCE:
+            return Place(element.link if xi < NODE_TOLERANCE else element.tip, np.eye(3), np.zeros(3))
         link = self._links[element.link]
         assert link.body.inner is not None
         return place_on_node(element.link, link, link.body.inner.node(repr(xi)))

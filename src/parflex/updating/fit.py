@@ -130,7 +130,7 @@ class FitProblem:
     def _sensors(self, pose: str) -> list[str]:
         return list(dict.fromkeys(name for k in self.of_pose[pose] for name in self.rows[k].shape))
 
-    def blind_sensors(self) -> list[str]:
+    def unresponsive_sensors(self) -> list[str]:
         """Sensors that see nothing of any mode of the model at a pose, where none there sees anything."""
         blind = [model.sensors for model in self.start.values() if len(model.sensors) and not _moves(model)]
         return list(dict.fromkeys(f"'{name}'" for several in blind for name in several))
@@ -439,7 +439,9 @@ def shared_errors(fitting: FitProblem, fit: FittedModes) -> tuple[Array, float]:
     shared = np.outer(part, part) * together
     taken = np.eye(len(S)) - S @ plain @ S.T  # residuals per error
     residual_covariance, alone = taken @ shared @ taken.T, taken @ np.diag(part**2) @ taken.T
-    freedoms = np.trace(residual_covariance) ** 2 / max(float((residual_covariance * residual_covariance.T).sum()), 1e-300)
+    freedoms = np.trace(residual_covariance) ** 2 / max(
+        float((residual_covariance * residual_covariance.T).sum()), 1e-300
+    )
     # squares of residuals that a shared error leaves, as a part of those that errors of the rows leave: by that weight
     # it is 1/shows times as large as theirs, as residuals ask for, and by the rest just as large
     shows = min(float(np.trace(residual_covariance)) / max(float(np.trace(alone)), 1e-300), 1.0)

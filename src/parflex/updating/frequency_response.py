@@ -245,7 +245,9 @@ class ResponseFit:
         poles = poles_of(x)
         direct, conjugate = (1 / (self.s[:, None] - p[None, :]) for p in (poles, poles.conj()))
         rest = np.stack([self.s**power for power in terms], axis=1)
-        parts = self.s[:, None] ** self.order * np.concatenate([direct + conjugate, 1j * (direct - conjugate), rest], axis=1)
+        parts = self.s[:, None] ** self.order * np.concatenate(
+            [direct + conjugate, 1j * (direct - conjugate), rest], axis=1
+        )
         stacked = np.concatenate([parts.real, parts.imag])
         sizes = np.linalg.norm(stacked, axis=0)
         return stacked / sizes, sizes
@@ -280,11 +282,11 @@ class ResponseFit:
         P = np.linalg.pinv(J / long)
         parts = P.reshape(len(x), 2, len(self.s), -1)  # real and imaginary, lines, responses
         square = (P**2).sum(axis=1)
-        for lag, rho in enumerate(self._in_common(x, terms), start=1):
+        for lag, rho in enumerate(self._residual_correlations(x, terms), start=1):
             square = square + 2 * rho * (parts[:, :, lag:] * parts[:, :, :-lag]).sum(axis=(1, 2, 3))
         return np.asarray(np.sqrt(np.maximum(square, (P**2).sum(axis=1))) / long)
 
-    def _in_common(self, x: Array, terms: Sequence[int]) -> list[float]:
+    def _residual_correlations(self, x: Array, terms: Sequence[int]) -> list[float]:
         """Correlations of residuals of lines that are one, two, ... apart, up to the first that may be chance."""
         left = self.left(x, terms).reshape(2, len(self.s), -1)
         all_of_it, correlations = float((left**2).sum()), list[float]()
@@ -337,7 +339,9 @@ def read_responses(path: str | Path, kind: str | None = None, nodes: Mapping[str
         raise InputError(f"'{kind}' is not a kind of response", key="quantity", value=str(kind),
                          hint=did_you_mean(str(kind), ORDERS))  # fmt: skip
     try:
-        responses = _uff(path, kind, nodes or {}) if Path(path).suffix.lower() in UFF else _csv(path, kind or "accelerance")
+        responses = (
+            _uff(path, kind, nodes or {}) if Path(path).suffix.lower() in UFF else _csv(path, kind or "accelerance")
+        )
         _check(responses)
     except InputError as error:
         error.file = error.file or str(path)
@@ -373,7 +377,9 @@ def _csv(path: str | Path, kind: str) -> Responses:
             phase = components["phase"] if "phase" in components else np.radians(components["phase_deg"])
             values.append(components["magnitude"] * np.exp(1j * phase))
         else:
-            raise InputError(f"'{pair}' has the columns {', '.join(components)}", key="responses", value=pair, hint=FORM)
+            raise InputError(
+                f"'{pair}' has the columns {', '.join(components)}", key="responses", value=pair, hint=FORM
+            )
     outputs, inputs = (tuple(pair.split("/")[k].strip() for pair in parts) for k in (0, 1))
     return Responses(frequencies, np.array(values), outputs, inputs, kind)
 

@@ -147,7 +147,7 @@ def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[str]]:
         )  # fmt: skip
     if not modes:
         raise InputError("no frequency is measured", key="measured", value=len(rows), hint="give at least one row")
-    _refuse_twice(modes)
+    _refuse_duplicates(modes)
     warnings = [f"{gaps} rows have no frequency and are left out"] if gaps else []
     warnings += [f"{usual} frequencies have no deviation: {USUAL:.0%} of them is taken"] if usual else []
     few = [mode.told for mode in modes if len(mode.shape) == 1]
@@ -207,7 +207,7 @@ def _shape(row: Mapping[str, Any], number: int) -> dict[str, complex]:
     return shape
 
 
-def _refuse_twice(rows: Iterable[MeasuredMode]) -> None:
+def _refuse_duplicates(rows: Iterable[MeasuredMode]) -> None:
     measured: set[tuple[str, int]] = set()
     for row in rows:
         if row.mode is not None:

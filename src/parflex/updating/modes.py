@@ -51,7 +51,9 @@ class PoseModes(Record):
     def likeness(self, other: PoseModes) -> Array:
         """MAC of the modes of the other one (rows) with these, by the mass of the other one."""
         product = other.shapes.T @ other.mass @ self.shapes
-        norms, other_norms = (np.einsum("ij,ik,kj->j", shapes, other.mass, shapes) for shapes in (self.shapes, other.shapes))
+        norms, other_norms = (
+            np.einsum("ij,ik,kj->j", shapes, other.mass, shapes) for shapes in (self.shapes, other.shapes)
+        )
         return product**2 / np.maximum(np.outer(other_norms, norms), 1e-300)
 
     def mac(self, shape: dict[str, complex], mode: int) -> float:

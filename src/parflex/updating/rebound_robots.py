@@ -44,9 +44,9 @@ class BeamInsides:
         """So many modes, or all if they are fewer."""
         robot = model.robot
         robot.inner_motions.update(self.inner)
-        robot.left_out_motions.update(self.left_out)
+        robot.truncated_motions.update(self.left_out)
         found = modes_of(model, max(count, USUAL), or_fewer=True)
-        self.inner, self.left_out = robot.inner_motions, robot.left_out_motions
+        self.inner, self.left_out = robot.inner_motions, robot.truncated_motions
         return found
 
 

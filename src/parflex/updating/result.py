@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special
 
 from parflex.io import refuse_overwrite, write_text
-from parflex.parameters.robot_file import extending_text
+from parflex.parameters.robot_file import extending_file_text
 from parflex.records import Record, brief
 from parflex.robot.robot import Robot
 from parflex.updating.fit import NO_PRIOR, FitProblem, FittedModes, shared_errors, undetermined
@@ -115,7 +115,7 @@ def write_updated(source: str, robot: Robot, updated: Updated, path: str) -> str
     """Write a robot file that extends the first one by the numbers that differ; gives its path."""
     refuse_overwrite([path], robot.files)
     settings = {key: parameter["value"] for key, parameter in updated.parameters.items()}
-    text = extending_text(source, robot, settings, Path(path), "updated")
+    text = extending_file_text(source, robot, settings, Path(path), "updated")
     write_text(path, text)
     return path
 
@@ -217,7 +217,7 @@ class FitReport:
             "interval": [finite_or_none(after - reach), finite_or_none(after + reach)],
         }  # fmt: skip
 
-    def _reach_by_others(self, entry: int) -> float:
+    def _prediction_halfwidth(self, entry: int) -> float:
         """How far from the model that all other rows give a frequency may be measured: mode and noise, 95 %."""
         fitting, slope = self.fitting, self.fit.slopes[entry]
         spread = float(fitting.spread(self.fit)[entry]) ** 2
@@ -227,7 +227,7 @@ class FitReport:
             variance = variance / (1 - leverage) if leverage < 1 - SURELY else np.inf
         return float(self.width * np.sqrt(variance + spread))
 
-    def _may_be(self, pose: str, k: int, others: Sequence[int]) -> list[float]:
+    def _possible_frequencies(self, pose: str, k: int, others: Sequence[int]) -> list[float]:
         """Frequencies of other modes that a measured one may be, as far as all deviations let it.
 
         One that is outside of its interval may be any that is nearer. The mode of another measured one may be meant
@@ -235,11 +235,13 @@ class FitReport:
         """
         frequencies, y, partner = self.fit.models[pose].frequencies, self.fitting.y, self.fit.modes[k]
         now = abs(frequencies[partner] - y[k])
-        reach = max(self._reach_by_others(k), now if not _within(self._beside(k)) else 0.0)
+        reach = max(self._prediction_halfwidth(k), now if not _within(self._beside(k)) else 0.0)
         taken = {self.fit.modes[j]: j for j in self.fitting.of_pose[pose] if j != k}
 
         def may(mode: int) -> bool:
-            free = mode not in taken or abs(frequencies[partner] - y[taken[mode]]) <= self._reach_by_others(taken[mode])
+            free = mode not in taken or abs(frequencies[partner] - y[taken[mode]]) <= self._prediction_halfwidth(
+                taken[mode]
+            )
             return free and abs(frequencies[mode] - y[k]) <= reach
 
         return [float(frequencies[mode]) for mode in others if may(mode)]
@@ -258,7 +260,7 @@ class FitReport:
                     "mac_of": "measured" if shaped else "model",
                     "held_out": bool(fitting.apart[k]), "row": k,
                 }  # fmt: skip
-                if near := self._may_be(pose, k, fitting.others[pose][place]):
+                if near := self._possible_frequencies(pose, k, fitting.others[pose][place]):
                     pair["also"] = near
                 if k in fitting.damped:
                     pair["damping"] = self._beside(len(fitting.rows) + fitting.damped.index(k))
@@ -296,7 +298,7 @@ class FitReport:
     ) -> list[str]:  # fmt: skip
         """Warnings: what the measurements leave to the priors, and what the model does not fit."""
         keys, error = self.fitting.keys, self.fitting.error
-        messages = self._left_to_priors() + [
+        messages = self._undetermined_warning() + [
             f"'{key}' moved by {far:.2g} times the deviation of its prior: check units and mode numbers, or widen the "
             "prior"
             for key, far in self._strained(self.fit).items()
@@ -334,12 +336,16 @@ class FitReport:
         ]  # fmt: skip
         return messages + self._unsure(pairs, lost)
 
-    def _left_to_priors(self) -> list[str]:
+    def _undetermined_warning(self) -> list[str]:
         """A warning that names the undetermined numbers."""
         count, fitting = len(self.undetermined.combinations), self.fitting
         if not count:
             return []
-        names = ", ".join(f"'{key}'" for key, is_undetermined in zip(fitting.keys, self.undetermined.numbers, strict=True) if is_undetermined)
+        names = ", ".join(
+            f"'{key}'"
+            for key, is_undetermined in zip(fitting.keys, self.undetermined.numbers, strict=True)
+            if is_undetermined
+        )
         what = "1 combination" if count == 1 else f"{count} combinations"
         return [
             f"the measurements determine {what} of the numbers less than the prior does; undetermined, without an "
@@ -365,12 +371,18 @@ class FitReport:
             if entry["held_out"] and not _within(entry):
                 messages.append(f"{name}, held out, is measured outside of its interval")
         near = [entry for entry in pairs if "also" in entry]
-        messages += [f"{entry['measured']:.5g} Hz at '{entry['pose']}' is paired with mode {entry['mode']}, and may be that of "
-                  f"{entry['also'][0]:.5g} Hz" for entry in near[:MOST_NAMED]]  # fmt: skip
+        messages += [
+            f"{entry['measured']:.5g} Hz at '{entry['pose']}' is paired with mode {entry['mode']}, and may be that of "
+            f"{entry['also'][0]:.5g} Hz"
+            for entry in near[:MOST_NAMED]
+        ]
         if len(near) > MOST_NAMED:
             messages.append(f"{len(near)} pairs in all may be others: number the modes, or measure shapes")
-        return messages + [f"{entry['measured']:.5g} Hz at '{entry['pose']}' has no partner in the model and is left out"
-                        f"{self._too_many(entry['pose'])}" for entry in lost]  # fmt: skip
+        return messages + [
+            f"{entry['measured']:.5g} Hz at '{entry['pose']}' has no partner in the model and is left out"
+            f"{self._too_many(entry['pose'])}"
+            for entry in lost
+        ]
 
     def _too_many(self, pose: str) -> str:
         """What to do where more was measured than there is."""

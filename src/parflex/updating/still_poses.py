@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import ResponseCase, SensitiveDesign
-from parflex.design.vibration_responses import sloped_frequency
+from parflex.design.vibration_responses import frequency_with_slopes
 from parflex.forces.taut_cables import driven_cables
 from parflex.recursion.dynamics import body_rows
 from parflex.robot.configuration import Configuration
@@ -159,4 +159,4 @@ class StillSlopes:
             mass, _, stiffness = self.of_motions(shapes)
             return np.moveaxis(stiffness - square * mass, 2, 0)
 
-        return sloped_frequency(modes, number, changes)
+        return frequency_with_slopes(modes, number, changes)

@@ -92,7 +92,9 @@ def update(
         if value == 0:
             raise InputError(f"'{key}' is zero, and shares of it say nothing", key="vary", value=key,
                              hint="give it a first value in the file")  # fmt: skip
-    circumstances = ResponseCase(**vars(read_load_case(load_case, lock=lock, about=about, servo=servo, without=without)))
+    circumstances = ResponseCase(
+        **vars(read_load_case(load_case, lock=lock, about=about, servo=servo, without=without))
+    )
     fitting = FitProblem(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), circumstances)
     fitting.apart = np.array(read_held_out(hold_out, [row.pose for row in rows], fitting.numbers()))
     units = unit_warnings(rows, fitting.start, fitting.of_pose)
@@ -101,7 +103,7 @@ def update(
     if not fitting.used(start).any():
         few = any(mode >= 0 and not apart for mode, apart in zip(start.modes, fitting.apart, strict=True))
         why = "all measured modes have too few elements" if few else "no measured mode has a partner in the model"
-        blind = fitting.blind_sensors()
+        blind = fitting.unresponsive_sensors()
         if blind:
             why += f": {', '.join(blind)} see nothing of its modes"
         raise InputError(why, key="measured", value=robot.name,

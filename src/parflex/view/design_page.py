@@ -56,14 +56,24 @@ def _page(optimised: Optimised, pictures: list[tuple[str, list[tuple[str, str]]]
         _table(
             ["response", "", "before", "after", "unit", "change"],
             [
-                (key, entry["response"], entry["before"], entry["after"], entry["unit"], _change(entry["before"], entry["after"]))
+                (
+                    key,
+                    entry["response"],
+                    entry["before"],
+                    entry["after"],
+                    entry["unit"],
+                    _change(entry["before"], entry["after"]),
+                )
                 for key, entry in optimised.responses.items()
             ],
         ),
         "<h2>Variables</h2>",
         _table(
             ["key", "before", "after", "lower", "upper"],
-            [(key, entry["start"], entry["value"], entry["lower"], entry["upper"]) for key, entry in optimised.variables.items()],
+            [
+                (key, entry["start"], entry["value"], entry["lower"], entry["upper"])
+                for key, entry in optimised.variables.items()
+            ],
         ),
     ]
     bounds = [(key, entry) for key, entry in optimised.variables.items() if entry["at"]]
@@ -74,7 +84,8 @@ def _page(optimised: Optimised, pictures: list[tuple[str, list[tuple[str, str]]]
             for entry in optimised.constraints
         ]
         rows += [
-            (f"{key} ({entry['at']})", entry["value"], entry[entry["at"]], "yes", entry["multiplier"]) for key, entry in bounds
+            (f"{key} ({entry['at']})", entry["value"], entry[entry["at"]], "yes", entry["multiplier"])
+            for key, entry in bounds
         ]
         parts += ["<h2>What holds it back</h2>", _table(words, rows, [row[3] == "yes" for row in rows])]
     parts += _shown(name, pictures[1:])

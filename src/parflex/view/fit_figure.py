@@ -47,7 +47,13 @@ def draw_identified(found: Identified, path: str | Path | None = None, record: i
         for j, (panel, name) in enumerate(zip(panels, rows, strict=True)):
             panel.plot(prediction.t, prediction.measured[:, j], color=REST, linewidth=2.2, label="measured")
             panel.plot(prediction.t, prediction.predicted[:, j], color=LINES[0], linewidth=0.8, label="predicted")
-            panel.plot(prediction.t, prediction.measured[:, j] - prediction.predicted[:, j], color=LINES[1], linewidth=0.7, label="residual")
+            panel.plot(
+                prediction.t,
+                prediction.measured[:, j] - prediction.predicted[:, j],
+                color=LINES[1],
+                linewidth=0.7,
+                label="residual",
+            )
             panel.set_ylabel(f"{name} (N, N m)")
         panels[0].legend(ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
         panels[0].set_title(f"{Path(prediction.record).name}: relative error {_percent(prediction)}")

@@ -67,7 +67,8 @@ def identification_page(identified: Identified) -> str:
     return (
         f"<!DOCTYPE html><!-- {MARK} -->\n"
         f'<html lang="en"><head><meta charset="utf-8"><title>{escape(identified.robot)}: identification</title>'
-        f"<style>{STYLE}</style></head><body><h1>{escape(identified.robot)}: identification</h1>\n{body}</body></html>\n"
+        f"<style>{STYLE}</style></head><body><h1>{escape(identified.robot)}: identification</h1>\n"
+        f"{body}</body></html>\n"
     )
 
 

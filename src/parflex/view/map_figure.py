@@ -78,7 +78,11 @@ def scalars(frequency_map: FrequencyMap) -> list[str]:
 
 def _panel(plot: Any, frequency_map: FrequencyMap, title: str, mode: int, response: str | None) -> None:
     names = list(frequency_map.axes)
-    values, label = (_frequencies(frequency_map, mode), "frequency (Hz)") if response is None else _response(frequency_map, response)
+    values, label = (
+        (_frequencies(frequency_map, mode), "frequency (Hz)")
+        if response is None
+        else _response(frequency_map, response)
+    )
     title += f" over {', '.join(frequency_map.at)}" if frequency_map.at else ""
     for name in names[2:]:
         middle = len(frequency_map.axes[name]) // 2

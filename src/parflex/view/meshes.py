@@ -50,7 +50,9 @@ def placed_meshes(robot: Robot) -> list[tuple[int, Array, Array]]:
             continue
         vertices = points * np.array(visual.scale) @ rotation_from_vector(visual.rotation).T + np.array(visual.position)
         reflected = np.prod(visual.scale) < 0
-        meshes.append((place.link, vertices @ place.rotation.T + place.position, faces[:, ::-1] if reflected else faces))
+        meshes.append(
+            (place.link, vertices @ place.rotation.T + place.position, faces[:, ::-1] if reflected else faces)
+        )
     return meshes
 
 

@@ -95,7 +95,8 @@ def result_page(result: Result) -> str:
 def _couplings(result: Result) -> str:
     couplings = (result.reactions or {}).get("couplings", {})
     rows = [
-        (name, rounded(coupling["effort"]), "undetermined" if coupling["undetermined"] else "") for name, coupling in couplings.items()
+        (name, rounded(coupling["effort"]), "undetermined" if coupling["undetermined"] else "")
+        for name, coupling in couplings.items()
     ]
     return table(rows, ["coupling", "effort N or N m", ""])
 
@@ -116,7 +117,9 @@ def equilibrium_page(equilibrium: Equilibrium) -> str:
     rows += [*zip(MOTIONS[3:], vector_from_rotation(R @ R0.T).tolist(), ["rad"] * 3, strict=True)]
     words = table([("steps", equilibrium.steps), ("loading", equilibrium.loading._told())])
     moved = table(rows, [tree.end_effector, "moved by", ""])
-    return card(f"{equilibrium.robot.name}: equilibrium", side_by_side(robot_picture(equilibrium.configuration), moved, words))
+    return card(
+        f"{equilibrium.robot.name}: equilibrium", side_by_side(robot_picture(equilibrium.configuration), moved, words)
+    )
 
 
 def stiffness_page(stiffness: Stiffness) -> str:
@@ -137,7 +140,11 @@ def deflection_page(deflection: Deflection) -> str:
     units = effort_units(robot)
     moved = table([(name, *map(float, d)) for name, d in deflection.frames.items()], ["frame", *MOTIONS])
     efforts = table([(n, float(v), units.get(n, "")) for n, v in deflection.efforts.items()], ["motor", "effort", ""])
-    beams = [(section["element"], *map(rounded, section["root"].values())) for section in deflection.sections if "root" in section]
+    beams = [
+        (section["element"], *map(rounded, section["root"].values()))
+        for section in deflection.sections
+        if "root" in section
+    ]
     forces = list(deflection.sections[0].get("root", {})) if deflection.sections else []
     return card(
         f"{robot.name}: deflection (m, rad)",
@@ -295,7 +302,10 @@ def frequencymap_page(frequency_map: FrequencyMap) -> str:
     """The lowest frequency over the grid, and how many poses were reached."""
     good = frequency_map.frequencies[..., 0][frequency_map.status == OK]
     rows = [
-        *((f"{name}", f"{axis[0]:.4g} to {axis[-1]:.4g}, {len(axis)} values") for name, axis in frequency_map.axes.items()),
+        *(
+            (f"{name}", f"{axis[0]:.4g} to {axis[-1]:.4g}, {len(axis)} values")
+            for name, axis in frequency_map.axes.items()
+        ),
         ("poses with frequencies", frequency_map.count(OK)),
         ("unreachable", frequency_map.count(UNREACHABLE)),
         ("singular", frequency_map.count(SINGULAR)),

@@ -414,7 +414,7 @@ def chosen_columns(run: Columns, columns: Sequence[str] | None) -> list[str]:
     if columns is None:
         places = [name for name in names if _is_pose(name)]
         requested = [*places, *(name for name in names if name.startswith(("effort.", "energy.")))]
-        return _told_apart(run, requested) or names[:MOST_LINES]
+        return _distinct_columns(run, requested) or names[:MOST_LINES]
     result: list[str] = []
     for pattern in columns:
         matching = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
@@ -426,7 +426,7 @@ def chosen_columns(run: Columns, columns: Sequence[str] | None) -> list[str]:
     return list(dict.fromkeys(result))
 
 
-def _told_apart(run: Columns, names: list[str]) -> list[str]:
+def _distinct_columns(run: Columns, names: list[str]) -> list[str]:
     """Without columns that are zero throughout or repeat an earlier one, as those of points that coincide do."""
     distinct: list[str] = []
     for name in names:

@@ -144,7 +144,9 @@ def scene(robot: Robot) -> Scene:
         if count:
             offsets = np.cumsum([0, *(part.count for part in group_parts)])
             faces = np.concatenate([part.faces + a for part, a in zip(group_parts, offsets[:-1], strict=True)])
-            closed = name != MESHES and not any(isinstance(part, Sheet) and not part.body.thickness for part in group_parts)
+            closed = name != MESHES and not any(
+                isinstance(part, Sheet) and not part.body.thickness for part in group_parts
+            )
             meshes.append(Mesh(name, slice(start, start + count), faces, colour, closed))
             start += count
     return Scene(robot, bones, tuple(parts), tuple(meshes), size)
@@ -480,7 +482,9 @@ def _feet(robot: Robot, size: float) -> list[Part]:
 def coupled_links(robot: Robot) -> list[int]:
     """Links on coupled joints, each once; struts and cables are lines, and need no mark."""
     tree = robot.tree
-    names = dict.fromkeys(name for coupling in robot.description.coupling for name in (coupling.joint, *coupling.others))
+    names = dict.fromkeys(
+        name for coupling in robot.description.coupling for name in (coupling.joint, *coupling.others)
+    )
     return [number for name in names if not tree.links[number := tree.number(name)].strut]
 
 
@@ -523,6 +527,9 @@ def coupling_labels(robot: Robot, q: Array) -> dict[str, Array]:
     """Where the name of each coupling stands: half way between its joint and the first of the others."""
     at = pose(robot.tree, q)
     return {
-        coupling.name: sum((at.of(coupled_place(robot, name))[1] for name in (coupling.joint, coupling.others[0])), np.zeros(3)) / 2
+        coupling.name: sum(
+            (at.of(coupled_place(robot, name))[1] for name in (coupling.joint, coupling.others[0])), np.zeros(3)
+        )
+        / 2
         for coupling in robot.description.coupling
     }

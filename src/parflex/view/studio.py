@@ -19,7 +19,7 @@ from parflex.design.design_state import checked_number
 from parflex.design.sweep import DesignFile
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.io import write_new_text
-from parflex.parameters.robot_file import extending_text
+from parflex.parameters.robot_file import extending_file_text
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.load import with_file_of, with_settings
@@ -153,7 +153,7 @@ class StudioViewer(Viewer):
         with self.server.atomic():
             self.stage.follow(self.session.scene, self.session.q, self.session.base)
             self.stage.show_map(points)
-            self._show_kept()
+            self._show_stored_design()
         self.server.flush()
 
     def _list_modes(self) -> None:
@@ -186,7 +186,7 @@ class StudioViewer(Viewer):
         """Where the end effector is, which stays."""
         return self.desk.place(self.session)
 
-    def _show_kept(self) -> None:
+    def _show_stored_design(self) -> None:
         """The robot of the kept design as a ghost."""
         stored_design = self.desk.kept
         if stored_design is None or stored_design.values == self.values or self.panel.play_mode.value:
@@ -410,7 +410,9 @@ class DesignSession:
     def __post_init__(self) -> None:
         self.keys = list(self.file.variables)
         file_values = {key: checked_number(self.robot, key, "variables") for key in self.keys}
-        starts = {key: item.start if item.start is not None else file_values[key] for key, item in self.file.variables.items()}
+        starts = {
+            key: item.start if item.start is not None else file_values[key] for key, item in self.file.variables.items()
+        }
         self.start = {key: self.fitting(key, value) for key, value in starts.items()}
         questions = {name: table.question() for name, table in self.file.responses.items()}
         self.rows = QuickRows(self.robot, self.keys, questions)
@@ -551,7 +553,7 @@ class DesignSession:
         for number in range(1, 1000):
             target = folder / f"{self.robot.name}-design-{number}.toml"
             if not target.exists():
-                text = extending_text(self.source, self.robot, values, target, "design")
+                text = extending_file_text(self.source, self.robot, values, target, "design")
                 write_new_text(target, text, "design")
                 return target
         raise InputError("there are a thousand designs already", key="design", file=str(folder), hint="remove some")

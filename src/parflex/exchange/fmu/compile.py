@@ -62,11 +62,13 @@ def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -
         files = [str(place / file) for file in compiled_files(sources)]
         if platforms == "own":
             where, system = own_platform(fmi)
-            return {f"binaries/{where}/{name}{ENDS[system]}": _compiled([_own_compiler()], files, place, "own", system)}
-        return _of_all(files, place, name, fmi)
+            return {
+                f"binaries/{where}/{name}{ENDS[system]}": _compiled([_system_compiler()], files, place, "own", system)
+            }
+        return _compiled_for_all_platforms(files, place, name, fmi)
 
 
-def _of_all(files: list[str], place: Path, name: str, fmi: int) -> dict[str, bytes]:
+def _compiled_for_all_platforms(files: list[str], place: Path, name: str, fmi: int) -> dict[str, bytes]:
     """By zig for each platform, all at a time: so the cores are busy until the last one is done."""
     zig, chosen = _zig(), PLATFORMS[fmi]
     jobs = [(target, system) for system, targets in chosen.values() for target in targets]
@@ -83,7 +85,7 @@ def _of_all(files: list[str], place: Path, name: str, fmi: int) -> dict[str, byt
     return binaries
 
 
-def _own_compiler() -> str:
+def _system_compiler() -> str:
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise InputError(

@@ -114,19 +114,19 @@ def make_controller(
     if law is not None:
         if law not in LAWS:
             raise InputError(f"there is no law '{law}'", key="law", value=law, hint=did_you_mean(law, LAWS))
-        return _of_law(make_law(acting_robot(robot, without), law, gains_from()), q, kind)
+        return _law_controller(make_law(acting_robot(robot, without), law, gains_from()), q, kind)
     known = [model_name for model_name in MODELS if model_name not in OF_TIME]
     if name not in known:
         raise InputError(f"there is no model '{name}'", key="model", value=name, hint=did_you_mean(str(name), known))
     made = model(robot, str(name), parameters=parameters or "numbers", without=without, coordinates=coordinates)  # type: ignore[arg-type]
-    return _of_model(robot, made, str(name), q, kind)
+    return _model_controller(robot, made, str(name), q, kind)
 
 
 def _unit(unit: str) -> str:
     return unit.replace(" ", ".").replace("²", "2")
 
 
-def _of_law(law: Law, q: Array, kind: str) -> FmuController:
+def _law_controller(law: Law, q: Array, kind: str) -> FmuController:
     """Measured positions and rates of the sensed joints and the reference in, efforts out."""
     robot, m = law.robot, len(law.sensed)
     tree = robot.tree
@@ -136,7 +136,11 @@ def _of_law(law: Law, q: Array, kind: str) -> FmuController:
     rates = [column_unit(f"qd.{name}", robot) for name in law.sensed]
     inputs = [(f"q.{name}", units[k], float(q[places[k]])) for k, name in enumerate(law.sensed)]
     inputs += [(f"qd.{name}", rates[k], 0.0) for k, name in enumerate(law.sensed)]
-    signals = [signal for signal in law.program.signals if signal["direction"] == "input" and signal["group"] not in ("q", "qd")]
+    signals = [
+        signal
+        for signal in law.program.signals
+        if signal["direction"] == "input" and signal["group"] not in ("q", "qd")
+    ]
     if law.name == "ctc-task":
         here = configure(robot, {name: float(q[tree.position_names.index(name)]) for name in robot.actuated_names}).q
         inputs += _task_reference(law.program, robot, here)
@@ -150,7 +154,9 @@ def _of_law(law: Law, q: Array, kind: str) -> FmuController:
     memory = [
         (f"q.{name}", column_unit(f"q.{name}", robot), float(v)) for name, v in zip(tree.position_names, q, strict=True)
     ]
-    owned = {signal["index"]: _unit(signal["unit"]) for signal in law.program.signals if signal["direction"] == "parameter"}
+    owned = {
+        signal["index"]: _unit(signal["unit"]) for signal in law.program.signals if signal["direction"] == "parameter"
+    }
     parameters = {
         name: (owned.get(k, ""), law.program.parameters[name]) for k, name in enumerate(law.program.program.parameters)
     }
@@ -174,18 +180,23 @@ def _task_reference(program: Model, robot: Robot, q: Array) -> list[tuple[str, s
     for group, shape in program.inputs.items():
         if group in ("q", "qd"):
             continue
-        group_signals = [signal for signal in program.signals if signal["direction"] == "input" and signal["group"] == group]
+        group_signals = [
+            signal for signal in program.signals if signal["direction"] == "input" and signal["group"] == group
+        ]
         values = starts.get(group, [0.0] * int(np.prod(shape)))
         result += [
-            (f"reference.{signal['name']}", _unit(signal["unit"]), float(v)) for signal, v in zip(group_signals, values, strict=True)
+            (f"reference.{signal['name']}", _unit(signal["unit"]), float(v))
+            for signal, v in zip(group_signals, values, strict=True)
         ]
     return result
 
 
-def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuController:
+def _model_controller(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuController:
     """Inputs and outputs of the program; a guess is what was found in the step before."""
     sizes = {group: int(np.prod(shape)) for group, shape in made.inputs.items()}
-    remembered = [g for g in sizes if REMEMBERED.get(g) in made.outputs and sizes[g] == len(q) and set(sizes) & set(GIVING)]
+    remembered = [
+        g for g in sizes if REMEMBERED.get(g) in made.outputs and sizes[g] == len(q) and set(sizes) & set(GIVING)
+    ]
     remembered, starts = remembered[:1], _where(robot, made, q)
     inputs: list[tuple[str, str, float]] = []
     memory: list[tuple[str, str, float]] = []
@@ -196,7 +207,9 @@ def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuC
     rotations: list[tuple[int, int]] = []
     for group in order:
         size, first = sizes[group], places[group]
-        group_signals = [signal for signal in made.signals if signal["direction"] == "input" and signal["group"] == group]
+        group_signals = [
+            signal for signal in made.signals if signal["direction"] == "input" and signal["group"] == group
+        ]
         values = q if group in remembered else starts.get(group, np.zeros(size))
         into = memory if group in remembered else inputs
         specified = bool(remembered) and group in GIVING
@@ -205,9 +218,15 @@ def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuC
         rotations += [(len(inputs), made.inputs[group][0])] if specified and group == "rotation" else []
         specified_count += size if specified else 0
         prefix = "q" if group in remembered else group
-        into += [(f"{prefix}.{signal['name']}", _unit(signal["unit"]), float(v)) for signal, v in zip(group_signals, values, strict=True)]
+        into += [
+            (f"{prefix}.{signal['name']}", _unit(signal["unit"]), float(v))
+            for signal, v in zip(group_signals, values, strict=True)
+        ]
     outputs = [
-        (signal["group"] if signal["name"] == signal["group"] else f"{signal['group']}.{signal['name']}", _unit(signal["unit"]))
+        (
+            signal["group"] if signal["name"] == signal["group"] else f"{signal['group']}.{signal['name']}",
+            _unit(signal["unit"]),
+        )
         for signal in made.signals
         if signal["direction"] == "output"
     ]
@@ -235,7 +254,9 @@ def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuC
     parameters: Mapping[str, tuple[str, float]] = {
         word: (owned.get(k, ""), made.parameters[word]) for k, word in enumerate(made.program.parameters)
     }
-    return FmuController(inputs, outputs, memory, dict(parameters), programs, text, f"the model {name}", kind, specified_count)
+    return FmuController(
+        inputs, outputs, memory, dict(parameters), programs, text, f"the model {name}", kind, specified_count
+    )
 
 
 def _first_of(made: Model, group: str) -> str:

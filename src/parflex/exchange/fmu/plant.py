@@ -115,7 +115,9 @@ class FmuPlant(Record):
         first, last = len(fmu_variables), len(fmu_variables) + 2 * len(states)
         for k, ((word, name, value), unit) in enumerate(zip(states, units, strict=True)):
             if self.kind == "cs":
-                fmu_variables.append(Variable(f"start.{word}.{name}", "parameter", unit, float(value), reference=first + k))
+                fmu_variables.append(
+                    Variable(f"start.{word}.{name}", "parameter", unit, float(value), reference=first + k)
+                )
             else:
                 title = f"state.{name}" if word == "q" else f"state.rate.{name}"
                 fmu_variables.append(Variable(title, "local", unit, float(value)))

@@ -55,7 +55,8 @@ def wrench_channels(problem: Problem) -> list[int]:
 def loop_text(method: Method, system: System, work: Work) -> str:
     """The loop of the method, and what begins a run, as C."""
     types = [
-        bundle_type(title, bundle) for title, bundle in (("System", system), ("Work", work), ("Tableau", method.tableau))
+        bundle_type(title, bundle)
+        for title, bundle in (("System", system), ("Work", work), ("Tableau", method.tableau))
     ]
     row, rows, translator = View("d", 1), View("d", 2), Translator()
     loop = translator.function(method.steps, (*types, REAL, REAL, WHOLE, row, row, REAL, rows, rows))
@@ -265,7 +266,7 @@ def _assemble(problem: Problem, system: System, columns: RunColumns, gates: int)
 
 def deforms_in_loops(problem: Problem, system: System) -> bool:
     """Whether deformations depend on other rates in the steps of a robot."""
-    return bool(set(_bent_positions(problem.robot)) & set(system.closing.tolist()))
+    return bool(set(_elastic_positions(problem.robot)) & set(system.closing.tolist()))
 
 
 def starting_program(robot: Robot) -> Program:
@@ -287,7 +288,7 @@ def starting_program(robot: Robot) -> Program:
 def starting_text(problem: Problem, system: System, start: tuple[Array, Array, Array], follows: bool) -> str:
     """Sizes and tables; of each free rate its joint, whether it is a motor or a deformation, and where it is stored."""
     robot, tree = problem.robot, problem.robot.tree
-    bent = [*_bent_positions(robot)]
+    bent = [*_elastic_positions(robot)]
     lines = [f"#define FOLLOWING {int(follows)}", f"#define BENT {len(bent)}", f"#define BENT_FAR {AWAY!r}"]
     lines.append(f"static const int bent_positions[] = {{{_c_numbers([*bent, 0])}}};")
     if not follows:
@@ -313,7 +314,7 @@ def starting_text(problem: Problem, system: System, start: tuple[Array, Array, A
     return "\n".join(lines) + "\n"
 
 
-def _bent_positions(robot: Robot) -> list[int]:
+def _elastic_positions(robot: Robot) -> list[int]:
     tree = robot.tree
     positions = [p for link in tree.links for p in range(link.e.start, link.e.stop)]
     return positions + [tree.links[number].q.start for number in robot.drive_springs]
