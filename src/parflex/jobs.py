@@ -105,7 +105,7 @@ def run_job(
     """Solve the chunks that are `left`, and keep them in `path`; whether it was interrupted.
 
     The file of results, if there is one, is read already. `name` is a digest of all that the numbers come from,
-    `crew_for` gives workers for so many chunks, `told` is called after every chunk, `sent` is what workers
+    `pool_for` gives workers for so many chunks, `on_progress` is called after every chunk, `sent` is what workers
     get of one.
     """
     if path is None:

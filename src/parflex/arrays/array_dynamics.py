@@ -44,8 +44,9 @@ def inverse_at(
 ) -> Result:  # fmt: skip
     """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
 
-    As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. `slacks` say
-    how many times farther from closed the state may be than in double precision, by default as its arrays are precise.
+    As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. `tolerances`
+    say how many times farther from closed the state may be than in double precision, by default by the type
+    of its arrays.
     """
     tolerances = tolerance_factors(q, qd, qdd) if tolerances is None else tolerances
     configuration = Configuration(robot, closed_positions(robot, q, factor=tolerances.positions))
@@ -106,7 +107,7 @@ def _flexible_inverse(
     configuration: Configuration, qd: Array, accelerations: Any, wrenches: Wrench | None, resting: bool,
     sharing: Sharing | None = None,
 ) -> Result:  # fmt: skip
-    """Motors accelerate as given, all else as it must: entries of `given` for other rates are not used."""
+    """Motors accelerate as given, all else as it must: entries of `accelerations` for other rates are not used."""
     robot, motors = configuration.robot, list(configuration.robot.actuated)
     state = state_at(configuration, qd, wrenches)
     target_accelerations = motor_accelerations(configuration, qd, accelerations)

@@ -438,7 +438,7 @@ class ElementChain(Record):
         return (M + M.T) / 2, e.T @ self.element.K @ e
 
     def assembled(self, coordinates: list[int]) -> tuple[Array, Array]:
-        """Mass and stiffness of all nodes, of each the coordinates `own`, which no other ones couple with."""
+        """Mass and stiffness of all nodes, of each the coordinates `coordinates`, which no other ones couple with."""
         N, count = self.element.size, len(coordinates)
         indices = [*coordinates, *(N + k for k in coordinates)]
         size = (self.count + 1) * count

@@ -68,7 +68,7 @@ NASTRAN_OMITTED = ("K4AAX", "VAX", "PAX")  # structural damping, partitioning, l
 
 
 def load_matrices(file: str | Mapping[str, str], node_numbers: Sequence[int]) -> ReducedMatrices:
-    """Read matrices from one file, or from one file each; `named` are numbers of nodes that the robot asks for."""
+    """Read matrices from one file, or from one file each, at the nodes of the robot by their numbers `node_numbers`."""
     if isinstance(file, str):
         return _load(Path(file), node_numbers)
     parts: dict[str, Any] = {}

@@ -480,7 +480,7 @@ def _mirrored(nodes: Sequence[Node], n: Array, centre: float, extent: float) -> 
 
 
 def _symmetric_part_by_coupling(M: Array, motions: Array, symmetric: Array, inner: Array) -> Array:
-    """The same of modes that no node sees; `own` is the part in the plane of the motions they may be coupled to."""
+    """Return the same for modes that move no node; `symmetric` is the part in the plane of motions that may couple."""
     sizes = np.sqrt(np.diag(motions.T @ M @ motions))
     per_size = np.divide(1.0, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     masses, V = np.linalg.eigh(inner.T @ M[6:, 6:] @ inner)

@@ -176,7 +176,7 @@ class Assembler(ClosureParts):
         reference: Array | None,
         max_paths: int | None,
     ) -> Array | None:
-        """`found` with a part as Newton left it, or at the end of a way from `q`; None where it is in neither.
+        """`solution` with a part as Newton left it, or at the end of a way from `q`; None where it is in neither.
 
         Legs and robots may close in several assemblies on one side of their singularities: Newton ends in any of them.
         """

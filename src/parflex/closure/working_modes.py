@@ -110,7 +110,7 @@ def working_mode_signs(
     weights: Array,
     reference: Array,
 ) -> WorkingModeSigns:
-    """What tells the side of a part on which the reference stands; `held` are links that the target itself places.
+    """Return the determinants that define the working mode of a part; the target itself places `placed_links`.
 
     Blocks of one joint, or of two in a plane, close in two ways, which their sides tell apart. Where there are larger
     ones, dyads are judged too, or the two steps by which a leg in space follows.
@@ -134,7 +134,7 @@ def sign_blocks(
     weights: Array,
     reference: Array,
 ) -> list[SignBlock]:
-    """Blocks of a part that are judged apart; `held` are links that the target itself places.
+    """Blocks of a part that are judged apart; `placed_links` are links that the target itself places.
 
     Nothing where the reference is singular, or where the part has more rates than its rows decide; loops that touch no
     held link are judged by themselves even then.

@@ -300,8 +300,8 @@ def row_multipliers(
 ) -> dict[int, Any]:  # fmt: skip
     """Multipliers, by row of the closures, that give the dependent coordinates what they lack, theory (18).
 
-    `chosen` are dependent rates and the rows that give them (none: those that do it best at home); `lost` are forces of
-    losses. On the way through a singular pose no coordinate depends on others: there all of them together say it.
+    `chosen` are dependent rates and the rows that give them (none: those that do it best at home), `losses` the forces
+    of losses. On the way through a singular pose no coordinate depends on others: there all of them together say it.
     """
     tree, (dependent, rows) = robot.tree, (list(chosen[0]), [int(k) for k in chosen[1]])
     missing = forces_along_rates(tree, at, at.q, qd, qdd, on_links(tree, at, wrenches)) - losses
@@ -346,7 +346,7 @@ def coupling_signals(
 ) -> dict[str, Array]:  # fmt: skip
     """The effort of each coupling on its joint, where it is determined.
 
-    `chosen` are dependent rates and the rows of the closures that give them; `lost` are forces of losses.
+    `chosen` are dependent rates and the rows of the closures that give them; `losses` are forces of losses.
     """
     efforts = {spring.name: -spring.effort(at.q, qd) for spring in robot.tree.springs}
     determined_rows = _determined_couplings(robot)
@@ -381,8 +381,8 @@ def joint_wrenches(
 
     The motion has all positions, their rates of change and all accelerations. `multipliers` are those of closures, by
     their rows over free rates and by what these have to give there, rows of the run first. Then the signals of the
-    elements of some beams, by their links. `by_loose`: multipliers follow from joints alone that move freely, whatever
-    holds what is elastic, and motors.
+    elements of some beams, by their links. `from_free_joints`: multipliers follow from freely moving
+    joints alone, whatever holds elastic bodies and motors.
     """
     changed = prepared_robot(robot, "joint_wrenches", Options(friction_width=width))
     number = {name: k for k, name in enumerate(changed.tree.rate_names)}

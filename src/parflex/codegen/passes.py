@@ -220,7 +220,7 @@ def _share_pairs(program: Nary, kind: str) -> None:
     altered: set[int] = set()
 
     def pairs(content: dict[int, int], terms: Iterable[int]) -> set[tuple]:
-        """Pairs of terms in which one of `own` is."""
+        """Pairs of terms in which one of `terms` is."""
         result = set()
         for x in terms:
             cx = content.get(x, 0)

@@ -135,7 +135,7 @@ def identifier(name: str) -> str:
 
 
 def index_names(prefix: str, signals: Iterable[Signal], selected_groups: Iterable[str]) -> list[tuple[str, int]]:
-    """C names of the indices of entries in the groups that are `shown`, each once."""
+    """C names of the indices of entries in the groups that are `selected_groups`, each once."""
     kinds = {"input": "IN", "parameter": "P", "output": "OUT"}
     groups, taken = set(selected_groups), set()
     names = []

@@ -341,9 +341,9 @@ def _count_pose_dependent(robot: Robot, loop: Loop, columns: list[int]) -> int:
 
 
 def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:
-    """The partition in which the rates in `given` do not move while the others close the loops.
+    """The partition in which the rates in `held_rates` do not move while the others close the loops.
 
-    Where the others can move while those in `given` stand, motors and passive joints follow, and tools stay.
+    Where the others can move while those in `held_rates` stand, motors and passive joints follow, and tools stay.
     """
     free = np.array([k for k in robot.free if k not in set(held_rates)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)

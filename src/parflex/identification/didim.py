@@ -413,8 +413,8 @@ class SimulatedRecords:
     ) -> tuple[LeastSquaresFit, EffortRows]:
         """Parameters, begun with those of the file or the `first` ones, whichever follow the records better.
 
-        Robots that are simulated have what records do not tell as the file has it; parameters that are `seen` have a
-        part of it.
+        Simulated robots keep the values of the file for what recordings do not identify; parameters of `record_base`
+        keep a part of them.
         """
         by_file = self.members.base.groups @ self.members.by_file
         part = (record_base.groups @ self.members.by_file - by_file)[identifiable]

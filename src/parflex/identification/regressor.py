@@ -119,7 +119,7 @@ class Regressor:
         return result
 
     def _one_by_one(self, near: Array, position: Array, out: Array, row: int) -> None:
-        """Closed positions into `found`, each instant from the one before; the first is `row` of the record."""
+        """Closed positions into `out`, each instant from the one before; the first is `row` of the record."""
         for k, measured in enumerate(position):
             closed, missed = self._closing(near, measured)
             if closed is None or missed >= STRAIGHT:  # far: in steps, that it may not end in another working mode
@@ -133,7 +133,7 @@ class Regressor:
             near = out[k] = closed
 
     def _together(self, near: Array, position: Array, out: Array) -> int:
-        """Closed positions into `found`, in a few calls for all instants; how many of them.
+        """Closed positions into `out`, in a few calls for all instants; how many of them.
 
         Every `STRIDE`th is closed from the one before, where the loops are as good as linear on the way; those between
         begin on the straight line. Instants from the first one on where that does not lead to them are left.

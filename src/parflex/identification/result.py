@@ -394,7 +394,7 @@ def rest_warnings(used: list[Recording], choice: FilterChoice, regressor: Regres
 def processing_steps(
     used: list[Recording], choice: Any, estimator: str, fitted: LeastSquaresFit, regressor: Regressor, omitted_rows: int
 ) -> list[str]:
-    """What was done, in words; `beside` reversals so many rows were left out."""
+    """Return the processing steps in words; `omitted_rows` is the number of rows left out at reversals."""
     taken = taken_from_file(regressor.robot, regressor.unknowns)
     left_out = [f"samples slower than {choice.least_speed:.3g} left out"] if choice.least_speed else []
     if omitted_rows:

@@ -365,7 +365,7 @@ def run_loop(
     initial_work: Array | None = None,
     watch: Callable[[Array], tuple[int | None, int]] | None = None,
 ) -> IntegratedRows:
-    """Integrate from a state, that of the row `first`, until which `worked` was put in and lost.
+    """Integrate from a state, that of the row `first`, until which `initial_work` was put in and lost.
 
     `control` is called before each interval of output and may change the given inputs. Steps end at the `corners`,
     behind which the run goes on with other inputs, and with other rates where these jump. `watch` sees new rows, with

@@ -309,7 +309,7 @@ def fill_terms(start: int, features: Array, by: Array, times: Array, terms: Arra
 def put_guesses(
     features: Array, by: Array, times: Array, factors: Array, terms: Array, sums: Array, guesses: Array
 ) -> None:
-    """Polynomials (modes x terms) of poses into `found`; four terms at a time, so that sums are seldom stored.
+    """Polynomials (modes x terms) of poses into `guesses`; four terms at a time, so that sums are seldom stored.
 
     Terms and factors are filled up by zeros.
     """

@@ -566,7 +566,7 @@ def _key(geometry: Geometry, names: Sequence[str], word: str) -> str | None:
 
 
 def legs_differ(geometry: Geometry, names: Sequence[str], trace: Callable[[], Program | None]) -> bool:
-    """Whether a design moves joints of legs in space apart that cross or are parallel; `made` traces what tells."""
+    """Whether a design moves joints of legs in space apart that cross or are parallel; `trace` traces what tells."""
     if geometry.designs is None or not geometry.varied:
         return False
     key = _key(geometry, names, "structure of legs")
@@ -585,7 +585,7 @@ def legs_differ(geometry: Geometry, names: Sequence[str], trace: Callable[[], Pr
 def cached_places(
     geometry: Geometry, names: Sequence[str], trace: Callable[[], DyadPlaces | None]
 ) -> DyadPlaces | None:
-    """Return positions in closed form by these coordinates, None if there are none; `made` traces them."""
+    """Return positions in closed form by these coordinates, None if there are none; `trace` traces them."""
     key = _key(geometry, names, "circles")
     places = cached("places by circles", key, lambda: cache.stored(key, trace, _places_content, _places))
     return None if places is None else replace(places, program=places.program.with_choice(geometry.compiled))
@@ -610,7 +610,7 @@ def _places(content: dict[str, Any]) -> DyadPlaces:
 
 
 def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[], Both]) -> Steppers:
-    """Steps and judges of poses by these coordinates, and all as one; `made` traces them where they are not there."""
+    """Steps and judges of poses by these coordinates, and all as one; `trace` traces them where they are not there."""
     key = _key(geometry, names, "closing")
 
     def build() -> Steppers:
@@ -626,7 +626,7 @@ def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[]
 
 
 def cached_home_steps(geometry: Geometry, trace: Callable[[], NewtonStepper | None]) -> NewtonStepper | None:
-    """Steps that close homes of designs, None where there are none; `made` traces what is not there."""
+    """Steps that close homes of designs, None where there are none; `trace` traces what is not there."""
     key = _key(geometry, [], "homes")
     stepper = cached("Newton steps of homes", key, lambda: cache.stored(key, trace, _content, _read_stepper))
     return None if stepper is None else replace(stepper, program=stepper.program.with_choice(geometry.compiled))

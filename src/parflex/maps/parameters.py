@@ -232,7 +232,7 @@ def find_odd(
 ) -> None:
     """Rows that are odd.
 
-    Outputs behind the first `size` must lie between `limits` where they are `wanted` to, and outside elsewhere.
+    Outputs behind the first `size` must lie between `limits` where they are `expected` to, and outside elsewhere.
     """
     lanes, count = x.shape[1], len(keys)
     for start in range(0, count, lanes):

@@ -221,7 +221,7 @@ class CouplingOrder(Record):
 
 
 def coupling_order(robot: Robot, named: Target, completed: Target) -> CouplingOrder:
-    """What follows at a pose; `named` is what it says, `whole` has what stays as at home too."""
+    """What follows at a pose; `named` is what it says, `completed` has what stays as at home too."""
     rows = dict(enumerate(unstretched_rows(robot.tree)))
     if not rows:
         return CouplingOrder(completed)
@@ -263,7 +263,7 @@ def _following(rows: dict[int, Coupling], known: set[int]) -> list[FollowingJoin
 def place_following_joints(
     joints: Sequence[FollowingJoint], q: Array, position_numbers: Array, designed: Mapping[Place, int] | None = None
 ) -> None:
-    """Put joints where they follow, in rows of the positions `kept`.
+    """Put joints where they follow, in rows of the positions `position_numbers`.
 
     `designed` are columns of the same rows with numbers of designs, by where these stand in the robot.
     """

@@ -138,7 +138,7 @@ class PoseFinder:
         return part.contradicts(target)  # elastic couplings may be stretched
 
     def _given_whole(self, target: Target, widened: Target, reference: Array) -> Target:
-        """`asked` by coordinates of the platform where it keeps all of them: then the legs stand apart."""
+        """`widened` by coordinates of the platform where it keeps all of them: then the legs stand apart."""
         wider = self.whole(target, reference)
         if widened is target or not widened.frames or wider is None or wider.frames:
             return widened
@@ -147,13 +147,13 @@ class PoseFinder:
         return replace(wider, values=platform_values | wider.values)
 
     def leaves_free(self, coordinates: Mapping[str, float]) -> bool:
-        """Whether the pose `given` by coordinates (m, rad) and other conditions leaves motions of the robot free."""
+        """Whether values of coordinates (m, rad) and other conditions leave motions of the robot free."""
         if self.robot.at_rest is not None:
             return self.robot.at_rest.pose_finder.leaves_free(coordinates)
         return self._leaves_free(self.read(coordinates))
 
     def loose(self, coordinates: Mapping[str, float]) -> bool:
-        """Whether places of frames `given` (m, rad) leave motions free in which the frames cannot keep their turns."""
+        """Whether positions of frames (m, rad) leave motions free in which the frames cannot keep their orientation."""
         if self.robot.at_rest is not None:
             return self.robot.at_rest.pose_finder.loose(coordinates)
         target = self.read(coordinates)
@@ -162,7 +162,7 @@ class PoseFinder:
     def path_motion(
         self, coordinates: Mapping[str, float], q: Array, derivatives: Callable[[PoseRows], tuple[Array, Array]]
     ) -> tuple[Array, Array]:
-        """All rates and accelerations where a path goes through a pose `q` that is `given` by conditions.
+        """All rates and accelerations where a path passes a pose `q` that conditions on `coordinates` specify.
 
         `derivatives` has the first and second one of the rows of each condition, by the way along the path. Of what the
         conditions leave free they are those of the nearest pose; its accelerations are missing (nan).

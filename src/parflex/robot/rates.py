@@ -40,7 +40,7 @@ class RequestedMotion:
     here: Configuration
 
     def rates(self, components: Mapping[str, float] | None) -> Array:
-        """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
+        """Return all rates from those of joints or frames (m/s, rad/s); others are zero as far as loops allow."""
         if not components:  # all rest, without the mass matrix that weighs what is left open
             return np.zeros(self.here.robot.tree.n)
         requested = requested_rates(self.here, components)
@@ -48,7 +48,7 @@ class RequestedMotion:
         return requested.solve(self._rest(requested))
 
     def rates_near(self, components: Mapping[str, float], qd: Array) -> Array:
-        """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
+        """All rates from `components` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
         units = self.here.robot.tree.rate_units
         requested = requested_rates(self.here, components)
         return requested.solve([PriorityBlock(np.eye(len(qd)) / units, qd / units)])
@@ -56,7 +56,7 @@ class RequestedMotion:
     def accelerations(
         self, components: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
     ) -> Array:
-        """All accelerations (m/s^2, rad/s^2) from `given` ones, at all rates `qd_tot` (m/s, rad/s).
+        """All accelerations (m/s^2, rad/s^2) from `components` ones, at all rates `qd_tot` (m/s, rad/s).
 
         Without them, the components that `like` names accelerate as little as the mechanism allows.
         """
@@ -157,7 +157,7 @@ class RequestedRates:
         return int(np.sum(sizes > self.resolution))
 
     def solve(self, lower_blocks: Sequence[PriorityBlock]) -> Array:
-        """Return all rates, or accelerations less the bias: those requested, then nearest to each of `rest`."""
+        """Return all rates, or accelerations less the bias: those requested, then nearest to each of `lower_blocks`."""
         solution, missed = solve_by_priority(self.here.motions, [self.block, *lower_blocks])
         self._refuse(missed[0])
         return solution

@@ -357,7 +357,7 @@ class Contradiction(Record):
 def contradiction(
     constraints: Sequence[Constraint], tree: Tree, known_values: Mapping[int, float], offsets: bool
 ) -> Contradiction | None:
-    """What couplings say against values `given` by rate: positions, with their offsets, or rates, without."""
+    """What couplings say against values `known_values` by rate: positions, with their offsets, or rates, without."""
     rows = [row for row in constraints if isinstance(row, Coupling)]
     if not rows:
         return None

@@ -468,7 +468,7 @@ def value_at(raw: dict[str, Any], path: str, file: str) -> Any:
 
 
 def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False) -> tuple[Any, Any]:
-    """The table or list that holds the value at a path, and its key there; of copies where the file is `kept`."""
+    """The table or list that holds the value at a path, and its key there; of copies where the file is `keep_input`."""
     remaining, parent = path, ""
     while True:
         table = copy.copy(table) if keep_input else table
@@ -582,7 +582,7 @@ def inherited(table: dict[str, Any], file: str) -> dict[str, Any]:
 
 
 def _complete(raw: dict[str, Any], files: list[str]) -> dict[str, Any]:
-    """Merge the table into the table that it extends, which may extend another one; append the files to `seen`."""
+    """Merge the table into the table that it extends, which may extend another one; append the files to `files`."""
     file = files[-1]
     if "extends" not in raw:
         return raw

@@ -109,7 +109,7 @@ COUPLED = 0.1  # of the motion inside an element that goes most with its shapes
 
 
 def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, arguments: Mapping[str, Any]) -> Run:
-    """The run with as many elements as it takes; `given` are the arguments of `simulate`.
+    """The run with as many elements as it takes; `arguments` are the arguments of `simulate`.
 
     Interrupted, or where a finer robot cannot go on, the last complete run is the answer, and it says so.
     """

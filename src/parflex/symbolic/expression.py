@@ -297,7 +297,7 @@ class Expression:
         return Expression(g, c << 1), Expression(g, s << 1 | sign)
 
     def solve_system(self, matrix: ndarray, rhs: ndarray) -> ndarray:
-        """Pivoted elimination, see `Graph.solve`; `right` is a vector or a matrix of columns."""
+        """Pivoted elimination, see `Graph.solve`; `rhs` is a vector or a matrix of columns."""
         g = self.graph
         edges = g.solve(matrix.shape[1], [g.edge(x) for x in matrix.flat], [g.edge(x) for x in rhs.flat])
         return array([g.wrap(edge) for edge in edges], dtype=object).reshape(rhs.shape)

@@ -566,7 +566,7 @@ def smooth_sign(speed: Any, width: Any) -> Any:
 def gear_loss(direction: Any, side: Any, efficiency: float, back: float) -> Any:
     """What the others give more than without losses, per effort on the joint, theory (49).
 
-    `turns` is the direction in which the joint moves and `side` that of the effort on it. Where they agree the others
+    `direction` is that of the motion of the joint and `side` that of the effort on it. Where they agree the others
     drive the joint, and give 1/efficiency times as much; else they receive `back` times as much; at rest nothing is
     lost.
     """
