@@ -18,7 +18,7 @@ from support.traced import Sample, difference, inputs, robot, samples
 
 import parflex
 from parflex import Configuration, Model, ParflexError, Robot, explain
-from parflex.codegen.condition import model_condition
+from parflex.codegen.model_condition import model_condition
 from parflex.formulations.coordinates import condition_bound
 
 CHOICES = ("platform", "motors", "independent", "all")

@@ -35,7 +35,7 @@ from support.robots import load_robot, robot_file
 import parflex
 from parflex import InputError, SingularError
 from parflex.identification import regressor as regressors
-from parflex.identification.base_parameters import base_columns, random_motion, stacked
+from parflex.identification.regressor_columns import base_columns, random_motion, stacked
 from parflex.identification.estimators import EffortRows, WeightedRows, fit_rows, total_least_squares
 from parflex.identification.identify import _essential
 from parflex.identification.result import SIGNIFICANT

@@ -33,7 +33,7 @@ from support.robots import load_robot
 import parflex
 from parflex import ParflexError
 from parflex.identification import impossible_bodies
-from parflex.identification.base_parameters import base_columns
+from parflex.identification.regressor_columns import base_columns
 from parflex.identification.file_trial import FileTrial
 from parflex.identification.hypotheses import as_given
 from parflex.identification.physical import never_negative

@@ -9,7 +9,7 @@ from support.robots import write_robot
 
 import parflex
 from parflex import Configuration, ParflexError
-from parflex.identification.base_parameters import base_columns
+from parflex.identification.regressor_columns import base_columns
 from parflex.identification.excitation_limits import read_motion_limits
 from parflex.identification.regressor import Regressor
 from parflex.identification.unknowns import unknowns

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.arrays.array_dynamics import refuse_unknown_motors, wrong_effort
-from parflex.arrays.saying import log_compiling
+from parflex.arrays.messages import log_compiling
 from parflex.arrays.state_calls import FLOAT, StateCalls
 from parflex.checks import short_text, table
 from parflex.codegen.vouched_states import StateQuestion, group_lengths, state_program

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.arrays.array_dynamics import array_warnings, forward_at, inverse_at
-from parflex.arrays.saying import BatchWarnings, warn
+from parflex.arrays.messages import BatchWarnings, warn
 from parflex.codegen.model import Model
 from parflex.codegen.vouched_states import CHECKS, StateQuestion
 from parflex.dynamics.dynamics import Result, exceeded_limits

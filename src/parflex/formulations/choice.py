@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError
-from parflex.forces.gear_losses import refuse_open_losses
+from parflex.forces.coupling_losses import refuse_open_losses
 from parflex.formulations.base import Formulation, ModelRequest, best_rows
 from parflex.formulations.general import (
     GeneralFormulation,

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from parflex.errors import InputError, ParflexError
-from parflex.identification.base_parameters import BaseColumns
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.closed_loop import PlantMembers, Replay, Replayed
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows, noise_of, solution
 from parflex.identification.lack_of_fit import Misfit, misfits_of_simulation

@@ -12,7 +12,7 @@ import numpy as np
 import scipy
 
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.identification.base_parameters import BaseColumns, base_columns
+from parflex.identification.regressor_columns import BaseColumns, base_columns
 from parflex.identification.excitation_limits import (
     AMPLITUDE,
     DifferentiatedRows,

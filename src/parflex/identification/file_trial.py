@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.identification.base_parameters import BaseColumns
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.hypotheses import Hypothesis
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.preprocess import STICKS, FilterChoice, butterworth, filtered_motion, motors_with_friction

@@ -11,7 +11,7 @@ import numpy as np
 
 from parflex.checks import one_of
 from parflex.errors import InputError, SingularError
-from parflex.identification.base_parameters import (
+from parflex.identification.regressor_columns import (
     BaseColumns,
     base_columns,
     grouped_by,

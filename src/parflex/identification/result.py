@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.identification.base_parameters import BaseColumns, grouped_text
+from parflex.identification.regressor_columns import BaseColumns, grouped_text
 from parflex.identification.estimators import EffortRows, LeastSquaresFit
 from parflex.identification.preprocess import FilterChoice, cutoff_of, rest_thresholds
 from parflex.identification.recordings import Recording

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.identification.base_parameters import BaseColumns
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.file_trial import FileTrial
 from parflex.identification.hypotheses import (
     DEGREE,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parflex.closure.assembler import unmet_condition
-from parflex.closure.nearest import FreePart
+from parflex.closure.nearest_pose import FreePart
 from parflex.closure.targets import PoseRows, Target, with_fixed_rows
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import count_of

@@ -26,7 +26,7 @@ from parflex.simulation.run_way import (
     slide_span,
 )
 from parflex.simulation.slow_motion import SlowMotion
-from parflex.simulation.step_control import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN, acting_inputs
+from parflex.simulation.step_requests import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN, acting_inputs
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray

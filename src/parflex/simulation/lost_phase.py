@@ -14,7 +14,7 @@ import numpy as np
 from parflex.integrators.driver import rounded_down
 from parflex.integrators.tableaux import Alpha, Explicit, Gauss, amplification_factor, phase_error
 from parflex.records import Record
-from parflex.simulation.step_control import DRIFTS
+from parflex.simulation.step_requests import DRIFTS
 
 Array = np.ndarray
 TAKES_PART = 0.1  # of the largest motion of a damped vibration: modes that do so last as long as it

@@ -26,7 +26,7 @@ from parflex.simulation.singular_passage import (
     SingularStep,
     UndeterminedBranchError,
 )
-from parflex.simulation.step_control import ends_inside
+from parflex.simulation.step_requests import ends_inside
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray

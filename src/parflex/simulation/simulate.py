@@ -78,7 +78,7 @@ from parflex.simulation.reactions import (
 from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import StartState, start_state, with_cached_home
-from parflex.simulation.step_control import (
+from parflex.simulation.step_requests import (
     MORE_STEPS,
     STEP,
     checked_by_default,

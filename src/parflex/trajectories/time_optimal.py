@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, UnreachableError
-from parflex.forces.gear_losses import refuse_losses
+from parflex.forces.coupling_losses import refuse_losses
 from parflex.forces.taut_cables import driven_cables
 from parflex.records import Record
 from parflex.robot.robot import Robot

@@ -14,7 +14,7 @@ from parflex.errors import InputError, ParflexError
 from parflex.robot.robot import Robot
 from parflex.view.server import start_server, stop_server
 from parflex.view.session import Playback, Session, Slider
-from parflex.view.stage import Stage
+from parflex.view.browser_scene import Stage
 from parflex.view.style import BRAND
 
 Array = np.ndarray

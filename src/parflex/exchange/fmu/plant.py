@@ -33,7 +33,7 @@ from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem, prepare_problem, read_independent, with_independent_rates
 from parflex.simulation.simulate import FRICTION_WIDTH
 from parflex.simulation.start import start_state
-from parflex.simulation.step_control import ITERATION_TOLERANCE, TOLERANCE
+from parflex.simulation.step_requests import ITERATION_TOLERANCE, TOLERANCE
 from parflex.trajectories.polynomials import Polynomials
 from parflex.view.units import unit_of
 
