@@ -21,8 +21,8 @@ from support.states import Draws, random_states
 import parflex
 from parflex import Configuration
 from parflex.forces.base_parameters import PARAMETERS
-from parflex.identification.regressor_columns import base_columns
 from parflex.identification.regressor import Regressor
+from parflex.identification.regressor_columns import base_columns
 from parflex.identification.unknowns import Unknown, unknowns
 
 SERIAL = ("rx90", "puma560")

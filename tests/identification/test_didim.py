@@ -24,10 +24,10 @@ import parflex
 from parflex import InputError
 from parflex.identification import didim
 from parflex.identification import didim as record_starts
-from parflex.identification.regressor_columns import base_columns
 from parflex.identification.didim import SimulatedRecords
 from parflex.identification.preprocess import choose_filter
 from parflex.identification.recordings import read_column_map, read_recording
+from parflex.identification.regressor_columns import base_columns
 
 
 def simulated(controller, noise: float = 0.0) -> SimulatedRecords:

@@ -35,9 +35,9 @@ from support.robots import load_robot, robot_file
 import parflex
 from parflex import InputError, SingularError
 from parflex.identification import regressor as regressors
-from parflex.identification.regressor_columns import base_columns, random_motion, stacked
 from parflex.identification.estimators import EffortRows, WeightedRows, fit_rows, total_least_squares
 from parflex.identification.identify import _essential
+from parflex.identification.regressor_columns import base_columns, random_motion, stacked
 from parflex.identification.result import SIGNIFICANT
 from parflex.identification.robot_update import changed_elements, write_robot
 from parflex.identification.unknowns import taken_from_file, unknowns

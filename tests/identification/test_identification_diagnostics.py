@@ -33,12 +33,12 @@ from support.robots import load_robot
 import parflex
 from parflex import ParflexError
 from parflex.identification import impossible_bodies
-from parflex.identification.regressor_columns import base_columns
 from parflex.identification.file_trial import FileTrial
 from parflex.identification.hypotheses import as_given
 from parflex.identification.physical import never_negative
 from parflex.identification.preprocess import choose_filter
 from parflex.identification.recordings import read_column_map, read_recording
+from parflex.identification.regressor_columns import base_columns
 from parflex.identification.unknowns import Unknown
 from parflex.identification.usual_mistakes import suspicions
 

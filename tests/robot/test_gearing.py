@@ -9,9 +9,9 @@ from support.robots import write_robot
 
 import parflex
 from parflex import Configuration, ParflexError
-from parflex.identification.regressor_columns import base_columns
 from parflex.identification.excitation_limits import read_motion_limits
 from parflex.identification.regressor import Regressor
+from parflex.identification.regressor_columns import base_columns
 from parflex.identification.unknowns import unknowns
 
 FEET, LENGTHS, HOME = ((-0.2, 0.0), (0.25, 0.05)), ((0.35, 0.5), (0.4, 0.45)), (1.6, 1.3)

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import polynomial
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node
+from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
+from parflex.bodies.geometric_stiffness import MeanStrain
 from parflex.records import Record
 from parflex.spatial.batched import is_varied, smaller
 from parflex.spatial.linear import scalar_type

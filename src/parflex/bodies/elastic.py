@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from parflex.bodies.geometric_stiffness import MeanStrain, slope_change
 from parflex.bodies.rigid import RigidBody
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
@@ -203,33 +204,6 @@ class InnerNodes(ABC):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MeanStrain(Record):
-    """An elongation u_m = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
-
-    A bent line is longer than its chord: that is H. K and D of the body hold the linear part, which is
-    all where the rest does not act.
-    """
-
-    row: Array  # N
-    H: Array  # N x N
-    k: float
-    c: float = 0.0
-    acts: bool = True
-
-    def slope(self, e: Array) -> Array:
-        """How u_m grows with e."""
-        return self.row + self.H @ e
-
-    def value(self, e: Array) -> Any:
-        """The elongation itself."""
-        return self.row @ e + 0.5 * (e @ (self.H @ e)) if self.acts else self.row @ e
-
-    def force(self, e: Array) -> Any:
-        """What pulls: N, positive in tension."""
-        return self.k * self.value(e)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class ElasticBody(Record):
     """Mass, integrals S (N+1 x 3) and G (N+1 x N+1 x 3 x 3), stiffness and damping of the elastic coordinates.
 
@@ -377,7 +351,7 @@ class ElasticBody(Record):
 
     def material_stiffness(self, e: Array) -> Array:
         """Of the stiffness about e what strains the material, N H left out: never negative, for energies of motions."""
-        return self.K + sum((s.k * _beyond(s, e) for s in self.acting), np.zeros_like(self.K))
+        return self.K + sum((s.k * slope_change(s, e) for s in self.acting), np.zeros_like(self.K))
 
     def stiffness_at(self, e: Array) -> Array:
         """Stiffness about e: how `elastic_force` grows with it."""
@@ -385,7 +359,7 @@ class ElasticBody(Record):
 
     def damping_at(self, e: Array) -> Array:
         """Damping about a strained state: what does not strain the material is not damped by it."""
-        return self.D + sum((s.c * _beyond(s, e) for s in self.acting), np.zeros_like(self.D))
+        return self.D + sum((s.c * slope_change(s, e) for s in self.acting), np.zeros_like(self.D))
 
     def coupling(self, e: Array) -> Array:
         """A_re, 6 x N: force and moment per unit of each elastic acceleration."""
@@ -457,12 +431,6 @@ class ElasticBody(Record):
         return replace(self, strains=tuple(replace(strain, acts=False) for strain in self.strains), bare=bare)
 
 
-def _beyond(strain: MeanStrain, e: Array) -> Array:
-    """How the square of the slope of a mean strain at e differs from that at rest."""
-    slope = strain.slope(e)
-    return np.outer(slope, slope) - np.outer(strain.row, strain.row)
-
-
 def axial(matrix: Array) -> Array:
     """For M = int b r^T: int r x b."""
     return np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
@@ -491,39 +459,3 @@ def with_small_rotations(body: ElasticBody) -> ElasticBody:
     """The body with L = 1 at its nodes and inside."""
     nodes = {name: replace(node, consistent=False) for name, node in body.nodes.items()}
     return replace(body, nodes=nodes, inner=None if body.inner is None else body.inner.with_unit_jacobian())
-
-
-def geometric_stiffness_error(geometric: Array, N: int) -> tuple[str, str, str] | None:
-    """Message, key and hint where these are not one symmetric matrix for each of N modes."""
-    key = "geometric"
-    if geometric.shape != (N, N, N) or not np.all(np.isfinite(geometric)):
-        return "the geometric stiffnesses do not match the modes", key, f"give {N} x {N} x {N} numbers"
-    if np.abs(geometric - np.moveaxis(geometric, 1, 2)).max() > 1e-6 * np.abs(geometric).max():
-        return "a geometric stiffness is not symmetric", key, "give the matrix of each mode's stress over all modes"
-    return None
-
-
-def stress_strains(geometric: Array | None, stiffnesses: Array, damping: Array) -> tuple[MeanStrain, ...]:
-    """Of each mode whose stress changes the stiffness, the elongation of second order that has this effect."""
-    if geometric is None:
-        return ()
-    units = np.eye(len(stiffnesses))
-    symmetric = (geometric + np.moveaxis(geometric, 1, 2)) / 2
-    return tuple(
-        MeanStrain(units[m], symmetric[m] / k, float(k), float(damping[m]))
-        for m, k in enumerate(stiffnesses)
-        if symmetric[m].any()
-    )
-
-
-def mean_slopes(shapes: Array, masses: Array) -> Array | None:
-    """Means over mass of what pairs of modes turn material lines by, N x N x 3 x 3; None if turns are not known.
-
-    A line along a turns by th x a, so that a stress sigma meets sigma : (|th|^2 1 - th th^T).
-    """
-    th, mass_fractions = shapes[:, masses > 0, 3:], masses[masses > 0] / masses.sum()
-    if not np.all(np.isfinite(th)) or not th.any():
-        return None
-    squares = np.einsum("n,ani,bni->ab", mass_fractions, th, th)
-    mixed = np.einsum("n,ani,bnj->abij", mass_fractions, th, th)
-    return squares[:, :, None, None] * np.eye(3) - (mixed + np.swapaxes(mixed, 2, 3)) / 2

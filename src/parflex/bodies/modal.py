@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, Node, geometric_stiffness_error, mean_slopes, stress_strains
+from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
+from parflex.bodies.geometric_stiffness import geometric_stiffness_error, mean_slopes, stress_strains
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.io import atomic_file, read_bytes, read_npz
 from parflex.records import Record

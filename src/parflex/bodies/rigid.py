@@ -13,7 +13,8 @@ from parflex.records import Record
 from parflex.spatial.rotations import cross, hat
 
 if TYPE_CHECKING:
-    from parflex.bodies.elastic import InnerNodes, MeanStrain, Node
+    from parflex.bodies.elastic import InnerNodes, Node
+    from parflex.bodies.geometric_stiffness import MeanStrain
 
 Array = np.ndarray
 NO_COORDINATES = np.zeros(0)  # those of a rigid body

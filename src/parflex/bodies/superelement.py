@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node
+from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
+from parflex.bodies.geometric_stiffness import MeanStrain
 from parflex.bodies.modal import ROUND_OFF, drop_rounding
 from parflex.bodies.reduced_matrices import (
     WORDS,

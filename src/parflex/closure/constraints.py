@@ -27,7 +27,8 @@ from parflex.spatial.batched import is_varied, nominal
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat, vector_from_rotation, vector_length
 from parflex.tree.build_elements import start_distance
-from parflex.tree.force_elements import CoupledSpring, coupled_spring, smooth_sign
+from parflex.tree.force_elements import CoupledSpring, coupled_spring
+from parflex.tree.friction import smooth_sign
 from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray

@@ -19,8 +19,8 @@ import scipy
 
 from parflex.checks import numbers, one_of
 from parflex.errors import InputError, SingularError
-from parflex.forces.forces import Without, Wrench, checked_wrenches, values_in_motion
 from parflex.forces.coupling_losses import with_losses
+from parflex.forces.forces import Without, Wrench, checked_wrenches, values_in_motion
 from parflex.forces.reactions import reactions_of
 from parflex.forces.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
 from parflex.forces.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing, spare_motors

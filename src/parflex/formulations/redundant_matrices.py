@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.forces.forces import Without, Wrench, checked_wrenches, on_links
 from parflex.forces.coupling_losses import refuse_losses
+from parflex.forces.forces import Without, Wrench, checked_wrenches, on_links
 from parflex.formulations.redundant_sensors import BY_SENSORS, all_rates
 from parflex.formulations.sensor_geometry import PlatformConstraint, RedundantSets, redundant_sets
 from parflex.records import Answer, Record

@@ -22,8 +22,8 @@ import numpy as np
 
 from parflex.closure.mobility import Reduction, reduction
 from parflex.errors import InputError
-from parflex.forces.forces import on_links
 from parflex.forces.coupling_losses import refuse_losses
+from parflex.forces.forces import on_links
 from parflex.forces.spare_motors import Sharing
 from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
 from parflex.formulations.coordinates import fitted_rates

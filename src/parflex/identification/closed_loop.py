@@ -20,9 +20,9 @@ from parflex.control.plant import Plant
 from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_tree
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.recordings import ColumnMap, FeedbackLaw, Recording
 from parflex.identification.regressor import ClosedMotion, Regressor
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.unknowns import SPRINGS, by_direction, fields_of, with_element_numbers
 from parflex.integrators.driver import grid_of
 from parflex.records import Record

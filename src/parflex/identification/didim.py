@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from parflex.errors import InputError, ParflexError
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.closed_loop import PlantMembers, Replay, Replayed
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows, noise_of, solution
 from parflex.identification.lack_of_fit import Misfit, misfits_of_simulation
@@ -39,6 +38,7 @@ from parflex.identification.preprocess import (
 )
 from parflex.identification.recordings import ColumnMap, FeedbackLaw, Recording
 from parflex.identification.regressor import ClosedMotion, Regressor
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.result import Prediction
 from parflex.records import Record
 

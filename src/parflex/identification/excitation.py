@@ -12,7 +12,6 @@ import numpy as np
 import scipy
 
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.identification.regressor_columns import BaseColumns, base_columns
 from parflex.identification.excitation_limits import (
     AMPLITUDE,
     DifferentiatedRows,
@@ -22,6 +21,7 @@ from parflex.identification.excitation_limits import (
     read_motion_limits,
 )
 from parflex.identification.regressor import ClosedMotion, Regressor, refuse_unsuited
+from parflex.identification.regressor_columns import BaseColumns, base_columns
 from parflex.identification.unknowns import unknowns
 from parflex.io import check_writable, refuse_overwrite, write_text
 from parflex.records import Answer, Record, brief

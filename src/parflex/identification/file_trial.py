@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.hypotheses import Hypothesis
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.preprocess import STICKS, FilterChoice, butterworth, filtered_motion, motors_with_friction
 from parflex.identification.recordings import Recording
 from parflex.identification.regressor import Regressor
+from parflex.identification.regressor_columns import BaseColumns
 
 Array = np.ndarray
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least

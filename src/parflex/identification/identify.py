@@ -11,14 +11,6 @@ import numpy as np
 
 from parflex.checks import one_of
 from parflex.errors import InputError, SingularError
-from parflex.identification.regressor_columns import (
-    BaseColumns,
-    base_columns,
-    grouped_by,
-    independent_columns,
-    nearest_parameters,
-    stacked,
-)
 from parflex.identification.contradicting_encoders import contradictions, encoder_that_is_wrong
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, WeightedRows, fit_rows, total_least_squares
 from parflex.identification.file_trial import FileTrial
@@ -54,6 +46,14 @@ from parflex.identification.recorded_signals import (
 )
 from parflex.identification.recordings import ColumnMap, Recording, read_column_map, read_recording
 from parflex.identification.regressor import Regressor, refuse_unsuited
+from parflex.identification.regressor_columns import (
+    BaseColumns,
+    base_columns,
+    grouped_by,
+    independent_columns,
+    nearest_parameters,
+    stacked,
+)
 from parflex.identification.result import (
     SIGNIFICANT,
     Identified,

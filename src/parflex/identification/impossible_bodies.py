@@ -12,10 +12,10 @@ from importlib.util import find_spec
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.estimators import EffortRows, LeastSquaresFit
 from parflex.identification.physical import nearest_consistent, never_negative
 from parflex.identification.regressor import Regressor
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.result import IdentifiedParameter
 
 Array = np.ndarray

@@ -10,10 +10,10 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
 from parflex.identification.recordings import ColumnMap, Recording
 from parflex.identification.regressor import ClosedMotion, Regressor
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.unknowns import taken_from_file
 
 Array = np.ndarray

@@ -15,8 +15,8 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.estimators import LeastSquaresFit
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.unknowns import Unknown, characteristic_sizes
 from parflex.records import Record
 from parflex.robot.robot import Robot

@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, ParflexError
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
 from parflex.identification.payloads import payload_parameters, payload_rows
 from parflex.identification.recordings import Recording
 from parflex.identification.regressor import ClosedMotion, Regressor
+from parflex.identification.regressor_columns import BaseColumns
 from parflex.records import Record
 
 Array = np.ndarray

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.identification.regressor_columns import BaseColumns, grouped_text
 from parflex.identification.estimators import EffortRows, LeastSquaresFit
 from parflex.identification.preprocess import FilterChoice, cutoff_of, rest_thresholds
 from parflex.identification.recordings import Recording
 from parflex.identification.regressor import Regressor
+from parflex.identification.regressor_columns import BaseColumns, grouped_text
 from parflex.identification.unknowns import taken_from_file
 from parflex.records import Record, brief, count_of
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.file_trial import FileTrial
 from parflex.identification.hypotheses import (
     DEGREE,
@@ -32,6 +31,7 @@ from parflex.identification.hypotheses import (
 from parflex.identification.preprocess import FilterChoice, filtered_motion
 from parflex.identification.recordings import BEYOND, Recording
 from parflex.identification.regressor import Regressor
+from parflex.identification.regressor_columns import BaseColumns
 
 Array = np.ndarray
 FAR = 0.5  # of the efforts, by which those of the file are off where something is wrong

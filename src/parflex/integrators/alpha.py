@@ -24,9 +24,7 @@ from parflex.integrators.common import (
     STARTED,
     STEP,
     STEPS,
-    choose,
     copy,
-    cut,
     evaluate,
     evaluate_at,
     find_powers,
@@ -48,6 +46,7 @@ from parflex.integrators.events import (
     settling,
 )
 from parflex.integrators.gauss import costs, make_modes, solve_mode, take_state
+from parflex.integrators.step_size import choose, cut
 
 Array = np.ndarray
 MOST_ITERATIONS = 25

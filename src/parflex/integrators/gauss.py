@@ -37,9 +37,7 @@ from parflex.integrators.common import (
     UNSEEN,
     USE_LAST_ACCELERATIONS,
     add_work,
-    choose,
     copy,
-    cut,
     differentiate,
     evaluate,
     evaluate_at,
@@ -50,10 +48,7 @@ from parflex.integrators.common import (
     record,
     record_stages,
     record_start,
-    rows_ahead,
     rows_inside,
-    shift_history,
-    step_error,
 )
 from parflex.integrators.events import (
     LENGTH,
@@ -67,6 +62,7 @@ from parflex.integrators.events import (
     restore_state,
     settling,
 )
+from parflex.integrators.step_size import choose, cut, rows_ahead, shift_history, step_error
 
 Array = np.ndarray
 

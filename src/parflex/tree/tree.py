@@ -15,7 +15,8 @@ from parflex.records import Record, count_of
 from parflex.robotfile.values import position_along_beam, split_place
 from parflex.spatial.batched import nominal
 from parflex.spatial.rotations import vector_length
-from parflex.tree.force_elements import CoupledSpring, Gates, JointStop, PointElement, StictionJoint, smooth_sign
+from parflex.tree.force_elements import CoupledSpring, Gates, JointStop, PointElement
+from parflex.tree.friction import StictionJoint, smooth_sign
 from parflex.tree.joints import Joint
 
 if TYPE_CHECKING:

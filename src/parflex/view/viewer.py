@@ -12,9 +12,9 @@ import numpy as np
 
 from parflex.errors import InputError, ParflexError
 from parflex.robot.robot import Robot
+from parflex.view.browser_scene import Stage
 from parflex.view.server import start_server, stop_server
 from parflex.view.session import Playback, Session, Slider
-from parflex.view.browser_scene import Stage
 from parflex.view.style import BRAND
 
 Array = np.ndarray
