@@ -1,7 +1,5 @@
 """Hooks and fixtures of the tests: one BLAS thread, long cases, comparison of arrays, figures for the report."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -7,8 +7,6 @@ Every case is asked what a stranger asks first: load, check, info, pose, inverse
 and finite, or one sentence says what is wrong. The number of a case is all that it depends on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import datetime

@@ -1,7 +1,5 @@
 """Gains of PD, frequencies of responses, inputs of models, figures of modes: taken as given, or one sentence."""
 
-from __future__ import annotations
-
 import logging
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """All functions and commands that take motor efforts read them alike, and refuse others in the same sentences."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

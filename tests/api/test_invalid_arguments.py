@@ -1,7 +1,5 @@
 """Public functions refuse invalid arguments with one error of parflex: no TypeError, no AttributeError."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import cache, partial

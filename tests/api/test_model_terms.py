@@ -4,8 +4,6 @@ Functions are held against the same physics as programs have it: traces are run 
 which takes milliseconds, so that all models of all robots are tried with all terms left out in turn.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Answers do not depend on what was asked before: any order of questions, any number of threads, changed answers."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The face of the package: names that are there, words of arguments, what is returned."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import importlib

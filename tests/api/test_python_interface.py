@@ -1,7 +1,5 @@
 """What people ask of a robot, by Python and by the command line, and what cannot be asked of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.changed_files import changed

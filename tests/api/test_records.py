@@ -1,7 +1,5 @@
 """What functions hand out: short lines, equality by value, hashes, pickles and copies."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import importlib

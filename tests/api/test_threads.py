@@ -1,7 +1,5 @@
 """Functions asked by eight threads at once, on one robot that nobody asked before and on several."""
 
-from __future__ import annotations
-
 import sys
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """States as NumPy arrays: the same answers and the same refusals as by names, compiled or not, one or many."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """Beams under axial load: where they buckle, how they vibrate, and that bending shortens their chord."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

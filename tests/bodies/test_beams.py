@@ -1,7 +1,5 @@
 """Elastic bodies against closed forms, quadrature and published tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.integrate

@@ -1,7 +1,5 @@
 """Beams, frames and rings against solutions of their differential equations, each with its rate of convergence."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Finite-element bodies reduced to modes: frames, solids and plates against closed forms and published modes."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 from functools import cache

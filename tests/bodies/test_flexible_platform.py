@@ -1,7 +1,5 @@
 """A flexible platform, in programs and in time: every emitter, states in motion, driven frames, warnings, starts."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

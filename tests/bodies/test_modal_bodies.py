@@ -1,7 +1,5 @@
 """Robots with bodies given by modes: models and programs against Lagrange, the rigid limit, energy and momentum."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

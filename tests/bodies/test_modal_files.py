@@ -1,7 +1,5 @@
 """Bodies given by modes in files: what is refused, and with which sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Places inside flexible bodies, `BEAM@s` and `BODY@NODE`: positions, motions, loads, and columns of runs."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

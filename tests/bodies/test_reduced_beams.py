@@ -1,7 +1,5 @@
 """Beams of many elements, reduced to their ends and a few modes: matrices, statics, the bound, programs."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Bodies by matrices of finite-element programs: what is found in them, how they move, what others write."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """The command line: answers in JSON, refusals in one sentence, help with examples, completion, one thread."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

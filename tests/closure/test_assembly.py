@@ -1,7 +1,5 @@
 """Assembling poses: working modes, solutions of the legs, direct and inverse geometry, poses that cannot be."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -1,7 +1,5 @@
 """Every kind of closure, in space and in the plane, on mechanisms made up for it, against Lagrange's equations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Couplings (gears, belts, differentials, screws) against Lagrange, Pinocchio, MuJoCo, and forms without them."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a pose or a path leaves free: nearest to home, with rates that are its exact derivative, whatever the way."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.optimize

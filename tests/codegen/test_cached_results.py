@@ -1,7 +1,5 @@
 """Results cached on disk: paths of tools, equilibria, homes and conditions are read for the same robot alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiled models as people use them: named arrays, batches, parameters, the cache on disk, and what is refused."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Every emitter gives the numbers of the float path, which writes the same physics in another form."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

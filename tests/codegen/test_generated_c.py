@@ -1,7 +1,5 @@
 """Generated C: it compiles without a warning, runs cleanly and gives Python's numbers."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import shlex

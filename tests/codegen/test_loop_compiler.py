@@ -1,7 +1,5 @@
 """Loops that are compiled from their Python source, to machine code and to C: they compute what Python does."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """Programs and runs of robots with couplings and elements against Lagrange and the models; families of robots."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.comparison import accelerated, chosen, largest, nearby_states

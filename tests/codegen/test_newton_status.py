@@ -1,7 +1,5 @@
 """Programs with a fixed number of Newton steps report whether these converged, in every target."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a model costs: pinned for every robot, consistent with the instructions, growing with the number of links."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

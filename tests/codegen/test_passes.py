@@ -1,7 +1,5 @@
 """Each pass alone keeps the values and never costs operators; each saves what it is there for."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

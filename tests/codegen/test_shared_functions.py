@@ -1,7 +1,5 @@
 """Programs that call one function for alike elements: the same numbers as written out, and work that grows linearly."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """Generated programs say what each number is: names and units of the file, in its order, and where they come from."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Optimisation of robots from files: dense optima of their own elements, stock sizes, impossible limits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy

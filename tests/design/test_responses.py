@@ -1,7 +1,5 @@
 """Responses and their slopes: equal modes, worst of many poses, tolerances, motions, responses of users."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.command_line import answered, run

@@ -5,8 +5,6 @@ central differences with halved steps are extrapolated (error of order eight); r
 shortest step leaves about 1e-10.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

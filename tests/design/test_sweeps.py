@@ -1,7 +1,5 @@
 """Sweeps: samples, tables that survive interruptions, and the processes, threads and clusters that compute them."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

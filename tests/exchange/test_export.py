@@ -1,7 +1,5 @@
 """Exported files: MuJoCo and Pinocchio load them and find the dynamics of the robot."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from xml.etree import ElementTree
 

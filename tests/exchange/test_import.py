@@ -4,8 +4,6 @@ PARFLEX_FOREIGN names a folder with checkouts of public collections: `example-pa
 `mujoco_menagerie` (Google DeepMind) and `symoro`, each in a folder of this name.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Files of others that are wrong, odd or hostile: one sentence each; and what is said of those that can be read."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

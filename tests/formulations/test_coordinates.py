@@ -1,7 +1,5 @@
 """Models in the coordinates that are asked for give the numbers of the float path and of engines that share no code."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

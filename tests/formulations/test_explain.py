@@ -1,7 +1,5 @@
 """`explain` reports forms, sizes and equations of the models; the page for contributors names the functions."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """The forms in which programs write the physics: the same numbers as the general path, at awkward poses too."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

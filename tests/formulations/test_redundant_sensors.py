@@ -1,7 +1,5 @@
 """Sensors in passive joints: the redundant model against the paper's matrices, Pinocchio and itself in other forms."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

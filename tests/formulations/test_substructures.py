@@ -1,7 +1,5 @@
 """Robots cut at their beams, as maps solve them: all frequencies against oracles and against the general reduction."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.comparison import accelerated, largest, positions

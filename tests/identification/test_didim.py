@@ -1,7 +1,5 @@
 """Identification by simulation under the controller of a record: parameters, starts of records, refusals."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

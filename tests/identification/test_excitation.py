@@ -1,7 +1,5 @@
 """Exciting motions: exact gradients through the loops, limits that are kept, files."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Identification: published numbers of a measured axis, regressors of another engine, the 3rrr by hand, springs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Diagnostics of records: mistakes are named, residuals above noise are reported, right records are accepted."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache

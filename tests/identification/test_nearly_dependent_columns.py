@@ -1,7 +1,5 @@
 """Columns that nearly depend on others keep their deviations; what noise of positions makes of columns is told."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.recordings import followed, noisy, three_rrr

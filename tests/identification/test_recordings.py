@@ -1,7 +1,5 @@
 """Records of measurements: columns, clocks, encoders, filters, and records that are refused."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Corrections of an implicit step against the dense matrix of Newton, by differences of accelerations in floats."""
 
-from __future__ import annotations
-
 import shutil
 from functools import cache
 from pathlib import Path

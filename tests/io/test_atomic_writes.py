@@ -1,7 +1,5 @@
 """What parflex writes is there whole or not at all, with the rights of any other new file."""
 
-from __future__ import annotations
-
 import os
 import stat
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of arrays that declare more than they hold, and tables with semicolons and decimal commas."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from pathlib import Path

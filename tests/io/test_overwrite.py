@@ -1,7 +1,5 @@
 """No command and no call writes over its input files, whatever path leads to them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Frequencies at many poses: a finite-element model of the NaVARo, loops, gears with backlash, and single poses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Frequency maps: files that survive interruptions, the command line, lowest values, elements that are too few."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings

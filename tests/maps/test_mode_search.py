@@ -1,7 +1,5 @@
 """Compiled steps that find modes, against whole matrices: all kinds of robots, shapes, Sturm counts, chains."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

@@ -1,7 +1,5 @@
 """Responses at many poses and designs, and about equilibria: against functions of single poses and closed forms."""
 
-from __future__ import annotations
-
 import warnings
 from contextlib import nullcontext
 

@@ -1,7 +1,5 @@
 """Designs: other numbers of the robot file in every row, against robots that are loaded one by one."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import fields, is_dataclass
 

@@ -1,7 +1,5 @@
 """Stored answers do not depend on the order of questions; the report of `make verify` and its mutations."""
 
-from __future__ import annotations
-
 import random
 from concurrent.futures import ThreadPoolExecutor
 

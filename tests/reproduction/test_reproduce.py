@@ -1,7 +1,5 @@
 """Published numbers: computed numbers agree, the command line and the page of the report show them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Names of coordinates and rates: with the name of their frame or without, of joints, balls and platforms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation

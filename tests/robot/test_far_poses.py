@@ -1,7 +1,5 @@
 """Far poses keep the assembly and working mode of home, or are refused: against closed forms that are written here."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation

@@ -3,8 +3,6 @@
 The oracle differences positions: openings of the loops and poses of frames as all coordinates change.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Robots behind gears: base parameters, condition numbers and distances do not depend on ratios; records of arms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.geared_arm import FILE, GEAR, recorded

@@ -1,7 +1,5 @@
 """Poses by any conditions (directions, distances, joints), and singular poses: against geometry, and Pinocchio."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.optimize

@@ -1,7 +1,5 @@
 """The robots of the catalogue: counts and published numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation

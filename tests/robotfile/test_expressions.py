@@ -1,7 +1,5 @@
 """Arithmetic in robot files: it computes, does nothing else, never takes long, and knows the angles of a set square."""
 
-from __future__ import annotations
-
 import math
 import time
 import warnings

@@ -1,7 +1,5 @@
 """Robot files that say only what differs from another one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Flexible robots of the catalogue: published tables, fitted files, and frame models of the same robots."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

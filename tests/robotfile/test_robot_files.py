@@ -1,7 +1,5 @@
 """Robot files: invalid files are refused with key, value and fix; no file breaks the reader."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import random

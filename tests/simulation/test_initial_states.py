@@ -1,7 +1,5 @@
 """Starts of runs: rates that closures and motors allow, bodies at rest as if brakes held joints, jumps of motions."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp

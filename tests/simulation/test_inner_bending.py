@@ -1,7 +1,5 @@
 """Elements too few for what a run shows: shaken cantilevers of cubic elements against their series."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -3,8 +3,6 @@
 With as many steps in a period whatever the run, 10 s at 500 Hz end 0.4 rad late.
 """
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An arm on a spherical joint."""
 
-from __future__ import annotations
-
 BALL_ARM = """
 format = 1
 name = "ball-arm"

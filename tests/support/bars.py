@@ -1,7 +1,5 @@
 """Robot files of bars that the tests of statics and vibration share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A headless Chromium for tests of pages, or a sentence that says what is missing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

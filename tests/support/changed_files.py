@@ -1,7 +1,5 @@
 """The five-bar robot file of the documentation, and changes of it."""
 
-from __future__ import annotations
-
 import re
 
 from support.paths import ROOT

@@ -1,7 +1,5 @@
 """Run the command line in this process; return its JSON, or its error."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 

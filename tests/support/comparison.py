@@ -1,7 +1,5 @@
 """Robots written as text, states near home, and the comparison of one state with an oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

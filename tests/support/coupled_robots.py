@@ -1,7 +1,5 @@
 """Robots whose joints are coupled by gears and screws."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import parflex

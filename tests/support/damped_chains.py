@@ -1,7 +1,5 @@
 """Chains of masses, springs and dampers with known frequencies."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import parflex

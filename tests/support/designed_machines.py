@@ -1,7 +1,5 @@
 """Made-up machines with elastic couplings, springs and starts, as files, and every number that stands in one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

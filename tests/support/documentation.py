@@ -1,7 +1,5 @@
 """Commands and code blocks of the documentation."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -1,7 +1,5 @@
 """A beam on a prismatic motor."""
 
-from __future__ import annotations
-
 BEAM = """
 format = 1
 name = "stub"

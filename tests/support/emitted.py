@@ -1,7 +1,5 @@
 """Every way to run a program, as functions of a model and a batch of inputs."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Random states of flexible robots, and errors of programs there."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

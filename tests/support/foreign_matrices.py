@@ -8,8 +8,6 @@ refused, its ends being held), GRID entries of EXTSEOUT punch files (samples of 
 repositories themselves are read by `bodies/test_superelements.py`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

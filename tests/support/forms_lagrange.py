@@ -1,7 +1,5 @@
 """Random states of flexible robots with all that follows by Lagrange's equations, and robots held from behind."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Robots that float, their momenta and starts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import parflex

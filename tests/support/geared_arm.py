@@ -1,7 +1,5 @@
 """An arm behind a gear, and its recording."""
 
-from __future__ import annotations
-
 import numpy as np
 
 GEAR, LENGTH = 0.02, 0.4

@@ -1,7 +1,5 @@
 """Robots that were never in the catalogue, written from the description of the file format alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.paths import ROBOTS

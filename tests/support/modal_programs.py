@@ -1,7 +1,5 @@
 """Programs of robots with modal bodies: inputs, states, cases."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Robots with bodies given by modes: files of the package, and the same robots for the oracles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

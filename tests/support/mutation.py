@@ -4,8 +4,6 @@ The mutation comes as JSON in the environment variable PARFLEX_MUTATION: `functi
 Processes that a test starts run the unchanged source.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """Reader of HTML pages of the package."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 VOID = {"img", "br", "meta", "input"}

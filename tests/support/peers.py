@@ -1,7 +1,5 @@
 """MuJoCo and Pinocchio with a file of a robot, at a state of the robot in parflex."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree

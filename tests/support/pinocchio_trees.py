@@ -1,7 +1,5 @@
 """Robots that Pinocchio reads as trees, for intervals of identified parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Robots by name, positions of many poses as maps compute them, and the assemblies that their sides tell apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Records of an arm, an axis, the 3rrr and other robots, computed from known parameters."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

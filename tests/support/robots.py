@@ -1,7 +1,5 @@
 """Robot files of the tests in `tests/robots`, and robots written by a test."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 from typing import Any

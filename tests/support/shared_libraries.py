@@ -3,8 +3,6 @@
 Read from ELF, PE and Mach-O as their specifications lay them out.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A slider on a spring."""
 
-from __future__ import annotations
-
 SLIDER = """
 format = 1
 name = "slider"

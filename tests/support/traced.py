@@ -1,7 +1,5 @@
 """Programs of robots, and the numbers of the float path to hold them against."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache

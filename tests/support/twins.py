@@ -1,7 +1,5 @@
 """Random closed mechanisms, each written twice: as a robot file and as a finite-element frame."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

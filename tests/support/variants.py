@@ -1,7 +1,5 @@
 """The same robot written anew: base moved, names and order changed, numbers changed."""
 
-from __future__ import annotations
-
 import copy
 import random
 import re

@@ -1,7 +1,5 @@
 """Symbolic scalars, linear systems of symbols, and derivatives against differences, floats and JAX."""
 
-from __future__ import annotations
-
 import math
 import time
 

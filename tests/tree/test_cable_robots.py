@@ -1,7 +1,5 @@
 """Cables that drums or motors wind: against Lagrange's equations, closed forms, and a potential written here."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Couplings that give way: springs, dampers, play and losses, against Lagrange's equations and closed forms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.comparison import largest, order_of, positions, written

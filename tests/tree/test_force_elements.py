@@ -1,7 +1,5 @@
 """Elements between two points against Lagrange's equations, and against forms without them."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

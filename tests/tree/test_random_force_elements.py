@@ -1,7 +1,5 @@
 """Elements between arbitrary bodies of random robots, in any unit of length, against Lagrange's equations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.cases import VERIFY

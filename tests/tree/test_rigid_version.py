@@ -1,7 +1,5 @@
 """The rigid version of a flexible robot: its masses, what it answers, and which robots have none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.command_line import answered, refused

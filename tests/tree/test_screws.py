@@ -1,7 +1,5 @@
 """Screws (helical joints) against closed forms, Lagrange's equations and Pinocchio's own helical joint."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.comparison import error_against, largest, nearby_states

@@ -3,8 +3,6 @@
 Exact where elements are forces, else at the softness of MuJoCo.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import cumulative_simpson

@@ -1,7 +1,5 @@
 """Modes of measured frequency responses: poles against those of a chain by hand, CSV and UFF files, updates by them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.command_line import answered, refused

@@ -1,7 +1,5 @@
 """Model updating: stiffnesses and dampers that come back, pairs by shapes, undetermined numbers, bad tables."""
 
-from __future__ import annotations
-
 import csv
 import json
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Model updating: several solutions, parameters that measurements determine, model errors of several poses."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures: what they show is computed rightly, units stand on every axis, and they need no window."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Notebooks: every cell of the example runs; robots, results, modes, runs and maps are shown as whole pages."""
 
-from __future__ import annotations
-
 import os
 import re
 import warnings

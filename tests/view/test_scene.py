@@ -1,7 +1,5 @@
 """Scenes and skeletons as arrays: closed solids to scale, beams that bend, modes, forces that balance."""
 
-from __future__ import annotations
-
 from functools import cache, lru_cache
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The viewer's page and studio: for this machine's browser alone, in a real browser, designs that follow sliders."""
 
-from __future__ import annotations
-
 import http.client
 import io
 import json

@@ -5,8 +5,6 @@ a constant, `("beam", length, EA, EI, weight)` is one element of a beam with its
 the tangent at their root, with the cubic shapes of Euler and Bernoulli; their axial strain is the mean one.
 """
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 

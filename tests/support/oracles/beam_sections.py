@@ -3,8 +3,6 @@
 Nothing here knows the package: shapes are Hermite's, accelerations those of points that are summed one by one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 POINTS, WEIGHTS = np.polynomial.legendre.leggauss(12)

@@ -8,8 +8,6 @@
 - Spatial slider-crank: the same library; P. Masarati's and R. Masoudi's data.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.integrate import solve_ivp
 

@@ -7,8 +7,6 @@ the explicit method of order eight by Dormand and Prince goes its own steps; at 
 put back onto the constraints. Shares no code with the package.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

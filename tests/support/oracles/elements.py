@@ -1,7 +1,5 @@
 """Elements between two points for the oracles: tension, energy and rows, differentiated automatically."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

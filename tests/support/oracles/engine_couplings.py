@@ -1,7 +1,5 @@
 """Coupled joints by constraints of other engines: joints and tendons of MuJoCo, mimic joints of Pinocchio."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from . import chart

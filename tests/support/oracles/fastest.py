@@ -6,8 +6,6 @@ and they are found together by a linear program, since the larger of two possibl
 friction, D y, is a tangent at the last answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

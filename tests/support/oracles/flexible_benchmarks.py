@@ -8,8 +8,6 @@
 - Frequencies: A. D. Wright et al., Journal of Applied Mechanics 49 (1982) 197-202, here by polynomials.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.polynomial import legendre
 from scipy.linalg import eig, eigh

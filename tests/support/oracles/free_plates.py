@@ -4,8 +4,6 @@ Frequencies are in rad/s. Rectangles follow Mindlin's theory (deflection and two
 or Kirchhoff's (deflection alone); discs Kirchhoff's without rotary inertia.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.linalg
 import scipy.optimize

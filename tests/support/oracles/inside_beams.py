@@ -4,8 +4,6 @@ No load acts between the ends, so that EI v'''' = 0; the deflection is found fro
 system, with shear by V = k G A (v' - turn), not by shape functions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ one by which a PD controller would give these efforts. Noise of encoders and cur
 with the package.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 The robot is that of `three_rrr`, by hand; friction acts in its motors. Shares no code with the package.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ offset s is at r0 + s + u + th x s, with the turn th = sum_k turn_k e_k. The bod
 are derivatives of these positions in the world; no integral of the shapes is formed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

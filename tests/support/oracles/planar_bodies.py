@@ -3,8 +3,6 @@
 Points are given in the axes of their body, from its centre of mass; body -1 is the ground.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@
 Ordinary tests read the tables; `make verify` makes them anew, coarser, and compares: the difference is their error.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

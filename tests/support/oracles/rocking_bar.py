@@ -4,8 +4,6 @@ Stiffness over lift and angle is ((kL + kR, kR - kL), (kR - kL, kL + kR)), and m
 one does not show, and a small difference shows by its square.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray

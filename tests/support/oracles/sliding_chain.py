@@ -1,7 +1,5 @@
 """Four masses on slides, each on the one before by a spring, two of them with a damper: poles by full matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray

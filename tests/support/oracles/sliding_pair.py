@@ -4,8 +4,6 @@ Carried, with springs k1 and k2, squares of angular frequencies are the roots of
 2 k2 and k1/2 have the same. Beside each other they are k1 and k2, whichever is the larger.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray

@@ -4,8 +4,6 @@ Velocities are that of the centre in the world and the angular velocity in the a
 given in the axes of their body, points from its centre of mass; body -1 is the ground.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A chain of point masses on bars without mass, turning against springs behind locked motors: modes by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray

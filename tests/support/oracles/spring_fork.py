@@ -3,8 +3,6 @@
 Arms are alike, so that two modes come near to each other and veer where one spring grows and the other falls.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray

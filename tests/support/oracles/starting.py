@@ -4,8 +4,6 @@ Both are minima under linear conditions, found from their equations with multipl
 of the unit matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

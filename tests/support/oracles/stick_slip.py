@@ -8,8 +8,6 @@ friction at rest and in motion are equal). Integrated by the method of order eig
 with the package.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

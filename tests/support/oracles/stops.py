@@ -5,8 +5,6 @@ pushes, the ball obeys a linear equation, solved exactly; the linkage is integra
 eight of Dormand and Prince with terminal events. Shares no code with the package.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

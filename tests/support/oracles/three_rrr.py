@@ -4,8 +4,6 @@ Written from [Zubizarreta2010, section 4] with its errata; shares no code with t
 benchmark of control.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
