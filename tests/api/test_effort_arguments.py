@@ -53,8 +53,6 @@ PYTHON = {
     "function of time": lambda effort: first(parflex.simulate(ROBOT, None, 1e-3, effort=lambda t: effort)),
     "controller": lambda effort: first(parflex.simulate(ROBOT, None, 2e-3, controller=Constant(effort))),
 }
-
-
 WORDS: dict[str, tuple[Any, list[float]]] = {
     "nothing": (None, [0.0, 0.0]),
     "an empty table": ({}, [0.0, 0.0]),

@@ -23,8 +23,6 @@ from parflex.records import Record, equal
 LONGEST = 300  # letters: a line or two of a terminal
 STUDY = {"robot": "5r", "laws": ["ctc"], "percentages": [1], "templates": 1, "seed": 1, "vary": ["masses"]}
 COLUMNS = {"t": np.linspace(0.0, 1.0, 40), "tip.x": np.sin(np.linspace(0.0, 9.0, 40)), "energy.total": np.ones(40)}
-
-
 TIMES = np.arange(600) * 2e-3
 RECORD = {"t": TIMES, "q.axis": 0.1 * np.sin(9 * TIMES), "effort.axis": 30 * np.cos(9 * TIMES)}
 

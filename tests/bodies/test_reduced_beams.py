@@ -142,8 +142,6 @@ WAYS = {
         ["x", "y", "z", "rx", "ry", "rz"], np.array([0.25, 0.433, 1, 0, 0, 0]), np.array([0.2, 0.2, 0.1, 0.3, 0.3, 0.3])
     ),
 }  # fmt: skip
-
-
 MODES = 18  # more than lie in the band
 ROUNDED = 1e-6  # Hz: rounding of modes up to 200 Hz; that of a mode near a singular pose has a bound of 5e-9 Hz
 

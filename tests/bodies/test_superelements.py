@@ -598,7 +598,6 @@ BEST = '[objective]\nmaximise = "lowest"\n'
 
 
 def test_numbers_beside_a_super_element_are_followed_in_designs(tmp_path):
-
     def frequency(long: float) -> float:
         return float(parflex.natural_frequencies(designed(tmp_path, long=long), modes=4).frequencies[3])
 

@@ -24,8 +24,6 @@ from parflex.spatial.linear import shared_call
 from parflex.symbolic.expression import Calls, Graph
 
 LIMIT = 2_000_000
-
-
 ROBOTS = {"dualemps": "state-rates-driven", "bending satellite": "state-rates"}  # driven loops; a free body that bends
 
 

@@ -542,8 +542,6 @@ def test_a_motion_may_be_called_as_a_kind_of_reference(capsys, tmp_path):
 
 
 SMALL = ["--reference", "circle:radius=0.02,time=0.3"]
-
-
 LAW = ["3rrr", "--law", "ctc"]
 BAD = {
     "law": (["3rrr", "--law", "cct", *SMALL], "law", "did you mean 'ctc'"),

@@ -32,8 +32,6 @@ from parflex.exchange.fmu.export import step_notes
 from parflex.exchange.fmu.plant import make_plant
 
 ROWS = 40
-
-
 SOFT = ("qdd.", "ax", "ay", "az", "alx", "aly", "alz", "friction.", "energy.", "power.", "closure_error")
 
 

@@ -46,8 +46,6 @@ def mjcf(body: str = "", top: str = "") -> str:
 
 
 PAR = (FOREIGN / "bars.par").read_text()
-
-
 INVALID = (DATA / "refused_foreign_files.jsonl").read_text().splitlines()
 
 

@@ -33,8 +33,6 @@ from parflex.formulations.sensor_geometry import redundant_sets, singular_steps
 TOLERANCE = 1e-11
 LEG = ("elbow", "rod", "wrist")
 MOTORS_ALONE = ["3rrr", "5r", "gough-stewart", "delta", "c5", "space", "3-prrr", "rx90"]
-
-
 SENSED = {  # robot and sensed joints; None: those of the file
     "plane, all": ("3rrr", None),
     "plane, one": ("3rrr", ("leg2.2",)),

@@ -30,8 +30,6 @@ RANGES = {  # about which poses are drawn, and how far
     ),
     "orthoglide": ({"x": -0.027, "y": -0.027, "z": -0.027}, (0.1, 0.1, 0.1)),
 }
-
-
 COUNTS = {  # operators of the programs, those of the last two with all that may act; `4rrr` with its fourth motor free
     "4rrr": {"inverse": 505, "direct": 827, "mass-matrix": 330},
     "hexaglide": {"inverse": 1959, "direct": 3152, "mass-matrix": 2350},

@@ -253,8 +253,6 @@ def test_the_motion_does_not_depend_on_which_beam_closes_the_loop(tmp_path, figu
 
 
 PATH = 'frame = "P"\nspeed = 0.2\nramp = 0.5\n'
-
-
 CIRCLE = "circle = { centre = [0.28, 0.9, 0], start = [0.38, 0.9, 0] }\n"
 BACK = "moves = [{ 11 = 0.1 }, { 11 = -0.1 }]"
 

@@ -28,8 +28,6 @@ CANTILEVER = """
 name = "bar"
 beam = { length = 0.8, material = "steel", section = "bar" }
 """
-
-
 HINGE = 'joint = "revolute"\nactuated = true'
 
 

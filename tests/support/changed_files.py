@@ -5,8 +5,6 @@ import re
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "robot-file.md").read_text(encoding="utf-8")
-
-
 FIVE_BAR = re.search(r"## A whole robot.*?```toml\n(.*?)```", PAGE, re.DOTALL).group(1)
 
 

@@ -7,8 +7,6 @@ import parflex.updating.modes
 from support.oracles import spring_chain
 
 TRUE = np.array([900.0, 400.0, 150.0])
-
-
 KEYS = ["constants.first", "constants.second", "constants.third"]
 
 
@@ -19,8 +17,6 @@ def chain(tmp_path, stiffness=(1100.0, 320.0, 180.0)):
 
 
 DAMPERS = np.array([3.0, 0.8, 0.2])
-
-
 DAMPER_KEYS = ["constants.first_damper", "constants.second_damper", "constants.third_damper"]
 
 

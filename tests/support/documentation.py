@@ -10,8 +10,6 @@ import pytest
 from parflex.cli.app import main
 
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
-
-
 TOKEN = re.compile(r"\.\.\.|[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?|\w+|[^\w\s]")
 
 

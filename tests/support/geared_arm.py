@@ -3,8 +3,6 @@
 import numpy as np
 
 GEAR, LENGTH = 0.02, 0.4
-
-
 FILE = (
     'format = 1\nname = "geared"\nmotion = "planar"\ngravity = [0, -9.81, 0]\n'
     '[[frame]]\nname = "motor"\njoint = "revolute"\nactuated = true\nplace = {{ position = [0, -0.3, 0] }}\n'

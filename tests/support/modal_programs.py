@@ -28,8 +28,6 @@ CASES = {
     "lumps with momentum": ("other", 8),
     "in the plane": ("planar", 3),
 }
-
-
 STATES = 20 if VERIFY else 2
 
 

@@ -10,8 +10,6 @@ from support.catalogue import CATALOGUE
 from support.oracles import led_records, measured
 
 Array = np.ndarray
-
-
 RUBBED = {"legs.frame.1.friction": {"viscous": 0.1, "coulomb": 0.1}}  # of the file; the record has others
 
 
@@ -80,11 +78,7 @@ def catalogue(
 
 
 DELTA = ((0.12,), (300.0, 8.0), (2e-5, 2 * np.pi / 2**17, 0.02, 10.0))
-
-
 HEXAPOD = ((0.1, 0.2, 10), (1e-6, 5e-7, 20.0, 3e4), 3)  # without its controller
-
-
 ROBOTS = {
     ("3rrr", "iv"): three_rrr,
     ("3rrr", "didim"): lambda: three_rrr(simulated=True),

@@ -16,8 +16,6 @@ from parflex.trajectories.polynomials import Polynomials, linear
 
 FAST = 2 * np.pi * 500
 MOMENTS = np.linspace(0.0, 0.02, 3011)[1:-1]  # in no even ratio to the samples
-
-
 INERTIA, STEP, SHORT = 0.1, 1e-4, 0.02
 
 

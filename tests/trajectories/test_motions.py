@@ -51,8 +51,6 @@ TABLES = {
 }  # fmt: skip
 OF_FRAMES = [name for name, table in TABLES.items() if {"points", "circle", "frame", "poses"} & set(table)]
 END = 1.9
-
-
 TIMES = np.linspace(-0.1, END, 211)  # in no even ratio to the breaks
 
 

@@ -23,8 +23,6 @@ ELEMENTS = {  # kind of element, beside the ends
              'table = { length = [[0.1, "-k/10"], [0.9, "k/10"]], speed = [[-1, "-c"], [1, "c"]] }',
     "spring by a table": 'kind = "spring"\ntable = [[0.1, "-k/10"], [0.4, 0], [0.9, "k/5"]]\ndamping = "c"',
 }  # fmt: skip
-
-
 COUPLING = """
 [[coupling]]
 name = "belt"

@@ -63,8 +63,6 @@ motor-b = 2.0
 motor-c = 1.0
 """
 POSES = {"home": (0.0, 0.0), "bent": (1.0, -0.5), "folded": (2.0, 1.0)}
-
-
 SENSORS = ("b.x", "b.y", "c.x", "c.y", "tip.x", "tip.y")  # the ends of the bars
 
 
