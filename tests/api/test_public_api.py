@@ -32,9 +32,6 @@ def words(name: str) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(getattr(parflex, name)).parameters)
 
 
-# -- names ---------------------------------------------------------------------------------------------------------
-
-
 def test_everything_listed_is_there_and_is_completed():
     assert {"ParflexError", "InputError", "Robot", "Configuration", "Result", "Modes", "Model", "Run"} <= {
         *parflex.__all__
@@ -56,9 +53,6 @@ def test_types_travel_with_the_package_and_the_version_is_written_once():
     assert (folder / "py.typed").exists() and (folder / "__init__.pyi").exists()
     assert "version" not in settings["project"] and settings["project"]["dynamic"] == ["version"]
     assert settings["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "parflex.__version__"}
-
-
-# -- words ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -89,9 +83,6 @@ def test_arguments_that_are_unknown_or_given_twice_are_refused(function, given, 
         getattr(parflex, function)(robot(), *given, **options)
     with pytest.raises(parflex.InputError, match="required: robot"):
         getattr(parflex, function)()
-
-
-# -- what is returned ----------------------------------------------------------------------------------------------
 
 
 def test_energies_have_names_and_unpack():
@@ -162,8 +153,6 @@ def test_frames_and_state_spaces_unpack():
     assert A is system.A and B is system.B and C is system.C and D is system.D
 
 
-# -- help ----------------------------------------------------------------------------------------------------------
-
 ENTRY = re.compile(r"^(\w+) : (.+?)(?:, default (.+))?\n((?:    .+\n?)+)", flags=re.M)
 
 
@@ -224,8 +213,6 @@ def test_help_of_methods_names_their_arguments(kind, name):
         assert f"`{word}`" in text or word in described(method), word
 
 
-# -- command line and messages -------------------------------------------------------------------------------------
-
 # values differ from verb to verb: `parameters` of programs are inertial ones, of FMUs gravity and a payload too
 OTHER_VALUES = {*["parameters", "start", "modes", "out", "path", "outputs", "columns", "record", "measured", "drive"]}
 
@@ -252,8 +239,6 @@ def test_files_are_written_by_the_same_option_everywhere():
     for option in written:
         assert option.opts[:2] == ["-o", "--out"]
 
-
-# -- types ---------------------------------------------------------------------------------------------------------
 
 USER = """
 import numpy as np

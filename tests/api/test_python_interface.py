@@ -29,9 +29,6 @@ def efforts(robot, at=None, **options) -> np.ndarray:
     return np.array(list(parflex.inverse_dynamics(robot, at, **options).efforts.values()))
 
 
-# -- poses ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.verify
 def test_words_of_a_pose_mean_the_same_in_other_units_and_coordinates(capsys):
     def q(robot, words):
@@ -80,9 +77,6 @@ def test_numbers_of_numpy_are_numbers():
     assert efforts(robot, {"x": np.float64(0.01), "y": np.int64(0)}) == pytest.approx(efforts(robot, {"x": 0.01}))
     with pytest.raises(InputError, match="'x' needs a number"):
         robot.assemble({"x": "0.1"})
-
-
-# -- settings, payload, wrench, terms --------------------------------------------------------------------------------
 
 
 def test_settings_change_the_file_at_every_level():
@@ -166,9 +160,6 @@ def test_limits_warn_and_never_clip(capsys, five_bar):
     assert shown[0]["efforts"] == shown[1]["efforts"]
     assert shown[0]["warnings"] == pose["warnings"]
     assert shown[1]["warnings"] == []
-
-
-# -- poses and models that cannot be -----------------------------------------------------------------------------------
 
 
 def test_an_unreachable_pose_names_the_leg_and_the_distance(capsys, five_bar):

@@ -190,9 +190,6 @@ def test_bending_takes_from_the_chord_what_the_curve_needs():
     assert q["rod.ux"] == pytest.approx(L * (np.sin(turn) / turn - 1), rel=turn**2 / 19)  # sin x / x = 1 - x^2/6 + ...
 
 
-# -- warnings ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_elements_that_are_too_long_for_a_load_are_named_with_how_many_are_enough(sign):
     rod, load = column("pinned", 1), {"end": [sign * 2.5 * EI / L**2, 0, 0]}
@@ -216,8 +213,6 @@ def test_an_arm_of_one_element_that_turns_fast_is_named():
         run = parflex.simulate(arm, time=0.02, effort={"rod": 0.0}, start=start, step=5e-4)
         assert any("'rod' is in tension" in line for line in run.summary["warnings"]) == said
 
-
-# -- bodies given by modes -------------------------------------------------------------------------------------------
 
 # a strip clamped at its root, STRIP_MASS per length
 LENGTH, STRIP_EA, STRIP_EI, STRIP_MASS = 0.5, 2e5, 4.0, 0.3

@@ -42,9 +42,6 @@ def moving_state(robot: Robot, rng: np.random.Generator) -> dict:
     return {"at": at, "rates": rates, "effort": effort, "accelerations": accelerations}
 
 
-# -- programs ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.verify
 @pytest.mark.parametrize("model", ["inverse", "direct"])
 def test_every_emitter_gives_the_numbers_of_lagrange(model, tmp_path, figure):
@@ -106,9 +103,6 @@ def test_a_platform_that_bends_makes_no_robot_of_beams_stiffer():
     assert len(robot.tree.elastic) == len(legs.tree.elastic) + 10
     low, rigid = (parflex.natural_frequencies(one, modes=4).frequencies for one in (robot, legs))
     assert (low < rigid * (1 + 1e-9)).all()  # a platform that gives way makes nothing stiffer
-
-
-# -- driven platforms ----------------------------------------------------------------------------------
 
 
 def test_the_jacobian_of_the_system_is_equation_48(figure):
@@ -262,9 +256,6 @@ def test_the_rigid_model_holds_the_platform_by_its_pose_up_to_six_rad_per_second
         for damping in (1e2, 1e4):
             alone = growth(lambda x, v, k=stiffness, d=damping: -k * x - d * v, here, here.J_a, held.loading)
             assert alone > 2.5
-
-
-# -- motion through poses ------------------------------------------------------------------------------
 
 
 def test_twists_and_accelerations_of_a_path_are_its_derivatives():

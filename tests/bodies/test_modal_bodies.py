@@ -247,9 +247,6 @@ def rigid_data() -> RobotData:
     return replace(data, frames=frames, gravity=gravity)
 
 
-# -- the rigid limit -----------------------------------------------------------------------------------
-
-
 def test_with_its_modes_held_the_robot_is_that_of_pinocchio(tmp_path, figure):
     robot = with_platform(tmp_path, "gough-stewart", modes())
     held = robot.locking(robot.tree.elastic)
@@ -285,9 +282,6 @@ def _pinocchio(at: Configuration) -> np.ndarray:
     return np.array([efforts[name] for name in at.robot.actuated_names])
 
 
-# -- inverse and direct model --------------------------------------------------------------------------
-
-
 def test_the_direct_model_gives_back_the_motion_of_the_inverse_model(tmp_path, figure):
     robot = with_platform(tmp_path, "gough-stewart", modes())
     rng, worst = np.random.default_rng(4), 0.0
@@ -305,9 +299,6 @@ def test_the_direct_model_gives_back_the_motion_of_the_inverse_model(tmp_path, f
             assert abs(direct.accelerations[k] - acceleration[name]) < 1e-11 * size
     figure("direct model after inverse model", worst, 1e-11)
     assert worst < 1e-11  # asked for; rounding of both
-
-
-# -- energy and momentum -------------------------------------------------------------------------------
 
 
 def free_of_damping(case: str, folder: Path) -> Robot:

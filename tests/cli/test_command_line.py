@@ -41,9 +41,6 @@ def shell(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     return python("-m", "parflex", *arguments, **environment)
 
 
-# -- answers -----------------------------------------------------------------------------------------------------------
-
-
 def test_list_names_every_robot_with_title_and_source(capsys):
     robots = answered(capsys, "list")["robots"]
     assert [robot["name"] for robot in robots] == ROBOTS
@@ -124,9 +121,6 @@ def test_each_warning_is_reported_once_in_text_and_json(capsys, monkeypatch, as_
         shown = run(capsys, "warns")
         assert shown.err == "warning: slow\nwarning: far\n"
         assert not as_json or json.loads(shown.out)["warnings"] == ["slow", "far"]
-
-
-# -- help, completion, processes ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", [None, *VERBS])
@@ -215,9 +209,6 @@ def test_an_internal_failure_is_reported_in_one_line(capsys, monkeypatch):
     answer = run(capsys, "info", "3rrr", "--json")
     assert (answer.code, answer.err.count("\n")) == (1, 1)
     assert json.loads(answer.out)["error"]["kind"] == "internal"
-
-
-# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 def lines(name: str) -> list[str]:

@@ -34,9 +34,6 @@ def lagrange(name):
     return kind(read_robot(robot_file(name)))
 
 
-# -- against other engines -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("oracle", [EnergyModel, PinocchioTree])
 @pytest.mark.parametrize("name", RIGID)
 def test_efforts_rates_and_accelerations_of_coupled_robots_equal_other_engines(name, oracle, figure):
@@ -107,9 +104,6 @@ def test_many_poses_and_equilibria_of_coupled_beams_are_those_of_single_ones():
     assert largest(qdd) < 1e-6  # rad/s2, of elastic forces of 1e4 N and masses of grams
     free = parflex.equilibrium(robot, lock="none", effort=still.efforts, pose={"motor": 7.5})
     assert free.configuration.q[:2] == pytest.approx(held.configuration.q[:2], abs=1e-6)
-
-
-# -- poses ---------------------------------------------------------------------------------------------------
 
 
 def test_turns_of_coupled_joints_are_counted():
@@ -186,9 +180,6 @@ def test_poses_that_no_coupling_allows_are_refused():
         parflex.configure(load("screw-jack"), {"motor": 1.0, "spindle": 2.0, "swing": 0.0})
 
 
-# -- programs and motion -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["differential", "screw-jack"])
 def test_power_and_energy_balance_over_seconds_with_friction(name, figure):
     robot, time = load(name), 10.0 if VERIFY else 2.0
@@ -236,9 +227,6 @@ def test_any_independent_rate_and_any_motor_give_the_same_motion(seed, tmp_path)
 
 def of(found, name, what="accelerations"):
     return float(getattr(found, what)[found.robot.rates.index(name)])
-
-
-# -- redundant and contradictory -----------------------------------------------------------------------------
 
 
 def test_a_coupling_that_repeats_a_loop_or_a_coupling_is_redundant(tmp_path, capsys):

@@ -98,9 +98,6 @@ def test_designs_have_their_own_reach(name):
     check_reach(robot, designs, values, ARMS, arms, np.arange(300))
 
 
-# -- parallelograms ---------------------------------------------------------------------------------------------------
-
-
 def opening_of_places(solver, values):
     """Return how far loops are open, in metres, where the closed form puts all joints."""
     q = solver.places(start_of(solver, values))[1]
@@ -148,8 +145,6 @@ def test_reach_and_slides_of_the_orthoglide_are_those_of_its_lengths():
     # no parallelogram is past its flat pose
     assert np.abs(q[:, indices(robot, [f"{k}.bar" for k in "xyz"])][reached]).max() < np.pi / 2
 
-
-# -- every kind of leg ------------------------------------------------------------------------------------------------
 
 RIGHT = 1.5707963267948966
 KINDS = {  # joints of a leg, each with where it stands on the one before: position, then rotation
@@ -262,8 +257,6 @@ def test_axes_that_designs_move_apart_do_not_count_as_crossing(tmp_path):
         here = parflex.configure(one, dict(zip(PLACE, values[row].tolist(), strict=True)))
         assert np.abs(here.q[7:] - found.q[row, 7 : robot.tree.nq]).max() < 1e-8
 
-
-# -- Par4 and open chains ---------------------------------------------------------------------------------------------
 
 PAR4 = {gamma: f"{leg}.arm" for gamma, leg in zip(
     np.radians([45, 135, -135, -45]), ("front_left", "rear_left", "rear_right", "front_right"), strict=True

@@ -26,9 +26,6 @@ from parflex.codegen.llvm_jit import Kernel, compile_in_background
 ROUNDING = 1e-11  # systems of condition up to 1e3 in double precision
 
 
-# -- arrays --------------------------------------------------------------------------------------------------------
-
-
 def test_arrays_go_in_and_come_out_by_name_alone_or_as_a_batch():
     model = made("gough-stewart", "inverse")
     assert model.inputs["rotation"] == (3, 3) and model.outputs == {"effort": (6,)}
@@ -83,9 +80,6 @@ def test_a_missing_array_is_named():
     model = made("5r", "inverse")
     with pytest.raises(InputError, match="'qdd' is missing"):
         model(q=model.sample["q"], qd=model.sample["qd"])
-
-
-# -- parameters ----------------------------------------------------------------------------------------------------
 
 
 def test_parameters_by_name_act_as_those_of_the_file():
@@ -153,8 +147,6 @@ def test_an_unknown_parameter_is_refused_with_the_nearest_name():
     with pytest.raises(InputError, match=r"no parameter 'MX\[77\]'"):
         parflex.model(parflex.load("rx90"), "inverse", parameters="MX[77]")
 
-
-# -- the cache on disk ---------------------------------------------------------------------------------------------
 
 CALL = """
 import numpy, parflex
@@ -373,9 +365,6 @@ def test_machine_code_that_others_can_write_is_not_loaded(monkeypatch, tmp_path,
     monkeypatch.setattr(os, "geteuid", lambda: os.stat(place).st_uid + 1)  # noqa: PTH116
     with pytest.warns(UserWarning, match="belongs to another user"):
         assert disk_cache.read_bytes("key") is None
-
-
-# -- what is refused -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.few

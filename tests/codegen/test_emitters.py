@@ -181,9 +181,6 @@ def test_terms_behind_a_sign_stay_together_in_c(tmp_path):
     assert c_library(model, given, tmp_path)["y"][0].tolist() == [-109.0, 91.0, 91.0, -999.0]
 
 
-# -- lanes ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.few("gough-stewart", "3rrr")
 @pytest.mark.parametrize(("name", "model"), [("gough-stewart", "inverse"), ("3rrr", "geometry"), ("c5", "step")])
 def test_a_lane_does_not_feel_its_neighbours(name, model):

@@ -223,9 +223,6 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
         assert difference({"y": both}, wanted) < 1e-12
 
 
-# -- the page about code -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.verify
 def test_python_of_the_page_prints_what_it_shows():
     found = blocks(PAGE)

@@ -262,8 +262,6 @@ def test_where_a_switch_is_zero_a_loop_is_compiled_for_that_alone(monkeypatch):
     assert without < with_it
 
 
-# -- in C --------------------------------------------------------------------------------
-
 ROWS, EVERY, STEP, TOLERANCE = 3, 20, 1e-3, 1e-10
 EFFORTS = {"5r": 0.3, "dualemps": 60.0, "gough-stewart": 60.0, "3rrr": 0.5}  # N m, N: none reaches its limits
 

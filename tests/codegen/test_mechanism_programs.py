@@ -47,8 +47,6 @@ def test_gears_of_two_efficiencies_are_no_family(tmp_path):
         family_model(one, two, "state-rates")
 
 
-# -- programs and runs -------------------------------------------------------------------------------------------------
-
 BEAMS = ("geared-beams", "sprung-beams")
 ROBOTS = [*RIGID, "sprung-arm", "sprung-five-bar", "rod-linkage", "struts", *BEAMS]
 

@@ -112,9 +112,6 @@ def test_programs_without_newton_steps_have_no_status():
         assert f"void {identifier(program.name)}(" in header and "int " not in header
 
 
-# -- the residual against closures that share no code ----------------------------------------------------------------
-
-
 def says_whether_loops_close(of: parflex.Robot, energy: EnergyModel, model: str, count: int) -> list[float]:
     """Compare the status with the oracle, from starts near and far; the statuses that occurred."""
     program, rng, units = parflex.model(of, model), np.random.default_rng(2), of.tree.rate_units
@@ -165,9 +162,6 @@ def test_gaps_are_openings_with_chords_for_angles(name):
         assert 2 / np.pi - 1e-9 < ratio < 1 + 1e-9  # of 2 sin(a / 2) to a
 
 
-# -- more motors than freedoms, coordinates --------------------------------------------------------------------------
-
-
 def test_the_status_of_spare_motors_says_whether_they_fit():
     of = robot("four-rrr")
     program = parflex.model(of, "step")
@@ -194,9 +188,6 @@ def test_models_in_coordinates_that_are_found_by_newton_steps_have_a_status(mode
     assert program(**near)["status"][0] == 0.0
     assert program(**far)["status"][0] == 1.0
     assert not {"status"} & set(parflex.model(robot("5r"), model, coordinates="all").outputs)
-
-
-# -- FMU -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.few

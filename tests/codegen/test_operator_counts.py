@@ -146,9 +146,6 @@ def test_the_command_line_counts_open_robots_with_symbols_and_closed_ones_with_n
     assert answered(capsys, *words) == answered(capsys, *words, "--parameters", "numbers")
 
 
-# -- growth --------------------------------------------------------------------------------------------------------
-
-
 def per_joint(folder: Path, model: str, sizes: tuple[int, ...]) -> list[float]:
     """Operators that each further joint costs, between the sizes."""
     totals = [parflex.model(parflex.load(chain(joints, folder)), model).counts["total"] for joints in sizes]

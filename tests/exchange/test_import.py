@@ -125,9 +125,6 @@ def test_robots_come_back_from_the_files_that_they_are_exported_to(name, tmp_pat
     assert tried
 
 
-# -- files written by hand --------------------------------------------------------------------------------------------
-
-
 def imported_and_checked(name: str, folder: Path):
     """Import a file of `tests/data/foreign` with its loops."""
     loops = FOREIGN / f"{Path(name).stem}.yaml"
@@ -285,9 +282,6 @@ def test_a_symoro_file_moves_as_the_same_bars_in_pinocchio(tmp_path):
     peer = PinocchioPeer(tmp_path / "none.urdf", {"gravity": [0, -9.81, 1]}, pinocchio_of_par(0.15))
     peer.damping[0], peer.friction[0], peer.rotor[[0, 2]] = 0.5, 0.3, (0.1, 0.2)
     forces_agree(robot, peer, 0, 3)
-
-
-# -- public collections -----------------------------------------------------------------------------------------------
 
 
 HERE = Path(os.environ.get("PARFLEX_FOREIGN", "nowhere"))

@@ -111,9 +111,6 @@ def test_the_verb_prints_text_markdown_or_json(capsys):
     assert set(numbers) <= set(EQUATIONS) and 21 in numbers
 
 
-# -- the page for contributors
-
-
 PAGE = ROOT / "docs" / "contributing.md"
 PICTURES = [ROOT / "docs" / "hooks" / name for name in ("package_map.py", "concept_map.py")]
 SOURCE = Path(parflex.__file__).parent

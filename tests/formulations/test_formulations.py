@@ -38,9 +38,6 @@ def test_programs_take_the_independent_rates_of_the_robot(name):
     assert tuple(int(k) for k in form.independent) == rates
 
 
-# -- legs ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", [*LEG_FORM, "delta", "5r", "c5", "rx90", "wrist"])
 def test_robots_on_legs_with_balls_are_recognised(name):
     form = parflex.explain(robot(name)).forms["direct"]
@@ -145,9 +142,6 @@ def test_a_working_mode_with_the_elbows_on_the_other_side_is_followed():
         assert (joints - wanted + np.pi) % (2 * np.pi) - np.pi == pytest.approx(np.zeros(6), abs=1e-12)  # rounding
 
 
-# -- robots that were never in the catalogue -----------------------------------------------------------------------
-
-
 @pytest.mark.few
 @pytest.mark.parametrize("name", sorted(INVENTED))
 @pytest.mark.parametrize("model", ["direct", "mass-matrix", "kinematics"])
@@ -192,9 +186,6 @@ def test_the_direct_program_of_a_floating_robot_equals_the_float_path():
     q, qd = of.tree.moved(of.home, rng.uniform(-1, 1, of.nv)), rng.uniform(-2, 2, of.nv)
     expected = accelerated(Configuration(of, q), qd, [2.5]).accelerations
     assert model(q=q, qd=qd, effort=[2.5])["qdd"] == pytest.approx(expected, rel=1e-10)  # rounding, condition below 1e3
-
-
-# -- what cannot be generated --------------------------------------------------------------------------------------
 
 
 def test_models_that_the_motors_do_not_define_are_refused_by_name():

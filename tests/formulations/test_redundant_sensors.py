@@ -90,9 +90,6 @@ def moving(robot: Robot, count: int, seed: int) -> list[tuple[Configuration, np.
     return result
 
 
-# -- the robot of the paper ----------------------------------------------------------------------------
-
-
 @pytest.mark.few
 @pytest.mark.parametrize("share", [0.0, 0.05], ids=["nominal", "5 %"])
 @pytest.mark.parametrize("mode", MODES)
@@ -186,9 +183,6 @@ def test_the_law_feeds_errors_back_through_the_paper_s_d_and_wraps_angles():
         found = law(**{name: given[name] for name in law.inputs})["effort"]
         # whole turns cost the error of 0.01 rad thirteen of sixteen digits less three
         assert np.abs(found - wanted).max() < 1e-11 * np.abs(wanted).max()
-
-
-# -- any robot -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.few("plane, one", "no platform, all")
@@ -297,8 +291,6 @@ def test_the_motors_alone_give_the_assembly():
     assert np.abs(again - wanted).max() < 1e-11
 
 
-# -- what it costs -------------------------------------------------------------------------------------
-
 # `total` of the programs, numbers for parameters, all positions in; a rise is an error, a fall is written here
 COUNTS = {
     "3rrr": {"extended-law": 274, "redundant": 238, "classical-law": 454, "geometry-redundant": 319},
@@ -321,9 +313,6 @@ def test_gains_are_parameters_of_the_compiled_law():
     given = law.sample | {"reference": law.sample["reference"] + 0.01}
     soft, half, stiff = (law.with_parameters({"Kp": gain})(**given)["effort"] for gain in (0.0, 5e2, 1e3))
     assert np.abs(half - (soft + stiff) / 2).max() < 1e-12 * np.abs(stiff).max()  # linear in the gain, but for rounding
-
-
-# -- public interface ---------------------------------------------------------------------------------------------
 
 
 def test_the_door_gives_the_matrices_by_name():

@@ -160,9 +160,6 @@ def test_invalid_controllers_are_refused(change, message):
         parflex.identify(slide(), measured.sliding_mass(0.5), columns, "didim", cutoff=50, decimate=1)
 
 
-# -- closed robots
-
-
 @cache
 def under_its_controller():
     return noisy(measured.closed_loop(4.0, 1, measured.Loop()))

@@ -20,8 +20,6 @@ from parflex.identification.preprocess import (
 )
 from parflex.identification.recordings import Recording, _limited
 
-# -- columns and clocks
-
 
 def test_columns_have_gains_offsets_and_a_known_payload():
     for load, more in ((0.0, {}), (2.0, {"payload": {"record": [2.0, 0, 0, 0.1]}})):
@@ -91,9 +89,6 @@ def test_irregular_clocks_are_refused(change, message):
     stamps = change(jittered(0.01))
     with pytest.raises(InputError, match=message):
         at_times(stamps, stamps)
-
-
-# -- refused records
 
 
 def changed(**columns):
@@ -233,9 +228,6 @@ def test_flexible_robots_unknown_estimators_and_names_and_short_records_are_refu
             parflex.identify(parflex.load(robot), {"t": np.arange(200.0)}, **words)
     (tmp_path / "table.csv").write_text("t,q.axis,effort.axis\n0,1,2\n")
     assert "the record has 1 samples" in refused(capsys, "identify", "emps", tmp_path / "table.csv")["message"]
-
-
-# -- filters and encoders
 
 
 def cutoff_of(t, x) -> float:

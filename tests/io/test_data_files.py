@@ -14,9 +14,6 @@ from parflex import InputError
 from parflex.io import MAX_BYTES, npz_bytes, read_npz
 from parflex.trajectories.files import read_table
 
-# -- arrays in npz files ----------------------------------------------------------------------------------------------
-
-
 MANY = 10**10
 
 
@@ -97,9 +94,6 @@ def test_a_huge_file_is_refused_in_one_sentence(verb, tmp_path, capsys, no_room)
     path = declaring(tmp_path / "huge.npz", MANY, "t", "settings")
     error = refused(capsys, *LINES[verb].format(path).split())
     assert "declare arrays of 160 GB" in error["message"] and error["file"] == str(path)
-
-
-# -- tables -----------------------------------------------------------------------------------------------------------
 
 
 PLAIN = "t,q.axis\n0,-1.5\n0.001,2e-3\n"

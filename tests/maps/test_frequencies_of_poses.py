@@ -307,9 +307,6 @@ def test_designs_of_gears_are_solved_together(geared):
     assert found.frequencies[3] == pytest.approx(single, rel=1e-9)
 
 
-# -- about equilibria ------------------------------------------------------------------------------------------
-
-
 def energy(place, motors, flanks, soft):
     first, second = angles(*place)
     elbow = BASES + PROXIMAL * np.exp(1j * first)

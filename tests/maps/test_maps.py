@@ -20,9 +20,6 @@ def robot():
     return parflex.load("dualemps")
 
 
-# -- files ---------------------------------------------------------------------------------------------------
-
-
 def test_a_map_that_was_killed_goes_on_to_the_same_bits_by_any_number_of_threads(robot, tmp_path, monkeypatch):
     small_chunks(monkeypatch, 6)
     out, left = tmp_path / "map.npz", tmp_path / "left.npz"
@@ -104,9 +101,6 @@ def test_a_file_of_another_map_is_neither_continued_nor_replaced(robot, tmp_path
         parflex.frequency_map(robot, axis, modes=2, out=out)
 
 
-# -- cells ---------------------------------------------------------------------------------------------------
-
-
 def test_cells_without_frequencies_have_reasons_and_the_others_colours_in_the_viewer(tmp_path, capsys):
     from parflex.view.colours import map_points
     from parflex.view.style import STRESSES
@@ -154,9 +148,6 @@ def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
         expected = parflex.natural_frequencies(one, {"x": 0.0, "y": 0.0}, 2).frequencies
         assert many.frequencies[k] == pytest.approx(expected, rel=1e-9)
         assert result["frequency:2"][k] == pytest.approx(expected[1], rel=1e-9)
-
-
-# -- command line --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.verify
@@ -210,8 +201,6 @@ def test_numbers_of_modes_that_cannot_be_are_refused(robot, modes):
     with pytest.raises(InputError, match="finest"):
         parflex.track_modes(robot, [{"11": 0.0}, {"11": 0.1}], modes=2, finest=0.0)
 
-
-# -- elements that are too few -------------------------------------------------------------------------------
 
 POSES = np.array([(a, b) for a in (-0.05, 0.05) for b in (-0.04, 0.05)])
 

@@ -84,9 +84,6 @@ def test_all_questions_in_random_order_give_the_answers_of_new_processes():
     assert not wrong(asked, SharedRobots()), f"PARFLEX_SEED={SEED}"
 
 
-# -- the report of make verify
-
-
 def test_a_mutation_changes_one_function_only(tmp_path):
     source = "def f(x):\n    return 2 * x\n\n\nclass A:\n    def f(self, x):\n        return 2 * x\n"
     assert mutate(source, "A.f", "2 * x", "3 * x") == source[:-6] + "3 * x\n"

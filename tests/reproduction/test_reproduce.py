@@ -101,9 +101,6 @@ def test_tolerances_of_table_3_of_briot2014_follow_from_the_rounding_of_its_tabl
     assert len(published("Briot2014", table["group"][0]["title"])[""]) == 6
 
 
-# -- the command line
-
-
 def reproduced(*arguments: str) -> tuple[int, dict]:
     code, text = run_parflex(["reproduce", *arguments, "--json"])
     return code, json.loads(text)
@@ -158,9 +155,6 @@ def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monke
     assert "cannot be reached" in check["note"]
 
 
-# -- the errata
-
-
 def test_the_page_of_errata_lists_those_of_the_data():
     page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
     for name in paper_names():
@@ -168,9 +162,6 @@ def test_the_page_of_errata_lists_those_of_the_data():
         rows = re.findall(r"^- \*\*(.*?)\*\*: (.*?)(?: \*(read|inferred|open)\*)?$", part, flags=re.M)
         shown = [(where, meant, {"": "checked", "open": ""}.get(how, how)) for where, meant, how in rows]
         assert shown == [(e.where, e.meant, e.how) for e in read_paper(name).erratum], name
-
-
-# -- the page of the report
 
 
 @pytest.fixture(scope="module")
@@ -255,12 +246,6 @@ def test_a_page_is_replaced_and_an_interrupted_run_leaves_nothing(tmp_path, monk
     code, told = run_parflex(["reproduce", "Khalil2007", "--quick", "--report", str(tmp_path / "other")])
     assert code == 1 and told == ""
     assert not (tmp_path / "other").exists()
-
-
-# -- its figures
-
-
-# -- in a browser
 
 
 def picture(page) -> str:

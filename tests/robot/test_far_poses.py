@@ -17,8 +17,6 @@ def apart(first, second) -> float:
     return float(np.abs(np.angle(np.exp(1j * np.subtract(first, second)))).max())
 
 
-# -- a spatial four-bar -----------------------------------------------------------------------------------------------
-
 # The crank places one end of the coupler, the rocker the other; their distance is the coupler's length. That is
 # `a cos + b sin = c` for the rocker: two angles, told apart by the sign of their arc cosine. The cross at the other end
 # flips with it, so that the determinant of the loop does not tell them apart.
@@ -62,9 +60,6 @@ def test_far_cranks_of_maps_stay_in_the_assembly_of_home(four_bar, count: int) -
     assert apart(result.q[:, index], [rocker(robot, float(crank), branch) for crank in cranks[:, 0]]) < ROUNDING
 
 
-# -- whole turns ------------------------------------------------------------------------------------------------------
-
-
 def coupler(crank: np.ndarray) -> np.ndarray:
     joint = 0.1 * np.exp(1j * crank)
     away = 0.4 - joint
@@ -86,8 +81,6 @@ def test_a_spring_is_wound_as_turning_there_from_home_winds_it() -> None:
     together = pose_solver(robot, ["crank"], [0.5])(goals[:, None])
     assert not together.status.any() and together.q[:, pin] == pytest.approx(true, abs=ROUNDING)
 
-
-# -- paths around singular poses --------------------------------------------------------------------------------------
 
 # of the Gough-Stewart robot: legs are distances of points, and the assembly of home is followed by their own slopes
 GROUND = np.array([[0.1, 0.3, 1.3, 1.0, -0.2, -0.7], [-0.2, -0.2, 0.4, 1.0, 0.9, 0.5], np.zeros(6)]).T
@@ -184,8 +177,6 @@ def test_maps_report_poses_that_only_another_working_mode_reaches():
     with pytest.raises(parflex.UnreachableError, match="pin reaches this pose only in another working mode"):
         robot.assemble(dict(zip("xy", poses[row].tolist(), strict=True)))
 
-
-# -- folds of what is given -------------------------------------------------------------------------------------------
 
 # legs have the working mode of home; of two poses that have it, the one on its side of the fold is meant
 FEET, CRANK, ROD = (-0.12, 0.12), 0.3, 0.4  # of the 5r

@@ -225,9 +225,6 @@ def test_maps_reach_what_they_reach_without_gears(tmp_path, gears):
     assert found["conditioning"][good] == pytest.approx(wanted["conditioning"][good], rel=1e-8)  # poses close to 1e-11
 
 
-# -- records of arms behind gears --------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def arm(tmp_path):
     return lambda gear=GEAR: parflex.load(write_robot(tmp_path, FILE.format(gear)))

@@ -127,8 +127,6 @@ def test_every_number_of_a_file_may_be_an_expression():
     assert efforts[0] == pytest.approx(efforts[1], rel=1e-12)
 
 
-# -- angles -----------------------------------------------------------------------------------------------------------
-
 EXACT = {
     "cos(pi/2)": 0.0, "sin(pi)": 0.0, "sin(-3*pi)": 0.0, "cos(-90*deg)": 0.0, "cos(pi/3)": 0.5, "sin(-5*pi/6)": -0.5,
     "cos(2*pi/3)": -0.5, "sin(150*deg)": 0.5, "tan(pi/4)": 1.0, "tan(3*pi/4)": -1.0, "cos(180*deg)": -1.0,

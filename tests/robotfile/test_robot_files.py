@@ -261,9 +261,6 @@ def test_the_work_of_a_check_is_proportional_to_the_number_of_legs(capsys, tmp_p
     assert (many - more) / (more - few) < 2.05  # 2 in proportion; where every leg looks at all others it nears 4
 
 
-# -- beams in robot files
-
-
 def test_every_shape_of_a_section_is_made_of_its_keys_and_on_the_page():
     words = get_args(SectionTable.model_fields["shape"].annotation)
     assert set(words) == set(SECTION_KEYS) == set(SHAPES)
@@ -309,9 +306,6 @@ def test_a_section_by_numbers_has_the_polar_moment_of_both_planes():
     torsion = np.sqrt(3 * 8e10 * 5e-9 / (7800 * 8e-9 * 0.8**2)) / (2 * np.pi)  # linear twist of one element
     result = natural_frequencies(robot, modes=6).frequencies
     assert np.abs(result / torsion - 1).min() < 1e-9
-
-
-# -- robot files changed at random
 
 
 ORDINARY, LONG = 60, 20_000

@@ -182,9 +182,6 @@ def test_a_controlled_robot_starts_as_fast_as_its_reference():
     assert run.columns["error"].max() < 1e-5  # from rest it would lag by millimetres
 
 
-# -- jumps of velocity ---------------------------------------------------------------------------------
-
-
 def test_rows_at_the_end_of_a_motion_that_still_has_speed_are_those_before_it():
     of = load_robot("slider-crank-beam", settings={"frame.rod.beam.elements": 1})
     run = parflex.simulate(of, "spin", 0.104, step=1e-5, out_step=1e-3)
@@ -279,8 +276,6 @@ def test_two_rows_of_a_table_at_one_time_are_a_jump():
     with pytest.raises(InputError, match="does not increase"):
         parflex.simulate(of, {"t": [0, 0.01, 0.01, 0.01, 0.02], "cart": np.zeros(5)}, 0.05)
 
-
-# -- brakes --------------------------------------------------------------------------------------------
 
 STILL = 1e-9  # in metres and radians; Newton's method leaves 1e-12 of a typical length
 SPRUNG = {"frame.arm.spring": {"stiffness": 60, "rest": 0.1}}
@@ -387,8 +382,6 @@ def test_programs_of_a_run_settle_its_bodies_as_the_deflection_of_the_robot_says
     assert np.abs(wanted - of.home).max() > 1e-4
     assert worst < 1e-9  # rounding of accelerations: stiffness spans eight orders
 
-
-# -- independent rates ---------------------------------------------------------------------------------
 
 SETS = 12 if VERIFY else 1
 WELL = 300.0  # condition number of the block that gives the dependent rates

@@ -17,8 +17,6 @@ from support.robots import load_robot, robot_file
 Array = np.ndarray
 Columns = dict[str, Array]
 
-# -- an axis and an arm by hand ---------------------------------------------------------------------------------------
-
 HAND = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0}
 BY_HAND = {
     "position": {"axis": {"column": "x", "gain": 1e-3, "offset": 0.3}},
@@ -69,8 +67,6 @@ def arm_record(robot: parflex.Robot) -> Columns:
     return {"t": t, "q.s": q[:, 0], "q.e": q[:, 1], "effort.s": tau[:, 0], "effort.e": tau[:, 1]}
 
 
-# -- the 3rrr by hand -------------------------------------------------------------------------------------------------
-
 SLOW = measured.Loop(sample=2e-3)
 
 
@@ -106,9 +102,6 @@ def true_values(found) -> Array:
 def errors(found) -> Array:
     """Errors of the base parameters of the 3rrr, in deviations."""
     return (found.values - true_values(found)) / [p.deviation for p in found.parameters.values()]
-
-
-# -- other robots -----------------------------------------------------------------------------------------------------
 
 
 def regressor_of(robot: parflex.Robot, friction: str = "file") -> Regressor:

@@ -47,9 +47,6 @@ def _entries(table: Table, kind: str) -> list[Table]:
     return [entry for part in (table, *leg_families(table)) for entry in part.get(kind, [])]
 
 
-# -- the base moved ------------------------------------------------------------------------------------
-
-
 def base_moved(table: Table, turn: tuple[float, float, float], shift: tuple[float, float, float]) -> Table:
     """All that stood on the base on a frame that is turned and shifted; gravity, platform and poses go with it."""
     table = copy.deepcopy(table)
@@ -104,9 +101,6 @@ def _move_pose(pose: Table, prefix: str, rotation: Rotation, shift: np.ndarray, 
         pose |= dict(zip(vector, turned.as_rotvec().tolist(), strict=True))
 
 
-# -- names and order -----------------------------------------------------------------------------------
-
-
 def renamed(table: Table) -> Table:
     """Return the table with other names of legs, frames, points and platform, written in another order."""
     table = copy.deepcopy(table)
@@ -157,9 +151,6 @@ def renamed(table: Table) -> Table:
         for part in mode.values():
             part |= {new(word): part.pop(word) for word in list(part)}
     return table
-
-
-# -- numbers -------------------------------------------------------------------------------------------
 
 
 def changed(value: Any, percent: float, seed: int) -> Any:

@@ -322,9 +322,6 @@ def test_the_graph_knows_the_derivative_of_a_closed_geometry():
         assert exact[:, k] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-8)
 
 
-# -- linear systems of symbols ----------------------------------------------------------------------------------------
-
-
 def symbolic(graph: Graph, name: str, numbers: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
     """Symbols where an array has numbers, plain zeros where it has zeros; and their values."""
     array, values = np.zeros(numbers.shape, dtype=object), {}

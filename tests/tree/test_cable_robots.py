@@ -140,9 +140,6 @@ def test_a_motor_on_the_cable_itself_has_minus_its_tension_as_effort(tmp_path):
         assert -effort == pytest.approx(drums.elements[name]["force"], abs=1e-9)
 
 
-# -- elastic cables ------------------------------------------------------------------------------------------
-
-
 def potential(drums):
     """Energy of platform and elastic cables over x, y, theta, and the tensions, with the drums held."""
     x = ca.SX.sym("x", 3)

@@ -22,9 +22,6 @@ def screw(**settings):
     return load_robot("nut-on-screw", settings={f"frame.0.{key}": value for key, value in settings.items()})
 
 
-# -- closed forms --------------------------------------------------------------------------------------------
-
-
 def test_a_body_on_an_upright_screw_falls_as_its_inertia_and_its_pitch_say(figure):
     robot = screw()
     fall = parflex.forward_dynamics(robot, {"nut": 2.0}, {"nut": 7.0}, {"nut": 0.0}).accelerations[0]
@@ -95,9 +92,6 @@ def test_a_nut_held_from_turning_moves_along_its_shaft():
     found = parflex.inverse_dynamics(robot, {"shaft": 0.7}, {"shaft": 3.0}, {"shaft": 11.0})
     assert found.rates == pytest.approx([3, -3]) and found.accelerations == pytest.approx([11, -11])
     assert found.efforts["shaft"] == pytest.approx((2e-3 + 7 * 0.01**2) * 11 - 7 * 9.81 * 0.01, rel=1e-11)
-
-
-# -- other engines -------------------------------------------------------------------------------------------
 
 
 def made_up(rng, kinds):
@@ -196,9 +190,6 @@ def test_programs_equal_the_models(name, file, tmp_path):
         assert out[result] == pytest.approx(np.asarray(expected), rel=1e-8, abs=1e-9 * largest(expected))
 
 
-# -- motion --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("file", ["screw-loop", "tree"])
 def test_robots_with_screws_keep_the_balance_of_energy(file, tmp_path, figure):
     robot = tree(tmp_path, 3, ["helical", "revolute", "helical"]) if file == "tree" else load_robot(file)
@@ -237,9 +228,6 @@ def test_a_family_of_screws_has_the_pitch_of_each(tmp_path):
         assert shared(**inputs)[name] == pytest.approx(values, rel=1e-11)
 
 
-# -- vibration and maps --------------------------------------------------------------------------------------
-
-
 def test_springs_and_rotors_of_screws_are_in_frequencies_of_many_poses():
     robot, poses = load_robot("beam-on-screw"), np.array([[0.0], [0.7], [-1.1]])
     many = parflex.many_frequencies(robot, ["arm"], poses, modes=5).frequencies
@@ -265,9 +253,6 @@ def test_a_spring_is_an_elastic_drive_of_a_screw_only_with_its_pitch(changes, dr
     changes = {f"frame.load.{key}": value for key, value in changes.items()}
     robot = load_robot("sprung-screw", settings=changes)
     assert len(robot.drive_springs) == drive
-
-
-# -- the file ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

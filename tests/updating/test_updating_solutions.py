@@ -11,9 +11,6 @@ from support.robots import write_robot
 import parflex
 from parflex.updating.fit import shared_errors
 
-# -- several solutions
-
-
 KEYS = ["constants.first", "constants.second"]
 SHARE = 0.002  # of the frequencies, their deviations
 # priors pull numbers that are about one of their deviations away by (deviation of the fit / of the prior)^2 of it:
@@ -111,9 +108,6 @@ def test_without_shapes_modes_that_cross_have_two_solutions(tmp_path):
     found = parflex.update(robot, rows(2100.0, 1900.0, False), KEYS)
     assert values(found.parameters) == pytest.approx([1900.0, 2100.0], rel=PULLED)  # nearer to the file
     assert values(found.alternatives[0]["parameters"]) == pytest.approx([2100.0, 1900.0], rel=PULLED)
-
-
-# -- determined parameters
 
 
 NOISE, OF_DAMPING = 0.003, 0.05  # of frequencies and damping ratios, their deviations
@@ -221,9 +215,6 @@ def test_one_number_is_determined_where_measurements_are_sharper_than_its_prior(
     assert (one["interval"] is not None) == determined and bool(found.undetermined) != determined
     if determined:
         assert one["deviation"] == pytest.approx(2000 / np.hypot(1 / 0.3, 1 / (2 * share)), rel=1e-6)
-
-
-# -- errors that all poses of a mode share
 
 
 MODES, NUMBERS = 6, 2

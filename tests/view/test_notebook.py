@@ -81,9 +81,6 @@ def test_a_cell_shows_a_page_and_a_short_line(cells, source, words):
     assert len(data["text/plain"]) < 300
 
 
-# -- pages of records
-
-
 LARGEST = 200_000  # letters of a page
 
 

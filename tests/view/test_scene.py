@@ -129,9 +129,6 @@ def test_beams_have_the_colours_of_their_stress():
     assert stress_colours(scene(parflex.load("5r"))) is None
 
 
-# -- what a person does with it ------------------------------------------------------------------------
-
-
 @pytest.mark.few
 @pytest.mark.parametrize("name", parflex.catalogue_names())
 def test_a_motor_slider_moves_every_robot_of_the_catalogue(name):
@@ -170,9 +167,6 @@ def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
     assert session.in_run(played, 0.1) - straight == pytest.approx(3 * (plain - straight))
     with pytest.raises(parflex.errors.InputError, match="not one of 'navaro'"):
         require_run(load("navaro"), str(path))
-
-
-# -- bodies given by modes -----------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

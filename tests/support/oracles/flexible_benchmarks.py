@@ -16,8 +16,6 @@ from support.oracles.cable import Cable, run
 
 Array = np.ndarray
 
-# -- slider-crank -----------------------------------------------------------------------------------------------
-
 CRANK, ROD, SPEED = 0.15, 0.30, 150.0
 ELASTIC_MODULUS, DENSITY, SIDE, SLIDER = 2e11, 7870.0, 0.008, 0.075552
 
@@ -57,8 +55,6 @@ def slider_crank(t: Array, elements: int, tolerance: float = 1e-9) -> dict[str, 
     }
 
 
-# -- spin-up ----------------------------------------------------------------------------------------------------
-
 KANE = {"length": 8.0, "axial": 6.895e10 * 7.2968e-5, "bending": 6.895e10 * 8.2181e-9, "line": 2766.67 * 7.2968e-5}
 SIMO = {"length": 10.0, "axial": 2.8e7, "bending": 1.4e4, "line": 1.2}
 SPIN, RISE = 6.0, 15.0
@@ -82,9 +78,6 @@ def spin_up(
     q, _, _ = run(beam, t, beam.straight(), still, None, spin, tolerance, method)
     tip = beam.place(q, 1.0)
     return {"t": t, "along": tip[:, 0] - numbers["length"], "across": tip[:, 1]}
-
-
-# -- frequencies of a beam that turns ---------------------------------------------------------------------------
 
 
 def _clamped_polynomials(degree: int, x: Array) -> list[Array]:

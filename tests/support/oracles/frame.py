@@ -110,8 +110,6 @@ class FrameModel:
         self.tie(end, node)
         return end
 
-    # -- solving ---------------------------------------------------------------------------------------
-
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Stiffness and mass in independent unknowns, and the matrix from these to all unknowns."""
         count = 6 * len(self.positions)
