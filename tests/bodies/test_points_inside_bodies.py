@@ -9,8 +9,7 @@ from support import bars
 from support.oracles import exact_beams
 from support.oracles.beam_element import Bar
 from support.oracles.inside_beams import Element, cantilever, section
-from support.paths import ROBOTS
-from support.robots import load_robot, robot_file
+from support.robots import any_robot, load_robot, robot_file
 
 import parflex
 from parflex import Configuration, InputError
@@ -20,9 +19,7 @@ KINDS = ("dualemps", "geared-beams", "rolled-beams", "bending-satellite", "gough
 L, EI = bars.LENGTH, bars.EI
 
 
-@cache
-def robot(name: str) -> parflex.Robot:
-    return load_robot(name) if (ROBOTS / f"{name}.toml").exists() else parflex.load(name)
+robot = cache(any_robot)
 
 
 def beams(name: str) -> list:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.posing import OK, UNREACHABLE, any_robot, indices, pose_solver, sides_of, start_of
-from support.robots import load_robot, write_robot
+from support.posing import OK, UNREACHABLE, indices, pose_solver, sides_of, start_of
+from support.robots import any_robot, load_robot, write_robot
 
 import parflex
 from parflex import Configuration

@@ -8,7 +8,7 @@ import pytest
 from support.catalogue import RIGID
 from support.command_line import answered
 from support.peers import TOLERANCE, Moving, MujocoPeer, PinocchioPeer, tree_forces
-from support.robots import load_robot, write_robot
+from support.robots import load_robot
 from support.states import Draws, random_states
 
 import parflex
@@ -118,22 +118,9 @@ def test_inconsistent_bodies_become_consistent_bodies_with_the_same_forces(name)
     assert np.abs(ours - tree_forces(moving)).max() < 1e-10 * np.abs(ours).max()
 
 
-AXIS = """
-format = 1
-name = "axis"
-gravity = [0, 0, 0]
-[[frame]]
-name = "a"
-joint = "prismatic"
-actuated = true
-inertia = { mass = 1, about_centre = [1, 1, 1] }
-friction = { viscous = 3, coulomb = 2, coulomb_back = 1, offset = 0.5 }
-"""
-
-
 @pytest.mark.parametrize("kind", EXPORTS)
 def test_friction_by_direction_and_its_offset_are_noted(kind, tmp_path):
     export, file = EXPORTS[kind]
-    notes = export(parflex.load(write_robot(tmp_path, AXIS)), tmp_path / file).notes
+    notes = export(load_robot("axis-with-friction"), tmp_path / file).notes
     assert "friction of joint 'a' differs by direction: the mean of both is written" in notes
     assert "friction of joint 'a' has an offset: it is left out" in notes

@@ -19,8 +19,8 @@ import pytest
 from fmpy.fmi1 import FMICallException
 from fmpy.validation import validate_fmu
 from support.fmu_units import EFFORTS, STEP, Unit, as_run, exported, given
-from support.paths import DATA, ROBOTS
-from support.robots import load_robot
+from support.paths import DATA
+from support.robots import any_robot, load_robot
 from support.shared_libraries import libraries_in
 
 import parflex
@@ -89,7 +89,7 @@ OTHERS = [
 @pytest.mark.parametrize(("name", "method", "step"), OTHERS)
 def test_other_kinds_of_robots_make_the_steps_of_simulate(name, method, step, tmp_path, figure):
     many = name == "dualemps"
-    robot = parflex.load(name, elements=8) if many else load_any(name)
+    robot = parflex.load(name, elements=8) if many else any_robot(name)
     unit = Unit(Path(parflex.export_fmu(robot, tmp_path / "robot.fmu", method=method, step=step).file))
     names = [word for word in unit.names("output") if not soft(word) and (not many or word.startswith(("q.", "P.")))]
     push = as_run(name)["effort"] if many else dict.fromkeys(robot.actuated_names, 0.2)
@@ -158,10 +158,6 @@ def by_runge_kutta(unit: Unit, states: list[str], step: float, count: int, names
         slope(x, t + step)
         rows.append(unit.get(names))
     return np.array(rows)
-
-
-def load_any(name: str) -> parflex.Robot:
-    return load_robot(name) if (ROBOTS / f"{name}.toml").exists() else parflex.load(name)
 
 
 @pytest.mark.verify

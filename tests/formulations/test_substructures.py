@@ -6,7 +6,7 @@ from support.comparison import accelerated, largest, positions
 from support.forms_lagrange import BEHIND, CUT, pair_in_pieces
 from support.modal_robots import MODES, POSES, bodies, place
 from support.oracles.plate_on_beams import gough_stewart_on_beams
-from support.posing import any_robot
+from support.robots import any_robot
 
 import parflex
 from parflex import Configuration, Robot, many_frequencies, natural_frequencies

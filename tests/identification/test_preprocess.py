@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.signal
-from support.geared_arm import FILE, GEAR, recorded
+from support.geared_arm import recorded
 from support.oracles import led_records
 from support.recordings import ARM, arm_record
-from support.robots import write_robot
+from support.robots import load_robot, write_robot
 
 import parflex
 from parflex import InputError
@@ -82,8 +82,8 @@ def test_a_record_with_spikes_gives_the_parameters_of_the_clean_record(arm):
 
 
 @pytest.fixture
-def geared(tmp_path):
-    return parflex.load(write_robot(tmp_path, FILE.format(GEAR)))
+def geared():
+    return load_robot("arm-behind-gear")
 
 
 def holding(record, rows, words=("q.", "effort.")):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 from support.maps import ModeFinder, home_matrices, locked_robot, lowest, number_at
-from support.posing import any_robot, pose_solver
+from support.posing import pose_solver
+from support.robots import any_robot
 
 import parflex
 from parflex.maps.mode_verification import error_bound

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support.ball_arm import BALL_ARM
-from support.robots import load_robot, write_robot
+from support.robots import load_robot
 
 import parflex
 from parflex import InputError, StudyFile, configure, run_study
@@ -225,8 +224,8 @@ def test_a_frame_that_moves_steadily_has_the_accelerations_of_joints_that_differ
     assert here.accelerations(motors, qd, None) == pytest.approx(found, rel=1e-9)
 
 
-def test_a_design_keeps_the_turn_of_a_ball_that_the_pose_names(tmp_path):
-    robot = parflex.load(write_robot(tmp_path, BALL_ARM))
+def test_a_design_keeps_the_turn_of_a_ball_that_the_pose_names():
+    robot = load_robot("ball-arm")
     pose = {"arm": 0.0, "hand.rx": 0.3, "hand.ry": -0.2, "hand.rz": 0.5}
     found = parflex.sensitivities(robot, "frequency:1", ["frame.link.place.rotation.1"], pose)
     # behind the motor, which is held, everything turns as one body

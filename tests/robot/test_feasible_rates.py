@@ -10,8 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.command_line import refused
 from support.linkages import CHAINS, draw
-from support.posing import any_robot
-from support.robots import load_robot, write_robot
+from support.robots import any_robot, load_robot, write_robot
 
 import parflex
 from parflex.recursion.kinematics import pose

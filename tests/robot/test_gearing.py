@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from support.geared_arm import FILE, GEAR, recorded
-from support.robots import write_robot
+from support.geared_arm import GEAR, recorded
+from support.robots import load_robot, write_robot
 
 import parflex
 from parflex import Configuration, ParflexError
@@ -226,8 +226,8 @@ def test_maps_reach_what_they_reach_without_gears(tmp_path, gears):
 
 
 @pytest.fixture
-def arm(tmp_path):
-    return lambda gear=GEAR: parflex.load(write_robot(tmp_path, FILE.format(gear)))
+def arm():
+    return lambda gear=GEAR: load_robot("arm-behind-gear", settings={"coupling.gear.terms.motor": gear})
 
 
 @pytest.mark.few("4.0", "0.0205")

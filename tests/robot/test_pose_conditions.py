@@ -7,8 +7,8 @@ from support.catalogue import CATALOGUE
 from support.oracles import tripod_wrist
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
-from support.posing import any_robot, end_effector
-from support.robots import load_robot, robot_file, write_robot
+from support.posing import end_effector
+from support.robots import any_robot, load_robot, robot_file, write_robot
 
 import parflex
 from parflex import ActuationError, Configuration, InputError, ParflexError, SingularError, UnreachableError, configure

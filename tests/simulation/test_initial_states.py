@@ -14,8 +14,7 @@ from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.modal_data import invented
 from support.oracles.reader import read_robot
 from support.oracles.starting import after_impulse, least_elastic_rates
-from support.posing import any_robot, file_of
-from support.robots import load_robot
+from support.robots import any_robot, file_of, load_robot
 
 import parflex
 from parflex import Configuration, InputError

@@ -22,9 +22,8 @@ from support.command_line import answered, refused
 from support.command_line import run as command
 from support.drawn_questions import SEED, quick
 from support.free_robots import FREE, momenta, moving_start
-from support.free_robots import robot as load_any
 from support.oracles.stops import JOINTS, FiveBar
-from support.robots import load_robot, write_robot
+from support.robots import any_robot, load_robot, write_robot
 
 import parflex
 from parflex import Configuration, InputError, ParflexError, RobotFileError, Run
@@ -39,7 +38,7 @@ def drift(run) -> float:
 @pytest.mark.few
 @pytest.mark.parametrize("name", ["5r", "space", "two-bodies", "satellite"])
 def test_rigid_robots_keep_their_energy_at_the_order_of_the_method(name, figure):
-    of = load_any(name)
+    of = any_robot(name)
     words = {"start": moving_start(of), "out_step": 0.02, "without": FREE}
     runs = [parflex.simulate(of, None, 0.2, step=h, tolerance=1e-14, **words) for h in (4e-3, 2e-3)]
     fine = parflex.simulate(of, None, 0.2, step=1e-3, method="gauss6", **words)
@@ -66,7 +65,7 @@ def test_a_robot_that_bends_keeps_its_energy(figure):
 @pytest.mark.verify
 @pytest.mark.parametrize("name", ["satellite", "bending-satellite"])
 def test_a_floating_robot_keeps_its_momentum(name, figure):
-    of = load_any(name)
+    of = any_robot(name)
     frames = [frame.name for frame in of.description.frame]
     run = parflex.simulate(
         of, None, 0.3, start=moving_start(of), method="gauss6", step=2.5e-4, out_step=5e-3, without=FREE,

@@ -11,11 +11,11 @@ from scipy.linalg import expm
 from scipy.special import ellipj, ellipk
 from support.cases import VERIFY
 from support.command_line import answered, refused
-from support.free_robots import FREE, momenta, moving_start, robot
+from support.free_robots import FREE, momenta, moving_start
 from support.oracles.references import read
 from support.oracles.stops import Ball
 from support.paths import ROOT
-from support.robots import load_robot, robot_file
+from support.robots import any_robot, load_robot, robot_file
 from support.stop_robots import ball
 from support.swinging import exact, swinging
 
@@ -146,7 +146,7 @@ def test_a_sampled_controller_acts_with_chosen_steps(pendulum):
 
 @pytest.mark.verify
 def test_a_floating_robot_that_turns_and_bends_keeps_its_momentum_in_all_rows(figure):
-    of = robot("bending-satellite")
+    of = any_robot("bending-satellite")
     frames = [frame.name for frame in of.description.frame]
     run = parflex.simulate(
         of, None, 0.3, start=moving_start(of), without=FREE, frames=frames, tolerance=1e-9, check_steps=False

@@ -4,7 +4,7 @@ import numpy as np
 
 import parflex
 import parflex.updating.modes
-from support.oracles import spring_chain
+from support.robots import with_constants
 
 TRUE = np.array([900.0, 400.0, 150.0])
 KEYS = ["constants.first", "constants.second", "constants.third"]
@@ -12,7 +12,7 @@ KEYS = ["constants.first", "constants.second", "constants.third"]
 
 def chain(tmp_path, stiffness=(1100.0, 320.0, 180.0)):
     path = tmp_path / "chain.toml"
-    path.write_text(spring_chain.FILE.format(*stiffness))
+    path.write_text(with_constants("spring-chain", **dict(zip(("first", "second", "third"), stiffness, strict=True))))
     return parflex.load(path)
 
 

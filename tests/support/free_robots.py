@@ -4,14 +4,8 @@ import numpy as np
 
 import parflex
 from parflex.spatial.rotations import ORIENTATION
-from support.paths import ROBOTS
 
 FREE = ["friction", "damping"]
-
-
-def robot(name: str) -> parflex.robot.robot.Robot:
-    file = ROBOTS / f"{name}.toml"
-    return parflex.load(file if file.exists() else name)
 
 
 def moving_start(of, seed: int = 3, speed: float = 0.5) -> dict:

@@ -11,8 +11,7 @@ from parflex.identification.regressor import Regressor
 from parflex.identification.unknowns import unknowns
 from support.oracles import led_records, measured
 from support.oracles import three_rrr as hand
-from support.paths import ROBOTS
-from support.robots import load_robot, robot_file
+from support.robots import any_robot, load_robot, robot_file
 
 Array = np.ndarray
 Columns = dict[str, Array]
@@ -112,8 +111,7 @@ def regressor_of(robot: parflex.Robot, friction: str = "file") -> Regressor:
 @cache
 def led(name: str) -> tuple[parflex.Robot, Array, Array, Array, Array]:
     """Return motions of the motors of a robot without friction about home: times, positions, rates, efforts."""
-    path = ROBOTS / f"{name}.toml"
-    robot = parflex.load(path if path.exists() else name)
+    robot = any_robot(name)
     regressor = regressor_of(robot, "none")
     units, home = robot.tree.rate_units[list(robot.actuated)], robot.home[regressor.motor_q]
     t, reach = np.arange(1500) * 2e-3, 0.12

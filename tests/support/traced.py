@@ -12,7 +12,7 @@ from parflex.codegen import laws
 from parflex.formulations.base import partition_holding
 from parflex.recursion.kinematics import motion
 from support.catalogue import RIGID
-from support.posing import any_robot
+from support.robots import any_robot
 from support.states import Draws, random_states
 
 Array = np.ndarray

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from support.command_line import answered, refused
 from support.oracles import super_elements as oracle
-from support.posing import any_robot
-from support.robots import load_robot, robot_file, write_robot
+from support.robots import any_robot, load_robot, robot_file, write_robot
 
 import parflex
 from parflex import InputError, ParflexError

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from support.oracles import spring_chain
-from support.robots import load_robot, robot_file, write_robot
+from support.robots import load_robot, robot_file, with_constants, write_robot
 
 import parflex
 from parflex.design.design_state import Circumstances, SensitiveDesign
@@ -121,7 +120,8 @@ def test_numbers_that_move_nothing_are_put_into_the_robot_as_it_is(case):
 
 
 def test_numbers_that_move_poses_put_the_robot_together_again_and_dampers_do_not(tmp_path):
-    text = spring_chain.FILE.format(900.0, 400.0, 150.0) + '\n[poses.turned]\nmotor-b = "first/900"\n'
+    text = with_constants("spring-chain", first=900.0, second=400.0, third=150.0)
+    text += '\n[poses.turned]\nmotor-b = "first/900"\n'
     dampers = {"constants.first_damper": 2.0, "constants.second_damper": 1.0}
     robot = parflex.load(write_robot(tmp_path, text), settings=dampers)
     kept, anew, _ = compared(robot, CHAIN, "bent", Circumstances(), count=3)

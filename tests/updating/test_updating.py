@@ -12,7 +12,7 @@ from support.damped_chains import DAMPER_KEYS, DAMPERS, KEYS, TRUE, chain, dampe
 from support.oracles import spring_chain, spring_fork
 from support.paths import DATA, ROOT
 from support.published import published
-from support.robots import load_robot
+from support.robots import load_robot, robot_file, with_constants, write_robot
 
 import parflex
 from parflex import InputError
@@ -121,12 +121,8 @@ def test_intervals_cover_what_is_true_in_95_of_100(tmp_path):
 
 @pytest.mark.verify
 def test_two_factors_of_one_stiffness_are_undetermined(capsys, tmp_path):
-    text = (
-        spring_chain.FILE.format(1100.0, 320.0, 180.0)
-        .replace('stiffness = "first"', 'stiffness = "first*more"')
-        .replace("[constants]\n", "[constants]\nmore = 1.0\n")
-    )
-    (tmp_path / "twice.toml").write_text(text)
+    text = robot_file("spring-chain").read_text().replace("[constants]", "[constants]\nmore = 1.0")
+    write_robot(tmp_path, text.replace('stiffness = "first"', 'stiffness = "first*more"'), "twice")
     keys = ["constants.first", "constants.more"]
     for prior in (0.3, np.inf):
         found = parflex.update(parflex.load(tmp_path / "twice.toml"), rows(), [*keys, KEYS[1]], prior=prior)
@@ -170,21 +166,11 @@ def test_the_verb_writes_a_file_that_extends_the_first(capsys, tmp_path):
 
 def test_terms_that_the_written_file_lacks_are_reported(capsys, tmp_path):
     robot = chain(tmp_path)
-    words = [
-        "update",
-        robot.file,
-        write_table(tmp_path, rows()[:2]),
-        "--vary",
-        KEYS[0],
-        "--payload",
-        "0.1,0,0,0",
-        "--set",
-        f"{KEYS[1]}=390",
-    ]
+    words = ["update", robot.file, write_table(tmp_path, rows()[:2]), "--vary", KEYS[0]]
+    words += ["--payload", "0.1,0,0,0", "--set", f"{KEYS[1]}=390"]
     assert not [text for text in answered(capsys, *words)["warnings"] if "not in the file" in text]
-    told = [
-        text for text in answered(capsys, *words, "--out", str(tmp_path / "f.toml"))["warnings"] if "the file" in text
-    ]
+    warnings = answered(capsys, *words, "--out", str(tmp_path / "f.toml"))["warnings"]
+    told = [text for text in warnings if "the file" in text]
     assert [text.split(" are ")[0].split(" is ")[0] for text in told] == ["values of --set", "the payload"]
 
 
@@ -401,14 +387,11 @@ def test_equal_modes_are_followed_in_the_order_of_what_they_follow(angle):
 
 @pytest.mark.verify
 def test_combinations_of_five_numbers_leave_all_of_them_undetermined(tmp_path):
-    text = spring_chain.FILE.format(1100.0, 320.0, 180.0)
-    text = text.replace('stiffness = "first"', 'stiffness = "first*more/less"').replace(
-        "[constants]\n", "[constants]\nmore = 1.0\nless = 1.0\n"
-    )
-    text = text.replace('stiffness = "second"', 'stiffness = "second*more"').replace(
-        'stiffness = "third"', 'stiffness = "third*less"'
-    )
-    (tmp_path / "three.toml").write_text(text)
+    text = robot_file("spring-chain").read_text()
+    text = text.replace("[constants]", "[constants]\nmore = 1.0\nless = 1.0")
+    for name, product in (("first", "first*more/less"), ("second", "second*more"), ("third", "third*less")):
+        text = text.replace(f'stiffness = "{name}"', f'stiffness = "{product}"')
+    write_robot(tmp_path, text, "three")
     keys = [*KEYS, "constants.more", "constants.less"]
     found = parflex.update(parflex.load(tmp_path / "three.toml"), rows(), keys)
     # stiffnesses first more/less, second more and third less: three of five directions are determined
@@ -500,9 +483,7 @@ FORK = ["constants.first", "constants.second"]
 
 
 def forked(tmp_path, first, second):
-    path = tmp_path / "fork.toml"
-    path.write_text(spring_fork.FILE.format(first, second))
-    return parflex.load(path)
+    return parflex.load(write_robot(tmp_path, with_constants("spring-fork", first=first, second=second)))
 
 
 def fork_rows(first, second, modes=(1, 2)):

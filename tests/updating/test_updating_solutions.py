@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.special
 from support.oracles import rocking_bar, sliding_chain, sliding_pair, spring_chain
-from support.robots import write_robot
+from support.robots import with_constants, write_robot
 
 import parflex
 from parflex.updating.fit import shared_errors
@@ -19,7 +19,8 @@ PULLED = 1e-3
 
 
 def pair(tmp_path, first, second, carried=True):
-    return parflex.load(write_robot(tmp_path, sliding_pair.file(first, second, carried), "pair"))
+    text = with_constants("sliding-pair", first=first, second=second)
+    return parflex.load(write_robot(tmp_path, text if carried else text.replace('parent = "c1"', 'parent = "drive"')))
 
 
 def rows(first, second, carried=True, poses=("home",), shapes=False, numbered=True):
@@ -117,6 +118,10 @@ def loaded(tmp_path, text):
     return parflex.load(write_robot(tmp_path, text))
 
 
+def bar(tmp_path, left=1000.0, right=1000.0):
+    return loaded(tmp_path, with_constants("rocking-bar", left=left, right=right))
+
+
 def frequency_rows(frequencies, noise=(0, 0, 0, 0), share=NOISE):
     return [{"pose": "home", "mode": k, "frequency_hz": f * (1 + share * n), "deviation_hz": share * f}
             for k, (f, n) in enumerate(zip(frequencies, noise, strict=False), start=1)]  # fmt: skip
@@ -135,7 +140,7 @@ def sliders(tmp_path, true, noise, of_damping=None, prior=0.3):
 def test_the_sliders_and_the_bar_by_hand_have_the_frequencies_of_their_files(tmp_path):
     found = parflex.natural_frequencies(loaded(tmp_path, sliding_chain.file()), without=["damping"]).frequencies
     assert found == pytest.approx(sliding_chain.modes(c1=0.0, c3=0.0)[0], rel=1e-9)
-    found = parflex.natural_frequencies(loaded(tmp_path, rocking_bar.file(1000.0, 1300.0, 0.4))).frequencies
+    found = parflex.natural_frequencies(bar(tmp_path, right=1300.0)).frequencies
     assert found == pytest.approx(rocking_bar.frequencies(1000.0, 1300.0, 0.4), rel=1e-9)
 
 
@@ -166,7 +171,7 @@ BAR = ["constants.left", "constants.right", "constants.inertia"]
 @pytest.mark.parametrize("share", [0.003, 0.01])
 def test_both_mirror_solutions_are_found_from_the_saddle_between_them(tmp_path, share):
     table = frequency_rows(rocking_bar.frequencies(950.0, 1250.0, 0.4), share=share)
-    found = parflex.update(loaded(tmp_path, rocking_bar.file(1000.0, 1000.0, 0.4)), table, BAR[:2])
+    found = parflex.update(bar(tmp_path), table, BAR[:2])
     other = found.alternatives[0]
     one, two = ([parameters[key]["value"] for key in BAR[:2]] for parameters in (found.parameters, other["parameters"]))
     # priors pull by (deviation of the fit / of the prior)^2 of the way: (4.5 % / 30 %)^2 of 250 at most
@@ -180,7 +185,7 @@ def test_both_mirror_solutions_are_found_from_the_saddle_between_them(tmp_path, 
 
 def test_identical_springs_are_undetermined(tmp_path):
     table = frequency_rows(rocking_bar.frequencies(1000.0, 1000.0, 0.4))
-    found = parflex.update(loaded(tmp_path, rocking_bar.file(1000.0, 1000.0, 0.4)), table, BAR[:2])
+    found = parflex.update(bar(tmp_path), table, BAR[:2])
     assert all(found.parameters[key][word] is None for key in BAR[:2] for word in ("deviation", "interval", "relative"))
     (combination,) = found.undetermined
     assert abs(combination[BAR[0]]) == pytest.approx(0.5**0.5) and sum(combination.values()) == pytest.approx(
@@ -189,16 +194,14 @@ def test_identical_springs_are_undetermined(tmp_path):
     assert any(
         "without an interval: 'constants.left', 'constants.right': vary fewer" in text for text in found.warnings
     )
-    one = parflex.update(loaded(tmp_path, rocking_bar.file(1000.0, 1000.0, 0.4)), table, BAR[:1])
+    one = parflex.update(bar(tmp_path), table, BAR[:1])
     assert one.parameters[BAR[0]]["interval"] and not one.undetermined
 
 
 def test_a_number_that_compensates_for_the_square_of_what_is_undetermined_is_so_too(tmp_path):
     """Frequencies of springs 900 and 1300 with an inertia of 0.45 are those of equal springs with another inertia."""
     lowest, highest = rocking_bar.frequencies(900.0, 1300.0, 0.45)
-    found = parflex.update(
-        loaded(tmp_path, rocking_bar.file(1000.0, 1000.0, 0.4)), frequency_rows((lowest, highest)), BAR
-    )
+    found = parflex.update(bar(tmp_path), frequency_rows((lowest, highest)), BAR)
     inertia = found.parameters[BAR[2]]
     assert 0.45 - inertia["value"] > 10 * NOISE * 0.45  # far outside an interval by sensitivities alone
     assert all(one["interval"] is None for one in found.parameters.values()) and len(found.undetermined) == 1
@@ -207,7 +210,7 @@ def test_a_number_that_compensates_for_the_square_of_what_is_undetermined_is_so_
 @pytest.mark.parametrize(("share", "determined"), [(0.2, False), (0.1, True)])
 def test_one_number_is_determined_where_measurements_are_sharper_than_its_prior(tmp_path, share, determined):
     """A frequency goes by the root of the stiffness: its deviation counts twice, against a prior of 0.3."""
-    text = rocking_bar.file("sum/2", "sum/2", 0.4).replace("left = sum/2\nright = sum/2\n", "sum = 2000\n")
+    text = with_constants("rocking-bar").replace("left = 1000.0\nright = 1000.0\n", "sum = 2000\n")
     text = text.replace('"left"', '"sum/2"').replace('"right"', '"sum/2"')
     lowest = rocking_bar.frequencies(1000.0, 1000.0, 0.4)[0]
     found = parflex.update(loaded(tmp_path, text), frequency_rows([lowest], share=share), "constants.sum")

@@ -7,46 +7,6 @@ one does not show, and a small difference shows by its square.
 import numpy as np
 
 Array = np.ndarray
-FILE = """
-format = 1
-name = "bar"
-gravity = [0, 0, 0]
-end_effector = "bar"
-[constants]
-left = {0}
-right = {1}
-inertia = {2}
-[[frame]]
-name = "lift"
-joint = "prismatic"
-[[frame]]
-name = "bar"
-parent = "lift"
-joint = "revolute"
-place = {{ rotation = ["-pi/2", 0, 0] }}
-inertia = {{ mass = 1.0, about_centre = [0.1, 0.1, "inertia"] }}
-"""
-SPRING = """
-[[point]]
-name = "end_{0}"
-frame = "bar"
-position = [{1}, 0, 0]
-[[point]]
-name = "ground_{0}"
-frame = "base"
-position = [{1}, 0, -0.3]
-[[element]]
-name = "spring_{0}"
-kind = "spring"
-between = ["ground_{0}", "end_{0}"]
-stiffness = "{0}"
-rest = 0.3
-"""
-
-
-def file(left: float, right: float, inertia: float) -> str:
-    """The robot file."""
-    return FILE.format(left, right, inertia) + SPRING.format("left", -1.0) + SPRING.format("right", 1.0)
 
 
 def frequencies(left: float, right: float, inertia: float) -> Array:

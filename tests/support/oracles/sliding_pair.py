@@ -8,39 +8,6 @@ import numpy as np
 
 Array = np.ndarray
 SENSORS = ("c1.x", "c2.x")
-FILE = """
-format = 1
-name = "pair"
-gravity = [0, 0, 0]
-end_effector = "c2"
-[constants]
-first = {0}
-second = {1}
-[[frame]]
-name = "drive"
-joint = "prismatic"
-actuated = true
-place = {{ rotation = [0, "pi/2", 0] }}
-[[frame]]
-name = "c1"
-parent = "drive"
-joint = "prismatic"
-spring = {{ stiffness = "first" }}
-inertia = {{ mass = 1.0 }}
-[[frame]]
-name = "c2"
-parent = "{2}"
-joint = "prismatic"
-spring = {{ stiffness = "second" }}
-inertia = {{ mass = 1.0 }}
-[poses.out]
-drive = 0.3
-"""
-
-
-def file(first: float, second: float, carried: bool = True) -> str:
-    """The robot file."""
-    return FILE.format(first, second, "c1" if carried else "drive")
 
 
 def modes(first: float, second: float, carried: bool = True) -> tuple[Array, Array]:
