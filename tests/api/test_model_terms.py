@@ -1,8 +1,4 @@
-"""One word, one meaning: what is in the file acts in every function and program, and `without` takes it out.
-
-Functions are held against the same physics as programs have it: traces are run on numbers in the place of symbols,
-which takes milliseconds, so that all models of all robots are tried with all terms left out in turn.
-"""
+"""Terms that `without` leaves out are the same in functions and in programs, for every robot and model."""
 
 from functools import cache
 from itertools import combinations

@@ -114,10 +114,7 @@ def test_tension_adds_to_the_frequency_of_cubic_elements(ends, elements):
 
 
 def test_without_the_term_a_pinned_element_buckles_in_tension():
-    """What `axial = "linear"` means: in a frame tangent at its root the chord grows by v^2 / 2L, and pull softens.
-
-    The key of a beam has precedence over that of the file.
-    """
+    """With `axial = "linear"` the chord grows by v^2 / 2L, which softens in tension; keys of beams go first."""
     euler, hinge = np.pi**2 * EI / L**2, {"frame.rod.joint": "revolute"}
     for keys, linear in (
         ({"frame.rod.beam.axial": "linear"}, True),
@@ -177,10 +174,7 @@ def test_a_short_column_buckles_where_shear_lets_it(figure):
 
 
 def test_bending_takes_from_the_chord_what_the_curve_needs():
-    """A strip bent to a circular arc by a moment keeps the length of its centre line: its chord is shorter by L k^2/6.
-
-    One element, no normal force: u_x = -1/2 int v'^2, which is the arc's own shortening to the fourth power.
-    """
+    """The chord of an arc is shorter by L k^2/6: u_x = -1/2 int v'^2 without normal force, to the fourth power."""
     rod = column("clamped-free", 1)
     turn = 0.1
     rest = parflex.equilibrium(rod, wrench={"end": [0, 0, 0, 0, 0, turn * EI / L]})

@@ -152,10 +152,7 @@ def parts_of(robot: Robot) -> dict:
 
 
 def audit(name: str, elements: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of modes in the band and their bounds, poses x modes; NaN beyond the band.
-
-    Many poses are solved by compiled steps, which prove that no mode is missing; one of them also by whole matrices.
-    """
+    """Return errors of modes in the band and their bounds (poses x modes, NaN beyond), one by whole matrices."""
     reduced = reduced_robot(name, 0.1, 200.0, elements)
     full = parflex.load(name, elements=elements)
     keys, middle, way = WAYS[name]

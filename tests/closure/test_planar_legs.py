@@ -1,8 +1,4 @@
-"""Planar legs and dyads: their assemblies against circles and against all that Newton finds from random starts.
-
-Random linkages are bodies of random points in a plane, each two hinged to bodies before them and to each other. Their
-assemblies are found from positions and angles of the bodies, which know neither a tree nor what a dyad is.
-"""
+"""Planar legs and dyads, against circles and against all assemblies that Newton finds from random starts."""
 
 from pathlib import Path
 

@@ -275,11 +275,7 @@ def par4_arms(values, angle, half=0.08, ratio=4):
 
 @pytest.mark.verify
 def test_reach_and_arms_of_par4_are_those_of_its_lengths():
-    """The plate, its gear and four legs, of whose rows one repeats others; half of the cells are out of reach.
-
-    Of rows that repeat others any choice is singular somewhere: far out these would take the robot for one in another
-    mode, so that legs are judged by themselves.
-    """
+    """Far out, redundant rows look like another mode; half of the cells are out of reach."""
     robot = parflex.load("par4")
     par4 = solver(robot, PLACE, compiled=True)
     assert par4.fast

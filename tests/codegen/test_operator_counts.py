@@ -154,10 +154,7 @@ def per_joint(folder: Path, model: str, sizes: tuple[int, ...]) -> list[float]:
 
 
 def grows_linearly(slopes: list[float]) -> bool:
-    """Each further joint costs the same: a square law would double the slope each time the chain doubles.
-
-    Links come in three kinds and the first ones stand still in part, so slopes differ by some percent.
-    """
+    """Each joint costs the same up to some percent; a square law would double the slope with the length."""
     return max(slopes) < 1.15 * min(slopes)
 
 

@@ -154,10 +154,7 @@ def test_a_path_around_a_singular_pose_stays_on_the_side_of_home() -> None:
 
 @pytest.mark.verify
 def test_maps_report_poses_that_only_another_working_mode_reaches():
-    """An arm whose shoulder a four-bar turns: with its elbow on the other side it may reach what is out of its range.
-
-    Elbows and the range of the rocker by hand: the crank of 0.1 and the coupler of 0.3 span 0.2 to 0.4 from its pivot.
-    """
+    """A four-bar turns the shoulder: crank 0.1 and coupler 0.3 span 0.2 to 0.4 from its pivot."""
     robot, poses = load_robot("arm-on-four-bar"), np.random.default_rng(2).uniform(-0.5, 0.5, (40, 2))
     far = np.hypot(*poses.T)
     within = (far < 0.55) & (far > 0.05)  # of upper arm and forearm

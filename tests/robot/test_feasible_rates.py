@@ -1,7 +1,4 @@
-"""Requested rates and accelerations are accepted if, and only if, the mechanism can have them.
-
-The oracle differences positions: openings of the loops and poses of frames as all coordinates change.
-"""
+"""Requested rates and accelerations that the mechanism can and cannot have; the oracle differences positions."""
 
 from functools import cache
 

@@ -56,10 +56,7 @@ def catalogue(
     name: str, reach: tuple[float, ...], loop: tuple[float, float], noise: tuple[float, ...], seed: int = 1,
     simulated: bool = False,
 ) -> Repeated:  # fmt: skip
-    """A robot of the catalogue whose motors are led about home, or whose platform is moved and turned.
-
-    `simulated`: by a controller that holds its efforts for a sample.
-    """
+    """Return a record of a catalogue robot, led or posed about home; `simulated`: efforts held for a sample."""
     oracle, t = led_records.LedRobot(CATALOGUE / f"{name}.toml"), np.arange(4000) * 1e-3
 
     def led(at: Array) -> led_records.Series:

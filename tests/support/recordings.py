@@ -148,10 +148,7 @@ RANGES = {
 
 
 def drawn_robot(name: str, seed: int, folder: Path) -> tuple[parflex.Robot, Columns]:
-    """Return a planar robot with random numbers, every other one in an upright plane, and its record.
-
-    The record takes 4 s at 100 Hz, with noise of encoders, and of efforts 0.3 % of the largest.
-    """
+    """Return a planar robot with random numbers, every other one upright, and its noisy record of 4 s at 100 Hz."""
     rng, path, text = np.random.default_rng(seed), folder / f"{name}-{seed}.toml", robot_file(name).read_text()
     for key, both in RANGES.items():
         text = re.sub(rf"^{key} = .*$", f"{key} = {float(rng.uniform(*both))!r}", text, flags=re.MULTILINE)

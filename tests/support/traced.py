@@ -70,10 +70,7 @@ class Sample:
         return self.configuration.robot
 
     def platform(self, frame: str | None = None) -> Arrays:
-        """Pose, twist and acceleration of the platform, else of the end effector, or of another frame.
-
-        In world axes; in the plane only what moves.
-        """
+        """Pose, twist, acceleration (world axes) of the platform, end effector or a frame; in the plane what moves."""
         tree, at = self.robot.tree, self.configuration.at
         body = next((link for link in tree.links if link.joint.kind in ("free", "planar")), None)
         place = tree.places[frame or (tree.end_effector if body is None else body.name)]
@@ -299,10 +296,7 @@ def closure_error(of: Robot, q: Array) -> float:
 
 
 def difference(found: Arrays, wanted: Arrays, angles: bool = False) -> float:
-    """Largest difference of any state, relative to the largest entry of its group there.
-
-    Groups that should be zero, like the spin of a robot that only translates, are held against 0.01 (SI units).
-    """
+    """Return the largest difference of any state over the largest entry of its group there, at least 0.01 (SI)."""
     worst = 0.0
     for group, value in wanted.items():
         axes = tuple(range(1, value.ndim))

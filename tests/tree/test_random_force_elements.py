@@ -22,10 +22,7 @@ def vector(rng, size):
 
 
 def robot_text(rng) -> tuple[str, bool]:
-    """A tree of one or two chains, perhaps with a free platform and a beam, and elements between points of any bodies.
-
-    All lengths have one unit, from millimetres to a hundred metres; masses, stiffnesses and gravity go with it.
-    """
+    """Random chains, perhaps a free platform and a beam, with elements; one scale of length, mass and stiffness."""
     L = float(10.0 ** rng.uniform(-3, 2))
     planar = rng.random() < 0.4
     beams = rng.random() < 0.4

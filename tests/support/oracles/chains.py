@@ -72,10 +72,7 @@ def _matrices(rng: np.random.Generator, size: int, scale: float) -> Array:
 
 
 def assembly(rng: np.random.Generator, chains: list[ChainMatrices], modes: list[int]) -> tuple[Array, Array, float]:
-    """Eigenvalues of beams whose ends sit on random springs and masses, in full and reduced, and the lowest left out.
-
-    All ends together have one random stiffness and one random mass, and some random linear ties between them.
-    """
+    """Return eigenvalues, full and reduced, of beams with random springs, masses and ties at their ends."""
     ends = 12 * len(chains)
     sizes = np.diag(chains[0].K).max(), np.diag(chains[0].M).max()
     stiffness = _matrices(rng, ends, sizes[0] * 10 ** rng.uniform(-5, 0))

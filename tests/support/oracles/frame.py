@@ -126,10 +126,7 @@ class FrameModel:
         return basis.T @ K @ basis, basis.T @ M @ basis, basis
 
     def modes(self, count: int, skip: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Frequencies in Hz after the `skip` lowest (rigid motions), and mass-normalised shapes over all unknowns.
-
-        Solved for the inverse of the eigenvalues: rounding is then relative to the lowest, not to the highest.
-        """
+        """Return frequencies in Hz after the `skip` lowest, and mass-normalised shapes over all unknowns."""
         K, M, basis = self.matrices()
         rough = scipy.linalg.eigvalsh(K, M)
         shift = abs(rough[min(skip, len(rough) - 1)])

@@ -18,10 +18,7 @@ from .reader import Frame, RobotData
 
 
 class ModalEnergyModel(FlexibleEnergyModel):
-    """Rigid bodies, beams and the named frames with modes. `inertia` of such a frame is that of what is fixed to it.
-
-    Frames and points on a body with modes sit at its named nodes. Its coordinates are `<body>.mode1` and so on.
-    """
+    """Rigid bodies, beams and frames with modes (`<body>.mode1`, ...); `inertia` of such a frame is fixed to it."""
 
     def __init__(self, data: RobotData, modes: Mapping[str, Modes]) -> None:
         self.modes = modes

@@ -108,11 +108,7 @@ class PinocchioTree:
         return np.array([row for row, _ in rows]), np.array([bias for _, bias in rows])
 
     def _rows(self, closure: Closure, qd: np.ndarray) -> list[Row]:
-        """Velocity rows and biases of one closure.
-
-        There are two kinds of row: a direction of the first frame is normal to the gap between the origins,
-        or to a direction of the second frame.
-        """
+        """Velocity rows and biases: a direction of the first frame normal to the gap, or to one of the second."""
         pose_1, jacobian_1, bias_1 = self._frame(closure.first, qd)
         pose_2, jacobian_2, bias_2 = self._frame(closure.second, qd)
         omega_1, omega_2 = jacobian_1[3:] @ qd, jacobian_2[3:] @ qd

@@ -1,7 +1,4 @@
-"""Planar mechanisms of rigid bodies, each with x, y of its centre of mass and its angle.
-
-Points are given in the axes of their body, from its centre of mass; body -1 is the ground.
-"""
+"""Planar mechanisms of rigid bodies: x, y, angle; points from the centre of mass in body axes; -1 is the ground."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

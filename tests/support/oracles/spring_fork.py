@@ -1,7 +1,4 @@
-"""Two arms on a base that turns against a spring, each with its own spring behind a locked motor: modes by hand.
-
-Arms are alike, so that two modes come near to each other and veer where one spring grows and the other falls.
-"""
+"""Two similar arms on springs behind locked motors, on a base on a spring: modes that come near and veer."""
 
 import numpy as np
 

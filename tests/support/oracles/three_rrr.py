@@ -1,8 +1,4 @@
-"""The planar 3RRR robot by hand: its own geometry, multipliers, control laws and sampled loop, in plain NumPy.
-
-Written from [Zubizarreta2010, section 4] with its errata; shares no code with the package. Also the peer of the
-benchmark of control.
-"""
+"""The planar 3RRR of [Zubizarreta2010, section 4] with its errata: geometry, multipliers, laws, sampled loop."""
 
 from dataclasses import dataclass, field
 
