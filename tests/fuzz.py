@@ -32,7 +32,6 @@ from support.catalogue import CATALOGUE
 from support.paths import ROBOTS
 
 import parflex
-from parflex import ParflexError
 from parflex.robot.frames import counts
 from parflex.robotfile.read import read_source
 
@@ -392,7 +391,7 @@ def ask(path: Path, number: int) -> str:
     def asked(question: Callable[[], Any]) -> Any:
         try:
             return question()
-        except ParflexError as error:
+        except parflex.ParflexError as error:
             text = str(error)
             assert text and "Traceback" not in text, f"no sentence: {text!r}"
             said.append(error.kind)

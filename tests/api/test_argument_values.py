@@ -8,7 +8,6 @@ import pytest
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, Sensed
 from parflex.simulation import simulate
 
 MOTORS = ["a", "b"]
@@ -20,7 +19,7 @@ def test_controllers_with_arrays_compare_and_hash():
 
 
 def test_gains_are_for_all_motors_for_each_or_by_name():
-    sensed = Sensed(0.0, np.zeros(2), np.zeros(2), np.array([1.0, 1.0]), np.zeros(2), np.zeros(2))
+    sensed = parflex.Sensed(0.0, np.zeros(2), np.zeros(2), np.array([1.0, 1.0]), np.zeros(2), np.zeros(2))
     given = parflex.PD({"b": 3.0}, 0.0), parflex.PD([0.0, 3.0], [1.0, 1.0]), parflex.PD(3.0, 1.0, limit={"a": 2.0})
     found = [controller.of(MOTORS)(sensed, None)[0].tolist() for controller in given]
     assert found == [[0.0, 3.0], [0.0, 3.0], [2.0, 3.0]]
@@ -39,14 +38,14 @@ def test_gains_are_for_all_motors_for_each_or_by_name():
     ],
 )
 def test_gains_that_are_none_are_refused(gains, sentence):
-    with pytest.raises(InputError, match=sentence) as error:
+    with pytest.raises(parflex.InputError, match=sentence) as error:
         parflex.PD(**{"stiffness": 1.0, "damping": 1.0, **gains}).of(MOTORS)
     assert error.value.key in gains and error.value.hint
 
 
 def test_a_run_takes_gains_by_name_and_refuses_too_many():
     robot = parflex.load("5r")
-    with pytest.raises(InputError, match="has 3 numbers for 2 motors"):
+    with pytest.raises(parflex.InputError, match="has 3 numbers for 2 motors"):
         parflex.simulate(robot, None, 0.01, controller=parflex.PD([1.0, 2.0, 3.0], 1.0))
     named = parflex.simulate(
         robot, None, 0.01, controller=parflex.PD({"left.1": 0.0}, 0.0, feedforward={"left.1": 0.5})
@@ -64,18 +63,18 @@ def test_a_response_takes_one_frequency_and_refuses_what_is_none(oscillator):
     assert space.response(14.0) == pytest.approx(space.response([14.0]))
     assert space.response(0.0)[0, 0, 0] == pytest.approx(1 / 50.0)
     for wrong in (["a"], [np.nan], [1.0, np.inf], -1.0, [[1.0]]):
-        with pytest.raises(InputError, match="the frequencies are not finite numbers"):
+        with pytest.raises(parflex.InputError, match="the frequencies are not finite numbers"):
             space.response(wrong)
 
 
 def test_modes_without_lines_are_refused_in_one_sentence(oscillator):
-    with pytest.raises(InputError, match="has no lines that show a mode"):
+    with pytest.raises(parflex.InputError, match="has no lines that show a mode"):
         parflex.draw_modes(parflex.natural_frequencies(oscillator))
 
 
 def test_a_model_called_by_position_names_its_inputs(oscillator):
     made = parflex.model(oscillator, "mass-matrix")
-    with pytest.raises(InputError, match="takes its inputs by name: q") as error:
+    with pytest.raises(parflex.InputError, match="takes its inputs by name: q") as error:
         made(np.zeros(1))
     assert "q=..." in error.value.hint
 

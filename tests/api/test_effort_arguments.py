@@ -9,7 +9,6 @@ from support.command_line import answered, refused
 from support.robots import write_robot
 
 import parflex
-from parflex import InputError
 
 ROBOT, MOTORS = parflex.load("5r"), ["left.1", "right.1"]
 
@@ -100,7 +99,7 @@ def test_every_function_of_python_reads_the_same_keys(function):
 @pytest.mark.parametrize("function", PYTHON)
 def test_every_function_of_python_refuses_in_the_same_sentences(function):
     for what, (given, sentence) in REFUSED.items():
-        with pytest.raises(InputError) as refusal:
+        with pytest.raises(parflex.InputError) as refusal:
             PYTHON[function](given)
         assert sentence in refusal.value.message, what
         assert refusal.value.key == ("controller" if function == "controller" else "effort"), what
@@ -145,7 +144,7 @@ def test_servos_and_limits_name_motors_as_efforts_do():
         lambda: parflex.natural_frequencies(ROBOT, "home", servo=twice),
         lambda: parflex.run_control(ROBOT, "circle:radius=0.01,time=0.01", "pd", effort_limit=twice),
     ):
-        with pytest.raises(InputError, match=r"of 'left\.1' is given twice"):
+        with pytest.raises(parflex.InputError, match=r"of 'left\.1' is given twice"):
             call()
 
 

@@ -10,7 +10,6 @@ from support.command_line import answered, refused
 from support.traced import Sample
 
 import parflex
-from parflex import Configuration, InputError, Robot
 from parflex.codegen.options import Options
 from parflex.codegen.trace import MODELS, formulation_of, trace
 from parflex.codegen.tracer import Tracer
@@ -39,7 +38,7 @@ class Numbers:
 
 
 @cache
-def robot(name: str) -> Robot:
+def robot(name: str) -> parflex.Robot:
     return parflex.load(name)
 
 
@@ -53,7 +52,7 @@ def state(name: str) -> tuple[Sample, np.ndarray]:
         tree.moved(of.home, rng.uniform(-1, 1, tree.n) * size), of.free, list(of.closures.rows)
     )
     assert error < 1e-11
-    at = Configuration(of, q)
+    at = parflex.Configuration(of, q)
     rates = at.J @ rng.uniform(0.5, 1, at.J.shape[1])
     efforts = rng.uniform(-20, 20, len(of.actuated))
     return Sample(at, rates, np.zeros(tree.n), efforts), efforts
@@ -235,7 +234,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_contradicting_terms_are_refused(case):
     call, key, text = REFUSED[case]
-    with pytest.raises(InputError, match=text) as stop:
+    with pytest.raises(parflex.InputError, match=text) as stop:
         call(robot("rx90"))
     assert stop.value.key == key
     assert stop.value.hint

@@ -8,7 +8,6 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import parflex
-from parflex import ParflexError
 
 ROBOTS = ["puma560", "rx90", "four-bar", "bricard"]
 
@@ -17,7 +16,7 @@ def answer(robot, pose):
     """All positions, or what is said of a pose that cannot be."""
     try:
         return robot.assemble(pose).tolist()
-    except ParflexError as error:
+    except parflex.ParflexError as error:
         return error.message
 
 

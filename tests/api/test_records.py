@@ -17,7 +17,6 @@ from support.cases import PUBLIC, VERIFY
 from support.peers import import_some
 
 import parflex
-from parflex import StudyFile
 from parflex.records import Record, equal
 
 LONGEST = 300  # letters: a line or two of a terminal
@@ -120,7 +119,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "reproduce": slow(lambda: parflex.reproduce("Zubizarreta2010", quick=True)[:2]),
         "run_control": slow(lambda: parflex.run_control(small, circle, "ctc")),
         "run_differences": parflex.run_differences(COLUMNS, COLUMNS),
-        "run_study": slow(lambda: parflex.run_study(StudyFile(**STUDY, reference=circle), jobs=1)),
+        "run_study": slow(lambda: parflex.run_study(parflex.StudyFile(**STUDY, reference=circle), jobs=1)),
         "sensitivities": slow(lambda: parflex.sensitivities(flexible, "frequency:1", ["constants.offset"])),
         "simulate": run,
         "spectrum_peaks": parflex.spectrum_peaks(COLUMNS, ["tip.x"]),

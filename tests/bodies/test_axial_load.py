@@ -11,7 +11,6 @@ from support.oracles import columns
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, linear_model
 from parflex.bodies.modal import ModalData, load_modal, normalised, save_modal
 
 L, E, DENSITY, THIN, WIDE = 1.0, 2e11, 7870.0, 2e-3, 3e-3
@@ -47,7 +46,7 @@ def column(ends: str, elements: int, way: str = WAYS[0], **beam):
 def pulled(robot, tension: float):
     """The linear model about the equilibrium under a pull along x at the end."""
     frame = "end" if "end" in robot.tree.places else "strip.tip"
-    return linear_model(robot, about="equilibrium", wrench={frame: [tension, 0, 0]})
+    return parflex.linear_model(robot, about="equilibrium", wrench={frame: [tension, 0, 0]})
 
 
 def softest(robot, tension: float) -> float:
@@ -187,12 +186,12 @@ def test_bending_takes_from_the_chord_what_the_curve_needs():
 @pytest.mark.parametrize("sign", [1, -1])
 def test_elements_that_are_too_long_for_a_load_are_named_with_how_many_are_enough(sign):
     rod, load = column("pinned", 1), {"end": [sign * 2.5 * EI / L**2, 0, 0]}
-    (said,) = linear_model(rod, about="equilibrium", wrench=load).warnings
+    (said,) = parflex.linear_model(rod, about="equilibrium", wrench=load).warnings
     assert "'rod'" in said and ("tension" if sign > 0 else "compression") in said and "use 2 elements" in said
-    assert not linear_model(column("pinned", 2), about="equilibrium", wrench=load).warnings
-    assert not linear_model(rod, about="equilibrium", wrench={"end": [sign * 0.9 * EI / L**2, 0, 0]}).warnings
+    assert not parflex.linear_model(column("pinned", 2), about="equilibrium", wrench=load).warnings
+    assert not parflex.linear_model(rod, about="equilibrium", wrench={"end": [sign * 0.9 * EI / L**2, 0, 0]}).warnings
     if sign < 0:
-        (said,) = linear_model(column("pinned", 1, axial="linear"), about="equilibrium", wrench=load).warnings
+        (said,) = parflex.linear_model(column("pinned", 1, axial="linear"), about="equilibrium", wrench=load).warnings
         assert 'axial = "mean"' in said
 
 
@@ -281,7 +280,7 @@ def test_the_exchange_file_keeps_it_and_refuses_what_cannot_be(tmp_path):
     crooked = data.geometric.copy()
     crooked[-1, 0, 1] *= 2
     for wrong, word in ((data.geometric[:2], "match"), (crooked, "symmetric")):
-        with pytest.raises(InputError, match=word):
+        with pytest.raises(parflex.InputError, match=word):
             save_modal(replace(data, geometric=wrong), tmp_path / "b.npz")
-    with pytest.raises(InputError, match="as given"):
+    with pytest.raises(parflex.InputError, match="as given"):
         normalised(data)

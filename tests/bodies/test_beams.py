@@ -9,7 +9,6 @@ from support.command_line import answered
 from support.published import published
 
 import parflex
-from parflex import Configuration, linear_model, natural_frequencies
 from parflex.bodies import sections
 from parflex.bodies.beam import Material, Section, beam, rotated_about_axis
 from parflex.bodies.elastic import with_damping
@@ -21,7 +20,7 @@ BAR = Section(2e-4, 2e-9, 6e-9, 5e-9, 8e-9, 5 / 6, 5 / 6)
 def test_table_3_of_the_navaro(figure):
     """Germain2015, Table 3: eight poses, five frequencies, two decimals."""
     robot, table = parflex.load("navaro"), published("Germain2015", "Table 3, natural frequencies")
-    result = {k: natural_frequencies(robot, f"pose-{k}", modes=5) for k in range(1, 9)}
+    result = {k: parflex.natural_frequencies(robot, f"pose-{k}", modes=5) for k in range(1, 9)}
     assert all(modes.independent_coordinates == 90 for modes in result.values())
     worst = max(np.abs(modes.frequencies - table[f"pose {k}"]).max() for k, modes in result.items())
     figure("navaro: Table 3, largest difference in Hz", float(worst), 0.006)
@@ -33,7 +32,7 @@ def test_table_3_of_the_navaro(figure):
 
 def test_frequencies_of_the_dualemps_with_the_printed_table_2(figure):
     """Briot2014, Table 2 as printed; the values an independent model gives for it."""
-    result = natural_frequencies(parflex.load("dualemps")).frequencies
+    result = parflex.natural_frequencies(parflex.load("dualemps")).frequencies
     expected = np.array([14.21, 25.04, 48.16, 91.91, 110.33, 436.2])
     figure("dualemps: largest difference of the first five in Hz", float(np.abs(result - expected)[:5].max()), 0.01)
     assert np.abs(result - expected)[:5].max() < 0.01  # two printed decimals
@@ -42,7 +41,7 @@ def test_frequencies_of_the_dualemps_with_the_printed_table_2(figure):
 
 def test_modes_are_orthogonal_mass_normalised_and_share_their_energy(capsys):
     robot = parflex.load("navaro")
-    model, result = linear_model(robot, "pose-3"), natural_frequencies(robot, "pose-3", modes=6)
+    model, result = parflex.linear_model(robot, "pose-3"), parflex.natural_frequencies(robot, "pose-3", modes=6)
     shapes = np.linalg.lstsq(model.J, result.shapes, rcond=None)[0]
     # rounding of an eigenvalue problem of condition 1e8
     assert np.abs(shapes.T @ model.M @ shapes - np.eye(6)).max() < 1e-8
@@ -112,7 +111,7 @@ def test_a_cantilever_of_a_box_has_the_frequencies_of_its_stiffness_and_mass(tmp
     Iz, A = (0.02 * 0.01**3 - 0.018 * 0.008**3) / 12, 0.02 * 0.01 - 0.018 * 0.008
     roots = np.array([1.8751040687, 4.6940911330, 7.8547574382])
     expected = roots**2 * np.sqrt(200e9 * Iz / (7800 * A * 0.8**4)) / (2 * np.pi)
-    result = natural_frequencies(hollow, modes=3).frequencies
+    result = parflex.natural_frequencies(hollow, modes=3).frequencies
     assert result == pytest.approx(expected, rel=9e-4)  # 1.33 / 1440 of (root / 8)^4
 
 
@@ -145,7 +144,7 @@ def test_efforts_of_a_bending_robot_out_of_equilibrium_are_reported():
     robot = parflex.load("3rrr-flexible")
     here = parflex.inverse_dynamics(robot)
     assert any("not in equilibrium" in warning for warning in here.warnings)
-    bent = Configuration(robot, parflex.equilibrium(robot).configuration.q)
+    bent = parflex.Configuration(robot, parflex.equilibrium(robot).configuration.q)
     held = parflex.inverse_dynamics(robot, bent)
     assert held.warnings == []
     expected = parflex.deflection(robot, about="equilibrium").efforts

@@ -12,7 +12,6 @@ from support.modal_programs import inputs, pair, states
 from support.modal_robots import TWIST
 
 import parflex
-from parflex import Configuration, InputError, Robot, SingularError
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.loads import tangent_stiffness
 from parflex.statics.small_deformation import deflection_warnings
@@ -25,17 +24,17 @@ UNSTABLE = {"x": 0.55, "y": 0.6, "z": 0.99, "rx": -0.1, "ry": 0.5, "rz": -0.5}  
 
 
 @cache
-def flexible() -> Robot:
+def flexible() -> parflex.Robot:
     return parflex.load(NAME)
 
 
-def moving_state(robot: Robot, rng: np.random.Generator) -> dict:
+def moving_state(robot: parflex.Robot, rng: np.random.Generator) -> dict:
     """A closed, bent position in motion under efforts, and all accelerations by the general reduction."""
     tree = robot.tree
     step = rng.uniform(-0.05, 0.05, tree.n)
     q, error = robot.assembler.newton(tree.moved(robot.home, step), robot.free, list(robot.closures.loops))
     assert error < 1e-12
-    at = Configuration(robot, q)
+    at = parflex.Configuration(robot, q)
     rates = at.J @ rng.uniform(-2, 2, at.J.shape[1])
     effort = rng.uniform(-1000, 1000, robot.nu)
     accelerations = accelerated(at, rates, effort).accelerations
@@ -141,7 +140,7 @@ def test_a_corner_that_is_driven_while_it_turns_accelerates_as_asked():
     found = parflex.inverse_dynamics(robot, None, {"x": 0.3, "y": -0.2, "theta": 0.5}, {"x": 1.0, "theta": 0.7})
     changes, step, ends = robot.tree.rate_changes(found.rates, found.accelerations), 1e-5, []
     for time in (step, -step):
-        there = Configuration(robot, robot.tree.moved(found.configuration.q, time * found.rates))
+        there = parflex.Configuration(robot, robot.tree.moved(found.configuration.q, time * found.rates))
         ends.append(there.frame_rows("leg1.attachment") @ (found.rates + time * changes))
     # third derivatives of size 1 times 1e-5 squared, and 1e-16 / 1e-5; the way to the centre is 0.04
     assert (ends[0] - ends[1]) / (2 * step) == pytest.approx([1, 0, 0, 0, 0, 0.7], abs=1e-8)
@@ -189,9 +188,9 @@ def test_motors_that_cannot_drive_the_platform_are_refused_and_nearly_so_is_told
     (told,) = check_system(here, "platform")
     assert f"{condition:.1e}" in told
     monkeypatch.setattr("parflex.statics.zero_dynamics.SINGULAR", condition / 2)
-    with pytest.raises(SingularError, match="J_sys is singular"):
+    with pytest.raises(parflex.SingularError, match="J_sys is singular"):
         check_system(here, "platform")
-    with pytest.raises(InputError, match="but there are 2 motors"):
+    with pytest.raises(parflex.InputError, match="but there are 2 motors"):
         held_frame(parflex.load("dualemps"))
 
 
@@ -221,7 +220,7 @@ def test_a_deflection_beyond_small_ones_is_told_once_with_its_figure(capsys):
     assert not [warning for warning in answer["warnings"] if "small deformations" in warning]  # undeformed there
 
 
-def growth(law, here: Configuration, rows: np.ndarray, loading) -> float:
+def growth(law, here: parflex.Configuration, rows: np.ndarray, loading) -> float:
     """Largest real part of the eigenvalues about rest, under a law of what the rows measure and of its rate."""
     J, n, h, count = here.J, here.J.shape[1], 1e-6, len(rows)
     steps = [np.eye(2 * count)[k] * h for k in range(2 * count)]
@@ -284,7 +283,7 @@ def test_motors_lead_the_rigid_robot_along_the_path():
     for t in (0.33, 1.71, 2.47, 3.9):
         near = rigid.assemble(dict(zip(robot.motors, motors.at(t), strict=True)), near)
         p, R, twist, _ = path.at(t)
-        here = Configuration(rigid, near)
+        here = parflex.Configuration(rigid, near)
         turned, place = here.at.of(robot.tree.places["platform"])
         assert largest(place - p) < 1e-7 and largest(turned - R) < 1e-7  # quintics between knots, by condition 35
         rates = here.rates(dict(zip(robot.motors, motors.at(t, 1), strict=True)))

@@ -13,7 +13,6 @@ from support.oracles.modal_data import Modes, invented
 from support.robots import robot_file
 
 import parflex
-from parflex import ParflexError
 from parflex.bodies.modal import load_modal, save_modal
 
 BODY = invented(HEXAGON, 4, seed=1)
@@ -142,7 +141,7 @@ def test_data_that_cannot_be_are_refused_with_one_sentence(case, tmp_path, capsy
     assert words in sentence(error)
     assert (error["key"] or "").rpartition(".")[2] == key
     assert error["file"] == str(path)
-    with pytest.raises(ParflexError):
+    with pytest.raises(parflex.ParflexError):
         load_modal(path)
 
 

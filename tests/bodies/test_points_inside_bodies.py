@@ -12,7 +12,6 @@ from support.oracles.inside_beams import Element, cantilever, section
 from support.robots import any_robot, load_robot, robot_file
 
 import parflex
-from parflex import Configuration, InputError
 from parflex.recursion.kinematics import motion
 
 KINDS = ("dualemps", "geared-beams", "rolled-beams", "bending-satellite", "gough-stewart-beams")
@@ -26,7 +25,7 @@ def beams(name: str) -> list:
     return [frame for frame in robot(name).description.frame if frame.beam is not None]
 
 
-def difference(before: Configuration, after: Configuration, frame: str, h: float) -> np.ndarray:
+def difference(before: parflex.Configuration, after: parflex.Configuration, frame: str, h: float) -> np.ndarray:
     """Velocity and angular velocity of a frame in world axes, by a central difference."""
     ((R1, p1), (R2, p2)) = (here.at.of(here.robot.tree.places[frame]) for here in (before, after))
     spin = (R2 - R1) @ ((R1 + R2) / 2).T / (2 * h)
@@ -59,7 +58,7 @@ def element_oracle(name: str, spec) -> Element:
 @pytest.mark.parametrize("name", KINDS)
 def test_places_are_on_the_line_that_bends_between_the_ends_of_elements(name):
     q, _, _, rng = random_state(name, 1)
-    frames = parflex.frames(robot(name), Configuration(robot(name), q))
+    frames = parflex.frames(robot(name), parflex.Configuration(robot(name), q))
     for beam in beams(name)[:4]:
         spec, own = beam.beam, beam.name
         ends = [own, *(f"{own}.{k}" for k in range(1, spec.elements)), f"{own}.tip"]
@@ -79,7 +78,7 @@ def test_velocities_and_accelerations_of_places_are_derivatives_of_their_positio
     q, qd, qdd, rng = random_state(name, 2)
     h, change = 1e-5, tree.rate_changes(qd, qdd)
     states = {
-        t: (Configuration(robot(name), tree.moved(q, t * qd + t * t / 2 * change)), qd + t * change)
+        t: (parflex.Configuration(robot(name), tree.moved(q, t * qd + t * t / 2 * change)), qd + t * change)
         for t in (-h, 0.0, h)
     }
     here = states[0.0][0]
@@ -148,7 +147,7 @@ def test_every_node_of_a_modal_body_is_a_place_by_name_and_by_number():
     with np.load(file) as data:
         nodes, shapes, names = data["nodes"], data["shapes"], [str(name) for name in data["interface"]]
     q, qd, _, rng = random_state(PLATE, 4, bend=1e-3)
-    here, h = Configuration(robot(PLATE), q), 1e-6
+    here, h = parflex.Configuration(robot(PLATE), q), 1e-6
     frames, e = parflex.frames(robot(PLATE), here), q[tree.links[tree.number("platform")].e]
     p, R = frames["platform"]
     inside = [len(nodes) - 1, len(names), int(rng.integers(len(names), len(nodes)))]
@@ -158,7 +157,7 @@ def test_every_node_of_a_modal_body_is_a_place_by_name_and_by_number():
     for number, name in enumerate(names):
         assert all(map(np.array_equal, frames[f"platform@{name}"], frames[f"platform.{name}"]))
         assert np.allclose(frames[f"platform@{number}"][0], frames[f"platform.{name}"][0], atol=1e-14)
-    before, after = (Configuration(robot(PLATE), tree.moved(q, t * qd)) for t in (-h, h))
+    before, after = (parflex.Configuration(robot(PLATE), tree.moved(q, t * qd)) for t in (-h, h))
     twist = difference(before, after, f"platform@{inside[0]}", h)
     assert here.frame_rows(f"platform@{inside[0]}") @ qd == pytest.approx(twist, rel=1e-6)  # of the differences
 
@@ -282,7 +281,7 @@ def test_points_inside_beams_move_with_them_and_carry_nothing(tmp_path):
     point = '[[point]]\nname = "sensor"\nframe = "arm@0.37"\nposition = [0, 0.05, 0]\nrotation = [0, 0, 0.4]\n'
     here = mounted(tmp_path, point, "", 1)
     q = here.tree.moved(here.home, np.array([0.1, 0.0, 0.02, 0.05]))
-    (p, R), (p0, R0) = (parflex.frames(here, Configuration(here, q))[name] for name in ("sensor", "arm@0.37"))
+    (p, R), (p0, R0) = (parflex.frames(here, parflex.Configuration(here, q))[name] for name in ("sensor", "arm@0.37"))
     assert np.allclose(p, p0 + R0 @ [0, 0.05, 0], atol=1e-15)
     assert np.allclose((R0.T @ R)[:2, 0], [np.cos(0.4), np.sin(0.4)], atol=1e-15)
     for more in (CLOSED, ROD):
@@ -680,5 +679,5 @@ def test_sensors_of_planar_robots_show_gravity_across_the_plane_and_no_other_zer
     assert run["arm@0.5.sensor_az"] == pytest.approx(np.full(3, 9.81))
     upright = load_robot("pendulum-beam")
     for word in ("sensor_az", "sensor_wx", "sensor_wy"):
-        with pytest.raises(InputError, match=f"'{word}' of a planar robot is zero"):
+        with pytest.raises(parflex.InputError, match=f"'{word}' of a planar robot is zero"):
             parflex.simulate(upright, None, 0.002, outputs=[f"arm.{word}"])

@@ -15,7 +15,6 @@ from support.oracles.chains import assembly, chain, clamped, moving_energy, shor
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import Configuration, Robot, RobotFileError
 from parflex.bodies.beam import Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
 from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
@@ -132,7 +131,7 @@ def reduction(name: str, error: float, band: float) -> dict:
     return {f"{key}.beam.reduce": {"error": error, "band": band} for key in sorted(keys)}
 
 
-def reduced_robot(name: str, error: float, band: float, elements: int) -> Robot:
+def reduced_robot(name: str, error: float, band: float, elements: int) -> parflex.Robot:
     return parflex.load(name, elements=elements, settings=reduction(name, error, band))
 
 
@@ -146,7 +145,7 @@ MODES = 18  # more than lie in the band
 ROUNDED = 1e-6  # Hz: rounding of modes up to 200 Hz; that of a mode near a singular pose has a bound of 5e-9 Hz
 
 
-def parts_of(robot: Robot) -> dict:
+def parts_of(robot: parflex.Robot) -> dict:
     """What is kept of each reduced body, by its name."""
     return {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced}
 
@@ -188,12 +187,12 @@ def test_frequencies_of_reduced_robots_are_within_the_bound_at_random_poses(elem
     judge(name, *audit(name, elements, poses, 1), figure)
 
 
-def loaded_arm(reduce: dict | None = None, **settings) -> Robot:
+def loaded_arm(reduce: dict | None = None, **settings) -> parflex.Robot:
     return load_robot("loaded-arm", settings=settings | ({"frame.arm.beam.reduce": reduce} if reduce else {}))
 
 
 @pytest.fixture
-def cantilevers() -> tuple[Robot, Robot]:
+def cantilevers() -> tuple[parflex.Robot, parflex.Robot]:
     """Reduced, and with all its elements."""
     return loaded_arm(REDUCE), loaded_arm()
 
@@ -235,7 +234,7 @@ def test_a_reduced_beam_under_tension_is_stiffened_as_its_elements(cantilevers):
 
 
 @cache
-def bent(name: str, error: float, band: float, elements: int) -> tuple[Robot, dict]:
+def bent(name: str, error: float, band: float, elements: int) -> tuple[parflex.Robot, dict]:
     robot = reduced_robot(name, error, band, elements)
     return robot, bent_state(robot, np.random.default_rng(3))
 
@@ -320,7 +319,7 @@ def test_nodes_of_a_reduced_beam_keep_their_names_and_ties_cut_it():
     robot = loaded_arm(REDUCE)
     assert list(parts_of(robot)) == ["arm"]
     state = robot.home + np.random.default_rng(4).uniform(-0.01, 0.01, robot.tree.nq)
-    frames = parflex.frames(robot, Configuration(robot, state))
+    frames = parflex.frames(robot, parflex.Configuration(robot, state))
     for name, same in (("arm.3", "arm@0.375"), ("arm.6", "arm@0.75")):
         assert all(map(np.array_equal, frames[name], frames[same]))
     link, (p, R) = robot.tree.links[robot.tree.number("arm")], frames["arm"]
@@ -328,7 +327,7 @@ def test_nodes_of_a_reduced_beam_keep_their_names_and_ties_cut_it():
     assert np.allclose(frames["arm.3"][0], p + R @ moved, atol=1e-15)
     for settings, elements in (({"end_effector": "arm.3"}, [3, 5]), ({"frame.load.parent": "arm@0.25"}, [2, 6])):
         assert [part.elements for part in parts_of(loaded_arm(REDUCE, **settings)).values()] == elements
-    with pytest.raises(RobotFileError, match="reaches the frequencies of the elements"):
+    with pytest.raises(parflex.RobotFileError, match="reaches the frequencies of the elements"):
         loaded_arm({"error": 0.1, "band": 1e5})
 
 

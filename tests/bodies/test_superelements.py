@@ -20,7 +20,6 @@ from support.paths import DATA
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import RobotFileError
 from parflex.bodies import matrix_files
 from parflex.bodies.matrix_files import load_matrices
 from parflex.bodies.rigid import RigidBody
@@ -383,7 +382,7 @@ def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
     data = load_matrices(str(tmp_path / "MASS.mtx"), NUMBERS)
     assert [node.number for node in data.nodes] == list(NUMBERS)
     assert np.abs(data.K - K).max() < 1e-9 * np.abs(K).max()
-    with pytest.raises(RobotFileError, match="mass matrix M is missing"):
+    with pytest.raises(parflex.RobotFileError, match="mass matrix M is missing"):
         load_matrices(str(tmp_path / "STIFFNESS.mtx"), NUMBERS)
 
 
@@ -413,7 +412,7 @@ BAD = {  # arrays that differ from those of a beam, and words of the sentence
 def test_inconsistent_matrices_are_refused(case, tmp_path):
     arrays, words = BAD[case]
     np.savez(tmp_path / "bad.npz", **(GOOD | arrays))
-    with pytest.raises(RobotFileError) as caught:
+    with pytest.raises(parflex.RobotFileError) as caught:
         loaded(tmp_path, "bad.npz")
     assert words in str(caught.value)
     assert caught.value.hint
@@ -428,7 +427,7 @@ def test_truncated_files_are_refused(kind, share, tmp_path):
     paths = [file] if isinstance(file, str) else list(file.values())
     content = Path(paths[-1]).read_bytes()
     Path(paths[-1]).write_bytes(content[: int(share * len(content))])
-    with pytest.raises(RobotFileError):
+    with pytest.raises(parflex.RobotFileError):
         superelement_body(element_of(kind, file))
 
 
@@ -447,7 +446,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         Path(paths[which]).write_bytes(damaged(contents[which], rng))
         try:
             parflex.load(written(tmp_path, robot))
-        except RobotFileError as error:
+        except parflex.RobotFileError as error:
             assert "\n" not in str(error)
             assert len(str(error)) < 900
         Path(paths[which]).write_bytes(contents[which])
@@ -465,7 +464,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
 )
 def test_files_that_are_something_else_are_refused(content, words, tmp_path):
     (tmp_path / "m.mtx").write_bytes(content)
-    with pytest.raises(RobotFileError, match=words):
+    with pytest.raises(parflex.RobotFileError, match=words):
         loaded(tmp_path, "m.mtx")
 
 
@@ -474,13 +473,13 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
     np.savez_compressed(tmp_path / "bomb.npz", M=np.zeros((200, 200)), K=np.zeros((200, 200)))
     scipy.io.savemat(tmp_path / "bomb.mat", {"K": np.zeros((200, 200)), "M": np.eye(6)}, do_compression=True)
     for name in ("bomb.npz", "bomb.mat"):
-        with pytest.raises(RobotFileError, match="unpacks to more than"):
+        with pytest.raises(parflex.RobotFileError, match="unpacks to more than"):
             loaded(tmp_path, name)
     np.savez(tmp_path / "pickle.npz", M=np.array([{}], dtype=object), K=np.eye(6))
-    with pytest.raises(RobotFileError):
+    with pytest.raises(parflex.RobotFileError):
         loaded(tmp_path, "pickle.npz")
     (tmp_path / "m.mtx").write_text("%%MatrixMarket matrix array real general\n99999999 99999999\n1\n")
-    with pytest.raises(RobotFileError, match="99999999 freedoms, more than"):
+    with pytest.raises(parflex.RobotFileError, match="99999999 freedoms, more than"):
         load_matrices({"M": str(tmp_path / "m.mtx"), "K": str(tmp_path / "m.mtx")}, [1])
 
 
@@ -490,7 +489,7 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
 )
 def test_invalid_keys_are_refused(more, words, tmp_path):
     as_npz(tmp_path / "m.npz", *beam_matrices(2))
-    with pytest.raises(RobotFileError, match=words):
+    with pytest.raises(parflex.RobotFileError, match=words):
         loaded(tmp_path, "m.npz", more)
 
 
@@ -504,7 +503,7 @@ def test_lumped_masses_without_rotary_inertia_are_read_and_refused_where_they_do
     assert parflex.natural_frequencies(robot, modes=6).frequencies == pytest.approx(expected, rel=1e-9)
     with pytest.raises(parflex.SingularError, match=r"the motion of 'part\.r[xyz]' has no positive inertia"):
         parflex.natural_frequencies(loaded(tmp_path, file), modes=1)
-    with pytest.raises(RobotFileError, match="has no free modes"):
+    with pytest.raises(parflex.RobotFileError, match="has no free modes"):
         parflex.load(loaded(tmp_path, file).file, settings={"frame.part.joint": "free"})
 
 
@@ -626,7 +625,7 @@ def test_numbers_that_change_the_matrices_have_no_derivatives(key, tmp_path):
         parflex.optimise(question(tmp_path, key, LENGTH, 0.9, BEST))
     grid = question(tmp_path, key, LENGTH, 0.9, GRID)
     if "nodes" in key:
-        with pytest.raises(RobotFileError, match="valid integer"):
+        with pytest.raises(parflex.RobotFileError, match="valid integer"):
             parflex.sweep(grid, jobs=1)
         return
     swept = parflex.sweep(grid, jobs=1)
@@ -705,7 +704,7 @@ def test_a_whole_model_of_nastran_of_few_digits_is_refused_with_its_numbers():
     file = sample("ExportNastranKM/test_mAEWing1_FEMv5p1/sol103_maewing1_femv5p1.pch1")
     data = load_matrices(file, [101])
     assert (data.size, len(data.nodes)) == (426, 71)
-    with pytest.raises(RobotFileError, match=r"0\.32 of the lowest elastic frequency, 7\.894 Hz"):
+    with pytest.raises(parflex.RobotFileError, match=r"0\.32 of the lowest elastic frequency, 7\.894 Hz"):
         super_element(data, {"a": 101}, None, None)
 
 

@@ -10,7 +10,6 @@ from support.comparison import largest, nearby_states, positions
 from support.robots import load_robot
 
 import parflex
-from parflex import Configuration, SingularError, UnreachableError
 from parflex.closure.assembler import Assembler
 from parflex.closure.continuation import missing_length
 from parflex.closure.targets import FrameTarget, Target
@@ -52,7 +51,7 @@ def leg_closes(robot, configuration, solution):
     for name, value in solution.items():
         q[robot.tree.position_names.index(name)] = value
     leg = next(iter(solution)).split(".")[0]
-    at = Configuration(robot, q).at
+    at = parflex.Configuration(robot, q).at
     return max(largest(loop.residual(at, 1.0)) for loop in robot.closures.loops if leg in loop.name)
 
 
@@ -89,7 +88,7 @@ def test_direct_geometry_undoes_inverse_geometry(name, figure):
     for state in nearby_states(robot, 8, 31, size=0.1):  # farther away the same motors may mean another assembly
         first = state.configuration
         by_motors = {motor: float(positions(first)[motor]) for motor in robot.motors}
-        second = Configuration(robot, robot.assemble(by_motors))
+        second = parflex.Configuration(robot, robot.assemble(by_motors))
         worst = max(worst, largest(wrapped(robot, second.q, first.q)))
     figure(f"{name}: direct o inverse geometry, largest difference", worst, 1e-9)
     assert worst < 1e-9  # loops closed to 1e-15, times the condition of the motors, some hundreds
@@ -111,7 +110,7 @@ def test_direct_geometry_undoes_inverse_geometry(name, figure):
 )
 def test_a_jump_to_a_far_pose_ends_where_small_steps_end(name, pose):
     robot = parflex.load(name)
-    straight = Configuration(robot, robot.assemble(pose))
+    straight = parflex.Configuration(robot, robot.assemble(pose))
     home, q = dict.fromkeys(pose, 0.0) | robot.description.poses["home"], robot.home
     home = {key.removeprefix("tip."): value for key, value in home.items()}
     for share in np.linspace(0, 1, 41)[1:]:
@@ -122,7 +121,7 @@ def test_a_jump_to_a_far_pose_ends_where_small_steps_end(name, pose):
 
 def missed(name, pose):
     """Which leg misses the pose, and by how much."""
-    with pytest.raises(UnreachableError) as caught:
+    with pytest.raises(parflex.UnreachableError) as caught:
         parflex.configure(parflex.load(name), pose)
     found = re.search(r"cannot be reached: (\S+) misses it by (\S+) m", caught.value.message)
     assert found, caught.value.message
@@ -138,7 +137,7 @@ def test_no_search_begins_where_legs_are_too_short_for_what_is_given(name, given
     robot = parflex.load(name)
     parflex.configure(robot)
     monkeypatch.setattr(Assembler, "solutions", lambda *_: pytest.fail("no start closes legs that are too short"))
-    with pytest.raises(UnreachableError, match=r"leg\d misses it by \d"):
+    with pytest.raises(parflex.UnreachableError, match=r"leg\d misses it by \d"):
         parflex.configure(robot, given)
 
 
@@ -157,7 +156,7 @@ def test_no_leg_is_too_short_for_a_pose_that_it_has(name):
     there = [robot.assemble(FAR[name])] if name in FAR else []
     frame = robot.tree.place(robot.tree.end_effector)
     for q in [robot.home, *robot.reference_poses, *there]:
-        position = Configuration(robot, q).at.of(frame)[1]
+        position = parflex.Configuration(robot, q).at.of(frame)[1]
         for axes in ((0,), (1,), (0, 1), (0, 1, 2)):
             target = Target(frames=(FrameTarget("end", frame, {k: float(position[k]) for k in axes}),))
             for part in robot.assembler.parts(target, robot.locked | set(robot.deformations)):
@@ -187,13 +186,13 @@ def test_a_singular_leg_is_told_from_a_singular_platform():
     stretched = {"x": -0.12 + 0.7 * np.cos(1.2), "y": 0.7 * np.sin(1.2)}  # left leg straight
     condition = parflex.configure(robot, stretched).condition
     assert condition.legs["left"] > 1e7 > 1e3 > max(condition.legs["right"], condition.platform)
-    with pytest.raises(SingularError, match="'left' is at a singularity of the leg"):
+    with pytest.raises(parflex.SingularError, match="'left' is at a singularity of the leg"):
         parflex.inverse_dynamics(robot, stretched, {"x": 0.1, "y": 0.2})
     assert parflex.inverse_dynamics(robot, stretched, {"left.1": 0.1, "right.1": 0.2}).efforts  # joints can
     aligned = {"x": 0.0, "y": 0.3 * np.sqrt(1 - (0.28 / 0.3) ** 2)}  # both rods on one line
     condition = parflex.configure(robot, aligned).condition
     assert condition.platform > 1e7 > 1e3 > max(condition.legs.values())
-    with pytest.raises(SingularError, match="singular pose: with the motors locked"):
+    with pytest.raises(parflex.SingularError, match="singular pose: with the motors locked"):
         parflex.inverse_dynamics(robot, aligned, {"x": 0.1, "y": 0.2})
     assert np.all(np.isfinite(parflex.forward_dynamics(robot, aligned).accelerations))  # it falls, but it falls
 
@@ -212,7 +211,7 @@ def test_one_motor_of_a_robot_that_bends_may_move_where_there_are_more_motors_th
     motor = robot.tree.links[robot.tree.number("leg1.1")].q.start
     q = robot.assemble({"leg1.1": float(start[motor]) + 0.05})
     assert q[motor] == pytest.approx(start[motor] + 0.05, abs=1e-12)  # given outright
-    assert Configuration(robot, q).closure_error < 1e-10  # where Newton ends, of lengths below one metre
+    assert parflex.Configuration(robot, q).closure_error < 1e-10  # where Newton ends, of lengths below one metre
 
 
 @pytest.mark.parametrize("name", ["rx90", "puma560"])

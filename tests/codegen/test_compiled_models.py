@@ -18,7 +18,6 @@ from support.robots import load_robot
 from support.traced import difference, expected, inputs, made, samples
 
 import parflex
-from parflex import InputError
 from parflex.codegen import cache as disk_cache
 from parflex.codegen import cache as program_store
 from parflex.codegen.llvm_jit import Kernel, compile_in_background
@@ -71,14 +70,14 @@ def test_arrays_in_any_memory_order_are_taken():
 )
 def test_wrong_arrays_are_refused_by_name(change, word, text):
     model = made("5r", "inverse")
-    with pytest.raises(InputError, match=text) as stop:
+    with pytest.raises(parflex.InputError, match=text) as stop:
         model(**{**model.sample, **change})
     assert stop.value.key == word and stop.value.hint
 
 
 def test_a_missing_array_is_named():
     model = made("5r", "inverse")
-    with pytest.raises(InputError, match="'qdd' is missing"):
+    with pytest.raises(parflex.InputError, match="'qdd' is missing"):
         model(q=model.sample["q"], qd=model.sample["qd"])
 
 
@@ -135,16 +134,16 @@ def test_other_parameters_compile_nothing_again(monkeypatch):
 @pytest.mark.parametrize("value", ["much", float("nan"), None, True])
 def test_a_parameter_that_is_no_number_is_refused_by_name(value):
     model = made("rx90", "inverse", ("MX[3]", "M[5]", "ZZ[6]"))
-    with pytest.raises(InputError, match=r"M\[5\]"):
+    with pytest.raises(parflex.InputError, match=r"M\[5\]"):
         model.with_parameters({"M[5]": value})
 
 
 def test_an_unknown_parameter_is_refused_with_the_nearest_name():
     model = made("rx90", "inverse", ("MX[3]", "M[5]", "ZZ[6]"))
-    with pytest.raises(InputError, match=r"no parameter 'MX\[4\]'") as stop:
+    with pytest.raises(parflex.InputError, match=r"no parameter 'MX\[4\]'") as stop:
         model.with_parameters({"MX[4]": 1.0})
     assert "MX[3]" in stop.value.hint
-    with pytest.raises(InputError, match=r"no parameter 'MX\[77\]'"):
+    with pytest.raises(parflex.InputError, match=r"no parameter 'MX\[77\]'"):
         parflex.model(parflex.load("rx90"), "inverse", parameters="MX[77]")
 
 
@@ -295,7 +294,7 @@ def test_the_source_of_the_package_is_read_again_where_a_file_of_it_changed(monk
 
 def test_a_refused_model_is_not_kept(cache):
     for _ in range(2):
-        with pytest.raises(InputError, match="limit of 100"):
+        with pytest.raises(parflex.InputError, match="limit of 100"):
             parflex.model(parflex.load("rx90"), "direct", operator_limit=100)
     assert not cache.exists() or list(cache.iterdir()) == []
 

@@ -16,7 +16,6 @@ from support.paths import ROOT
 from support.traced import ROBOTS, difference, expected, inputs, made, samples
 
 import parflex
-from parflex import Model
 from parflex.codegen import emit_llvm
 from parflex.codegen.emit_c import CHUNK, emit_c
 from parflex.codegen.llvm_jit import Kernel
@@ -204,7 +203,7 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
     program = make_program(graph, "pieces", {"y": np.array([value, *(value * one for one in early)], dtype=object)})
     assert len(program.instructions) > 3 * CHUNK
     shapes = {"a": (1,), "b": (1,)}
-    model = Model("pieces", program, shapes, {"y": (len(program.outputs),)}, sample={"a": [0.3], "b": [-0.9]})
+    model = parflex.Model("pieces", program, shapes, {"y": (len(program.outputs),)}, sample={"a": [0.3], "b": [-0.9]})
     given = {"a": np.array([[0.3], [-1.2]]), "b": np.array([[-0.9], [0.7]])}
     wanted = model.evaluate("numpy", **given)
     # every step halves what came before: rounding does not grow

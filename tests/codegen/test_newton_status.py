@@ -5,19 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
+from support import emitted
 from support.catalogue import CATALOGUE
-from support.emitted import (
-    STRICT,
-    casadi_function,
-    compile_c,
-    flat,
-    jax_file,
-    llvm_batch,
-    llvm_scalar,
-    numpy_file,
-    numpy_run,
-    write_c,
-)
 from support.fmu_units import STEP, Unit
 from support.linkages import CHAINS, draw
 from support.oracles.energy import EnergyModel
@@ -27,10 +16,16 @@ from support.robots import write_robot
 from support.traced import inputs, made, robot, samples
 
 import parflex
-from parflex import Configuration
 from parflex.codegen.source_files import identifier
 
-TARGETS = (llvm_batch, llvm_scalar, numpy_run, numpy_file, jax_file, casadi_function)
+TARGETS = (
+    emitted.llvm_batch,
+    emitted.llvm_scalar,
+    emitted.numpy_run,
+    emitted.numpy_file,
+    emitted.jax_file,
+    emitted.casadi_function,
+)
 STARTS = ("guess", "last", "last_position", "last_turn")
 ITERATING = [("delta", "step"), ("delta", "geometry"), ("3rrr", "step"), ("four-bar", "geometry")]
 ITERATING += [("3rrr", model) for model in ("geometry-direct", "geometry-redundant", "classical-step")]
@@ -53,12 +48,12 @@ def near_far_and_nan(program, name: str) -> dict[str, np.ndarray]:
 
 def returned_by_c(program, arrays, folder, float32: bool = False) -> tuple[list[int], np.ndarray]:
     """What the C function returns, and its outputs."""
-    name = write_c(program, folder, float32)
-    compile_c(*STRICT, "-O0", "-fPIC", "-shared", "-o", folder / "made.so", folder / f"{name}.c", "-lm")
+    name = emitted.write_c(program, folder, float32)
+    emitted.compile_c(*emitted.STRICT, "-O0", "-fPIC", "-shared", "-o", folder / "made.so", folder / f"{name}.c", "-lm")
     function = ctypes.CDLL(str(folder / "made.so"))[name]
     assert not program.program.parameters
     real = np.float32 if float32 else float
-    rows = flat(program, arrays).astype(real)
+    rows = emitted.flat(program, arrays).astype(real)
     y = np.zeros((len(rows), len(program.program.outputs)), dtype=real)
     status = [
         function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
@@ -73,7 +68,7 @@ def test_every_target_reports_newton_steps_that_fail(name, model, tmp_path):
     program = made(name, model)
     given = near_far_and_nan(program, name)
     small = len(program.program.instructions) < 3000  # of longer ones files take seconds
-    targets = TARGETS if small else (llvm_batch, numpy_run, casadi_function)
+    targets = TARGETS if small else (emitted.llvm_batch, emitted.numpy_run, emitted.casadi_function)
     tolerance = OPEN * robot(name).tree.length
     for target in targets:
         found = target(program, given)
@@ -157,7 +152,7 @@ def test_the_status_of_random_linkages_says_whether_they_close(kind, seed, tmp_p
 def test_gaps_are_openings_with_chords_for_angles(name):
     of, rng = robot(name), np.random.default_rng(0)
     for _ in range(20):
-        at = Configuration(of, of.tree.moved(of.home, rng.uniform(-3, 3, of.nv) * of.tree.rate_units)).at
+        at = parflex.Configuration(of, of.tree.moved(of.home, rng.uniform(-3, 3, of.nv) * of.tree.rate_units)).at
         ratio = np.linalg.norm(of.closures.gaps(at)) / np.linalg.norm(of.closures.residual(at))
         assert 2 / np.pi - 1e-9 < ratio < 1 + 1e-9  # of 2 sin(a / 2) to a
 

@@ -9,7 +9,6 @@ import pytest
 from support.robots import load_robot
 
 import parflex
-from parflex import Model
 from parflex.codegen import llvm_jit
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.model import model_with
@@ -33,7 +32,7 @@ def robot(name: str) -> parflex.Robot:
 
 
 @cache
-def made(name: str, calls: bool) -> Model:
+def made(name: str, calls: bool) -> parflex.Model:
     """The model of a state."""
     return model_with(robot(name), ROBOTS[name], Options(calls=calls), LIMIT)
 
@@ -43,7 +42,7 @@ def computed(program: Program, x: np.ndarray) -> np.ndarray:
     return np.array(list(program.evaluate(dict(zip(program.inputs, x, strict=True))).values()))
 
 
-def near_home(model: Model) -> np.ndarray:
+def near_home(model: parflex.Model) -> np.ndarray:
     """Inputs a little off home, in motion."""
     x = np.concatenate([np.ravel(values) for values in model.sample.values()])
     return x + 1e-3 * np.random.default_rng(1).standard_normal(len(x))

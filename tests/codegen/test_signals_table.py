@@ -11,7 +11,6 @@ from support.fmu_signals import check_signals
 from support.traced import robot
 
 import parflex
-from parflex import Configuration, Model, ParflexError, explain
 from parflex.codegen.source_files import index_names
 
 DEFINE = re.compile(r"^#define (\w+) (\d+)$", re.M)
@@ -24,7 +23,7 @@ def indices(header: str) -> dict[str, int]:
     return {name: int(value) for name, value in found}
 
 
-def named_inputs(model: Model, here: Configuration, result) -> dict[str, np.ndarray]:
+def named_inputs(model: parflex.Model, here: parflex.Configuration, result) -> dict[str, np.ndarray]:
     """Inputs of a model in the general form, by the names that the model itself says."""
     of = here.robot
     known = {("q", name): value for name, value in zip(of.coordinates, here.q, strict=True)}
@@ -42,7 +41,7 @@ def test_each_motor_of_generated_c_has_the_effort_of_its_name(name, tmp_path):
     """A wrist that the file names behind the legs had the first numbers, which the C code did not say."""
     of = robot(name)
     model, rng = parflex.model(of, "inverse"), np.random.default_rng(2)
-    here = Configuration(of, of.home)
+    here = parflex.Configuration(of, of.home)
     push = [{motor: float(rng.uniform(-1, 1)) for motor in of.actuated_names} for _ in range(2)]
     result = parflex.inverse_dynamics(of, here, *push)
     given = {group: value[None] for group, value in named_inputs(model, here, result).items()}
@@ -60,12 +59,12 @@ def test_each_motor_of_generated_c_has_the_effort_of_its_name(name, tmp_path):
 @pytest.mark.parametrize("name", ["3rrr", "rx90", "gough-stewart", "dualemps", "four-bar", "gough-stewart-flexible"])
 def test_every_entry_of_every_model_has_a_name_and_a_unit(name):
     of, tried = parflex.load(name), 0
-    for model in explain(of).forms:
+    for model in parflex.explain(of).forms:
         if model == "jacobian-of-inverse":
             continue  # 10 000 operators, and nothing new
         try:
             signals = parflex.model(of, model).signals
-        except ParflexError:
+        except parflex.ParflexError:
             continue  # this robot has no such model
         tried += 1
         check_signals(signals, model)

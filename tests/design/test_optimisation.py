@@ -9,7 +9,6 @@ from support.command_line import answered
 from support.robots import robot_file
 
 import parflex
-from parflex import ParflexError, ParflexWarning
 from parflex.design.descent import Designs, Term, descend
 from parflex.design.evaluation import ResponsePiece
 from parflex.design.polishing import polished
@@ -134,7 +133,7 @@ def test_active_bounds_are_reported_with_their_multipliers(tmp_path):
     path = problem(tmp_path, 1, 1e3, steps=20)  # no limit but the bound
     text = (tmp_path / "problem.toml").read_text().replace(f"upper = {2 * SIDE}", f"upper = {0.9 * SIDE}")
     (tmp_path / "problem.toml").write_text(text)
-    with pytest.warns(ParflexWarning, match="outside its bounds: the search starts at 0.018"):
+    with pytest.warns(parflex.ParflexWarning, match="outside its bounds: the search starts at 0.018"):
         result = parflex.optimise(path)
     side = result.variables["constants.side0"]
     assert side["at"] == "upper" and side["value"] == pytest.approx(0.9 * SIDE)
@@ -201,7 +200,7 @@ def test_invalid_problem_files_are_refused(tmp_path, old, new, says):
     text = (tmp_path / "problem.toml").read_text()
     assert old in text
     (tmp_path / "problem.toml").write_text(text.replace(old, new, 1))
-    with pytest.raises(ParflexError, match=says):
+    with pytest.raises(parflex.ParflexError, match=says):
         parflex.optimise(path)
 
 

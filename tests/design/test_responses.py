@@ -7,7 +7,6 @@ from support.differences import INSIDE, LENGTHS, conditions, extrapolated, value
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, ParflexError
 from parflex.design.design_state import DesignState
 from parflex.design.registry import RESPONSES
 from parflex.robot.load import with_settings
@@ -127,13 +126,13 @@ def test_what_a_key_does_not_touch_has_no_sensitivity(planar):
     ],
 )
 def test_invalid_requests_for_sensitivities_are_refused(planar, given, says):
-    with pytest.raises(ParflexError, match=says):
+    with pytest.raises(parflex.ParflexError, match=says):
         parflex.sensitivities(planar, **{"response": "mass", "keys": ["constants.arm"]} | given)
 
 
 def test_a_key_whose_change_opens_the_loops_is_named(navaro):
     key = "legs.frame.1.place.position.2"
-    with pytest.raises(InputError, match="cannot be closed at this pose when"):
+    with pytest.raises(parflex.InputError, match="cannot be closed at this pose when"):
         parflex.sensitivities(navaro, "frequency:1", [key], "pose-3")
 
 
@@ -179,7 +178,7 @@ def test_keys_that_follow_from_other_keys_are_refused_beside_them():
     settings = {"constants": {"r": 0.01, "h": "r"}, "sections.t.diameter": "2*h"}
     robot = load_robot("round-tube", settings=settings)
     assert parflex.sensitivities(robot, "mass", ["constants.r"]).sensitivities["constants.r"]["derivative"] > 0
-    with pytest.raises(ParflexError, match=r"'sections.t.diameter' follows from 'constants.r'"):
+    with pytest.raises(parflex.ParflexError, match=r"'sections.t.diameter' follows from 'constants.r'"):
         parflex.sensitivities(robot, "mass", ["constants.r", "sections.t.diameter"])
 
 
@@ -304,7 +303,7 @@ def test_motions_that_change_with_the_key_have_no_slopes(pendulum, response, key
     if says is None:
         assert parflex.sensitivities(pendulum, response, [key]).sensitivities[key]["derivative"] == 0
         return
-    with pytest.raises(ParflexError, match=says):
+    with pytest.raises(parflex.ParflexError, match=says):
         parflex.sensitivities(pendulum, response, [key])
 
 
@@ -317,5 +316,5 @@ def test_motions_without_an_end_are_refused():
     robot = parflex.load("5r", settings={"motions": motions})
     for name in motions:
         says = "has no end; add turns = 1 to its circle" if name == "round" else "has no end; name one that ends"
-        with pytest.raises(ParflexError, match=says):
+        with pytest.raises(parflex.ParflexError, match=says):
             parflex.sensitivities(robot, f"energy:{name}", ["constants.proximal"])

@@ -14,7 +14,6 @@ from support.differences import INSIDE, LENGTHS, LIMIT, conditions, extrapolated
 from support.robots import robot_file
 
 import parflex
-from parflex import ParflexError
 from parflex.design.registry import OWN_NAMES
 from parflex.parameters.design_numbers import number_at
 
@@ -264,7 +263,7 @@ def test_the_area_of_a_five_bar_is_that_within_both_reaches():
     ],
 )
 def test_invalid_arguments_of_responses_are_refused(response, words):
-    with pytest.raises(ParflexError, match=words):
+    with pytest.raises(parflex.ParflexError, match=words):
         parflex.sensitivities(parflex.load("5r"), response, "constants.distal", TIP)
 
 
@@ -423,7 +422,7 @@ def test_every_response_has_the_slopes_of_extrapolated_differences(name, figure)
                 / result.value
                 for far in (FAR[-1:] if poses == [None] else FAR)
             ]
-        except ParflexError as error:
+        except parflex.ParflexError as error:
             if NOT_THERE[name].get(label, "?") not in str(error):
                 wrong[label] = str(error)
             continue

@@ -24,7 +24,6 @@ from support.robots import any_robot, load_robot
 from support.shared_libraries import libraries_in
 
 import parflex
-from parflex import gains_from
 from parflex.control.following import track
 from parflex.control.laws import make_law
 from parflex.control.reference_text import reference_from
@@ -513,7 +512,7 @@ def test_a_plant_and_a_controller_as_fmus_are_a_controlled_run(law, fmi, name, w
     parflex.export_fmu(robot, files[0], fmi=fmi, method="rk4", step=STEP, without=without, independent=motors)
     parflex.export_fmu(robot, files[1], fmi=fmi, law=law)
     assert validate_fmu(str(files[1])) == []
-    made = make_law(robot, law, gains_from())
+    made = make_law(robot, law, parflex.gains_from())
     desired = track(robot, reference_from(robot, path, samples * STEP), [*robot.actuated_names, *robot.sensed_names])
     rows = made.reference_rows(desired, np.arange(samples) * STEP)
     plant, controller = (Unit(file) for file in files)

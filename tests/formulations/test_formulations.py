@@ -17,7 +17,6 @@ from support.traced import LEG_FORM, Sample, difference, expected, inputs, made,
 from support.variants import read_table, toml_text
 
 import parflex
-from parflex import ActuationError, Configuration, InputError, ParflexError, SingularError, configure
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
 from parflex.robot.legs import find_legs
@@ -32,7 +31,7 @@ def test_programs_take_the_independent_rates_of_the_robot(name):
     try:
         of = parflex.load(name if name in parflex.catalogue_names() else robot_file(name))
         rates = of.independent_rates
-    except ParflexError:  # a file for a refusal, or one that needs settings
+    except parflex.ParflexError:  # a file for a refusal, or one that needs settings
         return
     form = choose(of, ModelRequest("direct", coordinates="independent"))
     assert tuple(int(k) for k in form.independent) == rates
@@ -110,8 +109,8 @@ def test_efforts_are_right_where_components_of_legs_vanish(name, figure):
     states = []
     for words in poses:
         try:
-            configuration = configure(of, words)
-        except ParflexError:  # out of reach
+            configuration = parflex.configure(of, words)
+        except parflex.ParflexError:  # out of reach
             continue
         condition = configuration.condition
         if max(condition.platform, condition.closures, *condition.legs.values()) > 1e3:
@@ -134,7 +133,7 @@ def test_a_working_mode_with_the_elbows_on_the_other_side_is_followed():
     for mode in (modes[0], modes[-1]):
         other = parflex.load("3rrr", working_mode=mode)
         model = parflex.model(other, "geometry")
-        configuration = configure(other, {"x": 0.02, "y": 0.01, "theta": 0.1})
+        configuration = parflex.configure(other, {"x": 0.02, "y": 0.01, "theta": 0.1})
         platform = Sample(configuration, np.zeros(9), np.zeros(9), np.zeros(3)).platform()
         joints = model(position=platform["position"], rotation=platform["rotation"])["joints"]
         names = list(other.tree.position_names)
@@ -159,7 +158,7 @@ def test_programs_of_invented_robots_give_the_numbers_of_the_float_path(name, mo
 def test_inverse_models_of_invented_robots_are_right_or_refused_by_name(name):
     of = robot(name)
     if len(of.actuated) != INVENTED[name]:
-        with pytest.raises(ParflexError, match="motors"):
+        with pytest.raises(parflex.ParflexError, match="motors"):
             made(name, "inverse")
         return
     states, program = samples(name, 10), made(name, "inverse")
@@ -184,13 +183,13 @@ def test_the_direct_program_of_a_floating_robot_equals_the_float_path():
     of, rng = load_robot("floating"), np.random.default_rng(11)
     model = parflex.model(of, "direct", include=["motor-inertia"])
     q, qd = of.tree.moved(of.home, rng.uniform(-1, 1, of.nv)), rng.uniform(-2, 2, of.nv)
-    expected = accelerated(Configuration(of, q), qd, [2.5]).accelerations
+    expected = accelerated(parflex.Configuration(of, q), qd, [2.5]).accelerations
     assert model(q=q, qd=qd, effort=[2.5])["qdd"] == pytest.approx(expected, rel=1e-10)  # rounding, condition below 1e3
 
 
 def test_models_that_the_motors_do_not_define_are_refused_by_name():
     for model in ("jacobian-of-inverse", "step"):
-        with pytest.raises(ActuationError, match="1 motor for 10 freedoms"):
+        with pytest.raises(parflex.ActuationError, match="1 motor for 10 freedoms"):
             parflex.model(load_robot("floating"), model)
 
 
@@ -266,7 +265,7 @@ def test_variants_accelerate_in_programs_as_by_the_general_reduction(case):
 
 def test_wrenches_on_other_frames_or_models_are_refused():
     for model, frame, words in (("state-rates", "71", "there is no frame"), ("inverse", "17", "takes no wrenches")):
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(parflex.InputError, match=words):
             parflex.model(robot("dualemps"), model, wrench_frames=[frame])
 
 
@@ -280,7 +279,7 @@ def test_a_rigid_loop_beside_beams_takes_the_general_form():
 
 
 def test_a_controller_step_of_a_bending_robot_is_refused_with_the_reason():
-    with pytest.raises(InputError, match="do not give the state of a flexible body"):
+    with pytest.raises(parflex.InputError, match="do not give the state of a flexible body"):
         parflex.model(robot("dualemps"), "step")
 
 
@@ -289,7 +288,7 @@ def test_geometry_closes_the_loops_of_a_bent_robot():
     for state in bent_states("dualemps", 5):
         guess = state["q"] + 1e-4 * np.isin(np.arange(of.tree.nq), of.tree.elastic)
         found = program(guess=guess)["q"]
-        assert Configuration(of, found).closure_error < 1e-14
+        assert parflex.Configuration(of, found).closure_error < 1e-14
         changed = np.flatnonzero(found != guess)
         assert len(changed) == of.closures.size  # only as many as the loops have equations
 
@@ -338,6 +337,6 @@ def test_the_direct_verb_gives_joints_and_elastic_coordinates_apart(capsys):
 
 def test_a_joint_that_moves_nothing_with_inertia_is_refused_by_name():
     of = robot("navaro-refined")  # its motors have inertia, their links hang on springs behind them
-    with pytest.raises(SingularError, match="moves nothing that has inertia") as stop:
+    with pytest.raises(parflex.SingularError, match="moves nothing that has inertia") as stop:
         parflex.model(of, "direct", without=["motor-inertia"])
     assert "motor-inertia" in stop.value.hint

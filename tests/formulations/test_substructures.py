@@ -9,7 +9,6 @@ from support.oracles.plate_on_beams import gough_stewart_on_beams
 from support.robots import any_robot
 
 import parflex
-from parflex import Configuration, Robot, many_frequencies, natural_frequencies
 from parflex.formulations.substructure_equations import accelerations_under, substructure_state
 from parflex.maps.frequencies import FrequencySolver
 from parflex.maps.kinematics import Geometry
@@ -18,7 +17,7 @@ from parflex.robot.substructures import substructures_or_reason
 TOLERANCE = 1e-10  # accelerations come out of systems whose condition is up to 1e6
 
 
-def all_frequencies(robot: Robot) -> np.ndarray:
+def all_frequencies(robot: parflex.Robot) -> np.ndarray:
     """All frequencies at home with the motors locked, also those that are zero, as maps compute them."""
     solver = FrequencySolver(Geometry(robot), 1, "actuators")
     assert solver.assembly is not None, solver.why_not
@@ -34,7 +33,7 @@ def test_maps_have_the_frequencies_of_lagrange(case, figure):
     if case in BEHIND:  # forms leave closures to the general form whose equations cost less than their rates
         assert isinstance(substructures_or_reason(robot), str) == ("led" in case or "table" in case)
     found = all_frequencies(robot)
-    expected = oracle.frequencies(positions(Configuration(robot, robot.home)), robot.motors)
+    expected = oracle.frequencies(positions(parflex.Configuration(robot, robot.home)), robot.motors)
     assert len(found) == len(expected)
     # rounding of eigenvalues is that of the largest: 1e-16 of its square, 1e-8 of itself, for those that are zero
     error = largest(found - expected) / largest(expected)
@@ -47,7 +46,7 @@ def test_maps_have_the_frequencies_of_lagrange(case, figure):
 def test_a_map_of_a_platform_given_by_modes_equals_direct_stiffness(figure):
     poses, modes = np.array(list(POSES.values())), bodies()["plate"]
     robot = parflex.load("gough-stewart-elastic")
-    found = many_frequencies(robot, ["x", "y", "z", "rx", "ry", "rz"], poses, MODES, shapes=True)
+    found = parflex.many_frequencies(robot, ["x", "y", "z", "rx", "ry", "rz"], poses, MODES, shapes=True)
     assert found.solver.assembly is not None, found.solver.why_not
     expected = [gough_stewart_on_beams(modes, *place(name)).frequencies(MODES) for name in POSES]
     worst = largest(found.frequencies / np.array(expected) - 1)
@@ -73,7 +72,7 @@ def test_locked_coordinates_of_beams_stand_still(name, held, figure):
     assert set(own) <= set(robot.free)
     step = rng.uniform(-1, 1, robot.nv) * np.where(np.isin(np.arange(robot.nv), elastic), 1e-3, 0.1)
     step[locked] = 0.0
-    at = Configuration(robot, robot.tree.moved(robot.home, step))
+    at = parflex.Configuration(robot, robot.tree.moved(robot.home, step))
     rates, effort = at.J @ rng.uniform(-3, 3, at.J.shape[1]), rng.uniform(-5, 5, robot.nu)
     wanted = accelerated(at, rates, effort).accelerations[own]
     found = accelerations_under(substructure_state(form, at.q, rates[own]), effort)
@@ -82,7 +81,7 @@ def test_locked_coordinates_of_beams_stand_still(name, held, figure):
     if held != "all":
         solver = FrequencySolver(Geometry(robot), 2, "none")
         modes = solver.full(solver.geometry.home[None])[0]
-        assert modes == pytest.approx(natural_frequencies(robot, modes=2, lock="none").frequencies, rel=1e-7)
+        assert modes == pytest.approx(parflex.natural_frequencies(robot, modes=2, lock="none").frequencies, rel=1e-7)
 
 
 def test_a_loop_without_a_beam_leaves_the_general_form():

@@ -19,7 +19,6 @@ from support.recordings import (
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import InputError
 from parflex.identification import didim
 from parflex.identification import didim as record_starts
 from parflex.identification.base_parameters import base_columns
@@ -156,7 +155,7 @@ def test_simulation_tolerates_a_badly_chosen_filter():
 )
 def test_invalid_controllers_are_refused(change, message):
     columns = {key: value for key, value in (UNDER_CONTROL | change).items() if value is not None}
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(parflex.InputError, match=message):
         parflex.identify(slide(), measured.sliding_mass(0.5), columns, "didim", cutoff=50, decimate=1)
 
 

@@ -31,7 +31,6 @@ from support.recordings import (
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import InputError, SingularError
 from parflex.identification import regressor as regressors
 from parflex.identification.base_parameters import base_columns, random_motion, stacked
 from parflex.identification.estimators import EffortRows, WeightedRows, fit_rows, total_least_squares
@@ -172,7 +171,7 @@ def test_loops_of_many_samples_close_as_those_of_single_samples(monkeypatch):
         np.testing.assert_allclose(regressor.closed(there), one_by_one, atol=1e-9)  # to which loops are closed
         assert regressor._together(near, there, np.zeros_like(one_by_one)) == together
     # on the straight path of this jump the loops open: Newton's method alone ends in another working mode
-    with pytest.raises(SingularError, match="row 500 "):
+    with pytest.raises(parflex.SingularError, match="row 500 "):
         regressor.closed(position - np.where(t < 0.5, 0, 0.5)[:, None])
 
 
@@ -303,7 +302,7 @@ def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
     assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=1e-2) and found.relative_error < 0.02
     # amperes: payloads in N are larger than they
     assert not any("sign opposite" in text for text in identified(0.2).warnings)
-    with pytest.raises(InputError, match="need a payload that is known"):
+    with pytest.raises(parflex.InputError, match="need a payload that is known"):
         parflex.identify(slide(), records[0], BY_HAND, estimator="tls", cutoff=50)
 
 
@@ -365,7 +364,7 @@ def test_instruments_from_the_reference_remove_the_bias_by_noise_of_positions():
         off[estimator] = errors(parflex.identify(three_rrr(), record, columns, **options))
     assert np.sqrt((off["iv"] ** 2).mean()) < 1.5  # as deviations report
     assert np.abs(off["wls"]).max() > 5  # acceleration noise makes inertia too small
-    with pytest.raises(InputError, match="need the reference"):
+    with pytest.raises(parflex.InputError, match="need the reference"):
         parflex.identify(three_rrr(), record, estimator="iv", cutoff=40)
 
 

@@ -10,7 +10,6 @@ from support.recordings import BY_HAND, arm_record, axis_record, followed, slide
 from support.robots import load_robot, write_robot
 
 import parflex
-from parflex import InputError, SingularError
 from parflex.identification.preprocess import (
     FilterChoice,
     choose_filter,
@@ -87,7 +86,7 @@ def test_jitter_of_stamps_does_not_change_parameters(share, follow):
 )
 def test_irregular_clocks_are_refused(change, message):
     stamps = change(jittered(0.01))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(parflex.InputError, match=message):
         at_times(stamps, stamps)
 
 
@@ -126,7 +125,7 @@ def jump(position):
     ],
 )
 def test_invalid_records_are_refused(record, message):
-    with pytest.raises((SingularError, InputError), match=f"(?s){message}"):
+    with pytest.raises((parflex.SingularError, parflex.InputError), match=f"(?s){message}"):
         parflex.identify(three_rrr(), record())
 
 
@@ -136,7 +135,7 @@ def test_the_unit_in_which_loops_close_is_named():
     record = {"t": t} | {f"effort.{m}": np.cos(9 * t) for m in home}
     record |= {f"q.{m}": 2 * np.sin(5 * t + k) for k, m in enumerate(home)}  # degrees about home, below a turn
     position = {m: {"column": f"q.{m}", "gain": 1.0, "offset": q} for m, q in home.items()}
-    with pytest.raises(SingularError, match="loops close where the positions are degrees"):
+    with pytest.raises(parflex.SingularError, match="loops close where the positions are degrees"):
         parflex.identify(robot, record, {"position": position, "effort": {m: f"effort.{m}" for m in home}})
 
 
@@ -174,7 +173,7 @@ def test_a_record_at_rest_is_refused_though_encoders_flicker(flicker):
     rng, t = np.random.default_rng(3), np.arange(4000) * 1e-3
     x = 1e-3 * rng.standard_normal(len(t))
     rest = {"t": t, "x": 1e-3 * (x > 0) if flicker == "lines" else x, "i": rng.standard_normal(len(t))}
-    with pytest.raises(InputError, match="no motor moves in the record"):
+    with pytest.raises(parflex.InputError, match="no motor moves in the record"):
         parflex.identify(slide(), rest, BY_HAND)
     slow = {"t": t, "x": 0.01 * np.sin(3 * t) + x, "i": rng.standard_normal(len(t))}  # ten times its noise
     assert parflex.identify(slide(), slow, BY_HAND).undetermined
@@ -214,7 +213,7 @@ def test_efforts_at_their_limit_are_reported():
 )
 def test_invalid_maps_of_columns_are_refused(tmp_path, text, message):
     path = write_robot(tmp_path, text, "map")
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(parflex.InputError, match=message):
         parflex.identify(parflex.load("emps"), {"t": np.arange(200.0)}, str(path))
 
 
@@ -224,7 +223,7 @@ def test_flexible_robots_unknown_estimators_and_names_and_short_records_are_refu
         ("emps", {"estimator": "best"}, "estimator"),
         ("emps", {"keep": ["acros"]}, "'acros' has no spring and no damper that is looked for"),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(parflex.InputError, match=message):
             parflex.identify(parflex.load(robot), {"t": np.arange(200.0)}, **words)
     (tmp_path / "table.csv").write_text("t,q.axis,effort.axis\n0,1,2\n")
     assert "the record has 1 samples" in refused(capsys, "identify", "emps", tmp_path / "table.csv")["message"]

@@ -12,7 +12,6 @@ from support.oracles.modal_data import invented
 from support.robots import robot_file
 
 import parflex
-from parflex import Configuration, Robot
 from parflex.codegen.step_programs import step_programs
 from parflex.dynamics.dynamics import reduced_equations
 from parflex.robot.substructures import find_substructures
@@ -34,7 +33,7 @@ ROBOTS = {  # the file and its settings
 
 
 @cache
-def made(name: str) -> Robot:
+def made(name: str) -> parflex.Robot:
     file, settings = ROBOTS[name]
     with TemporaryDirectory() as folder:
         path = shutil.copy(robot_file(file), folder)
@@ -53,7 +52,7 @@ def independent(name: str) -> list[int]:
     return list(find_substructures(made(name)).partition.independent)
 
 
-def all_rates(at: Configuration, own: list[int], rates: np.ndarray) -> np.ndarray:
+def all_rates(at: parflex.Configuration, own: list[int], rates: np.ndarray) -> np.ndarray:
     """Rates of all joints that go with the independent ones."""
     return at.motions @ np.linalg.solve(at.motions[own], rates)
 
@@ -72,7 +71,7 @@ def state(name: str, moving: bool) -> tuple[np.ndarray, np.ndarray]:
     q, _ = robot.assembler.newton(tree.moved(robot.home, step), joints, loops)
     slow = np.linalg.inv(np.eye(count) - LONG**2 * tangents(name, False)[0][0])
     way, rates = slow @ rng.uniform(-BENT, BENT, count), slow @ rng.uniform(-SPEED, SPEED, count)
-    turned = all_rates(Configuration(robot, q), own, way)
+    turned = all_rates(parflex.Configuration(robot, q), own, way)
     q, error = robot.assembler.newton(tree.moved(q, turned), joints, loops)
     assert error < 1e-10
     return q, rates
@@ -81,7 +80,7 @@ def state(name: str, moving: bool) -> tuple[np.ndarray, np.ndarray]:
 def accelerations(name: str, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Independent accelerations by the general reduction: without efforts, and with motors that do not accelerate."""
     robot, own = made(name), independent(name)
-    at = Configuration(robot, q)
+    at = parflex.Configuration(robot, q)
     M, c, b = reduced_equations(at, all_rates(at, own, rates))
     J, m = at.J_a, len(at.J_a)
     whole = np.block([[M, -J.T], [J, np.zeros((m, m))]])
@@ -97,7 +96,7 @@ def tangents(name: str, moving: bool) -> np.ndarray:
     for k, rate in enumerate(own):
         way = np.zeros(len(rates))
         way[k] = SMALL * tree.rate_units[rate]
-        turned = all_rates(Configuration(robot, q), own, way)
+        turned = all_rates(parflex.Configuration(robot, q), own, way)
         by_position = [accelerations(name, tree.moved(q, s * turned), rates) for s in (1, -1)]
         by_rate = [accelerations(name, q, rates + s * way) for s in (1, -1)]
         columns.append([(ahead - back) / (2 * way[k]) for ahead, back in (by_position, by_rate)])

@@ -15,7 +15,6 @@ from support.oracles.stops import JOINTS, FiveBar
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, ParflexError
 
 W = math.pi  # rad/s: half a period is a second
 LEGS = ("left.1", "left.2", "right.1", "right.2")
@@ -208,7 +207,7 @@ def test_motors_that_follow_a_motion_cannot_stick_and_have_friction_in_their_eff
     ],
 )
 def test_static_friction_below_sliding_friction_is_refused(settings, message):
-    with pytest.raises(ParflexError, match=message):
+    with pytest.raises(parflex.ParflexError, match=message):
         load_robot("sprung-mass", settings=settings)
 
 
@@ -222,7 +221,7 @@ def test_a_friction_width_replaces_sticks_by_creep(tmp_path, capsys):
     pulled = {"effort": {"m": 1.2}, "check_width": False, "step": 5e-3}
     assert np.ptp(parflex.simulate(mass, None, 1.0, **pulled)["q.m"]) < 1e-15
     assert np.ptp(parflex.simulate(mass, None, 1.0, friction_width=1e-3, **pulled)["q.m"]) > 1e-4
-    with pytest.raises(InputError, match=r"must be positive.*joints then stick"):
+    with pytest.raises(parflex.InputError, match=r"must be positive.*joints then stick"):
         parflex.simulate(mass, None, 0.1, friction_width=0.0)
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex import InputError
 from parflex.cli.statics import write_arrays
 from parflex.io import atomic_file, atomic_files, write_generated
 from parflex.trajectories.files import write_table
@@ -29,7 +28,7 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(1), OSError(28, "No space left")])
 def test_a_failed_write_changes_nothing_and_leaves_no_file(tmp_path, error):
     (tmp_path / "a.txt").write_text("old")
-    shown = InputError if isinstance(error, OSError) else type(error)
+    shown = parflex.InputError if isinstance(error, OSError) else type(error)
     with pytest.raises(shown), atomic_files([tmp_path / "a.txt", tmp_path / "b.txt"]) as (first, second):
         first.write(b"new")
         second.write(b"new")
@@ -41,7 +40,7 @@ def test_a_failed_write_changes_nothing_and_leaves_no_file(tmp_path, error):
 def test_of_several_files_all_are_replaced_or_none(tmp_path):
     (tmp_path / "a.txt").write_text("old")
     (tmp_path / "b.txt").mkdir()
-    with pytest.raises(InputError, match="is a folder"), atomic_files([tmp_path / "a.txt", tmp_path / "b.txt"]):
+    with pytest.raises(parflex.InputError, match="is a folder"), atomic_files([tmp_path / "a.txt", tmp_path / "b.txt"]):
         pass
     assert (tmp_path / "a.txt").read_text() == "old"
 
@@ -79,6 +78,6 @@ def test_every_writer_is_atomic_with_usual_file_permissions(name, write, tmp_pat
         assert stat.S_IMODE(path.stat().st_mode) == 0o640, path
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / name).mkdir()
-    with pytest.raises(InputError):
+    with pytest.raises(parflex.InputError):
         write(tmp_path / "sub" / name)
     assert [path.name for path in (tmp_path / "sub").iterdir()] == [name]

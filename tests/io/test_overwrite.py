@@ -9,7 +9,6 @@ from support.command_line import refused
 from support.robots import robot_file
 
 import parflex
-from parflex import InputError
 from parflex.cli.group import OUTPUTS, Command, cli
 from parflex.io import refuse_overwrite
 from parflex.robotfile.read import files_of
@@ -103,7 +102,7 @@ def test_other_paths_to_an_input_are_recognised(upper):
     link.symlink_to(upper)
     os.link(upper, hard)
     for path in ("upper.toml", "./upper.toml", f"../{upper.parent.name}/upper.toml", upper, link, hard):
-        with pytest.raises(InputError, match="is an input"):
+        with pytest.raises(parflex.InputError, match="is an input"):
             refuse_overwrite(["free.toml", path], ["absent.toml", upper])
     refuse_overwrite(["below.npz", "free.toml", ""], [upper, "absent.toml"])
 
@@ -111,13 +110,13 @@ def test_other_paths_to_an_input_are_recognised(upper):
 def test_functions_do_not_overwrite_the_files_of_their_robots(upper):
     robot = parflex.load("upper.toml")
     assert robot.files == (str(upper), str(upper.with_name("below.npz")))
-    with pytest.raises(InputError, match=r"below\.npz: out: is an input"):
+    with pytest.raises(parflex.InputError, match=r"below\.npz: out: is an input"):
         parflex.frequency_map(robot, [("a", 0.0, 0.1, 2)], modes=1, lock="none", out="below.npz")
     run = parflex.simulate(robot, time=0.01, step=0.01)
     Path("run.csv").write_text("old")
     assert run.save("run.csv")  # not an input
     os.link(upper, "alike.csv")
-    with pytest.raises(InputError, match=r"alike\.csv: out: is an input"):
+    with pytest.raises(parflex.InputError, match=r"alike\.csv: out: is an input"):
         run.save("alike.csv")
     assert upper.read_text().startswith("format") and Path("below.npz").read_text() == PENDULUM
     Path("5r.toml").write_text("old")  # not the file of the catalogue

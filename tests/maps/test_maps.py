@@ -10,7 +10,6 @@ from support.command_line import answered, refused, run
 from support.maps import small_chunks
 
 import parflex
-from parflex import InputError
 
 AXES = [("11", -0.05, 0.05, 5), ("21", -0.05, 0.05, 4)]
 
@@ -86,7 +85,7 @@ def test_a_file_of_another_map_is_neither_continued_nor_replaced(robot, tmp_path
         (robot, {"wrench": load}),
         (heavy, {}),
     ):
-        with pytest.raises(InputError, match="other settings"):
+        with pytest.raises(parflex.InputError, match="other settings"):
             parflex.frequency_map(of, axis, **{"modes": 2, "out": out} | change)
     assert out.read_bytes() == before
     with np.load(out) as stored:
@@ -94,10 +93,10 @@ def test_a_file_of_another_map_is_neither_continued_nor_replaced(robot, tmp_path
     settings = json.loads(str(content["settings"]))
     del settings["format"]
     np.savez(out, **content | {"settings": np.array(json.dumps(settings))})
-    with pytest.raises(InputError, match="an earlier version wrote this map"):
+    with pytest.raises(parflex.InputError, match="an earlier version wrote this map"):
         parflex.frequency_map(robot, axis, modes=2, out=out)
     out.write_bytes(b"something else")
-    with pytest.raises(InputError, match="not a map"):
+    with pytest.raises(parflex.InputError, match="not a map"):
         parflex.frequency_map(robot, axis, modes=2, out=out)
 
 
@@ -116,7 +115,7 @@ def test_cells_without_frequencies_have_reasons_and_the_others_colours_in_the_vi
     assert (shown.lowest, shown.highest) == (values.min(), values.max())
     assert shown.colours[values.argmax()].tolist() == list(STRESSES[-1])
     assert shown.colours[values.argmin()].tolist() == list(STRESSES[0])
-    with pytest.raises(InputError, match="the map is of '3rrr-flexible'"):
+    with pytest.raises(parflex.InputError, match="the map is of '3rrr-flexible'"):
         map_points(parflex.load("3rrr"), out)
     page = tmp_path / "m.html"
     answered(capsys, "view", "3rrr-flexible", "--map", out, "--record", page)
@@ -132,7 +131,7 @@ def test_the_lowest_frequency_over_an_axis_is_that_of_its_cells(robot):
     assert np.array_equal(lowest.frequencies, result.frequencies.min(axis=1))
     assert np.array_equal(lowest.at["21"], result.axes["21"][result.frequencies[..., 0].argmin(axis=1)])
     for names, words in ((["31"], "not an axis"), (["11", "21"], "must remain"), ([], "must go")):
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(parflex.InputError, match=words):
             result.lowest_over(names)
 
 
@@ -196,9 +195,9 @@ def test_numbers_of_modes_that_cannot_be_are_refused(robot, modes):
         lambda: parflex.many_frequencies(robot, ["11", "21"], np.zeros((1, 2)), modes=modes),
         lambda: parflex.track_modes(robot, [{"11": 0.0}, {"11": 0.01}], modes=modes),
     ):
-        with pytest.raises(InputError, match="modes"):
+        with pytest.raises(parflex.InputError, match="modes"):
             ask()
-    with pytest.raises(InputError, match="finest"):
+    with pytest.raises(parflex.InputError, match="finest"):
         parflex.track_modes(robot, [{"11": 0.0}, {"11": 0.1}], modes=2, finest=0.0)
 
 

@@ -10,7 +10,6 @@ from support.maps import number_at, small_chunks
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError
 from parflex.maps import equilibria, single_positions
 
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
@@ -100,7 +99,7 @@ def test_responses_under_a_wrench_are_those_of_the_equilibrium_or_of_first_order
         assert many.frequencies[k] == pytest.approx(one, rel=1e-9)
         assert rest["frequency:1"][k] == pytest.approx(one[0], rel=1e-9)
     assert np.abs(rest["deflection"] - first["deflection"]).max() > 1e-9
-    with pytest.raises(InputError, match="have no effect"):
+    with pytest.raises(parflex.InputError, match="have no effect"):
         parflex.many_frequencies(robot, names, poses, wrench=load, about="undeformed")
 
 
@@ -170,7 +169,7 @@ def test_rows_that_are_not_numbers_are_marked_without_a_warning(robots):
 def test_invalid_responses_are_refused(robots, words, said):
     robot = robots["3rrr-flexible"]
     names, poses = poses_of(robot, 1)
-    with pytest.raises(InputError, match=said) as refusal:
+    with pytest.raises(parflex.InputError, match=said) as refusal:
         parflex.many_responses(robot, names, poses, words)
     assert "\n" not in str(refusal.value)
 
@@ -187,7 +186,7 @@ def test_a_rigid_direction_has_no_stiffness_and_no_compliance(robots):
 @pytest.mark.parametrize("rows", [[[0.1, 0.2]], "home"])
 def test_poses_with_another_number_of_columns_are_refused(robots, rows):
     for ask in (parflex.many_frequencies, lambda *given: parflex.many_responses(*given, ["mass"])):
-        with pytest.raises(InputError, match="poses"):
+        with pytest.raises(parflex.InputError, match="poses"):
             ask(robots["3rrr-flexible"], ["x", "y", "theta"], rows)
 
 

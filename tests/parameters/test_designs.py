@@ -12,7 +12,6 @@ from support.posing import OK, pose_solver
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import ParflexError, SingularError, UnreachableError
 
 
 def numbers_in(part):
@@ -39,7 +38,7 @@ def own_keys(robot) -> list[str]:
 def usable(robot, key: str) -> bool:
     try:
         return number_at(robot, key) != 0
-    except ParflexError:
+    except parflex.ParflexError:
         return False
 
 
@@ -142,7 +141,7 @@ def test_the_torsion_of_a_rectangle_has_slopes_also_where_it_is_square(y, z):
     ],
 )
 def test_invalid_designs_are_refused(designs, words):
-    with pytest.raises(ParflexError, match=words):
+    with pytest.raises(parflex.ParflexError, match=words):
         parflex.many_frequencies(parflex.load("navaro"), ["x", "y", "rz"], np.zeros((2, 3)), designs=designs)
 
 
@@ -254,15 +253,15 @@ def alone(source, settings, pose):
     try:
         robot = parflex.load(source, settings=settings)
         robot.assemble()
-    except SingularError as error:
+    except parflex.SingularError as error:
         return 2, error.message
-    except ParflexError as error:
+    except parflex.ParflexError as error:
         return 3, error.message
     try:
         return 0, parflex.natural_frequencies(robot, pose, modes=2).frequencies
-    except UnreachableError as error:
+    except parflex.UnreachableError as error:
         return 1, error.message
-    except ParflexError as error:
+    except parflex.ParflexError as error:
         return 2, error.message
 
 
@@ -441,14 +440,14 @@ def compare(rng, kind, folder, chosen):
     poses = np.array([at[name] for name in names]) + rng.uniform(-0.03, 0.03, (count, len(names)))
     try:
         found = parflex.many_responses(robot, names, poses, words, designs=designs, about=about)
-    except ParflexError:
+    except parflex.ParflexError:
         found = None
     for row in (0, count // 2, count - 1):
         try:
             own = parflex.many_responses(
                 redesigned(robot, designs, row), names, poses[row : row + 1], words, about=about
             )
-        except ParflexError:
+        except parflex.ParflexError:
             own = None
         if own is None or own.status[0] or own.reasons[0]:
             assert found is None or found.status[row] or found.reasons[row]

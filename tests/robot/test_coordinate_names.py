@@ -6,7 +6,6 @@ from scipy.spatial.transform import Rotation
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, StudyFile, configure, run_study
 from parflex.control.references import from_function
 from parflex.robot.coordinate_names import WorldName
 
@@ -82,7 +81,7 @@ def test_one_coordinate_by_two_names_is_refused(words):
         lambda: parflex.sensitivities(robot, f"area:{words[0]},0,0.1,2;{words[1]},0.4,0.5,2", ["constants.proximal"]),
     ]
     for ask in asks:
-        with pytest.raises(InputError) as error:
+        with pytest.raises(parflex.InputError) as error:
             ask()
         assert said in str(error.value)
 
@@ -118,8 +117,8 @@ def test_sweeps_with_regions_and_areas_are_the_same(tmp_path):
 def test_studies_are_the_same():
     head = {"robot": "3rrr", "working_mode": "+-+", "percentages": (1.0,), "templates": 1, "seed": 4}
     words = ({"x": 0.01, "theta_deg": 2}, {"platform.x": 0.01, "platform.theta_deg": 2})
-    files = [StudyFile(**head, reference={"kind": "line", "time": 0.05, **line}) for line in words]
-    one, other = (run_study(file, jobs=1).cases for file in files)
+    files = [parflex.StudyFile(**head, reference={"kind": "line", "time": 0.05, **line}) for line in words]
+    one, other = (parflex.run_study(file, jobs=1).cases for file in files)
     assert one == other
 
 
@@ -128,7 +127,7 @@ def test_references_by_functions_of_time_are_the_same():
     laws = [lambda t: {"x": 0.1 * t}, lambda t: {"platform.x": 0.1 * t}]
     one, other = (from_function(robot, law, 0.05).at(0.02).position.tolist() for law in laws)
     assert one == other
-    with pytest.raises(InputError, match=r"'x' and 'platform\.x' are the same coordinate"):
+    with pytest.raises(parflex.InputError, match=r"'x' and 'platform\.x' are the same coordinate"):
         from_function(robot, lambda t: {"x": 0.1 * t, "platform.x": 0.1 * t}, 0.05)
 
 
@@ -213,8 +212,8 @@ def test_turns_by_the_name_of_a_ball_are_its_own_and_those_of_an_end_effector_ar
 def test_a_frame_that_moves_steadily_has_the_accelerations_of_joints_that_differences_of_poses_have():
     robot, speed, h = parflex.load("5r"), {"x": 0.4, "y": 0.3}, 1e-4
     tip = dict(zip("xy", parflex.frames(robot)[robot.tree.end_effector].position, strict=False))
-    here = configure(robot, tip)
-    q = [configure(robot, {word: tip[word] + t * speed[word] for word in tip}).q for t in (-h, 0.0, h)]
+    here = parflex.configure(robot, tip)
+    q = [parflex.configure(robot, {word: tip[word] + t * speed[word] for word in tip}).q for t in (-h, 0.0, h)]
     qd = here.rates(speed)
     found = here.accelerations(dict.fromkeys(speed, 0.0), qd, None)
     # rounding 1e-16 / h^2 and the fourth derivative times h^2 / 12: both about 1e-7

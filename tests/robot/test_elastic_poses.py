@@ -9,7 +9,6 @@ from support.posing import pose_solver
 from support.robots import load_robot
 
 import parflex
-from parflex import ParflexWarning, SingularError
 
 # positions m1, m2, wheel, arm, fore by hand: wheel = 0.2 m1 + 0.3, arm = -0.5 wheel, fore = 0.1 m2 - arm + 0.9
 POSES = {
@@ -97,7 +96,7 @@ def test_a_column_beyond_its_buckling_load_is_not_stable_however_slowly_it_leave
     above = {"head": [0, -1.002 * critical, 0]}
     single = parflex.natural_frequencies(robot, modes=1, wrench=above)
     assert len(single.unstable_motions) == 1 and not single.free_motions
-    with pytest.warns(ParflexWarning, match="2 of 2 poses are about an equilibrium that is not stable"):
+    with pytest.warns(parflex.ParflexWarning, match="2 of 2 poses are about an equilibrium that is not stable"):
         rows = parflex.many_frequencies(robot, ["foot"], [[np.pi / 2]] * 2, modes=1, wrench=above)
     assert all("not stable" in reason for reason in rows.reasons)
 
@@ -107,16 +106,16 @@ def test_rows_with_a_single_growing_motion_are_not_stable():
     robot, upright = load_robot("arm-above-motor"), {"motor": np.pi / 2}
     rows, stiffness = [[np.pi / 2], [-np.pi / 2]], 15.0 + 2.0 * 9.81
     for designs in (None, {"constants.stiffness": [15.0, 15.0]}):
-        with pytest.warns(ParflexWarning, match="1 of 2 poses"):
+        with pytest.warns(parflex.ParflexWarning, match="1 of 2 poses"):
             result = parflex.many_frequencies(robot, ["motor"], rows, modes=1, about="equilibrium", designs=designs)
         assert "not stable" in result.reasons[0] and result.reasons[1] == "" and np.isnan(result.frequencies[0, 0])
         assert result.frequencies[1, 0] == pytest.approx(np.sqrt(stiffness / 2.1) / (2 * np.pi), rel=1e-9)
-    with pytest.raises(SingularError, match="not stable"):
+    with pytest.raises(parflex.SingularError, match="not stable"):
         parflex.natural_frequencies(robot, upright, 1, about="equilibrium")
     for ask in (parflex.equilibrium, parflex.natural_frequencies, parflex.deflection):
         words = {} if ask is parflex.equilibrium else {"about": "equilibrium"}
-        with pytest.warns(ParflexWarning, match="equilibrium is not stable"):
+        with pytest.warns(parflex.ParflexWarning, match="equilibrium is not stable"):
             ask(robot, upright, **words)
         with warnings.catch_warnings():
-            warnings.simplefilter("error", ParflexWarning)
+            warnings.simplefilter("error", parflex.ParflexWarning)
             ask(robot, {"motor": -np.pi / 2}, **words)  # hanging, it stays

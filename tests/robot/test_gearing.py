@@ -6,7 +6,6 @@ from support.geared_arm import GEAR, recorded
 from support.robots import load_robot, write_robot
 
 import parflex
-from parflex import Configuration, ParflexError
 from parflex.identification.base_parameters import base_columns
 from parflex.identification.excitation_limits import read_motion_limits
 from parflex.identification.regressor import Regressor
@@ -160,7 +159,7 @@ def test_condition_numbers_do_not_depend_on_gears(tmp_path, gears):
     plain, robot = (parflex.load(write_robot(tmp_path, five_bar(one, 2)[0])) for one in ((None, None), gears))
     for ways in WAYS:
         wanted, found = (
-            Configuration(one, one.assemble(posed(one, own, ways))).condition
+            parflex.Configuration(one, one.assemble(posed(one, own, ways))).condition
             for one, own in ((plain, (None, None)), (robot, gears))
         )
         numbers = [[one.platform, one.closures, *one.legs.values()] for one in (wanted, found)]
@@ -176,7 +175,7 @@ def test_condition_numbers_do_not_depend_on_gears(tmp_path, gears):
 
 
 def numbers_at_home(robot):
-    return Configuration(robot, robot.home).condition.platform
+    return parflex.Configuration(robot, robot.home).condition.platform
 
 
 @pytest.mark.few
@@ -244,7 +243,7 @@ def test_the_motor_with_positions_in_degrees_is_named(arm):
     record = recorded()
     try:
         words = " ".join(parflex.identify(arm(), record | {"q.elbow": np.degrees(record["q.elbow"])}).warnings)
-    except ParflexError as error:
+    except parflex.ParflexError as error:
         words = str(error)
     assert "with positions of 'elbow' in degrees" in words and "give its gain = 0.0174532925" in words
 

@@ -10,7 +10,6 @@ from support.states import Draws, random_states
 from support.variants import read_table
 
 import parflex
-from parflex import Configuration
 from parflex.recursion.kinematics import motion
 
 # bodies, joints, motors, coordinates, closure rows, redundant rows, freedoms: counted by hand from the structure
@@ -65,7 +64,7 @@ def test_rows_that_repeat_others_are_named(capsys):
 
 def test_joint_values_of_long2014_put_the_attachments_on_the_hexagon(figure):
     robot = parflex.load("gough-stewart")
-    alone = parflex.frames(robot, Configuration(robot, robot.tree.start))  # legs as in Table 4, not closed
+    alone = parflex.frames(robot, parflex.Configuration(robot, robot.tree.start))  # legs as in Table 4, not closed
     worst = 0.0
     for leg, angle in enumerate(np.radians([-120, -60, 0, 60, 120, 180]), start=1):
         vertex = np.array([0.25, 0.433, 1.0]) + 0.5 * np.array([np.cos(angle), np.sin(angle), 0])

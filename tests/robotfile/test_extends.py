@@ -8,7 +8,6 @@ from support.command_line import refused
 from support.robots import robot_file, write_robot
 
 import parflex
-from parflex import RobotFileError
 from parflex.robotfile.read import load_table
 
 PARENT = robot_file("two-links").read_text()
@@ -75,12 +74,12 @@ def test_a_long_line_of_files_is_refused(tmp_path):
     for k in range(1, 10):
         write(tmp_path, f"r{k}", f'extends = "r{k - 1}.toml"\n')
     assert parflex.load(tmp_path / "r5.toml").name == "r5"
-    with pytest.raises(RobotFileError, match="more than 8 files extend each other"):
+    with pytest.raises(parflex.RobotFileError, match="more than 8 files extend each other"):
         parflex.load(tmp_path / "r9.toml")
 
 
 def test_a_name_is_never_taken_from_another_file(tmp_path):
-    with pytest.raises(RobotFileError, match="key 'name' is missing"):
+    with pytest.raises(parflex.RobotFileError, match="key 'name' is missing"):
         parflex.load(write_robot(tmp_path, 'format = 1\nextends = "four-bar"\n'))
 
 
@@ -155,9 +154,9 @@ def test_files_that_are_none_are_refused_before_they_are_opened(kind, tmp_path):
         (".", "is a folder"),
         ("a\\u0000b", "no path"),
     ):
-        with pytest.raises(RobotFileError, match=words) as refusal:
+        with pytest.raises(parflex.RobotFileError, match=words) as refusal:
             parflex.load(write(tmp_path, "robot", NAMING[kind].format(file=name)))
         assert refusal.value.key == key and refusal.value.hint
     if kind == "extends":
-        with pytest.raises(RobotFileError, match="there is no robot or file"):
+        with pytest.raises(parflex.RobotFileError, match="there is no robot or file"):
             parflex.load(write(tmp_path, "robot", f'extends = "{"a" * 300}"\n'))  # longer than names of files may be

@@ -10,7 +10,6 @@ from support.published import published
 from support.robots import load_robot
 
 import parflex
-from parflex import natural_frequencies
 
 MASSES = {"B": 0.4053, "C": 0.4079, "D": 0.4123, "E": 0.3108}
 CLUTCHES = (1998.5, 3895.0)
@@ -37,7 +36,7 @@ def test_in_plane_rows_of_table_4_follow_from_the_refined_navaro(figure):
     )
     for number in range(1, 5):
         inside, outside = inner[f"pose {number}"], outer[f"pose {number}"]
-        result = natural_frequencies(robot, f"pose-{number}", modes=14)
+        result = parflex.natural_frequencies(robot, f"pose-{number}", modes=14)
         assert result.independent_coordinates == 96  # 90 and a spring in each of six clutches
         in_plane, out = by_plane(robot, result)
         worst = max(worst, float(np.abs(in_plane[: len(inside)] - inside).max()))
@@ -54,7 +53,7 @@ def test_in_plane_rows_of_table_4_follow_from_the_refined_navaro(figure):
 def test_the_refined_navaro_equals_its_frame_model(figure):
     robot, worst = parflex.load("navaro-refined"), 0.0
     for number, pose in POSES.items():
-        result = natural_frequencies(robot, f"pose-{number}", modes=10).frequencies
+        result = parflex.natural_frequencies(robot, f"pose-{number}", modes=10).frequencies
         worst = max(worst, float(np.abs(result / navaro_model(pose, MASSES, CLUTCHES).frequencies(10) - 1).max()))
     figure("navaro-refined: largest relative difference from its frame model", worst, 1e-9)
     assert worst < 1e-9  # rounding of eigenvalue problems whose largest value is 1e8 times the lowest
@@ -63,11 +62,11 @@ def test_the_refined_navaro_equals_its_frame_model(figure):
 @pytest.mark.few
 @pytest.mark.parametrize("driven", ["".join(digits) for digits in itertools.product("12", repeat=3)])
 def test_an_actuation_of_the_navaro_holds_one_link_of_each_leg(driven):
-    plain = natural_frequencies(parflex.load("navaro", actuation=driven), "pose-4")
+    plain = parflex.natural_frequencies(parflex.load("navaro", actuation=driven), "pose-4")
     assert plain.independent_coordinates == 93 and not plain.free_motions
     # as above; the lowest mode is far below the others, near a singularity of this actuation
     assert plain.frequencies == pytest.approx(navaro_model(POSES[4], driven=driven).frequencies(6), rel=1e-7)
-    refined = natural_frequencies(parflex.load("navaro-refined", actuation=driven), "pose-4").frequencies
+    refined = parflex.natural_frequencies(parflex.load("navaro-refined", actuation=driven), "pose-4").frequencies
     expected = navaro_model(POSES[4], MASSES, CLUTCHES, driven, disc=1e-4).frequencies(6)
     assert refined == pytest.approx(expected, rel=1e-7)
 
@@ -102,7 +101,7 @@ def test_frequencies_of_the_fitted_dualemps(figure):
     """Briot2014, Table 3: five frequencies by three fitted values, and a sixth that they do not fit exactly."""
     robot = parflex.load("dualemps-fitted")
     assert "chosen" in robot.description.reference.fitted[0]
-    result = natural_frequencies(robot).frequencies
+    result = parflex.natural_frequencies(robot).frequencies
     (printed,) = published("Briot2014", "Table 3, natural frequencies, row 'model'").values()
     worst = float(np.abs(result[:5] - printed[:5]).max())
     figure("dualemps-fitted: Table 3, largest difference of the first five in Hz", worst, 0.01)
@@ -113,7 +112,7 @@ def test_frequencies_of_the_fitted_dualemps(figure):
 
 @pytest.mark.parametrize(("name", "values"), [("dualemps", PRINTED), ("dualemps-fitted", FITTED)])
 def test_the_dualemps_equals_its_frame_model(name, values, figure):
-    result = natural_frequencies(parflex.load(name), modes=9).frequencies
+    result = parflex.natural_frequencies(parflex.load(name), modes=9).frequencies
     worst = float(np.abs(result / dualemps_model(values).frequencies(9) - 1).max())
     figure(f"{name}: nine modes, largest relative difference from its frame model", worst, 1e-8)
     assert worst < 1e-8  # rounding of an eigenvalue problem whose largest value is 1e7 times the lowest
@@ -121,7 +120,7 @@ def test_the_dualemps_equals_its_frame_model(name, values, figure):
 
 def test_more_elements_take_the_dualemps_to_its_limit_at_the_fourth_power(figure):
     """Cubic shapes: halving the elements leaves a sixteenth of the error, seen by the steps from mesh to mesh."""
-    result = [natural_frequencies(parflex.load("dualemps", elements=n)).frequencies for n in (1, 2, 4, 8, 16)]
+    result = [parflex.natural_frequencies(parflex.load("dualemps", elements=n)).frequencies for n in (1, 2, 4, 8, 16)]
     steps = [coarse - fine for coarse, fine in itertools.pairwise(result)]
     assert all(np.all(step > 0) for step in steps)  # consistent mass: from above
     before, after = (np.log2(coarse / fine) for coarse, fine in itertools.pairwise(steps[1:]))
@@ -136,7 +135,7 @@ def test_the_gough_stewart_robot_of_beams_equals_its_frame_model(figure):
     poses = ["home", {"x": 0.3, "y": 0.4, "z": 1.05, "rx": 0.1, "ry": -0.05, "rz": 0.2}]
     for pose in poses:
         position, rotation = parflex.frames(robot, pose)["platform"]
-        result = natural_frequencies(robot, pose, modes=20)
+        result = parflex.natural_frequencies(robot, pose, modes=20)
         assert result.independent_coordinates == 72  # 6 x 12 elastic, 12 of universal joints, 6 of the plate; 18 rows
         expected = gough_stewart_model(position, rotation).frequencies(20)
         worst = max(worst, float(np.abs(result.frequencies / expected - 1).max()))

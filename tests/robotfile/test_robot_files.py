@@ -23,7 +23,6 @@ from support.paths import DATA, ROOT
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex import ParflexError, natural_frequencies
 from parflex.bodies.sections import SHAPES
 from parflex.robotfile.schema import SECTION_KEYS, SectionTable
 
@@ -217,7 +216,7 @@ def test_no_accident_in_a_file_breaks_the_reader(robot, tmp_path):
         try:
             parflex.load(file)
             read += 1
-        except ParflexError as error:
+        except parflex.ParflexError as error:
             assert error.file is not None and error.file.startswith(str(tmp_path))  # of modal data: that file
             assert error.hint
             refusals.append(str(error))
@@ -231,7 +230,7 @@ def test_noise_in_a_file_is_always_a_sentence(tmp_path):
     for _ in range(300):
         noise = bytes(rng.choice(b"[]{}\"'=.,#ab01 \n\\\xc3\xa9") for _ in range(rng.randrange(1, 60)))
         file.write_bytes(noise)
-        with pytest.raises(ParflexError) as refusal:
+        with pytest.raises(parflex.ParflexError) as refusal:
             parflex.load(file)
         assert refusal.value.file == str(file)
 
@@ -278,9 +277,9 @@ def test_motions_that_nothing_holds_are_named_by_what_moves(capsys):
 
 
 def test_more_modes_than_there_are_and_a_rolled_beam_in_the_plane_are_refused(capsys):
-    with pytest.raises(ParflexError, match="a planar beam cannot be rolled"):
+    with pytest.raises(parflex.ParflexError, match="a planar beam cannot be rolled"):
         load_robot("clamped-bar", settings={"motion": "planar", "frame.bar.beam.roll": 1})
-    assert len(natural_frequencies(load_robot("clamped-bar"), modes=6).frequencies) == 6
+    assert len(parflex.natural_frequencies(load_robot("clamped-bar"), modes=6).frequencies) == 6
     error = refused(capsys, "frequencies", robot_file("clamped-bar"), "--modes", "7")
     assert error["message"] == "7 modes are requested, but the robot has 6"
     assert error["key"] == "modes" and error["value"] == 7
@@ -291,7 +290,7 @@ def test_a_spring_in_a_joint_that_no_motor_moves_is_an_elastic_clamp():
 
     def lowest(**joint) -> float:
         settings = {f"frame.bar.{key}": value for key, value in joint.items()}
-        return natural_frequencies(load_robot("clamped-bar", settings=settings), modes=1).frequencies[0]
+        return parflex.natural_frequencies(load_robot("clamped-bar", settings=settings), modes=1).frequencies[0]
 
     stiff, soft = (lowest(joint="revolute", spring={"stiffness": k}) for k in (1e9, 1e-3))
     assert stiff == pytest.approx(lowest(), rel=1e-5)  # the spring gives 1e-6 of what the bar does
@@ -304,7 +303,7 @@ def test_a_section_by_numbers_has_the_polar_moment_of_both_planes():
         "clamped-bar", settings={"frame.bar.beam.section": "plain", "materials.steel.shear_modulus": 8e10}
     )
     torsion = np.sqrt(3 * 8e10 * 5e-9 / (7800 * 8e-9 * 0.8**2)) / (2 * np.pi)  # linear twist of one element
-    result = natural_frequencies(robot, modes=6).frequencies
+    result = parflex.natural_frequencies(robot, modes=6).frequencies
     assert np.abs(result / torsion - 1).min() < 1e-9
 
 

@@ -20,7 +20,6 @@ from support.stop_robots import ball
 from support.swinging import exact, swinging
 
 import parflex
-from parflex import InputError
 from parflex.integrators.driver import NUMBERS, Grid, method_named, new_work, run_loop
 from parflex.simulation.slow_motion import SlowMotion
 from parflex.trajectories import polynomials
@@ -234,7 +233,7 @@ def test_reactions_that_vibrate_faster_than_the_steps_follow_are_warned_of():
     ],
 )
 def test_impossible_tolerances_are_refused_and_the_advised_values_work(pendulum, arguments, key, words):
-    with pytest.raises(InputError, match=words) as refusal:
+    with pytest.raises(parflex.InputError, match=words) as refusal:
         parflex.simulate(pendulum, None, 1.0, **arguments)
     assert refusal.value.key == key and "give" in refusal.value.hint and "\n" not in str(refusal.value)
     if "method" not in arguments:

@@ -10,7 +10,6 @@ from support.robots import load_robot
 from support.stop_robots import ball
 
 import parflex
-from parflex import InputError, ParflexError
 
 
 def moved(robot, time=1.0, speed=2.0, **more):
@@ -222,15 +221,15 @@ BAD = {
 @pytest.mark.parametrize("message", BAD)
 def test_impossible_stops_are_refused(message):
     settings = BAD[message]
-    with pytest.raises(ParflexError, match=message) as refusal:
+    with pytest.raises(parflex.ParflexError, match=message) as refusal:
         load_robot("crane" if "frame.boom.stop" in settings else "ball-between-stops", settings=settings)
     assert refusal.value.key and refusal.value.hint
 
 
 def test_missing_stops_are_named_and_starts_beyond_them_refused():
-    with pytest.raises(InputError, match="no joint of the robot has a stop"):
+    with pytest.raises(parflex.InputError, match="no joint of the robot has a stop"):
         parflex.simulate(parflex.load("5r"), None, 0.01, stops=True)
-    with pytest.raises(InputError, match=r"'ball' starts at 0.2, beyond its upper limit 0.1") as refusal:
+    with pytest.raises(parflex.InputError, match=r"'ball' starts at 0.2, beyond its upper limit 0.1") as refusal:
         moved(ball(), 0.01, at=0.2)
     assert refusal.value.key == "stops" and refusal.value.value == 0.2
     robot = five_bar({}, {"1": {"stiffness": 1000}})

@@ -14,7 +14,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot, write_robot
 
 import parflex
-from parflex import RobotFileError
 from parflex.simulation.diagnostics import cable_warnings
 
 LEGS = {"lower_left": (-1, -1), "upper_left": (-1, 1), "lower_right": (1, -1), "upper_right": (1, 1)}
@@ -193,7 +192,7 @@ WOUND = {"name": "w", "joint": "cable", "terms": {"drum": -0.1}, "stiffness": 9,
     ],
 )
 def test_cables_that_nothing_winds_or_that_would_push_are_refused(settings, words):
-    with pytest.raises(RobotFileError, match=words):
+    with pytest.raises(parflex.RobotFileError, match=words):
         load_robot("hung-on-cable", settings=settings)
 
 

@@ -10,7 +10,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import Configuration, InputError
 from parflex.control.plant import plant_family
 
 SPRING = "stiffness = 400\ndamping = 1.5"
@@ -45,7 +44,7 @@ def states(robot, count=3, seed=1):
         at = parflex.configure(robot, {"motor": float(rng.uniform(-5, 5))})
         q, error = robot.assembler.newton(at.q + rng.uniform(-0.02, 0.02, len(at.q)), robot.free, robot.closures.rows)
         assert error < 1e-12
-        here = Configuration(robot, q)
+        here = parflex.Configuration(robot, q)
         rates = here.J @ rng.uniform(-2, 2, here.J.shape[1])
         yield here, rates, dict(zip(robot.actuated_names, rng.uniform(-3, 3, len(robot.actuated)), strict=True))
 
@@ -242,7 +241,7 @@ def test_a_family_has_the_stiffness_of_each_and_one_play(tmp_path):
     for name, values in alone(**inputs).items():
         assert shared(**inputs)[name] == pytest.approx(values, rel=1e-11)
     loose = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 95\nefficiency = 0.7\nbacklash = 0.1", name="loose")
-    with pytest.raises(InputError, match="differ in more than numbers"):
+    with pytest.raises(parflex.InputError, match="differ in more than numbers"):
         plant_family(one, loose)
 
 

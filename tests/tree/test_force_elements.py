@@ -16,7 +16,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex import Configuration, ParflexError, RobotFileError
 from parflex.tree.force_elements import Curve
 
 RIGID = ["sprung-arm", "sprung-five-bar", "rod-linkage", "struts"]
@@ -46,7 +45,7 @@ def lagrange(name):
 def states(name, count, seed, size=0.2):
     """Closed configurations about home with rates of all coordinates that fit, and efforts by name."""
     robot, rng = load(name), np.random.default_rng(seed)
-    home, tree = Configuration(robot, robot.home), robot.tree
+    home, tree = parflex.Configuration(robot, robot.home), robot.tree
     for _ in range(count):
         step = np.zeros(tree.n)
         direction = home.null_space @ rng.standard_normal(home.null_space.shape[1])
@@ -54,7 +53,7 @@ def states(name, count, seed, size=0.2):
         step[list(tree.elastic)] *= 0.02
         q, error = robot.assembler.newton(tree.moved(home.q, step), robot.free, robot.closures.rows)
         assert error < 1e-12
-        at = Configuration(robot, q)
+        at = parflex.Configuration(robot, q)
         qd = np.zeros(tree.n)
         qd[robot.free] = at.null_space @ rng.standard_normal(at.null_space.shape[1]) * tree.rate_units[robot.free]
         tau = dict(zip(robot.actuated_names, rng.uniform(-5, 5, robot.nu).tolist(), strict=True))
@@ -141,7 +140,7 @@ def test_a_mass_between_two_stretched_springs_swings_across_by_their_tension(cap
     assert found.damping == pytest.approx([0, 0, 4 / (2 * 2 * along)], abs=1e-12)
     still = parflex.natural_frequencies(robot, lock="none", without=["damping"])
     assert still.damping == pytest.approx([0, 0, 0])
-    with pytest.raises(ParflexError):
+    with pytest.raises(parflex.ParflexError):
         parflex.natural_frequencies(robot, lock="none", without=["springs"], modes=1)
     energy = answered(capsys, "frequencies", robot_file("mass-on-springs"), "--lock", "none")["energy"]
     assert energy[2]["strain"]["elements"] == pytest.approx({"a": 0.5, "b": 0.5})
@@ -170,7 +169,7 @@ def test_elements_act_as_wrenches_on_both_points(name, tmp_path):
             for end, sign in zip(entry.between, (1, -1), strict=True):
                 if end != "base" and robot.tree.places[end].link >= 0:
                     wrench[end] = wrench.get(end, np.zeros(6)) + np.r_[sign * pull, np.zeros(3)]
-        same = forward(Configuration(plain, at.q), qd, tau, wrench=wrench, reactions=True)
+        same = forward(parflex.Configuration(plain, at.q), qd, tau, wrench=wrench, reactions=True)
         assert found.accelerations == pytest.approx(same.accelerations, rel=1e-9, abs=1e-9)
         for joint, reaction in same.reactions["joints"].items():
             for part in ("force", "moment"):
@@ -340,7 +339,7 @@ def test_elements_that_cannot_be_are_refused(keys, tmp_path):
     lines = keys.split("\n[[element]]")
     body = lines[0] + ("" if "between" in lines[0] else "\nbetween = ['base', 'tip']")
     tail = f"\n[[element]]{lines[1]}" if len(lines) > 1 else ""
-    with pytest.raises(RobotFileError, match=re.escape(BAD[keys])) as refused:
+    with pytest.raises(parflex.RobotFileError, match=re.escape(BAD[keys])) as refused:
         parflex.load(write_robot(tmp_path, plain + body + tail)).home  # noqa: B018
     assert "\n" not in str(refused.value.message)
 
@@ -348,7 +347,7 @@ def test_elements_that_cannot_be_are_refused(keys, tmp_path):
 def test_points_that_meet_on_the_way_are_named():
     tip = parflex.frames(load("sprung-five-bar"))["tip"].position
     robot = load_robot("sprung-five-bar", settings={"point.2.position": tip.tolist()})
-    with pytest.raises(ParflexError, match="meet"):
+    with pytest.raises(parflex.ParflexError, match="meet"):
         parflex.inverse_dynamics(robot)
 
 

@@ -10,7 +10,6 @@ from support.oracles.reader import read_robot
 from support.robots import write_robot
 
 import parflex
-from parflex import Configuration
 
 SEEDS = range(200 if VERIFY else 6)
 ROUNDING = 1e-9  # of the largest acceleration: systems of condition up to 1e6 in double precision
@@ -122,7 +121,7 @@ def drawn(seed, folder):
         path = write_robot(folder, text, f"robot-{seed}")
         try:
             robot = parflex.load(path)
-            home = Configuration(robot, robot.home)
+            home = parflex.Configuration(robot, robot.home)
             if not home.J.shape[1] or not robot.description.element or robot.mobility.redundant:
                 continue  # nothing moves, nothing acts, or a rod only repeats a joint
             if home.reduction.block.size and np.linalg.cond(home.scaled_closure_jacobian[:, robot.free]) > 1e3:

@@ -9,7 +9,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex import RobotFileError
 from parflex.codegen.family import family_model, member_model
 
 M, PITCH = 3.0, 0.02  # a body whose centre is 0.04 m off the axis
@@ -270,7 +269,7 @@ def test_a_spring_is_an_elastic_drive_of_a_screw_only_with_its_pitch(changes, dr
 def test_screws_that_cannot_be_are_refused(old, new, words, tmp_path):
     text = robot_file("nut-on-screw").read_text()
     assert old in text
-    with pytest.raises(RobotFileError, match=words):
+    with pytest.raises(parflex.RobotFileError, match=words):
         parflex.load(write_robot(tmp_path, text.replace(old, new, 1)))
 
 

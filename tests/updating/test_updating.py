@@ -15,7 +15,6 @@ from support.published import published
 from support.robots import load_robot, robot_file, with_constants, write_robot
 
 import parflex
-from parflex import InputError
 from parflex.design.design_state import Circumstances, SensitiveDesign
 from parflex.updating.diagnostics import unit_warnings
 from parflex.updating.fit import FitProblem
@@ -86,7 +85,7 @@ def test_frequencies_in_another_unit_are_named(tmp_path, numbered):
     for unit, factor in (("rad/s", 2 * np.pi), ("rpm", 60.0), ("kHz", 1e-3)):
         assert len(doubts(factor)) == 1 and f"if they are in {unit}, divide" in doubts(factor)[0]
     if not numbered:
-        with pytest.raises(InputError, match="if they are in kHz"):  # no partner in the model
+        with pytest.raises(parflex.InputError, match="if they are in kHz"):  # no partner in the model
             parflex.update(robot, [one | {"frequency_hz": 1e-3 * one["frequency_hz"]} for one in given], KEYS)
 
 
@@ -189,15 +188,15 @@ def test_invalid_tables_are_refused(capsys, tmp_path, case):
 def test_wrong_numbers_are_refused(tmp_path):
     robot = chain(tmp_path)
     for prior in (-1.0, "much", {KEYS[0]: 0}, True):
-        with pytest.raises(InputError, match="positive number"):
+        with pytest.raises(parflex.InputError, match="positive number"):
             parflex.update(robot, rows(), KEYS, prior=prior)
-    with pytest.raises(InputError, match="has a prior and does not vary"):
+    with pytest.raises(parflex.InputError, match="has a prior and does not vary"):
         parflex.update(robot, rows(), KEYS, prior={"constants.forth": 0.1})
-    with pytest.raises(InputError, match="key"):
+    with pytest.raises(parflex.InputError, match="key"):
         parflex.update(robot, rows(), [])
-    with pytest.raises(InputError, match="unknown column 'frequency'"):
+    with pytest.raises(parflex.InputError, match="unknown column 'frequency'"):
         parflex.update(robot, [{"pose": "home", "frequency": 3}], KEYS)
-    with pytest.raises(InputError, match="a file, or rows"):
+    with pytest.raises(parflex.InputError, match="a file, or rows"):
         parflex.update(robot, 3, KEYS)
 
 
@@ -321,7 +320,7 @@ def test_poses_may_be_coordinates(tmp_path):
     found = parflex.update(chain(tmp_path), write_table(tmp_path, table), ", ".join(KEYS))
     for key in KEYS:
         assert found.parameters[key]["value"] == pytest.approx(named.parameters[key]["value"], rel=1e-9)
-    with pytest.raises(InputError, match="is not KEY=VALUE"):
+    with pytest.raises(parflex.InputError, match="is not KEY=VALUE"):
         parflex.update(chain(tmp_path), [{"pose": "motor-b=one", "frequency_hz": 2}], KEYS)
 
 
@@ -329,7 +328,7 @@ def test_values_far_from_priors_and_modes_with_too_few_elements_are_reported(tmp
     far = [{"pose": "home", "mode": 1, "frequency_hz": 2.4, "deviation_hz": 0.01}]
     found = parflex.update(chain(tmp_path), far, KEYS[:1], prior=0.05)
     assert any("times the deviation of its prior" in text for text in found.warnings)
-    with pytest.raises(InputError, match="too few elements"):
+    with pytest.raises(parflex.InputError, match="too few elements"):
         parflex.update(parflex.load("dualemps"), [{"mode": 6, "frequency_hz": 163}], MODULUS)
 
 
@@ -582,7 +581,7 @@ def test_poles_beyond_the_modes_of_the_robot_are_left_out_and_reported(tmp_path)
 def test_sensors_without_motion_are_named(tmp_path):
     """The chain moves in its plane: sensors along z stand still."""
     one = {"pose": "home", "frequency_hz": 2.0, "deviation_hz": 0.01, "tip.z": 1.0, "c.local_z": 0.5}
-    with pytest.raises(InputError, match=r"'tip\.z', 'c\.local_z' see nothing of its modes") as told:
+    with pytest.raises(parflex.InputError, match=r"'tip\.z', 'c\.local_z' see nothing of its modes") as told:
         parflex.update(chain(tmp_path), [one], KEYS)
     assert "check directions" in told.value.hint
 

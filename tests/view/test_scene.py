@@ -8,7 +8,6 @@ from support.catalogue import CATALOGUE
 from support.robots import load_robot
 
 import parflex
-from parflex import Configuration
 from parflex.recursion.kinematics import pose
 from parflex.view import solids
 from parflex.view.colours import stress_colours
@@ -207,7 +206,7 @@ def test_beams_end_where_the_next_body_begins(name: str) -> None:
     robot = load(name)
     bones = skeleton(robot)
     q = somewhere(robot, 1)
-    points, at = bones.points(q), Configuration(robot, q).at
+    points, at = bones.points(q), parflex.Configuration(robot, q).at
     assert bones.elastic
     for j, part, _ in bones.elastic:
         on_tip = [k for k, link in enumerate(robot.tree.links) if link.parent == j and link.node is not None]

@@ -24,7 +24,6 @@ from support.paths import DATA
 from support.robots import robot_file
 
 import parflex
-from parflex import Run
 from parflex.design.sweep import read_design
 from parflex.view.session import Playback
 
@@ -159,7 +158,7 @@ def test_a_mode_and_a_run_play():
     columns = {"t": np.array([0.0, 0.01, 0.02])}
     columns |= {f"q.{name}": q[:, k] for k, name in enumerate(robot.tree.position_names)}
     columns |= {"13.stress@0": np.array([0.0, 1.0, 8e6]), "13.stress@1": np.array([0.0, 0.0, 0.0])}
-    motion = Run(columns)
+    motion = parflex.Run(columns)
     made = Viewer(robot, run=Playback(robot, motion), port=0)
     try:
         made.begin(2)
