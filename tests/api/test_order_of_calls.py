@@ -1,6 +1,5 @@
 """Answers do not depend on what was asked before: any order of questions, any number of threads, changed answers."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -51,15 +50,6 @@ def test_poses_in_any_order_are_those_of_a_robot_that_was_just_loaded(name):
             assert answer(robot, asked[k]) == alone[k], asked[k]  # to the last digit
 
 
-def test_threads_that_ask_one_robot_get_what_each_gets_alone():
-    rng = np.random.default_rng(6)
-    asked = questions(parflex.load("rx90"), rng) + questions(parflex.load("rx90"), rng)
-    alone = [answer(parflex.load("rx90"), pose) for pose in asked]
-    robot = parflex.load("rx90")
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(lambda pose: answer(robot, pose), asked)) == alone
-
-
 def test_an_answer_that_is_changed_changes_no_other_answer():
     robot = parflex.load("four-bar")
     before = robot.assemble()
@@ -85,12 +75,3 @@ def test_a_copy_with_other_lengths_finds_its_own_home():
     assert np.array_equal(sensing.home, robot.home) and np.array_equal(longer(sensing).home, wanted)
     locked = robot.locking(robot.actuated)  # locked joints stand as those of the robot that they were locked in
     assert np.array_equal(locked.home, robot.home) and not np.array_equal(longer(locked).home, robot.home)
-
-
-def test_models_that_differ_in_numbers_alone_share_what_is_compiled():
-    model = parflex.model(parflex.load("5r"), "inverse", parameters="base")
-    name = next(iter(model.parameters))
-    other = model.with_parameters({name: model.parameters[name] + 1.0})
-    assert other.machine_code()[0] is model.machine_code()[0]
-    assert not np.array_equal(other.machine_code()[1], model.machine_code()[1])
-    assert replace(model, program=other.program).machine_code()[0] is not model.machine_code()[0]

@@ -257,11 +257,6 @@ except parflex.ParflexError as error:
 """
 
 
-def test_choices_are_types():
-    for name, word in (("simulate", "method"), ("run_control", "law"), ("mass_matrix", "coordinates")):
-        assert "Literal[" in str(words(name)[word].annotation)
-
-
 @pytest.mark.verify
 def test_type_checkers_understand_a_script_of_a_user(tmp_path):
     api = pytest.importorskip("mypy.api")

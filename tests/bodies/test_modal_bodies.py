@@ -62,8 +62,7 @@ def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, end_m
             largest((found - modes).astype(float)) / largest(modes),
             largest((direct - wanted).astype(float)) / largest(wanted),
         )
-    figure(f"{case}: closed form against Lagrange", worst, TOLERANCE)
-    assert worst < TOLERANCE
+    figure.below(f"{case}: closed form against Lagrange", worst, TOLERANCE)
 
 
 @pytest.mark.few("in the plane")
@@ -91,8 +90,7 @@ def test_compiled_models_of_a_flexible_platform_give_the_numbers_of_lagrange(cas
         sizes["effort"] = state.size
         for name in program.outputs:
             worst = max(worst, largest(found[name] - wanted[name]) / sizes[name])
-    figure(f"{case}, {model}: program against Lagrange", worst, TOLERANCE)
-    assert worst < TOLERANCE
+    figure.below(f"{case}, {model}: program against Lagrange", worst, TOLERANCE)
 
 
 @pytest.mark.few("in the plane", "the catalogue")
@@ -116,8 +114,7 @@ def test_the_inverse_model_of_a_driven_platform_is_that_of_lagrange(case, figure
         size = state.size
         worst = max(worst, largest(missed) / size, largest(found.accelerations - qdd[order]) / largest(qdd))
         assert largest(again) < TOLERANCE * size  # the oracle's own direct and inverse model
-    figure(f"{case}: driven platform against Lagrange", worst, TOLERANCE)
-    assert worst < TOLERANCE
+    figure.below(f"{case}: driven platform against Lagrange", worst, TOLERANCE)
 
 
 def test_a_wrench_at_an_attachment_bends_the_platform_as_by_lagrange(figure):
@@ -141,8 +138,7 @@ def test_a_wrench_at_an_attachment_bends_the_platform_as_by_lagrange(figure):
         for frame in ("leg2.attachment", "platform.vertex2"):
             found = parflex.forward_dynamics(robot, state.at, velocity, state.efforts, wrench={frame: wrench})
             worst = max(worst, largest(found.accelerations - expected) / largest(expected))
-    figure("wrench at an attachment of lumps against Lagrange", worst, TOLERANCE)
-    assert worst < TOLERANCE
+    figure.below("wrench at an attachment of lumps against Lagrange", worst, TOLERANCE)
 
 
 POSES = {"home": None, "tilted": {"x": 0.3, "y": 0.4, "z": 0.9, "rx": 0.2, "ry": -0.3, "rz": 0.4}}
@@ -254,8 +250,7 @@ def test_with_its_modes_held_the_robot_is_that_of_pinocchio(tmp_path, figure):
     tau, _ = efforts_of(at, VELOCITY, ACCELERATION)
     expected = _pinocchio(at)
     worst = largest(tau - expected) / largest(expected)
-    figure("modes held: efforts against Pinocchio", worst, 1e-11)
-    assert worst < 1e-11  # both solve systems of condition 1e3
+    figure.below("modes held: efforts against Pinocchio", worst, 1e-11)  # both solve systems of condition 1e3
 
 
 def test_efforts_come_nearer_to_the_rigid_ones_as_one_over_the_stiffness_of_the_modes(tmp_path, figure):
@@ -297,8 +292,7 @@ def test_the_direct_model_gives_back_the_motion_of_the_inverse_model(tmp_path, f
         worst = max(worst, largest(direct.accelerations - inverse.accelerations) / size)
         for k, name in zip(robot.actuated, robot.actuated_names, strict=True):
             assert abs(direct.accelerations[k] - acceleration[name]) < 1e-11 * size
-    figure("direct model after inverse model", worst, 1e-11)
-    assert worst < 1e-11  # asked for; rounding of both
+    figure.below("direct model after inverse model", worst, 1e-11)  # asked for; rounding of both
 
 
 def free_of_damping(case: str, folder: Path) -> Robot:

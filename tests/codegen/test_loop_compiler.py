@@ -360,12 +360,3 @@ def test_python_of_which_c_would_be_something_else_is_refused():
     for function in (strange, other_end, strides, cut):
         with pytest.raises(TypeError, match=f"{function.__name__}: no C for"):
             Translator().function(function, (View("d", 1),))
-
-
-def test_one_value_goes_to_several_names():
-    def both(a):
-        a[0] = a[1] = a[2] + 1.0
-
-    text = Translator().function(both, (View("d", 1),)).text
-    assert "a, 0) = t1_" in text
-    assert "a, 1) = t1_" in text

@@ -174,8 +174,7 @@ def test_model_exchange_with_the_steps_of_a_run_is_that_run(name, fmi, figure):
     words = {"time": ROWS // 2 * step, "step": step, "out_step": step, "method": "rk4", "check_steps": False}
     run = parflex.simulate(parflex.load(name), **as_run(name), **words, without=["friction"])
     worst = largest_difference(rows, run, names)
-    figure(f"{name}: model exchange of FMI {fmi} beside a run", worst, 1e-9)
-    assert worst < 1e-9  # the same steps
+    figure.below(f"{name}: model exchange of FMI {fmi} beside a run", worst, 1e-9)  # the same steps
 
 
 @pytest.mark.verify

@@ -109,8 +109,7 @@ def test_robots_come_back_from_the_files_that_they_are_exported_to(name, tmp_pat
         same = parflex.load(name, settings={"frame.rocker.spring.stiffness": 0.0}) if left_out else robot
         states = random_states(same, 2, 7, Draws(), 0.1 * robot.tree.length)
         missed = max(peers.round_trip_misses(same, again, state) for state in states)
-        figure(f"{name}: efforts after {file.split('.')[1]} and back", missed, peers.TOLERANCE)
-        assert missed < peers.TOLERANCE
+        figure.below(f"{name}: efforts after {file.split('.')[1]} and back", missed, peers.TOLERANCE)
         tried += 1
     assert tried
 
@@ -177,8 +176,7 @@ def test_mujoco_files_with_loops_move_as_in_mujoco(name, tmp_path, figure, mujoc
         assert len(imported.closures) == 2 and robot.mobility.freedoms(robot.tree.n) == peer.n - rank
         return
     missed = max(peers.compare(robot, peer, spread=0.05 if name == "press" else None))
-    figure(f"{name} written by hand: inverse and direct dynamics compared with MuJoCo", missed, peers.TOLERANCE)
-    assert missed < peers.TOLERANCE
+    figure.below(f"{name} written by hand: inverse and direct dynamics compared with MuJoCo", missed, peers.TOLERANCE)
     text = Path(imported.file).read_text()
     assert name == "press" or "# - equality equality2: it is not active" in text.partition("# Not carried over:")[2]
     if name == "press":

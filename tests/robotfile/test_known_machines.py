@@ -155,8 +155,7 @@ def test_machines_reach_the_corners_of_their_workspaces_within_limits(name, figu
         for corner in list(itertools.product(*spans.values()))[:: 1 if VERIFY else 5]:
             configuration = parflex.configure(robot, dict(zip(spans, corner, strict=True)))
             worst = max(worst, configuration.condition.platform)
-    figure(f"{name}: largest condition number of the platform in its workspace", worst, limit)
-    assert worst < limit
+    figure.below(f"{name}: largest condition number of the platform in its workspace", worst, limit)
 
 
 @pytest.mark.parametrize("name", ["par4", "3-prs-2r"])
