@@ -47,9 +47,8 @@ def test_a_run_takes_gains_by_name_and_refuses_too_many():
     robot = parflex.load("5r")
     with pytest.raises(parflex.InputError, match="has 3 numbers for 2 motors"):
         parflex.simulate(robot, None, 0.01, controller=parflex.PD([1.0, 2.0, 3.0], 1.0))
-    named = parflex.simulate(
-        robot, None, 0.01, controller=parflex.PD({"left.1": 0.0}, 0.0, feedforward={"left.1": 0.5})
-    )
+    gains = parflex.PD({"left.1": 0.0}, 0.0, feedforward={"left.1": 0.5})
+    named = parflex.simulate(robot, None, 0.01, controller=gains)
     assert named["effort.left.1"] == pytest.approx(0.5) and not named["effort.right.1"].any()
 
 

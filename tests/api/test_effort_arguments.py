@@ -150,9 +150,8 @@ def test_servos_and_limits_name_motors_as_efforts_do():
 
 def test_a_name_that_begins_with_q_is_itself_first(tmp_path):
     slide = 'joint = "prismatic"\nactuated = true\ninertia = { M = 1 }\n'
-    rows = [
-        f'[[frame]]\nname = "{name}"\nparent = "{parent}"\n{slide}' for name, parent in (("1", "base"), ("q1", "1"))
-    ]
+    names = (("1", "base"), ("q1", "1"))
+    rows = [f'[[frame]]\nname = "{name}"\nparent = "{parent}"\n{slide}' for name, parent in names]
     two = parflex.load(write_robot(tmp_path, 'format = 1\nname = "two"\n' + "".join(rows)))
     for given, wanted in (({"q1": 2.0}, [0.0, 2.0]), ({"qq1": 2.0, "1": 1.0}, [1.0, 2.0])):
         assert list(parflex.forward_dynamics(two, effort=given).efforts.values()) == wanted

@@ -48,9 +48,8 @@ def state(name: str) -> tuple[Sample, np.ndarray]:
     of, rng = robot(name), np.random.default_rng(8)
     tree = of.tree
     size = np.where(np.isin(np.arange(tree.n), tree.elastic), 1e-4, 0.05) * tree.rate_units
-    q, error = of.assembler.newton(
-        tree.moved(of.home, rng.uniform(-1, 1, tree.n) * size), of.free, list(of.closures.rows)
-    )
+    start = tree.moved(of.home, rng.uniform(-1, 1, tree.n) * size)
+    q, error = of.assembler.newton(start, of.free, list(of.closures.rows))
     assert error < 1e-11
     at = parflex.Configuration(of, q)
     rates = at.J @ rng.uniform(0.5, 1, at.J.shape[1])

@@ -199,9 +199,8 @@ def test_an_arm_of_one_element_that_turns_fast_is_named():
     """Omega sqrt(rho A L^4 / EI) = 6 from an arm that is not stretched: 12 EI / L^2, and twice as much on the way."""
     speed = 6 * np.sqrt(EI / (DENSITY * AREA)) / L**2
     for elements, said in ((1, True), (8, False)):
-        arm = load_robot(
-            "column", elements=elements, settings={"frame.rod.joint": "revolute", "frame.rod.actuated": True}
-        )
+        turning = {"frame.rod.joint": "revolute", "frame.rod.actuated": True}
+        arm = load_robot("column", elements=elements, settings=turning)
         start = {"pose": {}, "velocity": {"rod": speed}}
         run = parflex.simulate(arm, time=0.02, effort={"rod": 0.0}, start=start, step=5e-4)
         assert any("'rod' is in tension" in line for line in run.summary["warnings"]) == said

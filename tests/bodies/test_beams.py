@@ -80,9 +80,8 @@ def test_a_box_is_a_rectangle_without_its_inside():
 def test_the_torsion_constant_of_a_box_is_bredts(y, z, t, low):
     coarse, fine = (hollow_torsion(y, z, t, cells) for cells in (5, 10))
     exact = fine + (fine - coarse) / (2 ** (4 / 3) - 1)  # the order that the corners of the hole leave
-    assert 100 * (1 - sections.box(y, z, t).J / exact) == pytest.approx(
-        low, abs=0.1
-    )  # grids twice as fine move it by less
+    found = 100 * (1 - sections.box(y, z, t).J / exact)
+    assert found == pytest.approx(low, abs=0.1)  # grids twice as fine move it by less
 
 
 def hollow_torsion(y: float, z: float, t: float, cells: int) -> float:
@@ -105,9 +104,8 @@ def hollow_torsion(y: float, z: float, t: float, cells: int) -> float:
 
 def test_a_cantilever_of_a_box_has_the_frequencies_of_its_stiffness_and_mass(tmp_path):
     robot = bars.cantilever(tmp_path, elements=8)
-    hollow = parflex.load(
-        robot.file, elements=8, settings={"sections.bar.shape": "box", "sections.bar.thickness": 0.001}
-    )
+    box = {"sections.bar.shape": "box", "sections.bar.thickness": 0.001}
+    hollow = parflex.load(robot.file, elements=8, settings=box)
     Iz, A = (0.02 * 0.01**3 - 0.018 * 0.008**3) / 12, 0.02 * 0.01 - 0.018 * 0.008
     roots = np.array([1.8751040687, 4.6940911330, 7.8547574382])
     expected = roots**2 * np.sqrt(200e9 * Iz / (7800 * A * 0.8**4)) / (2 * np.pi)
@@ -223,9 +221,8 @@ def test_sections_have_their_textbook_moments_and_shear_coefficients():
     assert sections.rectangle(0.01, 0.03).ky == pytest.approx(5 / 6)
     assert sections.circle(0.02).kz == pytest.approx(6 / 7)
     assert sections.tube(0.02, 1e-6).ky == pytest.approx(0.5, rel=1e-3)  # thin walls
-    assert sections.box(0.02, 0.02, 0.001).ky == pytest.approx(
-        5 / 12
-    )  # Cowper's 20 (1 + nu) / (48 + 39 nu) of a square tube
+    # 20 (1 + nu) / (48 + 39 nu) of a square tube, by Cowper
+    assert sections.box(0.02, 0.02, 0.001).ky == pytest.approx(5 / 12)
     assert sections.box(1.0, 1e-6, 1e-7).ky == pytest.approx(5 / 6, rel=1e-5)  # webs alone are rectangles
 
 

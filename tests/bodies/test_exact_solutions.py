@@ -79,9 +79,8 @@ def test_stretch_and_twist_converge_with_the_square_of_the_element(motion):
     for n in (4, 8):
         robot = load_robot(name, elements=n, settings=settings | {"motion": "spatial"})
         modes = natural_frequencies(robot, modes=12)
-        tip = robot.tree.rate_names.index(
-            next(name for name in reversed(robot.tree.rate_names) if name.endswith(label))
-        )
+        rates = robot.tree.rate_names
+        tip = rates.index(next(name for name in reversed(rates) if name.endswith(label)))
         pure = [k for k in range(12) if np.abs(modes.shapes[tip, k]) > 0.9 * np.abs(modes.shapes[-6:, k]).max()]
         errors.append(abs(modes.frequencies[pure[0]] / expected - 1))
     assert errors[1] < (np.pi / 2 / 16) ** 2 / 24 * 1.1  # linear shapes: (wave number times length)^2 / 24

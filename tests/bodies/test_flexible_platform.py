@@ -73,9 +73,8 @@ def test_states_in_motion_change_as_by_the_general_reduction(drive, modes, figur
         settings = {"platform.modal.modes": modes, "platform.modal.stiffness": [35625.55, 35625.63, 99677.16]}
         robot = parflex.load(NAME, settings=settings)
     tree, following = robot.tree, drive == "platform"
-    program = parflex.model(
-        robot, "state-rates-following" if following else "state-rates", include=("motor-inertia", "friction", "springs")
-    )
+    kind = "state-rates-following" if following else "state-rates"
+    program = parflex.model(robot, kind, include=("motor-inertia", "friction", "springs"))
     chosen = [robot.rates.index(name) for name in program.labels["qd"]]
     rng, worst = np.random.default_rng(2), 0.0
     for _ in range(3):

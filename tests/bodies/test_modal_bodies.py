@@ -312,9 +312,8 @@ def test_a_robot_with_a_flexible_platform_keeps_its_energy_at_the_order_of_the_m
     rates = np.random.default_rng(3).uniform(-0.5, 0.5, here.J.shape[1])
     start, drifts = {"q": here.q, "qd": here.J @ rates}, []
     for step in (5e-4, 2.5e-4):
-        run = parflex.simulate(
-            robot, None, 0.1, start=start, step=step, out_step=0.01, without=["friction"], tolerance=1e-14
-        )
+        words = {"start": start, "step": step, "out_step": 0.01, "without": ["friction"]}
+        run = parflex.simulate(robot, None, 0.1, **words, tolerance=1e-14)
         total = run["energy.total"]
         drifts.append(float(np.abs(total - total[0]).max() / run["energy.kinetic"].max()))
         assert run["closure_error"].max() < 1e-12

@@ -105,9 +105,8 @@ SHARES = (0.1, 0.3, 0.5, 0.9)
 
 def flat_bar(motion="planar", gravity=(0, 0, 0), beam=None, settings=None) -> parflex.Robot:
     keys = {"motion": motion, "gravity": list(gravity)} | (settings or {})
-    return load_robot(
-        "flat-bar", settings=keys | {f"frame.bar.beam.{key}": value for key, value in (beam or {}).items()}
-    )
+    of_beam = {f"frame.bar.beam.{key}": value for key, value in (beam or {}).items()}
+    return load_robot("flat-bar", settings=keys | of_beam)
 
 
 def scaled_cantilever(elements: int, unit: float = 1.0) -> parflex.Robot:
@@ -175,7 +174,7 @@ def bent(name: str) -> parflex.Configuration:
     here, rng = robot(name), np.random.default_rng(6)
     elastic = {here.tree.rate_names[k] for k in here.tree.elastic}
     return parflex.configure(
-        here, {word: 0.003 * rng.standard_normal() for word in here.independent if word in elastic}
+        here, {name: 0.003 * rng.standard_normal() for name in here.independent if name in elastic}
     )
 
 
@@ -258,9 +257,8 @@ SPRING = '[[element]]\nname = "spring"\nkind = "spring"\nstiffness = 400\nrest =
 def mounted(folder: Path, more: str, place: str, elements: int, head: str = "") -> parflex.Robot:
     text = robot_file("arm-under-roof").read_text().replace("gravity", f"{head}\ngravity", 1)
     file = folder / f"arm-{len(list(folder.iterdir()))}.toml"
-    file.write_text(
-        text.replace('section = "f"', f'section = "f", elements = {elements}') + more.replace("PLACE", place)
-    )
+    text = text.replace('section = "f"', f'section = "f", elements = {elements}')
+    file.write_text(text + more.replace("PLACE", place))
     return parflex.load(file)
 
 
@@ -442,9 +440,7 @@ def test_sections_and_places_of_unequal_elements(tmp_path):
     force = -k * result.frames[f"bar@{s}"][1]
     a = s * L
     sag = weight * a**2 * (a**2 - 4 * a * L + 6 * L**2) / (24 * EI)
-    assert force == pytest.approx(
-        sag * k / (1 + k * deflected(a, a)), rel=2e-3
-    )  # large displacements, deflections of 2 %
+    assert force == pytest.approx(sag * k / (1 + k * deflected(a, a)), rel=2e-3)  # deflections are large, of 2 %
     for at in where:
         x = at * L
         exact = force * max(a - x, 0.0) - weight * (L - x) ** 2 / 2

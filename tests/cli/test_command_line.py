@@ -182,9 +182,8 @@ def test_tests_and_the_command_line_compute_in_one_thread(first):
     free = {name: value for name, value in os.environ.items() if name not in BLAS_THREADS}
     path = os.pathsep.join([str(TESTS), *sys.path])
     code = first + "import os; print(len(os.listdir('/proc/self/task')))"  # OpenBLAS starts its threads when loaded
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**free, "PYTHONPATH": path}, check=False
-    )
+    words = {"capture_output": True, "text": True, "env": {**free, "PYTHONPATH": path}}
+    answer = subprocess.run([sys.executable, "-c", code], **words, check=False)
     assert answer.stdout.split()[-1] == "1", answer.stdout + answer.stderr
 
 

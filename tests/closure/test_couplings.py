@@ -139,9 +139,8 @@ def test_a_linkage_behind_a_screw_stands_where_turning_the_screw_brings_it(turn)
 def test_a_motion_moves_one_axis_of_a_nut_over_many_turns():
     robot = load_robot("nut-in-loop", settings={"motions.far": {"duration": 1, "moves": [{"nut.1": 20}]}})
     run = parflex.simulate(robot, "far", 1.0, step=1e-3, out_step=0.5)
-    assert [run[f"q.{name}"][-1] for name in robot.coordinates] == pytest.approx(
-        parflex.configure(robot, {"nut.1": 20.0}).q, abs=1e-9
-    )
+    there = parflex.configure(robot, {"nut.1": 20.0}).q
+    assert [run[f"q.{name}"][-1] for name in robot.coordinates] == pytest.approx(there, abs=1e-9)
 
 
 def test_a_shaft_that_does_not_get_there_is_named():
@@ -335,9 +334,8 @@ def test_couplings_that_hold_joints_still_or_change_their_starts_are_told(tmp_pa
     still = pair(tmp_path, "terms = { pinion = -2 }", twice)
     assert "the couplings 'mesh', 'b' together leave 'pinion', 'wheel' no motion" in still.start_warnings()
     text = PAIR.replace('name = "wheel"', 'name = "wheel"\nstart = 0.5').replace('"pinion"', '"pinion"\nstart = 0.5')
-    path = write_robot(
-        tmp_path, text + '[[coupling]]\nname = "mesh"\njoint = "wheel"\nterms = { pinion = -2 }\n', "both"
-    )
+    text += '[[coupling]]\nname = "mesh"\njoint = "wheel"\nterms = { pinion = -2 }\n'
+    path = write_robot(tmp_path, text, "both")
     (said,) = parflex.load(path).start_warnings()
     assert said.startswith("the start contradicts the coupling 'mesh': it gives 'wheel' -1 rad, and the start 0.5 rad")
     assert not load("differential").start_warnings() and not load("planetary").start_warnings()

@@ -242,9 +242,8 @@ def follow(robot, home, values):
 def test_axes_that_designs_move_apart_do_not_count_as_crossing(tmp_path):
     robot_of("RUS", tmp_path)
     text = (tmp_path / "RUS.toml").read_text().replace("[constants]", "[constants]\noff = 0.0")
-    text = text.replace(
-        "position = [0, 0, 0], rotation = [1.4, 0, 0]", 'position = ["off", 0, 0], rotation = [1.4, 0, 0]'
-    )
+    turned = "0, 0], rotation = [1.4, 0, 0]"
+    text = text.replace(f"position = [0, {turned}", f'position = ["off", {turned}')
     robot, off = parflex.load(write_robot(tmp_path, text, "off")), np.array([0.0, 0.01, 0.02])
     assert solver(robot, PLACE, {"constants.off": 0.0 * off}).places is not None  # where they happen to cross
     legs = solver(robot, PLACE, {"constants.off": off})

@@ -59,9 +59,8 @@ def test_the_header_serves_cpp(name, model, tmp_path):
     compile_c("-std=c++11", *strict, "-o", tmp_path / "use", *files, "-lm", compiler="g++")
     assert subprocess.run([str(tmp_path / "use")], check=False).returncode == 0
     # the source itself is C++ too
-    compile_c(
-        "-std=c++11", *strict, "-x", "c++", "-c", "-o", tmp_path / "again.o", tmp_path / f"{word}.c", compiler="g++"
-    )
+    words = ("-x", "c++", "-c", "-o", tmp_path / "again.o", tmp_path / f"{word}.c")
+    compile_c("-std=c++11", *strict, *words, compiler="g++")
 
 
 @pytest.mark.few("3rrr", "four-bar")

@@ -112,9 +112,8 @@ def test_stock_sizes_come_from_their_list_and_the_rest_is_optimised_again(tmp_pa
     text = (tmp_path / "problem.toml").read_text()
     old = f"[variables.constants.side0]\nlower = {0.3 * SIDE}\nupper = {2 * SIDE}"
     assert old in text
-    (tmp_path / "problem.toml").write_text(
-        text.replace(old, "[variables.constants.side0]\nchoices = [0.018, 0.021, 0.03]")
-    )
+    choices = "[variables.constants.side0]\nchoices = [0.018, 0.021, 0.03]"
+    (tmp_path / "problem.toml").write_text(text.replace(old, choices))
     result = parflex.optimise(path)
     assert result.variables["constants.side0"]["value"] in (0.018, 0.021, 0.03)
     assert result.constraints[0]["value"] <= limit * (1 + 1e-6)

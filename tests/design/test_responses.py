@@ -69,9 +69,8 @@ def test_mean_and_quantile_over_tolerances_have_the_derivatives_of_the_samples(p
 
     def values(arm):
         nominal = [planar.description.constants[key] for key in ("distal", "proximal")]
-        settings = [
-            dict(zip(("constants.distal", "constants.proximal"), nominal + draw, strict=True)) for draw in draws
-        ]
+        keys = ("constants.distal", "constants.proximal")
+        settings = [dict(zip(keys, nominal + draw, strict=True)) for draw in draws]
         robots = [with_settings(planar, {**one, "constants.arm": arm}) for one in settings]
         return np.array([conditions(robot, INSIDE) for robot in robots])
 

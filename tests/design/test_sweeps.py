@@ -147,9 +147,8 @@ def test_a_grid_has_all_combinations(tmp_path):
 
 @pytest.mark.parametrize("kind", ["sobol", "latin-hypercube"])
 def test_samples_fill_the_space_and_hang_on_the_seed(kind, tmp_path):
-    first, again, other = (
-        samples(tmp_path, f'[samples]\nkind = "{kind}"\ncount = 64\nseed = {seed}\n') for seed in (1, 1, 2)
-    )
+    text = f'[samples]\nkind = "{kind}"\ncount = 64\nseed = '
+    first, again, other = (samples(tmp_path, f"{text}{seed}\n") for seed in (1, 1, 2))
     x = first["constants.proximal"]
     assert np.array_equal(x, again["constants.proximal"]) and not np.array_equal(x, other["constants.proximal"])
     assert (np.histogram(x, 8, (0.27, 0.33))[0] == 8).all()  # each eighth has its share

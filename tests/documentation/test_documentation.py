@@ -181,7 +181,7 @@ def test_no_file_names_a_path_of_some_machine() -> None:
     top = [path for path in ROOT.iterdir() if path.name not in NOT_OURS and (path.name[0] != "." or path.name == ".ci")]
     files = [file for path in top for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
     files = [
-        file for file in files if file.suffix in TEXT_SUFFIXES and not re.search("egg-info|__pycache__", str(file))
+        file for file in files if file.suffix in TEXT_SUFFIXES and not re.search("egg-info|__pycache__", f"{file}")
     ]
     assert len(files) > 40
     for file in files:

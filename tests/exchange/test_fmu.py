@@ -47,9 +47,8 @@ def soft(column):
 
 def largest_difference(rows, run, names):
     """Return the largest difference of rows and a run, relative to columns above 1."""
-    return max(
-        float(np.abs(rows[:, k] - run[name]).max() / max(1.0, np.abs(run[name]).max())) for k, name in enumerate(names)
-    )
+    scales = [max(1.0, np.abs(run[name]).max()) for name in names]
+    return max(float(np.abs(row - run[name]).max() / s) for row, name, s in zip(rows.T, names, scales, strict=True))
 
 
 @pytest.mark.verify

@@ -195,9 +195,7 @@ def test_robots_with_sensed_joints_have_the_efforts_of_pinocchio_and_the_pose_of
     for at, rates, accelerations in moving(robot, 5, 5):
         load = {tree.end_effector: rng.uniform(-50, 50, 6) * ([1, 1, 0, 0, 0, 1] if tree.planar else 1)}
         tau = effort_of(robot, at, rates, accelerations, wrench=load)
-        given = [
-            dict(zip(robot.motors, values[list(robot.actuated)], strict=True)) for values in (rates, accelerations)
-        ]
+        given = [dict(zip(robot.motors, each[list(robot.actuated)], strict=True)) for each in (rates, accelerations)]
         expected = oracle.inverse(positions(at), *given, robot.motors, include=("motor_inertia",), wrenches=load)
         wanted = np.array([expected[motor] for motor in robot.motors])
         again = redundant_effort(form, at.q, rates[own], accelerations[own], losses, load)  # as programs are traced
@@ -216,9 +214,7 @@ def test_every_robot_takes_sensors_in_all_its_passive_joints(name):
     joints = [link.name for link in robot.tree.links if link.joint.kind in ("revolute", "prismatic")]
     robot = robot.sensing([joint for joint in joints if robot.rates.index(joint) not in held])
     for at, rates, accelerations in moving(robot, 2, 4):
-        given = [
-            dict(zip(robot.motors, values[list(robot.actuated)], strict=True)) for values in (rates, accelerations)
-        ]
+        given = [dict(zip(robot.motors, each[list(robot.actuated)], strict=True)) for each in (rates, accelerations)]
         efforts = parflex.inverse_dynamics(robot, at, *given, without=["friction", "springs"]).efforts
         wanted = np.array(list(efforts.values()))
         tau = effort_of(robot, at, rates, accelerations)

@@ -143,8 +143,7 @@ def test_an_amplitude_narrows_the_limits_of_the_file():
     motor = robot.actuated_names[0]
     home = robot.home[robot.tree.position_names.index(motor)]
     words = {"time": 2.0, "harmonics": 2, "starts": 1, "velocity_limit": 2.0}
-    limits = [
-        parflex.excite(robot, **words, **more).limits["position"][motor]["limits"] for more in ({}, {"amplitude": 0.2})
-    ]
+    found = [parflex.excite(robot, **words, **more) for more in ({}, {"amplitude": 0.2})]
+    limits = [one.limits["position"][motor]["limits"] for one in found]
     assert limits[0] == [-3.0, 3.0]
     assert limits[1] == pytest.approx([home - 0.2, home + 0.2])

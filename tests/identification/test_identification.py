@@ -276,9 +276,8 @@ def test_static_friction_of_the_file_is_retained(tmp_path, static, wanted):
 
 
 def test_zero_friction_of_the_file_is_identified():
-    robot = load_robot(
-        "spatial-four-bar", settings={"frame.crank.friction": {"viscous": 0.0, "coulomb": 0.2, "offset": 0}}
-    )
+    friction = {"viscous": 0.0, "coulomb": 0.2, "offset": 0}
+    robot = load_robot("spatial-four-bar", settings={"frame.crank.friction": friction})
     names = {unknown.name for unknown in unknowns(robot)}
     assert {"FV[crank]", "FS[crank]", "offset[crank]"} <= names
     assert not {"FV[rocker]", "offset[rocker]"} & names
@@ -331,9 +330,8 @@ def test_physically_consistent_bodies_have_the_same_efforts(tmp_path):
     pytest.importorskip("clarabel")
     found = parflex.identify(three_rrr(), FINE(followed(1), 0), cutoff=40, physical=True)
     for link in three_rrr().tree.links:
-        XX, XY, XZ, YY, YZ, ZZ, *first, M = (
-            found.theta[f"{s}[{link.name}]"] for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
-        )
+        words = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+        XX, XY, XZ, YY, YZ, ZZ, *first, M = (found.theta[f"{s}[{link.name}]"] for s in words)
         inertia, whole = np.array([[XX, XY, XZ], [XY, YY, YZ], [XZ, YZ, ZZ]]), np.zeros((4, 4))
         whole[:3, :3], whole[3, 3] = np.trace(inertia) / 2 * np.eye(3) - inertia, M
         whole[:3, 3] = whole[3, :3] = first

@@ -115,9 +115,8 @@ RIGHT += ("rx90", "nested", "upu", "wrist", "struts")
 @pytest.mark.parametrize("noise", [0.0, 3e-3])
 def test_right_records_of_other_robots_have_no_residuals_above_noise(name, noise, request):
     if name == "two-bodies":
-        request.applymarker(
-            pytest.mark.xfail(strict=True, reason="residuals of 5 to 22 % are left in three of its struts")
-        )
+        left = pytest.mark.xfail(strict=True, reason="residuals of 5 to 22 % are left in three of its struts")
+        request.applymarker(left)
     found = parflex.identify(led(name)[0], led_record(name, 0.0, noise), friction="symmetric")
     assert not any(ABOVE in text or "friction" in text for text in found.warnings)
 

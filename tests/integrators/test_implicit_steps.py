@@ -187,9 +187,8 @@ def test_friction_is_in_the_correction():
     qd = np.array([2e-3 if name in robot.motors else 0.0 for name in own])
     still = {"q": robot.home, "effort": np.zeros(robot.nu)}
     still = {key: np.tile(value, (len(own), 1)) for key, value in still.items()}
-    sides = [
-        rates.evaluate("numpy", qd=qd + small * np.eye(len(own)), **still)["acceleration"] for small in (1e-7, -1e-7)
-    ]
+    unit = np.eye(len(own))
+    sides = [rates.evaluate("numpy", qd=qd + e * unit, **still)["acceleration"] for e in (1e-7, -1e-7)]
     by_rate = ((sides[0] - sides[1]) / 2e-7).T
     c = 1e-4 + 5e-5j
     factors = step.factor.evaluate("numpy", q=robot.home, qd=qd, c=np.array([c.real, c.imag, 0.0, 0.0]))["factors"]

@@ -297,9 +297,8 @@ def test_a_beam_on_a_rubbing_joint_sticks_when_the_exact_solution_does(size):
     times = np.linspace(0, 0.1, 101)
     exact = RubbingBeam(2700 * 0.02 * 0.004, 70e9 * 0.02 * 0.004**3 / 12, 0.4, 2 * size, 3 * size, 8 * size)
     angles, sticks = exact.run(times)
-    run = parflex.simulate(
-        of, None, 0.1, wrench={"arm.tip": [0, 8 * size, 0]}, start="rest", step=2e-5, method="gauss6"
-    )
+    wrench = {"arm.tip": [0, 8 * size, 0]}
+    run = parflex.simulate(of, None, 0.1, wrench=wrench, start="rest", step=2e-5, method="gauss6")
     found = [(one["time"], one["until"]) for one in run.summary["sticks"]]
     assert len(found) == len(sticks) > 3
     for one, other in zip(found, sticks, strict=True):
@@ -439,9 +438,8 @@ def test_a_loop_that_starts_at_a_dead_centre_meets_the_friction_there():
     """The slider does not move with the crank at first, and its friction holds nothing."""
     exact, friction = SliderCrank(0.2, 0.5, 0.0), {"slider": 1.0}
     robot = load_robot("slider-crank", settings=exact.settings(0.0, friction))
-    run = parflex.simulate(
-        robot, None, 0.5, effort={"crank": 0.9}, start={"pose": {"crank": 0.0}}, method="gauss6", step=1e-3
-    )
+    start = {"pose": {"crank": 0.0}}
+    run = parflex.simulate(robot, None, 0.5, effort={"crank": 0.9}, start=start, method="gauss6", step=1e-3)
     ways = exact.travelled(run["q.crank"])[:, 2]
     assert run["q.crank"][-1] > 1.0
     assert np.abs(run["work.loss"] - ways).max() < 1e-8

@@ -180,9 +180,8 @@ def test_designs_that_are_no_numbers_have_a_reason_and_no_warnings_of_numpy(valu
     of = parflex.load("dualemps")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = parflex.many_frequencies(
-            of, ["11", "21"], [[0.02, -0.03], [0.05, 0.05]], modes=1, designs={"sections.blade.y": [0.003, value]}
-        )
+        designs = {"sections.blade.y": [0.003, value]}
+        found = parflex.many_frequencies(of, ["11", "21"], [[0.02, -0.03], [0.05, 0.05]], modes=1, designs=designs)
     assert found.status.tolist() == [0, 3] and found.reasons[1]
 
 
@@ -349,9 +348,7 @@ def test_joints_follow_the_gear_of_their_design_whether_it_is_rigid_or_not(rigid
     robot = load_robot("soft-gear", settings={"coupling.gear.stiffness": None if rigid else SOFT})
     designs = {"coupling.gear.terms.motor": np.array([0.5, 0.7])}
     solver = pose_solver(robot, ["motor"], [0.4], designs)
-    assert not solver.fast or solver(np.full((2, 1), 0.4)).q[:, :2] == pytest.approx(
-        np.array([[0.4, 0.3], [0.4, 0.38]])
-    )
+    assert not solver.fast or solver(np.full((2, 1), 0.4)).q[:, :2] == pytest.approx(np.c_[[0.4, 0.4], [0.3, 0.38]])
 
 
 def test_a_gear_that_a_pose_winds_up_pushes_in_first_order_too(geared):
@@ -419,9 +416,8 @@ def test_joints_stand_where_the_couplings_of_their_design_put_them(kind, seed, w
         for row, other in enumerate(others if found is not None else []):
             assert found.status[row] == OK
             # loops are closed to 1e-11, and ratios of 0.1 make ten times that of a motor
-            assert found.q[row, : robot.nq] == pytest.approx(
-                other.assemble(dict(zip(names, near[row], strict=True))), abs=1e-8
-            )
+            there = other.assemble(dict(zip(names, near[row], strict=True)))
+            assert found.q[row, : robot.nq] == pytest.approx(there, abs=1e-8)
     assert fast > 1
 
 
@@ -444,9 +440,8 @@ def compare(rng, kind, folder, chosen):
         found = None
     for row in (0, count // 2, count - 1):
         try:
-            own = parflex.many_responses(
-                redesigned(robot, designs, row), names, poses[row : row + 1], words, about=about
-            )
+            other = redesigned(robot, designs, row)
+            own = parflex.many_responses(other, names, poses[row : row + 1], words, about=about)
         except parflex.ParflexError:
             own = None
         if own is None or own.status[0] or own.reasons[0]:

@@ -240,9 +240,8 @@ def test_an_end_effector_on_a_ball_is_led_in_the_world():
     asked = Rotation.from_rotvec([0.2, -0.3, 0.1])
     words = dict(zip(("qw", "qx", "qy", "qz"), np.roll(asked.as_quat(), 1), strict=True))
     place = parflex.frames(robot)["hand"].position
-    pose = {
-        WorldName(f"hand.{word}"): value for word, value in {**dict(zip("xyz", place, strict=True)), **words}.items()
-    }
+    values = dict(zip("xyz", place, strict=True)) | words
+    pose = {WorldName(f"hand.{word}"): value for word, value in values.items()}
     found = parflex.frames(robot, pose)["hand"]
     assert np.asarray(found.rotation) == pytest.approx(asked.as_matrix(), abs=1e-9)
     assert np.asarray(found.position) == pytest.approx(place, abs=1e-9)

@@ -90,9 +90,7 @@ def test_a_column_beyond_its_buckling_load_is_not_stable_however_slowly_it_leave
     below = parflex.natural_frequencies(robot, modes=1, wrench={"head": [0, -load, 0]})
     k = np.sqrt(load / bending)
     expected = np.sqrt(load * k / (np.tan(k * length) - k * length) / head) / (2 * np.pi)
-    assert below.frequencies[0] == pytest.approx(
-        expected, rel=1e-3
-    )  # elements miss 1e-4 of the buckling load, times 10
+    assert below.frequencies[0] == pytest.approx(expected, rel=1e-3)  # ten times the error of the buckling load
     above = {"head": [0, -1.002 * critical, 0]}
     single = parflex.natural_frequencies(robot, modes=1, wrench=above)
     assert len(single.unstable_motions) == 1 and not single.free_motions

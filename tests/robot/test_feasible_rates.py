@@ -213,9 +213,8 @@ def test_a_hand_that_only_turns_turns_about_the_requested_axis_alone():
     away = Rotation.from_rotvec([0.2, 1.3, 0.1]).apply([0, 0, -0.3])  # three axes meet in the hand up to rounding
     here = parflex.configure(load_robot("hand-on-three-axes", settings={"frame.c.place.position": away.tolist()}))
     for k, part in enumerate(("rx", "ry", "rz")):
-        assert here.frame_rows("hand") @ here.rates({part: 1.0}) == pytest.approx(
-            np.eye(6)[3 + k], abs=1e-12
-        )  # rounding
+        twist = here.frame_rows("hand") @ here.rates({part: 1.0})
+        assert twist == pytest.approx(np.eye(6)[3 + k], abs=1e-12)  # rounding
     refused_in_words(here.rates, {"x": 1.0})
 
 

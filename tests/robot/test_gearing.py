@@ -186,9 +186,8 @@ def test_distances_of_exciting_motions_do_not_depend_on_gears(tmp_path, gears):
         robot = parflex.load(write_robot(tmp_path, five_bar(own, 2)[0]))
         regressor = Regressor(robot, unknowns(robot, "none"), "none")
         limits = read_motion_limits(regressor, 0.5, None, None, None, 0.3)
-        moving = regressor.moving(
-            np.array([list(posed(robot, own, ways).values()) for ways in WAYS]), *np.zeros((2, 3, 2))
-        )
+        poses = [list(posed(robot, own, ways).values()) for ways in WAYS]
+        moving = regressor.moving(np.array(poses), *np.zeros((2, 3, 2)))
         efforts, place = np.zeros((3, 2)), np.zeros((3, 3))
         judged = limits.judged(regressor, moving, efforts, place)
         reach = [(one["limits"][1] - one["limits"][0]) / 2 for one in judged["position"].values()]

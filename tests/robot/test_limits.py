@@ -209,9 +209,7 @@ def test_plans_beyond_limits_are_refused_and_no_others(name, seed):
         order = 0 if "limits" in keys else 1
         beyond = np.maximum(values[:, 0] - limits[1], limits[0] - values[:, 0]) if order == 0 else abs(values[:, 1])
         assert refusal.value.value == pytest.approx(values[beyond.argmax(), order], rel=1e-4)
-        when = float(
-            re.search("t = ([0-9.e-]+) s", refusal.value.message)[1]
-        )  # four digits; where it is largest or as large
+        when = float(re.search("t = ([0-9.e-]+) s", refusal.value.message)[1])  # four digits
         assert free.at(when)[order][free.motors.index(motor)] == pytest.approx(refusal.value.value, rel=1e-3)
         parflex.plan_motion(of, motion, ignore_limits=True)
 

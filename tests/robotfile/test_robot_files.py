@@ -299,9 +299,8 @@ def test_a_spring_in_a_joint_that_no_motor_moves_is_an_elastic_clamp():
 
 
 def test_a_section_by_numbers_has_the_polar_moment_of_both_planes():
-    robot = load_robot(
-        "clamped-bar", settings={"frame.bar.beam.section": "plain", "materials.steel.shear_modulus": 8e10}
-    )
+    plain = {"frame.bar.beam.section": "plain", "materials.steel.shear_modulus": 8e10}
+    robot = load_robot("clamped-bar", settings=plain)
     torsion = np.sqrt(3 * 8e10 * 5e-9 / (7800 * 8e-9 * 0.8**2)) / (2 * np.pi)  # linear twist of one element
     result = parflex.natural_frequencies(robot, modes=6).frequencies
     assert np.abs(result / torsion - 1).min() < 1e-9

@@ -237,9 +237,8 @@ def test_steps_that_are_chosen_by_the_error_end_at_jumps_too():
     run = parflex.simulate(of, "jerky", 0.32, out_step=0.032, method="dopri5", tolerance=1e-10)
     assert np.abs(run["q.bob"] - exact["q.bob"]).max() < 1e-8  # some dozen steps, each off by the tolerance
     assert run.summary["energy_balance_error"] < 1e-8
-    assert run.summary["velocity_jumps"] == [
-        {key: pytest.approx(value) for key, value in jump.items()} for jump in exact.summary["velocity_jumps"]
-    ]
+    jumps = exact.summary["velocity_jumps"]
+    assert run.summary["velocity_jumps"] == [{k: pytest.approx(v) for k, v in jump.items()} for jump in jumps]
 
 
 def test_a_function_whose_velocity_jumps_is_cut_where_it_does():

@@ -94,9 +94,8 @@ def test_the_reported_drift_of_random_springs_is_their_error(seed, cases):
         steps = int(10 ** draw.uniform(1, 3.5) * 2 * np.pi / omega / step) + 1
         start = (1e-3, 0.0) if draw.integers(2) else (0.0, 1e-3 * omega)
         given = {"pose": {"s": start[0]}, "velocity": {"s": start[1]}}
-        run = parflex.simulate(
-            of, None, steps * step, start=given, method=method, step=step, out_step=step, radius=radius
-        )
+        words = {"start": given, "method": method, "step": step, "out_step": step, "radius": radius}
+        run = parflex.simulate(of, None, steps * step, **words)
         off = float(np.abs(run["q.s"] - released(start, omega, ratio, run.t)).max() / 1e-3)
         said = [words for words in run.summary["warnings"] if words.startswith("vibrations at")]
         what = (method, radius, omega * step, steps, ratio, off)
@@ -160,9 +159,8 @@ def test_the_drift_of_a_long_run_is_reported_with_a_sufficient_step():
     for found, off in ((run, moved(said)), (follows, None)):
         # kinks of the force, 50 N/s, -100 and 50: each begins a vibration and a ramp
         kinks = [(0.0, 25.0), (0.1, -50.0), (0.2, 25.0)]
-        x = sum(
-            k / omega**2 * (s - np.sin(omega * s) / omega) for at, k in kinks for s in [np.maximum(found.t - at, 0)]
-        )
+        ramps = [(k, np.maximum(found.t - at, 0)) for at, k in kinks]
+        x = sum(k / omega**2 * (s - np.sin(omega * s) / omega) for k, s in ramps)
         real = np.abs(found["q.s"] - x).max()
         assert real == pytest.approx(off, rel=0.1) if off else real < ALLOWED * np.abs(x).max()
 

@@ -147,9 +147,8 @@ def test_a_sampled_controller_acts_with_chosen_steps(pendulum):
 def test_a_floating_robot_that_turns_and_bends_keeps_its_momentum_in_all_rows(figure):
     of = any_robot("bending-satellite")
     frames = [frame.name for frame in of.description.frame]
-    run = parflex.simulate(
-        of, None, 0.3, start=moving_start(of), without=FREE, frames=frames, tolerance=1e-9, check_steps=False
-    )
+    words = {"without": FREE, "frames": frames, "tolerance": 1e-9, "check_steps": False}
+    run = parflex.simulate(of, None, 0.3, start=moving_start(of), **words)
     P, H = momenta(of, run)
     lost = max(np.abs(P - P[0]).max() / np.linalg.norm(P[0]), np.abs(H - H[0]).max() / np.linalg.norm(H[0]))
     figure("momentum lost with chosen steps", float(lost), 1e-6)

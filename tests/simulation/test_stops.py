@@ -168,9 +168,8 @@ def test_a_joint_of_a_closed_loop_meets_its_stop_as_a_lagrangian_says(joint, sid
     joints = np.array([JOINTS[name] for name in names])
     q, v = (np.linalg.solve(joints, [run[f"{word}.{name}"][0] for name in names]) for word in ("q", "qd"))
     met, rows = five_bar_with_stop(joint, tuple(limits), 400.0, damping, q, v, run.t)
-    assert met and [(one["joint"], one["side"]) for one in run.summary["stops"]] == [
-        (one.joint, one.side) for one in met
-    ]
+    told = [(one["joint"], one["side"]) for one in run.summary["stops"]]
+    assert met and told == [(one.joint, one.side) for one in met]
     for one, exact in zip(run.summary["stops"], met, strict=True):
         assert abs(one["time"] - exact.time) < 1e-8
         assert abs(one["speed"] - exact.speed) < 1e-6

@@ -26,9 +26,8 @@ def rotor():
 @pytest.fixture(scope="module")
 def spin(rotor):
     """The rotor under efforts or wrenches for 20 ms, without friction."""
-    return lambda **inputs: parflex.simulate(
-        rotor, None, **{"time": SHORT, "step": STEP, **inputs}, without=["friction"]
-    )
+    words = {"time": SHORT, "step": STEP, "without": ["friction"]}
+    return lambda **inputs: parflex.simulate(rotor, None, **words | inputs)
 
 
 FUNCTIONS = {

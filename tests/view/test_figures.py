@@ -227,7 +227,6 @@ def test_a_figure_of_convergence_shows_the_changes_that_the_answer_has(tmp_path)
 
 def test_the_command_line_draws_convergence_and_refuses_to_without(tmp_path, capsys):
     file = tmp_path / "change.svg"
-    answer = answered(
-        capsys, "frequencies", "dualemps", "--modes", "2", "--converge", "2e-2", "--convergence", str(file)
-    )
+    words = ("--modes", "2", "--converge", "2e-2", "--convergence", str(file))
+    answer = answered(capsys, "frequencies", "dualemps", *words)
     assert answer["files"] == [str(file)] and "largest change" in texts(file)

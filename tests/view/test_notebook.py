@@ -146,9 +146,8 @@ def test_modes_move_without_a_script(flexible):
 def test_runs_and_maps_are_drawn(flexible):
     t = np.linspace(0.0, 1.0, 400)
     columns = {"t": t, "P.x": np.sin(9 * t), "effort.11": np.cos(9 * t), "energy.total": t**2}
-    page = read_page(
-        parflex.Run(columns, {"robot": "dualemps", "method": "gauss4", "step": 1e-3}, {"warnings": ["a < b"]})
-    )
+    settings = {"robot": "dualemps", "method": "gauss4", "step": 1e-3}
+    page = read_page(parflex.Run(columns, settings, {"warnings": ["a < b"]}))
     assert "img" in page.tags and {"dualemps: run", "400", "a < b"} <= set(page.words)
     read_page(parflex.Run({"t": t}))  # nothing to draw
     found = parflex.frequency_map(flexible, [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)], modes=1)

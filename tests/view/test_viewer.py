@@ -292,9 +292,8 @@ def test_what_is_seen_of_a_design_is_its_robot_where_it_is(desk):
     q = robot.assemble(place)
     assert sight.q == pytest.approx(q, abs=1e-9)  # loops close to 1e-12
     assert sight.frequencies == pytest.approx(parflex.natural_frequencies(robot, place, 4).frequencies, rel=1e-8)
-    own = [
-        parflex.natural_frequencies(one, parflex.configure(one, q), 1).frequencies[0] for one in (robot, sight.robot)
-    ]
+    robots = (robot, sight.robot)
+    own = [parflex.natural_frequencies(one, parflex.configure(one, q), 1).frequencies[0] for one in robots]
     assert own[1] == pytest.approx(own[0], rel=1e-10)
     assert scene(sight.robot).vertices(q) == pytest.approx(scene(robot).vertices(q), abs=2e-3)  # thickness follows home
     corner = {word: float(axis[0]) for word, axis in sight.axes.items()}

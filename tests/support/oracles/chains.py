@@ -43,9 +43,8 @@ class ChainMatrices:
         """Static shapes of the ends, then modes."""
         T = np.zeros((len(self.K), 12 + modes))
         T[self.ends, range(12)] = 1.0
-        T[self.inner, :12] = -np.linalg.solve(
-            self.K[np.ix_(self.inner, self.inner)], self.K[np.ix_(self.inner, self.ends)]
-        )
+        K = self.K[self.inner]
+        T[self.inner, :12] = -np.linalg.solve(K[:, self.inner], K[:, self.ends])
         T[self.inner, 12:] = self.held()[1][:, :modes]
         return T
 

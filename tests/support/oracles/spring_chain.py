@@ -13,9 +13,8 @@ SENSORS = ("b.x", "b.y", "c.x", "c.y", "tip.x", "tip.y")  # the ends of the bars
 def ends(pose: str) -> Array:
     """What the ends of the bars do per unit of the three angles: bars x (x, y) x angles."""
     angles = np.cumsum([0.0, *POSES[pose]])
-    places = np.cumsum(
-        [[length * np.cos(a), length * np.sin(a)] for length, a in zip(LENGTHS, angles, strict=True)], axis=0
-    )
+    bars = [[length * np.cos(a), length * np.sin(a)] for length, a in zip(LENGTHS, angles, strict=True)]
+    places = np.cumsum(bars, axis=0)
     starts = np.vstack([[0.0, 0.0], places[:-1]])
     found = np.zeros((3, 2, 3))
     for k in range(3):
