@@ -55,8 +55,6 @@ def bases() -> list[str]:
     return [name for name in names for _ in range(1 if name in HEAVY else 4)]
 
 
-# -- what is put into a file ---------------------------------------------------------------------------------------
-
 NUMBERS = [0, 0.0, -0.0, 1, -1, 2, 7, 1e300, -1e300, 1e-300, 1e20, -1e20, 1.1e20, 1e-20, 1e6, 1e-6, 1e12, 1e-12]
 NUMBERS += [math.nan, math.inf, -math.inf, 2**31, 2**63 - 1, -(2**63), 10**30, 0.1, 100, 1000, 5e-324]
 WORDS = ["", " ", "x", "base", "platform", "home", "default", "tip", "rod.tip", "pi", "pi/2", "1/0", "0/0", "sqrt(-1)"]
@@ -107,9 +105,6 @@ def pick(table: Any, chance: random.Random, fits: Callable[[Any], bool] = lambda
 
 def number_like(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-# -- ways to change it ---------------------------------------------------------------------------------------------
 
 
 def replace_anything(table: dict[str, Any], chance: random.Random) -> None:
@@ -263,9 +258,6 @@ WAYS += [rename_a_key, add_a_key, other_parent, other_name, other_joint, other_e
 WAYS += 3 * [scale_a_number, other_joint, other_ends, other_beam, other_choice]  # most of these can be loaded
 
 
-# -- the file itself -----------------------------------------------------------------------------------------------
-
-
 def as_toml(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, dict):
@@ -363,9 +355,6 @@ def write_case(number: int, folder: Path) -> tuple[Path, str]:
         way(table, chance)
     path.write_text("".join(f"{json.dumps(str(key))} = {as_toml(value)}\n" for key, value in table.items()))
     return path, what
-
-
-# -- what is asked -------------------------------------------------------------------------------------------------
 
 
 class Hang(BaseException):
@@ -466,9 +455,6 @@ def is_bad(answer: str) -> bool:
 
 
 BASES = bases()
-
-
-# -- many of them --------------------------------------------------------------------------------------------------
 
 
 def work(first: int, last: int) -> None:

@@ -16,8 +16,6 @@ from parflex.recursion.kinematics import motion
 
 KINDS = ("dualemps", "geared-beams", "rolled-beams", "bending-satellite", "gough-stewart-beams")
 L, EI = bars.LENGTH, bars.EI
-
-
 robot = cache(any_robot)
 
 
@@ -301,8 +299,6 @@ def test_files_with_places_outside_of_beams_are_refused(tmp_path, more, place, k
     assert caught.value.key == key and caught.value.hint
 
 
-# -- springs and masses at places, against closed forms -------------------------------------------------------
-
 HANGER = '[[point]]\nname = "ceiling"\nframe = "base"\nposition = [{x}, 0.3, 0]\n'
 HANGER += '[[element]]\nname = "spring"\nkind = "spring"\nbetween = ["ceiling", "{end}"]\nstiffness = {k}\nrest = 0.3\n'
 
@@ -450,9 +446,6 @@ def test_sections_and_places_of_unequal_elements(tmp_path):
     assert robot.tree.place("bar@0.5").link == robot.tree.place("bar.1").link
 
 
-# -- forces that are given ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("reduce", ["", ", reduce = { error = 0.5, band = 20 }"], ids=["elements", "reduced"])
 @pytest.mark.parametrize("shear", [False, True], ids=["slender", "shear"])
 def test_compliance_between_nodes_is_that_of_the_closed_form(tmp_path, reduce, shear):
@@ -528,9 +521,6 @@ def test_slopes_and_maps_have_the_compliance_between_nodes(tmp_path):
     stiff = parflex.cartesian_stiffness(robot, {"bar": 0.3}, frame="bar@0.4", wrench=push)
     assert many.values[asked[1]][0] == pytest.approx(rest.frames["bar@0.4"][1], rel=1e-9)
     assert many.values[asked[0]][0] == pytest.approx(stiff.compliance[1, 1], rel=1e-9)
-
-
-# -- loads along a beam --------------------------------------------------------------------------------------
 
 
 def heavy_cantilever(x, q, stiff):

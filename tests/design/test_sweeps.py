@@ -64,9 +64,6 @@ def same_tables(one: Path, other: Path) -> bool:
     )
 
 
-# -- answers -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.verify
 def test_answers_are_those_of_robots_loaded_one_by_one(slow):
     _, result = slow
@@ -130,9 +127,6 @@ def test_listed_designs_beyond_bounds_are_computed_with_a_warning(tmp_path):
     assert result.as_dict()["warnings"] == result.warnings
 
 
-# -- samples -------------------------------------------------------------------------------------------
-
-
 def samples(folder: Path, text: str) -> dict[str, np.ndarray]:
     path = written(folder, QUICK.partition("[responses.skew]")[0] + text, "samples.toml")
     return parflex.sweep(path, jobs=1).variables
@@ -153,9 +147,6 @@ def test_samples_fill_the_space_and_hang_on_the_seed(kind, tmp_path):
     assert np.array_equal(x, again["constants.proximal"]) and not np.array_equal(x, other["constants.proximal"])
     assert (np.histogram(x, 8, (0.27, 0.33))[0] == 8).all()  # each eighth has its share
     assert set(np.unique(first["constants.distal"])) == {0.38, 0.4, 0.42}
-
-
-# -- processes, interruptions --------------------------------------------------------------------------
 
 
 @pytest.mark.verify
@@ -254,9 +245,6 @@ def test_parquet_holds_the_same_table_and_is_taken_up(quick, tmp_path):
     assert result["skew"] == serial.responses["skew"].tolist() and result["reason"] == serial.reasons
 
 
-# -- bad input -----------------------------------------------------------------------------------------
-
-
 def test_a_table_of_another_sweep_is_not_replaced(quick, tmp_path, folder):
     out = tmp_path / "out.npz"
     out.write_bytes((folder / "serial.npz").read_bytes())
@@ -335,9 +323,6 @@ def test_a_chunk_that_kills_all_workers_is_named(tmp_path):
     with pytest.raises(InputError, match="again and again") as refusal:
         list(completed_chunks(partial(dies_at_five, tmp_path, 99), CHUNKS, jobs.process_pool(2, 9)))
     assert refusal.value.key == "jobs" and "kept" in refusal.value.hint
-
-
-# -- a real cluster ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

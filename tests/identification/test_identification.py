@@ -50,8 +50,6 @@ reference.axis = "qg"
 controller = { kp = 160.18, kv = 243.45, limit = 10 }
 """
 
-# -- published numbers
-
 
 @pytest.fixture
 def emps(capsys, tmp_path):
@@ -117,9 +115,6 @@ def test_the_measured_axis_is_identified_by_simulation(emps):
         # controller shift those of simulations by up to 1.9 %
         assert answer["parameters"][name]["value"] == pytest.approx(value, rel=2e-2)
     assert answer["relative_error"] < 0.05
-
-
-# -- regressors and fits
 
 
 def test_the_regressor_of_a_tree_is_that_of_pinocchio():
@@ -233,9 +228,6 @@ def test_every_resampled_record_keeps_its_payload(seed):
     assert gains == pytest.approx(factors, rel=0.05) and deviation.max() < 0.05  # noise is a hundredth of efforts
 
 
-# -- the axis by hand
-
-
 @pytest.mark.parametrize("friction", ["direction", "none", "both directions of the file"])
 def test_friction_of_the_axis_is_identified_and_written(tmp_path, friction):
     robot, options = slide(), {"friction": friction}
@@ -304,8 +296,6 @@ def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
     with pytest.raises(parflex.InputError, match="need a payload that is known"):
         parflex.identify(slide(), records[0], BY_HAND, estimator="tls", cutoff=50)
 
-
-# -- the 3rrr by hand
 
 FINE = partial(measured.as_measured, noise=1e-7, lines=2**24)  # differences do not hide errors
 
@@ -395,8 +385,6 @@ def test_intervals_of_many_records_hold_their_share(name, estimator, figure):
     figure(f"{name}, ols: mean", float(shares(case, "ols", 50)[0].mean()))
     assert 0.92 < held.mean() < 0.98 and held.min() > least
 
-
-# -- springs and dampers
 
 NOISE = (2e-5, 2 * np.pi / 2**17, 0.05, 60.0)  # rad, rad, N m, N m
 WRONG = {"element.across.stiffness": 460, "element.across.rest": 0.2, "element.dash.damping": 18}

@@ -59,9 +59,6 @@ def exchanged(record, words=("q", "effort"), motors=measured.MOTORS):
     return record | {a: record[b] for a, b in pairs} | {b: record[a] for a, b in pairs}
 
 
-# -- residuals
-
-
 def by_direction(clean):
     """Efforts of motors that take more in one direction than in the other."""
     rates = {m: np.abs(np.gradient(clean[f"q.{m}"], clean["t"])) for m in measured.MOTORS}
@@ -151,9 +148,6 @@ def test_a_wrong_simulated_controller_is_named_as_the_cause(change):
     )
 
 
-# -- columns and offsets
-
-
 @pytest.mark.parametrize(("words", "columns"), [(("q", "effort"), "all columns"), (("q",), "positions")])
 def test_motors_whose_columns_are_exchanged_are_named(words, columns):
     with pytest.raises(ParflexError, match=f"but with {columns} of 'leg1.1' and 'leg2.1' exchanged"):
@@ -193,9 +187,6 @@ def test_records_of_opposite_signs_are_reported():
     other = {name: -column if name.startswith("effort") else column for name, column in followed(2).items()}
     found = parflex.identify(three_rrr(), [followed(1), other], cutoff=40)
     assert any("sign opposite" in text for text in found.warnings)
-
-
-# -- units and signs, by the parameters of the file
 
 
 class Suspect:
@@ -313,8 +304,6 @@ def test_mistakes_of_random_robots_are_named(name, seeds, tmp_path, figure):
     assert not wrongly
 
 
-# -- encoders that loops contradict
-
 # m, kg: a mass on the pin of three legs, by hand
 INNER, OUTER, RADIUS, MASS = 0.22, 0.24, 0.35, 2.0
 LEGS = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)
@@ -410,8 +399,6 @@ def test_a_passive_sensor_that_disagrees_with_the_loops_is_named(case):
         assert "times the noise of its sensor" in text
 
 
-# -- payloads and gains of drives
-
 GAINS = dict(zip(measured.MOTORS, (1.3, 0.8, 1.1), strict=True))
 
 
@@ -487,8 +474,6 @@ def test_a_payload_that_differs_from_the_map_is_reported(tmp_path, carried, wron
         assert any("one of those is the loaded one, check [payload]" in text for text in warnings)
 
 
-# -- impossible bodies
-
 BODY = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 
@@ -542,9 +527,6 @@ def test_signs_that_give_negative_masses_are_reported():
     warnings = parflex.identify(slide(), turned).warnings
     for name in ("M[axis]", "FV[axis]", "FS[axis]"):
         assert any(name in text and "is negative: check the signs" in text for text in warnings)
-
-
-# -- friction, noise, validation
 
 
 @pytest.mark.parametrize(("payload", "far"), [(0.0, False), (8.0, True)])

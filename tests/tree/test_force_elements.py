@@ -78,9 +78,6 @@ def arm_and_wall(kind="spring", rest=0.2, **settings):
     return load_robot("arm-and-wall", settings={"element.0.kind": kind, "element.0.rest": rest} | settings)
 
 
-# -- against Lagrange ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_accelerations_efforts_energies_and_forces_are_those_of_lagrange(name, figure):
     robot, oracle, worst = load(name), lagrange(name), 0.0
@@ -144,9 +141,6 @@ def test_a_mass_between_two_stretched_springs_swings_across_by_their_tension(cap
         parflex.natural_frequencies(robot, lock="none", without=["springs"], modes=1)
     energy = answered(capsys, "frequencies", robot_file("mass-on-springs"), "--lock", "none")["energy"]
     assert energy[2]["strain"]["elements"] == pytest.approx({"a": 0.5, "b": 0.5})
-
-
-# -- against forms without them ------------------------------------------------------------------------------
 
 
 def bare(name, folder):
@@ -240,9 +234,6 @@ def test_a_cable_that_shortens_fast_does_not_push():
         assert found.accelerations[0] == pytest.approx(force - 9.81)
 
 
-# -- curves, programs, runs ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("points", [[(0, 1), (1, 3)], [(0, 0), (1, 2), (2, 2.5), (4, -1)], [(0, -9), (0.1, 4), (3, 5)]])
 def test_a_table_is_smooth_goes_through_its_points_and_stores_its_integral(points):
     from scipy.integrate import quad
@@ -275,9 +266,6 @@ def test_elements_can_be_left_out(tmp_path):
     assert undamped.elements["across"]["force"] == pytest.approx(still.elements["across"]["force"])
 
 
-# -- told and shown ------------------------------------------------------------------------------------------
-
-
 def test_elements_are_explained_and_drawn():
     told = parflex.explain(load("rod-linkage"))
     rows = next(part for part in told.sections if part.key == "loops")
@@ -291,8 +279,6 @@ def test_elements_are_explained_and_drawn():
         ends = np.array([np.zeros(3) if end == "base" else frames[end].position for end in entry.between])
         assert any(len(line) == 2 and np.allclose(line, ends) for line in drawn), entry.name
 
-
-# -- bad input -----------------------------------------------------------------------------------------------
 
 BAD = {
     "kind = 'spring'": "needs its stiffness",
@@ -356,9 +342,6 @@ def test_a_cable_longer_than_its_path_is_told():
     slack = load_robot("sprung-five-bar", settings={f"element.{index}.rest": 0.8})
     assert any("'rope' of 0.8 m is longer than its path" in told for told in slack.warnings)
     assert not robot.warnings
-
-
-# -- other models --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.verify
@@ -484,9 +467,6 @@ def test_maps_are_about_the_equilibrium_and_count_modes_at_each_pose():
     for place, modes, words in ((-0.4, 1, "the robot has 0"), (-0.6, 2, "2 modes are requested")):
         with pytest.raises(parflex.InputError, match=words):
             parflex.many_frequencies(robot, ["drop"], [[place]], modes=modes)
-
-
-# -- equilibria, runs and scripts ----------------------------------------------------------------------------
 
 
 def test_an_equilibrium_is_found_from_a_slack_cable_and_knows_its_elements():

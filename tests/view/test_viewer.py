@@ -260,9 +260,6 @@ def test_a_recorded_page_is_written_whole(tmp_path, capsys):
     assert [file.name for file in tmp_path.iterdir()] == ["mode.html"]
 
 
-# -- the studio ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def desk():
     return desk_of("design")
@@ -324,8 +321,6 @@ def test_beams_of_a_design_are_drawn_as_thick_as_they_are(desk):
     # half of 0.05 - 0.02 m, along the axis nearest to a corner of 24: at most half of 15 degrees away, cos 0.991
     assert np.abs(drawn[2] - drawn[1]).max() == pytest.approx(0.015, rel=0.01)
 
-
-# -- in a browser --------------------------------------------------------------------------------------------
 
 # a graphics card is not needed: the browser draws in software, slowly
 SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")
