@@ -26,7 +26,6 @@ class Constant:
 
 
 def first(run: parflex.Run) -> list[float]:
-    """Efforts in the first row of a run."""
     return [float(run[f"effort.{motor}"][0]) for motor in MOTORS]
 
 

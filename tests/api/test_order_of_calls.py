@@ -25,9 +25,8 @@ def questions(robot, rng):
     axes = "xy" if robot.tree.planar else "xyz"
     place = {axis: float(value) for axis, value in zip(axes, position, strict=False)}
     turn = Rotation.from_matrix(rotation).as_rotvec()
-    turned = (
-        {"theta": float(turn[2])} if robot.tree.planar else dict(zip(("rx", "ry", "rz"), map(float, turn), strict=True))
-    )
+    names = ("theta",) if robot.tree.planar else ("rx", "ry", "rz")
+    turned = dict(zip(names, map(float, turn[-len(names) :]), strict=True))
     joints = {name: float(robot.home[k]) for k, name in enumerate(robot.coordinates) if "." not in name}
     first = next(iter(joints))
     asked = [{"x": place["x"]}, dict(place), {"y": place["y"]}, {first: joints[first]}, place | turned]

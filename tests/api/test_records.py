@@ -226,13 +226,8 @@ pickle.dump((anew, model(**model.sample)), sys.stdout.buffer)
 def test_pickles_are_read_in_another_process(answers, flat, program):
     given = pickle.dumps((flat, program, answers["inverse_dynamics"]))
     paths = os.pathsep.join([str(Path(parflex.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    ran = subprocess.run(
-        [sys.executable, "-c", CHILD],
-        input=given,
-        capture_output=True,
-        check=True,
-        env=os.environ | {"PYTHONPATH": paths},
-    )
+    words = {"capture_output": True, "check": True, "env": os.environ | {"PYTHONPATH": paths}}
+    ran = subprocess.run([sys.executable, "-c", CHILD], input=given, **words)
     result, outputs = pickle.loads(ran.stdout)
     assert result == answers["inverse_dynamics"]
     assert np.array_equal(outputs["effort"], program(**program.sample)["effort"])

@@ -38,9 +38,8 @@ def column(ends: str, elements: int, way: str = WAYS[0], **beam):
     if ends == "clamped-clamped":
         settings["closure.slide.joint"] = "prismatic"
     on_foot = ends == "pinned" and spatial
-    return load_robot(
-        {"clamped-free": "column"}.get(ends, "column-on-foot" if on_foot else "column-on-rail"), settings=settings
-    )
+    name = "column" if ends == "clamped-free" else "column-on-foot" if on_foot else "column-on-rail"
+    return load_robot(name, settings=settings)
 
 
 def pulled(robot, tension: float):
@@ -130,9 +129,8 @@ def test_columns_with_linear_strain_buckle_late(figure):
     euler, result = np.pi**2 * EI / (2 * L) ** 2, {}
     for elements in (2, 4, 8):
         rod = column("clamped-free", elements, axial="linear")
-        result[elements] = scipy.optimize.brentq(
-            lambda share, rod=rod: softest(rod, -share * euler), 0.5, 1.6, xtol=1e-4
-        )
+        share = scipy.optimize.brentq(lambda share, rod=rod: softest(rod, -share * euler), 0.5, 1.6, xtol=1e-4)
+        result[elements] = share
         figure(f"column of {elements} elements, linear strain: buckling load over Euler's", result[elements])
     assert [round(100 * (result[n] - 1)) for n in (2, 4, 8)] == [28, 6, 1]
     single = column("clamped-free", 1, axial="linear")

@@ -58,11 +58,8 @@ def test_a_rolled_square_beam_is_the_same_and_a_quarter_turn_swaps_its_sides():
 
 
 def test_a_box_is_a_rectangle_without_its_inside():
-    hollow, outer, inner = (
-        sections.box(0.02, 0.03, 0.002),
-        sections.rectangle(0.02, 0.03),
-        sections.rectangle(0.016, 0.026),
-    )
+    outer, inner = sections.rectangle(0.02, 0.03), sections.rectangle(0.016, 0.026)
+    hollow = sections.box(0.02, 0.03, 0.002)
     for name in ("A", "Iy", "Iz", "Ip"):
         assert getattr(hollow, name) == pytest.approx(getattr(outer, name) - getattr(inner, name), rel=1e-12)
     t = 1e-7  # of a thin wall to the first order: two webs, two flanges
@@ -118,12 +115,9 @@ def test_forces_at_zero_velocity_are_those_of_rates_that_vanish(name):
     """What does not move is computed by fewer operations: rates of 1e-200 take all of them, and are nothing."""
     robot = parflex.load(name)
     efforts = dict.fromkeys(robot.actuated_names, 7.0)
-    still, nearly = (
-        parflex.forward_dynamics(
-            robot, "home", dict.fromkeys(robot.actuated_names, size), efforts, without=["friction"]
-        ).accelerations
-        for size in (0.0, 1e-200)
-    )
+    names, words = robot.actuated_names, {"without": ["friction"]}
+    rates = [dict.fromkeys(names, size) for size in (0.0, 1e-200)]
+    still, nearly = (parflex.forward_dynamics(robot, "home", v, efforts, **words).accelerations for v in rates)
     np.testing.assert_allclose(nearly, still, rtol=0, atol=1e-12 * np.abs(still).max())  # sums in another order
 
 

@@ -114,9 +114,8 @@ def test_a_polygon_of_beams_becomes_a_ring(tmp_path, figure):
         side = float(2 * radius * np.sin(np.pi / sides))
         text = robot_file("stocky-bar").read_text().partition("[[frame]]")[0].replace(f"y = {Y}", "y = 4e-3")
         for k in range(sides):
-            parent = (
-                f'parent = "s{k - 1}.tip"\nplace = {{ rotation = [0, 0, "2*pi/{sides}"] }}' if k else 'joint = "free"'
-            )
+            place = f'parent = "s{k - 1}.tip"\nplace = {{ rotation = [0, 0, "2*pi/{sides}"] }}'
+            parent = place if k else 'joint = "free"'
             text += f'[[frame]]\nname = "s{k}"\n{parent}\n'
             text += f'beam = {{ length = {side!r}, material = "steel", section = "bar" }}\n'
         text += f'[[point]]\nname = "end"\nframe = "s{sides - 1}.tip"\nrotation = [0, 0, "2*pi/{sides}"]\n'

@@ -326,7 +326,6 @@ BAD = {  # robot, its settings, what the run is given, and words of the refusal
 def test_motions_that_cannot_drive_a_platform_are_refused(name, motion, changes, words):
     settings = {} if motion is None else {"motions.tour": motion}
     with pytest.raises(parflex.ParflexError, match=words) as refusal:
-        parflex.simulate(
-            parflex.load(name, settings=settings), **{"motion": "tour", "time": 0.1, "drive": "platform"} | changes
-        )
+        words = {"motion": "tour", "time": 0.1, "drive": "platform"} | changes
+        parflex.simulate(parflex.load(name, settings=settings), **words)
     assert refusal.value.hint and (name != "3rrr" or str(refusal.value.key).startswith("motions.tour"))

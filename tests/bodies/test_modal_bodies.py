@@ -27,7 +27,6 @@ TOLERANCE = 1e-11  # asked for; rounding of systems of condition 1e4 leaves 1e-1
 
 
 def twist(state: State, values: np.ndarray) -> dict[str, float]:
-    """The motion of the platform by words."""
     words = ("x", "y", "theta") if state.planar else ("x", "y", "z", "rx", "ry", "rz")
     slide, turn = state.platform(values)
     return dict(zip(words, [*state.flat(slide).tolist(), *state.flat(turn, True).tolist()], strict=True))
@@ -131,9 +130,8 @@ def test_a_wrench_at_an_attachment_bends_the_platform_as_by_lagrange(figure):
         system = np.block([[M, A.T], [A, np.zeros((len(A), len(A)))]])
         expected = np.linalg.solve(system, np.concatenate([force - c, -bias]))[: len(M)][order]
         names = robot.tree.rate_names
-        velocity = {
-            name: float(state.rates[names.index(name)]) for name in state.at.independent_names if "mode" in name
-        }
+        modal = [name for name in state.at.independent_names if "mode" in name]
+        velocity = {name: float(state.rates[names.index(name)]) for name in modal}
         velocity |= twist(state, state.rates)
         for frame in ("leg2.attachment", "platform.vertex2"):
             found = parflex.forward_dynamics(robot, state.at, velocity, state.efforts, wrench={frame: wrench})
@@ -161,13 +159,11 @@ def test_a_platform_that_is_held_rests_as_by_lagrange_and_leaves_it_as_lagrange_
     states[:n, n:] = np.eye(n)
     for k, unit in enumerate(np.eye(n)):
         q = held.configuration.q
-        ahead, behind = (
-            _modal_accelerations(robot, oracle, _bent(robot, q, h * unit), 0 * unit) for h in (1e-5, -1e-5)
-        )
+        bends = (_bent(robot, q, h * unit) for h in (1e-5, -1e-5))
+        ahead, behind = (_modal_accelerations(robot, oracle, bend, 0 * unit) for bend in bends)
         states[n:, k] = (ahead - behind) / 2e-5
-        states[n:, n + k] = _modal_accelerations(robot, oracle, q, 1e-3 * unit) - _modal_accelerations(
-            robot, oracle, q, -1e-3 * unit
-        )
+        ahead, behind = (_modal_accelerations(robot, oracle, q, h * unit) for h in (1e-3, -1e-3))
+        states[n:, n + k] = ahead - behind
     states[n:, n:] /= 2e-3
     expected = np.linalg.eigvals(states)
     distance = max(np.abs(expected - value).min() for value in found.eigenvalues) / np.abs(expected).max()
@@ -269,7 +265,6 @@ def test_efforts_come_nearer_to_the_rigid_ones_as_one_over_the_stiffness_of_the_
 
 
 def _pinocchio(at: Configuration) -> np.ndarray:
-    """Efforts of the rigid robot in the same motion of its platform."""
     oracle = PinocchioTree(rigid_data())
     parts = [f"platform.{part}" for part in ("vx", "vy", "vz", "wx", "wy", "wz")]
     motion = [dict(zip(parts, values, strict=True)) for values in (VELOCITY, ACCELERATION)]

@@ -20,7 +20,6 @@ ROBOT = robot_file("modal-platform").read_text()
 
 
 def mixed() -> np.ndarray:
-    """The second mode with a tenth of the first."""
     shapes = BODY.shapes.copy()
     shapes[1] += 0.1 * shapes[0]
     return shapes
@@ -121,7 +120,6 @@ def test_modal_data_come_back_from_their_file_as_they_were(tmp_path):
 
 
 def error_of(capsys, folder: Path, text: str = ROBOT) -> dict:
-    """The error of the command line."""
     path = folder / "modal.toml"
     path.write_text(text, encoding="utf-8")
     error = refused(capsys, "info", path)

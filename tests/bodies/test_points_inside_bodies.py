@@ -171,9 +171,8 @@ INSIDE |= {"gough-stewart-beams": "leg1.rod@0.5", PLATE: "platform@60"}
 def bent(name: str) -> parflex.Configuration:
     here, rng = robot(name), np.random.default_rng(6)
     elastic = {here.tree.rate_names[k] for k in here.tree.elastic}
-    return parflex.configure(
-        here, {name: 0.003 * rng.standard_normal() for name in here.independent if name in elastic}
-    )
+    bend = {name: 0.003 * rng.standard_normal() for name in here.independent if name in elastic}
+    return parflex.configure(here, bend)
 
 
 def force_at(name: str) -> np.ndarray:
@@ -185,9 +184,8 @@ def force_at(name: str) -> np.ndarray:
 def test_a_wrench_at_a_place_accelerates_closed_robots_by_the_inverse_of_their_mass(name):
     here, wrench = bent(name), force_at(name)
     frame = INSIDE[name]
-    free, pushed = (
-        parflex.forward_dynamics(robot(name), here, wrench=acting).accelerations for acting in (None, {frame: wrench})
-    )
+    loads = (None, {frame: wrench})
+    free, pushed = (parflex.forward_dynamics(robot(name), here, wrench=load).accelerations for load in loads)
     M = parflex.mass_matrix(robot(name), here).matrix
     wanted = here.J @ np.linalg.solve(M, (here.frame_rows(frame) @ here.J).T @ wrench)
     # the bent beams accelerate by up to 1e6 m/s^2 of themselves: differences keep the rounding of these
@@ -200,9 +198,8 @@ def test_programs_take_wrenches_at_places():
     program = parflex.model(of, "state-rates", wrench_frames=[frame])
     qd = np.zeros(len(program.labels["qd"]))
     given = {"q": here.q, "qd": qd, "effort": np.array([3.0, -2.0])}
-    free, pushed = (
-        program.evaluate("numpy", **given, **{f"wrench_{frame}": w})["acceleration"] for w in (np.zeros(6), wrench)
-    )
+    acting = (np.zeros(6), wrench)
+    free, pushed = (program.evaluate("numpy", **given, **{f"wrench_{frame}": w})["acceleration"] for w in acting)
     wanted = parflex.forward_dynamics(of, here, wrench={frame: wrench}).accelerations
     wanted = wanted - parflex.forward_dynamics(of, here).accelerations
     own = [of.tree.rate_names.index(name) for name in program.labels["qd"]]
@@ -244,9 +241,8 @@ def test_places_outside_of_bodies_are_refused(name, frame, said):
 
 MASS = '[[frame]]\nname = "mass"\nparent = "PLACE"\ninertia = { mass = 0.7, about_centre = [0, 0, 0.002] }\n'
 CLOSED = '[[frame]]\nname = "foot"\njoint = "revolute"\nplace = { position = [0.5, -0.3, 0] }\nstart = 2.0\n'
-CLOSED += (
-    'inertia = { mass = 0.2, centre = [0.1, 0, 0] }\n[[point]]\nname = "end"\nframe = "foot"\nposition = [0.5, 0, 0]\n'
-)
+CLOSED += "inertia = { mass = 0.2, centre = [0.1, 0, 0] }\n"
+CLOSED += '[[point]]\nname = "end"\nframe = "foot"\nposition = [0.5, 0, 0]\n'
 CLOSED += '[[closure]]\nbetween = ["end", "PLACE"]\njoint = "revolute"\n'
 ROD = '[[element]]\nname = "rod"\nkind = "rod"\nbetween = ["roof", "PLACE"]\n'
 SPRING = '[[element]]\nname = "spring"\nkind = "spring"\nstiffness = 400\nrest = 0.4\nbetween = ["roof", "PLACE"]\n'
@@ -409,11 +405,8 @@ def test_refined_frequencies_know_what_the_spring_needs(tmp_path):
 
 @pytest.mark.parametrize("reduce", ["", ", reduce = { error = 0.1, band = 50 }"], ids=["elements", "reduced"])
 def test_a_mass_at_any_place_needs_no_simple_fraction(tmp_path, reduce):
-    robot = bars.beam(
-        tmp_path,
-        f"elements = 7{reduce}",
-        MASS.replace("PLACE", "bar@0.37").replace("0.7, about_centre = [0, 0, 0.002]", "5.0"),
-    )
+    mass = MASS.replace("PLACE", "bar@0.37").replace("0.7, about_centre = [0, 0, 0.002]", "5.0")
+    robot = bars.beam(tmp_path, f"elements = 7{reduce}", mass)
     result = parflex.natural_frequencies(robot, modes=1).frequencies[0]
     assert result == pytest.approx(exact_frequency(0.37, mass=5.0), rel=3e-5)
 
@@ -489,10 +482,8 @@ def test_a_force_between_nodes_deflects_its_element_as_a_beam(tmp_path, reduce):
 
 def test_an_offset_point_between_nodes_moves_as_what_carries_it(tmp_path):
     more = '[[point]]\nname = "hook"\nframe = "bar@0.3"\nposition = [0.02, 0.05, 0]\n'
-    one, fine = (
-        parflex.cartesian_stiffness(bars.beam(tmp_path, f"elements = {n}", more), frame="hook").compliance
-        for n in (1, 10)
-    )
+    robots = (bars.beam(tmp_path, f"elements = {n}", more) for n in (1, 10))
+    one, fine = (parflex.cartesian_stiffness(robot, frame="hook").compliance for robot in robots)
     assert one == pytest.approx(fine, rel=1e-9)
 
 
@@ -554,9 +545,8 @@ def test_weight_deflects_every_place_of_a_beam_as_the_closed_form(reduced, shear
     beam = {"roll": roll, "shear": shear, "elements": 4 if reduced else 1}
     if reduced:  # some modes are kept, and most are not
         beam["reduce"] = {"error": 100, "band": 1000}
-    robot = flat_bar(
-        "spatial", g.tolist(), beam, {"sections.flat.y": 0.06, "frame.bar.joint": "fixed", "frame.bar.actuated": False}
-    )
+    clamped = {"sections.flat.y": 0.06, "frame.bar.joint": "fixed", "frame.bar.actuated": False}
+    robot = flat_bar("spatial", g.tolist(), beam, clamped)
     assert not reduced or robot.tree.links[0].body.reduced.kept > 0
     result = parflex.deflection(robot, frames=[f"bar@{s}" for s in SHARES], about="undeformed").frames
     c, s_ = np.cos(roll), np.sin(roll)

@@ -123,7 +123,6 @@ def test_the_bound_holds_for_random_assemblies(figure):
 
 
 def reduction(name: str, error: float, band: float) -> dict:
-    """Settings that reduce all beams of a robot."""
     plain = parflex.load(name)
     legs = plain.description.leg_of
     frames = [frame.name for frame in plain.description.frame if frame.beam is not None]
@@ -146,7 +145,6 @@ ROUNDED = 1e-6  # Hz: rounding of modes up to 200 Hz; that of a mode near a sing
 
 
 def parts_of(robot: parflex.Robot) -> dict:
-    """What is kept of each reduced body, by its name."""
     return {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced}
 
 
@@ -222,14 +220,11 @@ def test_a_reduced_beam_under_tension_is_stiffened_as_its_elements(cantilevers):
     reduced, full = cantilevers
     for pull in (0.0, 2000.0, -1000.0):
         load = {"arm.tip": [pull, 0, 0]}
-        result, wanted = (
-            parflex.natural_frequencies(one, "home", modes=3, about="equilibrium", wrench=load, without=["gravity"])
-            for one in (reduced, full)
-        )
+        words = {"modes": 3, "about": "equilibrium", "wrench": load, "without": ["gravity"]}
+        result, wanted = (parflex.natural_frequencies(one, "home", **words) for one in (reduced, full))
         assert result.frequencies == pytest.approx(wanted.frequencies, rel=2e-4)
-    linear = parflex.natural_frequencies(
-        reduced, "home", modes=1, about="equilibrium", wrench=load, without=["gravity", "axial"]
-    )
+    words = {"about": "equilibrium", "wrench": load, "without": ["gravity", "axial"]}
+    linear = parflex.natural_frequencies(reduced, "home", modes=1, **words)
     assert abs(linear.frequencies[0] / result.frequencies[0] - 1) > 0.01  # and that is felt
 
 

@@ -298,10 +298,8 @@ def test_damping_is_a_ratio_of_all_modes_factors_or_the_matrix_of_the_file(tmp_p
     file = as_npz(tmp_path / "damped.npz", M, K, D=1e-4 * K)
     ratio = parflex.natural_frequencies(loaded(tmp_path, file, ", damping = 0.02"), modes=3)
     assert ratio.damping == pytest.approx([0.02] * 3, rel=1e-6)
-    own, factors = (
-        parflex.natural_frequencies(loaded(tmp_path, file, more), modes=3).damping
-        for more in ("", ", damping = { stiffness = 1e-4 }")
-    )
+    robots = (loaded(tmp_path, file, more) for more in ("", ", damping = { stiffness = 1e-4 }"))
+    own, factors = (parflex.natural_frequencies(robot, modes=3).damping for robot in robots)
     assert own == pytest.approx(factors, rel=1e-6)
     assert own[0] == pytest.approx(np.pi * 1e-4 * ratio.frequencies[0], rel=1e-6)
 

@@ -31,13 +31,11 @@ HEAVY = ("numpy", "scipy", "llvmlite", "matplotlib", "pydantic", "rich", "viser"
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """Run Python in a process of its own."""
     environment = {**os.environ, **environment}
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False)
 
 
 def shell(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """Run a command in a process of its own."""
     return python("-m", "parflex", *arguments, **environment)
 
 
@@ -143,7 +141,6 @@ def test_help_starts_without_the_libraries_that_compute():
 
 
 def completed(*words: str) -> list[str]:
-    """Return the completions of the last word in bash."""
     position = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
     answer = shell(_PARFLEX_COMPLETE="bash_complete", **position)
     assert answer.returncode == 0, answer.stderr

@@ -120,7 +120,6 @@ def test_a_jump_to_a_far_pose_ends_where_small_steps_end(name, pose):
 
 
 def missed(name, pose):
-    """Which leg misses the pose, and by how much."""
     with pytest.raises(parflex.UnreachableError) as caught:
         parflex.configure(parflex.load(name), pose)
     found = re.search(r"cannot be reached: (\S+) misses it by (\S+) m", caught.value.message)

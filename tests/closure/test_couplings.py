@@ -239,9 +239,8 @@ def test_a_coupling_that_repeats_a_loop_or_a_coupling_is_redundant(tmp_path, cap
     a, b = next((i, j) for i in range(robot.nv) for j in range(i) if same(rows[i], rows[j]))
     offset = float(robot.home[a] - robot.home[b])
     text = robot_file("parallelogram").read_text(encoding="utf-8")
-    text += (
-        f'\n[[coupling]]\nname = "gear"\njoint = "{robot.rates[a]}"\nterms = {{ "{robot.rates[b]}" = 1 }}\noffset = '
-    )
+    one, other = robot.rates[a], robot.rates[b]
+    text += f'\n[[coupling]]\nname = "gear"\njoint = "{one}"\nterms = {{ "{other}" = 1 }}\noffset = '
     after = answered(capsys, "info", write_robot(tmp_path, f"{text}{offset}\n", "parallel"))
     assert after["redundant_closures"] == before["redundant_closures"] + 1
     assert after["degrees_of_freedom"] == before["degrees_of_freedom"]
@@ -445,8 +444,7 @@ def test_a_jack_whose_joints_mimic_its_motor_has_the_inertia_and_bias_of_pinocch
         at = parflex.configure(robot, {"motor": motor})
         M, c = mimic_equations(data, "motor", positions(at), rate)
         for acceleration in (0.0, 7.0):
-            told = parflex.inverse_dynamics(
-                robot, at, {"motor": rate}, {"motor": acceleration}, without=["friction"]
-            ).efforts["motor"]
+            found = parflex.inverse_dynamics(robot, at, {"motor": rate}, {"motor": acceleration}, without=["friction"])
+            told = found.efforts["motor"]
             figure("coupled jack against mimic joints", abs(told / (M * acceleration + c) - 1), 1e-11)
             assert told == pytest.approx(M * acceleration + c, rel=1e-11)

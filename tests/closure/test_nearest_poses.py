@@ -238,8 +238,7 @@ def test_what_quintics_cannot_follow_is_refused():
 
 def test_rates_that_do_not_belong_to_the_positions_are_refused():
     robot = parflex.load("four-bar")
-    still = JointTrajectory(
-        0.0, 1.0, False, lambda s, q: (q, np.array([[s], [0.0], [0.0]])), lambda s: f"left at {s:.4g}", "road"
-    )
+    place = lambda s, q: (q, np.array([[s], [0.0], [0.0]]))  # noqa: E731
+    still = JointTrajectory(0.0, 1.0, False, place, lambda s: f"left at {s:.4g}", "road")
     with pytest.raises(parflex.UnreachableError, match="too suddenly"):
         joint_trajectory(robot, still, robot.home, 40)

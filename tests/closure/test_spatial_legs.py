@@ -34,7 +34,6 @@ def arm_angle(ball, gamma, base, arm, rod):
 
 
 def delta_arms(values, base, platform, arm, rod):
-    """Return the angles of the arms of a Delta robot."""
     return np.array([arm_angle(values, gamma, base - platform, arm, rod) for gamma in LEGS]).T
 
 

@@ -47,7 +47,6 @@ def test_the_path_of_a_tool_is_computed_once_and_anew_for_another_path_robot_or_
 
 
 def with_longer_links(robot):
-    """The same with the file of shorter ones."""
     links = tuple(replace(link, position=1.01 * link.position) for link in robot.tree.links)
     tree = replace(robot.tree, links=links)
     return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))

@@ -160,9 +160,8 @@ RECOMPILED = {
 
 def process(code: str, **environment: str) -> subprocess.Popen:
     environment = {**os.environ, **environment}
-    return subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, **pipes)
 
 
 def ended(started: subprocess.Popen) -> str:

@@ -100,9 +100,8 @@ def test_joint_terms_act_only_if_asked_and_then_as_in_the_float_path():
         wanted = []
         for state in states:
             motors = [(state.robot.tree.rate_names[k], k) for k in state.robot.actuated]
-            velocity, acceleration = (
-                {word: float(values[k]) for word, k in motors} for values in (state.rates, state.accelerations)
-            )
+            both = (state.rates, state.accelerations)
+            velocity, acceleration = ({word: float(values[k]) for word, k in motors} for values in both)
             result = parflex.inverse_dynamics(state.robot, state.configuration, velocity, acceleration)
             wanted.append(list(result.efforts.values()))
         found = program(**traced.inputs(program, states))
@@ -196,7 +195,6 @@ def test_a_lane_does_not_feel_its_neighbours(name, model):
 
 @pytest.fixture(scope="module")
 def functions():
-    """A kernel with the functions that it writes out itself."""
     graph = Graph()
     a, b = graph.symbol("a"), graph.symbol("b")
     program = make_program(graph, "functions", {"sin": a.sin(), "cos": a.cos(), "atan2": a.arctan2(b)})
@@ -210,9 +208,8 @@ def ulps(found, exact):
 def test_sine_and_cosine_of_the_kernel_are_good_to_two_units_in_the_last_place(functions, figure):
     rng = np.random.default_rng(1)
     quarters = np.arange(-63_661, 63_662, 127) * (np.pi / 2)
-    angles = np.concatenate(
-        [rng.uniform(-10, 10, 40_000), rng.uniform(-1e5, 1e5, 40_000), quarters, [0.0, 1e-300, -1e-9]]
-    )
+    draws = [rng.uniform(-size, size, 40_000) for size in (10, 1e5)]
+    angles = np.concatenate([*draws, quarters, [0.0, 1e-300, -1e-9]])
     found = functions.many(np.column_stack([angles, np.ones_like(angles)]))
     for k, exact in enumerate((np.sin(angles), np.cos(angles))):
         worst = float(ulps(found[:, k], exact).max())
@@ -224,9 +221,8 @@ def test_sine_and_cosine_of_the_kernel_are_good_to_two_units_in_the_last_place(f
 
 def test_the_arctangent_of_the_kernel_is_good_in_every_quarter(functions):
     rng = np.random.default_rng(2)
-    y = np.concatenate(
-        [rng.uniform(-1, 1, 20_000), 10.0 ** rng.uniform(-12, 12, 5_000), [0, 0, 1, -1, 1, -1, 0.0, -0.0]]
-    )
+    draws = rng.uniform(-1, 1, 20_000), 10.0 ** rng.uniform(-12, 12, 5_000)
+    y = np.concatenate([*draws, [0, 0, 1, -1, 1, -1, 0.0, -0.0]])
     x = np.concatenate([rng.uniform(-1, 1, 20_000), rng.uniform(-1, 1, 5_000), [1, -1, 0, 0, 1, -1, 0.0, -1.0]])
     found = functions.many(np.column_stack([y, x]))[:, 2]
     exact = np.arctan2(y, x)

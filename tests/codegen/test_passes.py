@@ -19,7 +19,6 @@ ROUNDING = 1e-12
 
 
 def in_place(change):
-    """A pass that returns a program, in place like the others."""
     return lambda program: program.__dict__.update(change(program).__dict__)
 
 

@@ -38,12 +38,10 @@ def made(name: str, calls: bool) -> parflex.Model:
 
 
 def computed(program: Program, x: np.ndarray) -> np.ndarray:
-    """Outputs, in Python."""
     return np.array(list(program.evaluate(dict(zip(program.inputs, x, strict=True))).values()))
 
 
 def near_home(model: parflex.Model) -> np.ndarray:
-    """Inputs a little off home, in motion."""
     x = np.concatenate([np.ravel(values) for values in model.sample.values()])
     return x + 1e-3 * np.random.default_rng(1).standard_normal(len(x))
 
@@ -140,9 +138,8 @@ def test_pairs_go_through_calls_and_zeros_among_them_stay_zeros():
         seen.append(a[2])
         return (np.array([a[0] * a[1], a[2]], dtype=object),)
 
-    (found,) = shared_call(
-        product, "product", np.array([ComplexPair(x[0], x[1]), ComplexPair(x[2], x[3]), 0.0], dtype=object)
-    )
+    pairs = [ComplexPair(x[0], x[1]), ComplexPair(x[2], x[3]), 0.0]
+    (found,) = shared_call(product, "product", np.array(pairs, dtype=object))
     assert seen == [0.0] and found[1] == 0.0
     program = make_program(tracer.graph, "product", {"re": found[0].re, "im": found[0].im})
     value = (1 + 2j) * (3 + 4j)

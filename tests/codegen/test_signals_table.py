@@ -17,7 +17,6 @@ DEFINE = re.compile(r"^#define (\w+) (\d+)$", re.M)
 
 
 def indices(header: str) -> dict[str, int]:
-    """Macros of a header."""
     found = DEFINE.findall(header)
     assert len({name for name, _ in found}) == len(found)
     return {name: int(value) for name, value in found}

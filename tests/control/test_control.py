@@ -42,7 +42,6 @@ def circle(mode="+-+"):
 
 @cache
 def plants():
-    """Programs for all plants of the tests."""
     robot = nominal()
     every = {p: 1 + 1e-3 * (1 + k) for k, p in enumerate(parameters_of(robot))}
     return plant_family(perturbed_robot(robot, {}), perturbed_robot(robot, every))
@@ -631,10 +630,8 @@ def test_the_other_motors_take_over_from_one_that_failed(four):
 @pytest.mark.verify
 def test_a_plant_whose_cables_push_is_warned_of():
     robot, words = parflex.load("planar-cable"), {"law": "ctc", "time": 0.02}
-    slack, taut = (
-        parflex.run_control(robot, "line:x=0.01,time=0.1", preload={"lower_left.drum": load}, **words)
-        for load in (-3.0, 3.0)
-    )
+    loads = ({"lower_left.drum": load} for load in (-3.0, 3.0))
+    slack, taut = (parflex.run_control(robot, "line:x=0.01,time=0.1", preload=load, **words) for load in loads)
     pushes = {name: force for name, force in slack.columns.items() if name.startswith("element.")}
     assert len(slack.summary["warnings"]) == len(pushes) == 4
     for sentence, (name, force) in zip(slack.summary["warnings"], pushes.items(), strict=True):

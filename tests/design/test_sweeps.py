@@ -59,9 +59,8 @@ def table(path: Path) -> dict[str, np.ndarray]:
 
 def same_tables(one: Path, other: Path) -> bool:
     first, second = table(one), table(other)
-    return list(first) == list(second) and all(
-        np.array_equal(first[name], second[name], equal_nan=first[name].dtype.kind == "f") for name in first
-    )
+    equal = (np.array_equal(first[name], second[name], equal_nan=first[name].dtype.kind == "f") for name in first)
+    return list(first) == list(second) and all(equal)
 
 
 @pytest.mark.verify

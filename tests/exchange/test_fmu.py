@@ -41,7 +41,6 @@ def _closed_units():
 
 
 def soft(column):
-    """Whether rounding is enlarged in a column, by stiff beams."""
     return any(column.endswith(word) or column.startswith(word) for word in SOFT)
 
 
@@ -124,9 +123,8 @@ def test_model_exchange_has_the_derivatives_of_the_direct_model(fmi):
         str(file), start_values=given("5r"), stop_time=0.05, solver="CVode", relative_tolerance=1e-11,
         output=["q.left.1", "q.right.1", "closure_error"], output_interval=0.01,
     )  # fmt: skip
-    run = parflex.simulate(
-        parflex.load("5r"), **as_run("5r"), time=0.05, step=1e-4, out_step=0.01, method="gauss6", without=["friction"]
-    )
+    words = {"time": 0.05, "step": 1e-4, "out_step": 0.01, "method": "gauss6", "without": ["friction"]}
+    run = parflex.simulate(parflex.load("5r"), **as_run("5r"), **words)
     for column in ("q.left.1", "q.right.1"):
         assert np.abs(result[column] - run[column]).max() < 1e-8  # the tolerance of CVode, over five hundred steps
     assert result["closure_error"].max() < 1e-12
@@ -269,7 +267,6 @@ OF_SYSTEM = {
 
 
 def functions_of(fmi: int) -> set[str]:
-    """All that FMI asks of a library, as FMPy knows them."""
     version = fmpy.fmi2 if fmi == 2 else fmpy.fmi3
     text = Path(version.__file__).read_text()
     return set(re.findall(rf'"(fmi{fmi}[A-Z][A-Za-z0-9]+)"', text))
@@ -478,9 +475,8 @@ def test_parameters_of_a_robot_whose_bodies_bend_are_those_of_a_changed_robot(tm
     names = [name for name in unit.names("output") if name.startswith(("q.", "qd.", "17."))]
     found = unit.run(0, 20, names)[-1]
     changed = parflex.load("dualemps", payload=load, settings={"gravity": FALL})
-    run = parflex.simulate(
-        changed, effort={"11": 60.0}, time=20 * STEP, step=STEP, out_step=STEP, method="gauss4", start={"q": q}
-    )
+    words = {"time": 20 * STEP, "step": STEP, "out_step": STEP, "method": "gauss4"}
+    run = parflex.simulate(changed, effort={"11": 60.0}, start={"q": q}, **words)
     expected = np.array([run[name][-1] for name in names])
     worst = float((np.abs(found - expected) / np.maximum(1, np.abs(expected))).max())
     figure("dualemps with gravity and a payload as parameters beside a run", worst, 1e-7)

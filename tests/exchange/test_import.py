@@ -21,9 +21,8 @@ from support.states import Draws, random_states
 
 import parflex
 
-SEEDS = pytest.mark.parametrize(
-    "seeds", [range(12), pytest.param(range(12, 150), marks=pytest.mark.verify)], ids=["few", "many"]
-)
+MANY = pytest.param(range(12, 150), marks=pytest.mark.verify)
+SEEDS = pytest.mark.parametrize("seeds", [range(12), MANY], ids=["few", "many"])
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,6 @@ def mujoco():
 
 
 def moves(file, out):
-    """Import a file; None if no joint of the file moves."""
     try:
         return peers.import_some(file, out)
     except parflex.InputError as error:
@@ -115,7 +113,6 @@ def test_robots_come_back_from_the_files_that_they_are_exported_to(name, tmp_pat
 
 
 def imported_and_checked(name: str, folder: Path):
-    """Import a file of `tests/data/foreign` with its loops."""
     loops = FOREIGN / f"{Path(name).stem}.yaml"
     imported = peers.import_some(FOREIGN / name, folder / "robot.toml", loops=loops if loops.exists() else None)
     assert imported.check["ok"], imported.check

@@ -22,7 +22,6 @@ BODY = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz=
 def arm(
     joint: str = 'type="revolute"', more: str = "", inertia: str = BODY, place: str = "0 0 1", top: str = ""
 ) -> str:
-    """A URDF of one joint."""
     return (
         f'<robot name="arm">{top}<link name="ground"/><link name="hand">{inertia}</link><joint name="elbow" {joint}>'
         f'<parent link="ground"/><child link="hand"/><origin xyz="{place}"/><axis xyz="0 0 1"/>{more}</joint></robot>'

@@ -467,10 +467,8 @@ def test_spring_rest_and_damper_of_a_joint_are_identified(tmp_path, friction):
 
 
 def test_springs_of_joints_taken_from_the_file_are_reported():
-    robot, without = (
-        load_robot("sprung-axis"),
-        load_robot("sprung-axis", settings={"frame.axis.spring": {"stiffness": 9}}),
-    )
+    robot = load_robot("sprung-axis")
+    without = load_robot("sprung-axis", settings={"frame.axis.spring": {"stiffness": 9}})
     assert taken_from_file(robot, unknowns(robot)) == []
     assert taken_from_file(robot, unknowns(robot, keep=["axis"])) == ["damper of 'axis'", "spring of 'axis'"]
     assert taken_from_file(without, unknowns(without)) == ["rest of the spring of 'axis'"]

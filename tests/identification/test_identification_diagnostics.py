@@ -310,7 +310,6 @@ LEGS = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)
 
 
 def angles(x, y):
-    """Return the angles of the motors, by triangles."""
     way = np.stack([x, y])[:, None, :] - RADIUS * np.stack([np.cos(LEGS), np.sin(LEGS)])[:, :, None]
     d = np.hypot(*way)
     return np.mod(np.arctan2(way[1], way[0]) + np.arccos((INNER**2 + d**2 - OUTER**2) / (2 * INNER * d)), 2 * np.pi)

@@ -123,7 +123,6 @@ SAMPLES = 3001
 
 @pytest.fixture(scope="module")
 def wandering():
-    """Columns that are neither zero nor periodic at their ends."""
     rng = np.random.default_rng(5)
     return 3 + np.cumsum(rng.standard_normal((SAMPLES, 2, 3)), axis=0)
 

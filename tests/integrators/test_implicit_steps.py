@@ -48,12 +48,10 @@ def programs(name: str, drive: bool, by_pairs: bool):
 
 @cache
 def independent(name: str) -> list[int]:
-    """Numbers of the rates that the programs take."""
     return list(find_substructures(made(name)).partition.independent)
 
 
 def all_rates(at: parflex.Configuration, own: list[int], rates: np.ndarray) -> np.ndarray:
-    """Rates of all joints that go with the independent ones."""
     return at.motions @ np.linalg.solve(at.motions[own], rates)
 
 

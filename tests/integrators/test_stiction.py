@@ -421,9 +421,8 @@ def test_joints_of_a_loop_share_a_load_that_comes_and_goes():
     """Iterations ask for states in which the joints cannot all be at rest: what these leave must not stay."""
     exact, friction = SliderCrank(0.2, 0.5, 9.81), {"crank": 0.3, "rod": 0.5, "slider": 6.0}
     robot = load_robot("slider-crank", settings=exact.settings(0.7, friction))
-    run = parflex.simulate(
-        robot, None, 0.6, effort={"crank": lambda t: 1.1 * np.sin(9 * t)}, start={"pose": {"crank": 0.7}}, step=1e-3
-    )
+    push, start = {"crank": lambda t: 1.1 * np.sin(9 * t)}, {"pose": {"crank": 0.7}}
+    run = parflex.simulate(robot, None, 0.6, effort=push, start=start, step=1e-3)
     assert run.status == "ok" and np.ptp(run["q.crank"]) < STILL
     ways = exact.ways(0.7)
     most = np.abs(ways) * list(friction.values())

@@ -54,7 +54,6 @@ VERBS = {
 
 
 def writing(verb: str) -> set[str]:
-    """Options of a verb that name what it writes."""
     return {name for one in cli.commands[verb].params for name in one.opts} & OUTPUTS
 
 
@@ -90,7 +89,6 @@ def test_no_command_overwrites_its_robot_file_or_the_file_that_it_extends(verb, 
 
 @pytest.fixture
 def upper(tmp_path, monkeypatch):
-    """The file of a robot that extends another one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "below.npz").write_text(PENDULUM)
     (tmp_path / "upper.toml").write_text('format = 1\nname = "pendulum"\nextends = "below.npz"\n')

@@ -67,9 +67,8 @@ def test_shapes_at_the_platform_are_those_of_the_finite_element_model(navaro, fi
             error = max(error, float(np.abs(outer(twists[modes]) - expected).max() / np.abs(expected).max()))
             double += modes.stop - modes.start == 2
     figure(f"twists of the platform in modes, relative, {count} poses", error, 1e-6)
-    assert (
-        error < 1e-6
-    )  # modes are told apart if 1e-5 of x lies between them; shapes know others to 1e-9 / 1e-5 at worst
+    # modes are told apart if 1e-5 of x lies between them; shapes know others to 1e-9 / 1e-5 at worst
+    assert error < 1e-6
     assert double >= 2
 
 
@@ -295,9 +294,8 @@ def test_frequencies_of_soft_gears_with_play_are_those_of_springs(geared):
 def test_designs_of_gears_are_solved_together(geared):
     rng = np.random.default_rng(2)
     values, soft, slop = rng.uniform(-0.05, 0.05, (12, 2)), rng.uniform(2e3, 6e3, 12), rng.uniform(0, 0.004, 12)
-    found = parflex.many_frequencies(
-        geared, ["x", "y"], values, modes=3, designs={"constants.soft": soft, "constants.slop": slop}
-    )
+    designs = {"constants.soft": soft, "constants.slop": slop}
+    found = parflex.many_frequencies(geared, ["x", "y"], values, modes=3, designs=designs)
     assert found.fallbacks == 0 and (found.status == 0).all()
     for row, own, k in zip(values, found.frequencies, soft, strict=True):
         assert own == pytest.approx(frequencies(*row, k), rel=1e-7)
@@ -350,10 +348,8 @@ def test_equilibria_on_loaded_flanks_are_those_of_energies(geared):
     assert plain.fallbacks == 0
     single = parflex.natural_frequencies(geared, {"x": values[5, 0], "y": values[5, 1]}, 3, about="equilibrium")
     assert plain.frequencies[5] == pytest.approx(single.frequencies, rel=1e-9)
-    halves = [
-        parflex.many_frequencies(geared, ["x", "y"], values, modes=3, about="equilibrium", threads=n).frequencies
-        for n in (1, 2)
-    ]
+    words = {"modes": 3, "about": "equilibrium"}
+    halves = [parflex.many_frequencies(geared, ["x", "y"], values, **words, threads=n).frequencies for n in (1, 2)]
     assert np.array_equal(*halves)
 
 

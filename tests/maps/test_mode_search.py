@@ -42,9 +42,8 @@ def audit(name: str, count: int, modes: int | None = None) -> tuple[parflex.Many
 
     def solved(part: slice):
         own = {key: values[part] for key, values in designs.items()}
-        return parflex.many_frequencies(
-            robot, names, poses[part], modes or usual, shapes=modes is not None, designs=own or None, about="undeformed"
-        )
+        words = {"shapes": modes is not None, "designs": own or None, "about": "undeformed"}
+        return parflex.many_frequencies(robot, names, poses[part], modes or usual, **words)
 
     steps, parts = solved(slice(None)), [solved(slice(k, k + FULL)) for k in range(0, count, FULL)]
     assert steps.method == "steps" and {part.method for part in parts} == {"full"}

@@ -191,9 +191,8 @@ def test_poses_with_another_number_of_columns_are_refused(robots, rows):
 
 def test_rows_that_are_solved_one_by_one_report_reason_and_progress(robots):
     seen, words = [], ["effort:leg1.1", "motion:1"]
-    result = parflex.many_responses(
-        robots["3rrr-flexible"], ["x", "y"], np.zeros((3, 2)), words, progress=lambda *n: seen.append(n)
-    )
+    note = lambda *n: seen.append(n)  # noqa: E731
+    result = parflex.many_responses(robots["3rrr-flexible"], ["x", "y"], np.zeros((3, 2)), words, progress=note)
     assert result.units == {"effort:leg1.1": "N m", "motion:1": "m, rad"} and seen == [(3, 3)]
     assert result.method == "one by one" and result.reason == "effort, motion: computed pose by pose"
 
@@ -243,16 +242,8 @@ def test_equilibria_with_designs_are_those_of_the_potential():
     robot = load_robot("sprung-swing")
     draw, count = np.random.default_rng(5), 8
     turns = np.linspace(-0.6, 0.6, count)
-    own = {
-        name: draw.uniform(*bounds, count)
-        for name, bounds in {
-            "k": (2, 4),
-            "mass": (1, 3),
-            "pull": (30, 50),
-            "length_at_rest": (0.2, 0.4),
-            "reach": (0.4, 0.6),
-        }.items()
-    }
+    ranges = {"k": (2, 4), "mass": (1, 3), "pull": (30, 50), "length_at_rest": (0.2, 0.4), "reach": (0.4, 0.6)}
+    own = {name: draw.uniform(*bounds, count) for name, bounds in ranges.items()}
     keys = {"k": "frame.bob.spring.stiffness", "mass": "frame.bob.inertia.mass", "pull": "element.cord.stiffness"}
     keys |= {"length_at_rest": "element.cord.rest", "reach": "point.tip.position.0"}
     designs = {keys[name]: values for name, values in own.items()}

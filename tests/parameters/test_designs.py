@@ -225,13 +225,8 @@ def check_rows(name, count, seed, spread=0.5, at_once=None):
     times = at_once or 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        many = parflex.many_frequencies(
-            robot,
-            coordinates,
-            np.tile(poses, (times, 1)),
-            modes=2,
-            designs={key: np.tile(values, times) for key, values in designs.items()},
-        )
+        tiled = {key: np.tile(values, times) for key, values in designs.items()}
+        many = parflex.many_frequencies(robot, coordinates, np.tile(poses, (times, 1)), modes=2, designs=tiled)
         states = np.zeros(4, dtype=int)
         for row in range(count):
             settings = {key: float(values[row]) for key, values in designs.items()}

@@ -25,7 +25,6 @@ from parflex.reproduction.tables import paper_names, read_paper
 
 @pytest.fixture(scope="module")
 def quick():
-    """All numbers that do not take long."""
     return parflex.reproduce(quick=True)
 
 
@@ -166,7 +165,6 @@ def test_the_page_of_errata_lists_those_of_the_data():
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A page of one paper with modes, and of what was fitted to it."""
     return report.write_report(tmp_path_factory.mktemp("report"), reproduce("Briot2014", quick=True), quick=True)
 
 
@@ -249,7 +247,6 @@ def test_a_page_is_replaced_and_an_interrupted_run_leaves_nothing(tmp_path, monk
 
 
 def picture(page) -> str:
-    """What the canvas shows."""
     return page.evaluate("document.querySelector('canvas').toDataURL()")
 
 

@@ -229,9 +229,8 @@ def test_a_design_keeps_the_turn_of_a_ball_that_the_pose_names():
     found = parflex.sensitivities(robot, "frequency:1", ["frame.link.place.rotation.1"], pose)
     # behind the motor, which is held, everything turns as one body
     assert abs(found.sensitivities["frame.link.place.rotation.1"]["derivative"]) < 1e-9 * found.value
-    turned = parflex.sensitivities(
-        robot, "frequency:1", ["frame.link.place.rotation.1"], {"arm": 0.0, "rx": 0.3, "ry": -0.2, "rz": 0.5}
-    )
+    world = {"arm": 0.0, "rx": 0.3, "ry": -0.2, "rz": 0.5}
+    turned = parflex.sensitivities(robot, "frequency:1", ["frame.link.place.rotation.1"], world)
     assert abs(turned.sensitivities["frame.link.place.rotation.1"]["derivative"]) > 1e-3  # the hand stays in the world
 
 

@@ -169,10 +169,8 @@ def test_the_command_line_refuses_impossible_rates_in_one_sentence(robot, part, 
         refused(capsys, "inverse", robot, f"--{state}", f"{part}=1"),
         {"velocity": "rad/s"}.get(state, "rad/s2"),
     )
-    assert (
-        error["message"]
-        == f"the mechanism cannot have 'platform.{part}' = 1 {unit}: at this pose it can only be 0 {unit}"
-    )
+    said = f"the mechanism cannot have 'platform.{part}' = 1 {unit}: at this pose it can only be 0 {unit}"
+    assert error["message"] == said
     assert "3 degrees of freedom here: x, y, z" in error["hint"]
 
 

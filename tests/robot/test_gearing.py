@@ -82,9 +82,8 @@ def own_rows(gears, chains, motors, names, count, rng):
             by_e = np.column_stack([sides[0][1], -sides[1][1]])
             J[[1, 3]] = -np.linalg.solve(by_e, by_s)
             w = J @ v
-            pull = [
-                turned(x) * w[2 * n] ** 2 + turned(y) * (w[2 * n] + w[2 * n + 1]) ** 2 for n, (x, y) in enumerate(sides)
-            ]
+            squares = [(w[2 * n] ** 2, (w[2 * n] + w[2 * n + 1]) ** 2) for n in range(len(sides))]
+            pull = [turned(x) * a + turned(y) * b for (x, y), (a, b) in zip(sides, squares, strict=True)]
             bias[[1, 3]] = -np.linalg.solve(by_e, pull[0] - pull[1])
         w, acc = J @ v, J @ a + bias
         W = np.zeros((2, len(names)))
@@ -158,10 +157,10 @@ WAYS = [(0.0, 0.0), (0.4, -0.4), (0.6, -0.52)]  # the last of them near to where
 def test_condition_numbers_do_not_depend_on_gears(tmp_path, gears):
     plain, robot = (parflex.load(write_robot(tmp_path, five_bar(one, 2)[0])) for one in ((None, None), gears))
     for ways in WAYS:
-        wanted, found = (
-            parflex.Configuration(one, one.assemble(posed(one, own, ways))).condition
-            for one, own in ((plain, (None, None)), (robot, gears))
+        posed_robots = (
+            (one, one.assemble(posed(one, own, ways))) for one, own in ((plain, (None, None)), (robot, gears))
         )
+        wanted, found = (parflex.Configuration(one, q).condition for one, q in posed_robots)
         numbers = [[one.platform, one.closures, *one.legs.values()] for one in (wanted, found)]
         assert numbers[1] == pytest.approx(numbers[0], rel=1e-9)  # poses close to 1e-11
     asked = ["conditioning", "singularity"]

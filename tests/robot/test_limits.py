@@ -37,7 +37,6 @@ def limited(robot, **limits):
 
 
 def warned(capsys, *words) -> list[str]:
-    """Return the warnings about limits of a command that succeeds."""
     return [sentence for sentence in answered(capsys, *map(str, words))["warnings"] if "limit" in sentence]
 
 
@@ -279,9 +278,8 @@ def test_runs_warn_of_every_joint_and_of_no_others(kind, seed, tmp_path):
     run = parflex.simulate(parflex.load(path, actuation="drawn"), motion, 1.0, step=1e-3, out_step=2e-3)
     said = [re.match(r"joint '(\S+)' (is at|moves)", sentence) for sentence in run.summary["warnings"]]
     assert {(word[1], "limits" if word[2] == "is at" else "velocity_limit") for word in said if word} == wanted
-    ignoring = parflex.simulate(
-        parflex.load(path, actuation="drawn"), motion, 1.0, step=1e-3, out_step=2e-3, ignore_limits=True
-    )
+    robot = parflex.load(path, actuation="drawn")
+    ignoring = parflex.simulate(robot, motion, 1.0, step=1e-3, out_step=2e-3, ignore_limits=True)
     assert not any("limit" in sentence for sentence in ignoring.summary["warnings"])
     assert np.array_equal(run["energy.total"], ignoring["energy.total"])
 
@@ -321,7 +319,6 @@ REFERENCE = "circle:radius=0.05,time=0.5"
 
 
 def five_bar(**limits):
-    """The five-bar robot with limits of one motor."""
     return limited(parflex.load("5r"), **{"left.1": limits})
 
 

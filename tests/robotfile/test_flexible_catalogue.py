@@ -31,9 +31,8 @@ def test_in_plane_rows_of_table_4_follow_from_the_refined_navaro(figure):
     robot = parflex.load("navaro-refined")
     assert "fit" in " ".join(robot.description.reference.fitted)
     worst, worst_out, rows = 0.0, 0.0, 0
-    inner, outer = (
-        published("Germain2015", f"Table 4, calculated, {where}") for where in ("in the plane", "out of the plane")
-    )
+    places = ("in the plane", "out of the plane")
+    inner, outer = (published("Germain2015", f"Table 4, calculated, {where}") for where in places)
     for number in range(1, 5):
         inside, outside = inner[f"pose {number}"], outer[f"pose {number}"]
         result = parflex.natural_frequencies(robot, f"pose-{number}", modes=14)

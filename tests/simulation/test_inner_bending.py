@@ -44,11 +44,8 @@ def judge(rng, counts=(1, 2, 4)) -> list[float]:
     for count in counts:
         off, warnings = shaken(*size, count, share, periods)
         reported = [float(found[1]) / 100 for text in warnings if (found := re.search(r"off by about (\d+)%", text))]
-        assert bool(reported) if off > 4 / 3 * OFF else (not reported if off < OFF / 2 else True), (
-            count,
-            off,
-            warnings,
-        )
+        right = bool(reported) if off > 4 / 3 * OFF else (not reported if off < OFF / 2 else True)
+        assert right, (count, off, warnings)
         assert not reported or off < OFF or reported[0] == pytest.approx(off, rel=1 / 3, abs=0.005), (count, off)
         errors.append(off)
     return errors

@@ -88,13 +88,8 @@ INPUTS = {
 @pytest.mark.few
 @pytest.mark.parametrize("kind", INPUTS)
 def test_energy_grows_by_the_work_of_inputs_less_the_losses(kind):
-    words = {
-        "time": 0.5 if VERIFY else 0.2,
-        "step": 1e-4,
-        "out_step": 1e-4,
-        "friction_width": 0.01,
-        "check_width": False,
-    }
+    words = {"time": 0.5 if VERIFY else 0.2, "step": 1e-4, "out_step": 1e-4}
+    words |= {"friction_width": 0.01, "check_width": False}
     run = parflex.simulate(parflex.load("dualemps"), **words, **INPUTS[kind])
     assert np.ptp(run["energy.total"]) > 1e-4
     assert run["power.loss"].min() >= 0 and run["power.loss"].max() > 1e-4
@@ -255,7 +250,6 @@ BACK = "moves = [{ 11 = 0.1 }, { 11 = -0.1 }]"
 
 
 def with_motion(folder, text: str):
-    """Write the DualEMPS with a motion."""
     return write_robot(folder, f'format = 1\nname = "mine"\nextends = "dualemps"\n[motions.mine]\n{text}\n')
 
 

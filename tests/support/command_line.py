@@ -19,7 +19,6 @@ class Answer:
 
 
 def run(capsys, *arguments: str) -> Answer:
-    """Run a command in this process."""
     with pytest.raises(SystemExit) as stop:
         main([str(argument) for argument in arguments])
     shown = capsys.readouterr()

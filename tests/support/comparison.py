@@ -10,7 +10,6 @@ from support.states import CONDITION_LIMIT, MAX_RATE, State
 
 
 def written(text: str, folder: Path, name: str = "robot") -> Path:
-    """The file that holds this text."""
     path = folder / f"{name}.toml"
     path.write_text(text, encoding="utf-8")
     return path

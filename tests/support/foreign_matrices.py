@@ -65,6 +65,5 @@ def nastran_punch(path: Path, M: np.ndarray, K: np.ndarray, places: np.ndarray |
 
 
 def market(path: Path, A: np.ndarray, array: bool = False) -> str:
-    """By SciPy."""
     scipy.io.mmwrite(path, A if array else scipy.sparse.coo_array(A), precision=16, symmetry="symmetric")
     return str(path)

@@ -17,5 +17,4 @@ INVENTED = {  # freedoms, counted by hand; none has redundant rows
 
 
 def invented(name: str) -> Path:
-    """The file of a robot that only tests know."""
     return ROBOTS / f"{name}.toml"

@@ -33,9 +33,8 @@ class Repeated:
         """Errors of all base parameters, deviations of both kinds, and names."""
         one = parflex.identify(self.robot, self.noisy(seed), self.columns(), estimator)
         wanted = [self.true.get(name.partition("[")[0], p.file_value) for name, p in one.parameters.items()]
-        shown, white = (
-            np.array([getattr(p, word) for p in one.parameters.values()]) for word in ("deviation", "deviation_white")
-        )
+        found = one.parameters.values()
+        shown, white = (np.array([getattr(p, word) for p in found]) for word in ("deviation", "deviation_white"))
         return one.values - wanted, shown, white, list(one.parameters)
 
 

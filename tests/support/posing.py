@@ -17,7 +17,6 @@ __all__ = ["OK", "UNREACHABLE", "end_effector", "indices", "pose_solver", "sides
 
 
 def indices(robot: Robot, names: Iterable[str]) -> list[int]:
-    """Return the indices of coordinates in `q`."""
     return [robot.coordinates.index(name) for name in names]
 
 

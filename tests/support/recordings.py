@@ -87,13 +87,11 @@ def noisy(clean: Columns, seed: int = 0) -> Columns:
 
 
 def columns_of(*words: str, **more: object) -> dict[str, object]:
-    """The map of columns of the 3rrr."""
     names = {"position": "q", "effort": "effort", "reference": "ref"}
     return {word: {m: f"{names[word]}.{m}" for m in measured.MOTORS} for word in words} | more
 
 
 def true_values(found) -> Array:
-    """True values of the base parameters of the 3rrr."""
     true = {"FV": 0.4, "FS": 0.25}
     return np.array([true.get(name.partition("[")[0], p.file_value) for name, p in found.parameters.items()])
 

@@ -43,7 +43,6 @@ def robot(name: str) -> Robot:
 
 @cache
 def made(name: str, model: str, parameters: str | tuple[str, ...] = "numbers", include: tuple[str, ...] = ()) -> Model:
-    """The program of a model, made once."""
     return parflex.model(robot(name), model, parameters=parameters, include=include)
 
 
@@ -141,7 +140,6 @@ def _in_motion(configuration: Configuration, rng: np.random.Generator) -> Sample
 
 
 def stacked(of: list[Arrays]) -> Arrays:
-    """One batch of many."""
     return {name: np.array([one[name] for one in of]) for name in of[0]}
 
 
@@ -226,7 +224,6 @@ def independent(of: Robot) -> list[int]:
 
 
 def labelled(of: Robot, names: list[str]) -> list[int]:
-    """Numbers of rates by their names."""
     return [of.rates.index(name) for name in names]
 
 
@@ -291,7 +288,6 @@ def _answer(name: str, model: str, state: Sample) -> Arrays:
 
 
 def closure_error(of: Robot, q: Array) -> float:
-    """Largest opening of a loop."""
     return float(np.abs(of.closures.residual(Configuration(of, q).at)).max())
 
 

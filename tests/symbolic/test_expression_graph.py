@@ -326,7 +326,6 @@ def symbolic(graph: Graph, name: str, numbers: np.ndarray) -> tuple[np.ndarray, 
 
 
 def solved(solver, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """By a program of symbols."""
     graph = Graph()
     (left, values), (right, more) = symbolic(graph, "A", A), symbolic(graph, "b", b)
     program = make_program(graph, "solve", {"x": solver(left, right)})

@@ -245,7 +245,6 @@ def five_axes():
 
 
 def tool_at(of, q):
-    """Place and axes of the end effector."""
     return parflex.frames(of, parflex.Configuration(of, q))[of.tree.end_effector]
 
 

@@ -28,12 +28,10 @@ def load(stiffness=None):
 
 
 def tensions(result):
-    """Forces in the four cables."""
     return np.array([result.elements[f"{leg}.cable"]["force"] for leg in LEGS])
 
 
 def at_drums(drums):
-    """The pose at the centre with these angles of the drums."""
     return {"x": 0, "y": 0, "theta": 0} | {f"{leg}.drum": drum for leg, drum in zip(LEGS, drums, strict=True)}
 
 

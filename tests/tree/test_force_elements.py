@@ -61,12 +61,10 @@ def states(name, count, seed, size=0.2):
 
 
 def forward(at, qd, tau, **words):
-    """The direct model at rates of all joints."""
     return parflex.forward_dynamics(at.robot, at, chosen(at, qd), tau, **words)
 
 
 def inverse(at, qd, qdd):
-    """The inverse model at rates and accelerations of all joints."""
     return parflex.inverse_dynamics(at.robot, at, chosen(at, qd), chosen(at, qdd))
 
 
@@ -144,7 +142,6 @@ def test_a_mass_between_two_stretched_springs_swings_across_by_their_tension(cap
 
 
 def bare(name, folder):
-    """The same robot without elements."""
     text = robot_file(name).read_text(encoding="utf-8")
     return parflex.load(write_robot(folder, text[: text.index("[[element]]")], name))
 
@@ -371,10 +368,8 @@ def test_poses_by_lengths_of_struts_and_independent_coordinates_of_choice():
     found = forward(at, qd, tau)
     lengths = {name: float(at.q[robot.coordinates.index(name)]) for name in robot.motors}
     assert parflex.configure(robot, lengths).q[:3] == pytest.approx(at.q[:3], abs=1e-8)
-    rates, motors = (
-        {name: float(values[k]) for name, k in zip(robot.motors, robot.actuated, strict=True)}
-        for values in (qd, found.accelerations)
-    )
+    driven = list(zip(robot.motors, robot.actuated, strict=True))
+    rates, motors = ({name: float(values[k]) for name, k in driven} for values in (qd, found.accelerations))
     again = parflex.inverse_dynamics(robot, at, rates, motors)
     assert again.rates == pytest.approx(qd, rel=1e-9, abs=1e-9)
     assert again.efforts == pytest.approx(tau, rel=1e-8)
@@ -490,7 +485,6 @@ STRUT = '[[element]]\nname = "s"\nkind = "strut"\nbetween = ["wall", "hook"]\nac
 
 
 def with_a_strut(folder, **settings):
-    """The arm with a strut in place of its spring."""
     text = robot_file("arm-and-wall").read_text(encoding="utf-8")
     text = text[: text.index("[[element]]")] + STRUT
     other = '[[frame]]\nname = "other"\njoint = "revolute"\ninertia = { mass = 1, about_centre = [0, 0, 0.01] }\n'

@@ -33,7 +33,6 @@ damping = "c/100"
 
 
 def with_element(base: str, first: str, second: str, text: str) -> str:
-    """Return a robot file: a robot of `tests/robots` and an element."""
     head = f"format = 1\nname = 'sprung'\nextends = '{robot_file(base)}'\n"
     return f'{head}[[element]]\nname = "x"\nbetween = ["{first}", "{second}"]\n{text}\n'
 

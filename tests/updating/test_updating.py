@@ -38,7 +38,6 @@ def rows(noise=0.002, seed=0, poses=("home", "bent", "folded"), numbered=True):
 
 
 def write_table(folder: Path, table, *more: str) -> str:
-    """Write rows of frequencies as a table."""
     columns = ("pose", "mode", "frequency_hz", "deviation_hz")
     lines = [",".join(str(row[column]) for column in columns) for row in table]
     (folder / "measured.csv").write_text("\n".join([",".join(columns), *lines, *more]) + "\n")
@@ -46,7 +45,6 @@ def write_table(folder: Path, table, *more: str) -> str:
 
 
 def told(found, words: str) -> list[str]:
-    """Warnings that have these words."""
     return [text for text in found.warnings if words in text]
 
 
@@ -236,9 +234,8 @@ def test_intervals_of_wrongly_damped_chains_hold_nine_of_ten_stiffnesses(tmp_pat
             for k, (f, z) in enumerate(zip(hertz, ratio, strict=True))
         ]
         found = parflex.update(robot, measured, KEYS).parameters
-        inside += [
-            found[key]["interval"][0] <= k <= found[key]["interval"][1] for key, k in zip(KEYS, TRUE, strict=True)
-        ]
+        intervals = [found[key]["interval"] for key in KEYS]
+        inside += [low <= k <= high for (low, high), k in zip(intervals, TRUE, strict=True)]
     # 120, three of a fit not independent: two deviations of 40 are 7 % below 95 %
     assert np.mean(inside) > 0.88
 

@@ -44,7 +44,6 @@ def cells(tmp_path_factory):
 
 
 def shown(cells, word: str) -> dict[str, str]:
-    """What the cell whose source has the word shows, by kind."""
     (cell,) = [cell for cell in cells if word in cell.source]
     results = [output.data for output in cell.outputs if output.output_type == "execute_result"]
     return results[0] if results else {}

@@ -113,11 +113,8 @@ def test_beams_have_the_colours_of_their_stress():
     levels = colours.levels(found, 5e6)
     beams = next(mesh for mesh in shown.meshes if mesh.name == "beams")
     assert sum(map(len, levels)) == len(beams.faces) and len(levels) == 9
-    others = sum(
-        len(part.faces)
-        for part in shown.parts
-        if part.group == "beams" and "13" not in robot.tree.links[part.link].name
-    )
+    beams_shown = [part for part in shown.parts if part.group == "beams"]
+    others = sum(len(part.faces) for part in beams_shown if "13" not in robot.tree.links[part.link].name)
     assert len(levels[-1]) == others  # of which nothing is known
     places = shown.vertices(robot.home)[beams.vertices]
     ends = [places[levels[k]].reshape(-1, 3).mean(axis=0) for k in (0, 7)]

@@ -45,7 +45,6 @@ class BeamLoops:
         self._ends = ca.Function("ends", [x], ends)
 
     def end(self, x: np.ndarray, chain: int = 0) -> np.ndarray:
-        """Where a chain ends."""
         return np.array(self._ends(x)[chain] if isinstance(self._ends(x), tuple) else self._ends(x)).ravel()
 
     def minimum(self, x: np.ndarray, steps: int = 40) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,6 @@ POSED = ("spherical", "free", "planar")
 
 
 def start(data: RobotData) -> dict[str, float]:
-    """Start values of all position coordinates."""
     return {name: value for frame in data.frames for name, value in zip(frame.coordinates, frame.start, strict=True)}
 
 

@@ -53,7 +53,6 @@ class FrameModel:
         self.parts: list[tuple[list[int], np.ndarray, np.ndarray]] = []  # unknowns, stiffness, mass
 
     def node(self, position: Vector) -> int:
-        """A new point with unknowns of its own."""
         self.positions.append(np.array(position, float))
         return len(self.positions) - 1
 
@@ -105,7 +104,6 @@ class FrameModel:
         self.equations.extend(block)
 
     def rigid(self, node: int, position: Vector) -> int:
-        """A new node at the end of a rigid arm."""
         end = self.node(position)
         self.tie(end, node)
         return end
@@ -137,7 +135,6 @@ class FrameModel:
         return np.sqrt(values) / (2 * np.pi), shapes
 
     def frequencies(self, count: int, skip: int = 0) -> np.ndarray:
-        """Natural frequencies in Hz."""
         return self.modes(count, skip)[0]
 
     def deflection(self, loads: dict[int, np.ndarray]) -> np.ndarray:

@@ -139,7 +139,6 @@ def as_measured(
 
 
 def changed(data: RobotData, frame: str, **numbers: object) -> RobotData:
-    """The robot with other numbers of one frame."""
     return replace(data, frames=[replace(one, **numbers) if one.name == frame else one for one in data.frames])
 
 

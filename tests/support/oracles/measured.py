@@ -24,9 +24,8 @@ class Loop:
 
     def friction(self, rate: Array) -> Array:
         """What friction of the motors takes."""
-        return self.viscous * rate + self.coulomb * (
-            rate / np.sqrt(rate**2 + self.smooth**2) if self.smooth else np.sign(rate)
-        )
+        smooth = rate / np.sqrt(rate**2 + self.smooth**2) if self.smooth else np.sign(rate)
+        return self.viscous * rate + self.coulomb * smooth
 
 
 def path(t: float, seed: int) -> tuple[Array, Array, Array]:

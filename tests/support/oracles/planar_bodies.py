@@ -87,7 +87,6 @@ class Linkage:
         return np.array([x, y]) + arm, v[3 * body : 3 * body + 2] + rate * side, -(rate**2) * arm, side
 
     def point(self, q: Array, body: int, at: Point) -> Array:
-        """Place of a point."""
         return self._point(q, np.zeros(len(q)), body, at)[0]
 
     def openings(self, t: float, q: Array) -> Array:

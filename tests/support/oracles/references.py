@@ -81,13 +81,11 @@ TABLES: dict[str, Callable[..., Table]] = {
 
 
 def read(name: str) -> Table:
-    """A table that is kept."""
     names = (FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
     return dict(zip(names, np.loadtxt(FOLDER / f"{name}.csv", delimiter=",", skiprows=1).T, strict=True))
 
 
 def write(name: str) -> None:
-    """Make a table and keep it."""
     table = TABLES[name]()
     FOLDER.mkdir(exist_ok=True)
     rows = np.stack(list(table.values()), axis=1)

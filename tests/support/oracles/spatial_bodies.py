@@ -104,12 +104,10 @@ class Assembly:
         return own[:3], rotation(own[3:]), v[6 * body + 3 : 6 * body + 6], v[6 * body : 6 * body + 3]
 
     def point(self, q: Array, body: int, at: Vector) -> Array:
-        """Place of a point."""
         p, R, _, _ = self._body(q, np.zeros(len(self.masses)), body)
         return p + R @ np.array(at)
 
     def velocity(self, q: Array, v: Array, body: int, at: Vector) -> Array:
-        """Velocity of a point."""
         _, R, w, speed = self._body(q, v, body)
         return speed + R @ _cross(w, at)
 

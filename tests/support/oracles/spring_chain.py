@@ -25,7 +25,6 @@ def ends(pose: str) -> Array:
 
 
 def mass(pose: str) -> Array:
-    """Mass matrix of the three angles."""
     return sum(m * J.T @ J for m, J in zip(MASSES, ends(pose), strict=True))
 
 

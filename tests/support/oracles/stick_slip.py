@@ -40,13 +40,11 @@ class Belt:
 
     @property
     def slips(self) -> float:
-        """Time of a slip."""
         w = math.sqrt(self.stiffness / self.mass)
         return 2 * (math.pi - math.atan((self.static - self.coulomb) / self.stiffness * w / self.speed)) / w
 
     @property
     def sticks(self) -> float:
-        """Time on the belt."""
         return 2 * (self.static - self.coulomb) / (self.stiffness * self.speed)
 
     def at(self, t: float) -> float:

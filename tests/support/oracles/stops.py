@@ -19,8 +19,6 @@ LOOK = 400  # points of a phase at which a change of sign is looked for
 
 @dataclass(frozen=True)
 class Met:
-    """A stop that was met."""
-
     joint: str
     side: str
     time: float

@@ -90,7 +90,6 @@ def leg_matrices(p: Parameters, q: Array, qd: Array) -> tuple[Array, Array, Arra
 
 
 def platform_matrices(p: Parameters) -> tuple[Array, Array]:
-    """D_x and G_x."""
     m = p.m_p + p.m_c
     return np.diag([m, m, p.I_p + p.I_c]), np.array([0.0, m * G, 0.0])
 
