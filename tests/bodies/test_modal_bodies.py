@@ -1,7 +1,8 @@
-"""Robots with bodies given by modes: models and programs against Lagrange, the rigid limit, energy and momentum."""
+"""Bodies by modes against Lagrange; bodies of unknown kinds."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from support.oracles.reader import RobotData, read_robot
 
 import parflex
 from parflex import Configuration, Robot
+from parflex.bodies.elastic import Body
 from parflex.formulations import leg_equations
 from parflex.robot.legs import PlatformMotion, end_masses_on_platform, find_legs
 from parflex.statics.zero_dynamics import held_frame, zero_dynamics
@@ -361,3 +363,46 @@ def _node_momenta(body: Modes, run, row: int) -> tuple[np.ndarray, np.ndarray, f
             H += weight * np.cross(offset, speed)
             T += weight * speed @ speed / 2
     return P, H, T
+
+
+QUESTIONS = {name for name in vars(Body) if not name.startswith("_")}
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """Answers what `Body` asks, and nothing else, as another body would; it is of no known class."""
+
+    known: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in QUESTIONS:
+            raise AttributeError(f"no body is asked for '{name}'")
+        answer = getattr(self.known, name)
+        return (lambda *given: Stranger(answer(*given))) if name.startswith("with") else answer
+
+
+def estranged(robot: parflex.Robot) -> parflex.Robot:
+    tree = replace(robot.tree, links=tuple(replace(link, body=Stranger(link.body)) for link in robot.tree.links))
+    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+
+
+@pytest.mark.few("5r", "dualemps")
+@pytest.mark.parametrize("name", ["5r", "puma560", "dualemps", "gough-stewart-elastic"])
+def test_a_robot_of_unknown_kinds_of_bodies_moves_bends_and_is_described_alike(name):
+    robot = parflex.load(name)
+    other = estranged(robot)
+    assert np.array_equal(other.home, robot.home) and np.array_equal(other.tree.rate_units, robot.tree.rate_units)
+    qd = parflex.configure(robot).J[:, 0]
+    assert parflex.energies(other, "home", qd) == parflex.energies(robot, "home", qd)
+    assert parflex.inverse_dynamics(other).efforts == parflex.inverse_dynamics(robot).efforts
+    assert parflex.explain(other).as_text() == parflex.explain(robot).as_text()
+    if robot.tree.elastic:
+        one, two = (parflex.natural_frequencies(r, modes=4) for r in (robot, other))
+        assert np.array_equal(one.frequencies, two.frequencies)
+
+
+def test_unknown_kinds_of_bodies_make_the_same_programs():
+    robot = parflex.load("5r")
+    for model in ("inverse", "energy"):
+        one, two = (parflex.model(r, model) for r in (robot, estranged(robot)))
+        assert one.program.instructions == two.program.instructions and one.signals == two.signals

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.special
-from support.oracles import rocking_bar, sliding_chain, sliding_pair, spring_chain
-from support.robots import with_constants, write_robot
+from support.oracles import spring_chain, sprung_masses
+from support.robots import load_robot, with_constants, write_robot
 
 import parflex
 from parflex.updating.fit import shared_errors
@@ -24,10 +24,10 @@ def pair(tmp_path, first, second, carried=True):
 
 
 def rows(first, second, carried=True, poses=("home",), shapes=False, numbered=True):
-    frequencies, seen = sliding_pair.modes(first, second, carried)
+    frequencies, seen = sprung_masses.pair_modes(first, second, carried)
     return [
         {"pose": pose, "mode": k + 1 if numbered else "", "frequency_hz": f, "deviation_hz": SHARE * f}
-        | (dict(zip(sliding_pair.SENSORS, seen[:, k], strict=True)) if shapes else {})
+        | (dict(zip(sprung_masses.SENSORS, seen[:, k], strict=True)) if shapes else {})
         for pose in poses for k, f in enumerate(frequencies)
     ]  # fmt: skip
 
@@ -39,8 +39,8 @@ def values(parameters):
 def test_the_pair_by_hand_has_the_frequencies_of_its_file(tmp_path):
     for carried in (True, False):
         found = parflex.natural_frequencies(pair(tmp_path, 1500.0, 700.0, carried)).frequencies
-        assert found == pytest.approx(sliding_pair.modes(1500.0, 700.0, carried)[0], rel=1e-9)
-    assert sliding_pair.modes(1000.0, 1000.0)[0] == pytest.approx(sliding_pair.modes(2000.0, 500.0)[0])
+        assert found == pytest.approx(sprung_masses.pair_modes(1500.0, 700.0, carried)[0], rel=1e-9)
+    assert sprung_masses.pair_modes(1000.0, 1000.0)[0] == pytest.approx(sprung_masses.pair_modes(2000.0, 500.0)[0])
 
 
 def told(found):
@@ -127,32 +127,32 @@ def frequency_rows(frequencies, noise=(0, 0, 0, 0), share=NOISE):
 
 
 def sliders(tmp_path, true, noise, of_damping=None, prior=0.3):
-    frequencies, ratios = sliding_chain.modes(**true)
+    frequencies, ratios = sprung_masses.slider_modes(**true)
     table = frequency_rows(frequencies, noise)
     if of_damping:
         table = [row | {"damping": z * (1 + OF_DAMPING * n), "damping_deviation": OF_DAMPING * z}
                  for row, z, n in zip(table, ratios, of_damping, strict=True)]  # fmt: skip
     keys = [f"constants.{key}" for key in true]
-    return parflex.update(loaded(tmp_path, sliding_chain.file()), table, keys, prior=prior)
+    return parflex.update(load_robot("sliding-chain"), table, keys, prior=prior)
 
 
 def test_the_sliders_and_the_bar_by_hand_have_the_frequencies_of_their_files(tmp_path):
-    found = parflex.natural_frequencies(loaded(tmp_path, sliding_chain.file()), without=["damping"]).frequencies
-    assert found == pytest.approx(sliding_chain.modes(c1=0.0, c3=0.0)[0], rel=1e-9)
+    found = parflex.natural_frequencies(load_robot("sliding-chain"), without=["damping"]).frequencies
+    assert found == pytest.approx(sprung_masses.slider_modes(c1=0.0, c3=0.0)[0], rel=1e-9)
     found = parflex.natural_frequencies(bar(tmp_path, right=1300.0)).frequencies
-    assert found == pytest.approx(rocking_bar.frequencies(1000.0, 1300.0, 0.4), rel=1e-9)
+    assert found == pytest.approx(sprung_masses.bar_frequencies(1000.0, 1300.0, 0.4), rel=1e-9)
 
 
 def test_the_answer_has_the_least_sum(tmp_path):
     true, noise = {"k1": 60e3, "k3": 15e3}, np.array([0.8323, -0.1348, -1.0978, 1.2093])
     found = sliders(tmp_path, true, noise)
     (other,) = found.alternatives
-    measured = sliding_chain.modes(**true)[0]
+    measured = sprung_masses.slider_modes(**true)[0]
 
     def total(parameters):
         now = {key: parameters[f"constants.{key}"]["value"] for key in true}
-        left = (sliding_chain.modes(**now)[0] / measured - 1) / NOISE - noise
-        away = np.array([now[key] / sliding_chain.FIRST[key] - 1 for key in true]) / 0.3
+        left = (sprung_masses.slider_modes(**now)[0] / measured - 1) / NOISE - noise
+        away = np.array([now[key] / sprung_masses.FIRST[key] - 1 for key in true]) / 0.3
         return left @ left + away @ away
 
     # 50.5e3 is the minimum next to the file, and just beyond chance; both are rounded, and 20 % from each other
@@ -169,7 +169,7 @@ BAR = ["constants.left", "constants.right", "constants.inertia"]
 
 @pytest.mark.parametrize("share", [0.003, 0.01])
 def test_both_mirror_solutions_are_found_from_the_saddle_between_them(tmp_path, share):
-    table = frequency_rows(rocking_bar.frequencies(950.0, 1250.0, 0.4), share=share)
+    table = frequency_rows(sprung_masses.bar_frequencies(950.0, 1250.0, 0.4), share=share)
     found = parflex.update(bar(tmp_path), table, BAR[:2])
     other = found.alternatives[0]
     one, two = ([parameters[key]["value"] for key in BAR[:2]] for parameters in (found.parameters, other["parameters"]))
@@ -183,7 +183,7 @@ def test_both_mirror_solutions_are_found_from_the_saddle_between_them(tmp_path, 
 
 
 def test_identical_springs_are_undetermined(tmp_path):
-    table = frequency_rows(rocking_bar.frequencies(1000.0, 1000.0, 0.4))
+    table = frequency_rows(sprung_masses.bar_frequencies(1000.0, 1000.0, 0.4))
     found = parflex.update(bar(tmp_path), table, BAR[:2])
     assert all(found.parameters[key][word] is None for key in BAR[:2] for word in ("deviation", "interval", "relative"))
     (combination,) = found.undetermined
@@ -197,7 +197,7 @@ def test_identical_springs_are_undetermined(tmp_path):
 
 def test_a_number_that_compensates_for_the_square_of_what_is_undetermined_is_so_too(tmp_path):
     """Frequencies of springs 900 and 1300 with an inertia of 0.45 are those of equal springs with another inertia."""
-    lowest, highest = rocking_bar.frequencies(900.0, 1300.0, 0.45)
+    lowest, highest = sprung_masses.bar_frequencies(900.0, 1300.0, 0.45)
     found = parflex.update(bar(tmp_path), frequency_rows((lowest, highest)), BAR)
     inertia = found.parameters[BAR[2]]
     assert 0.45 - inertia["value"] > 10 * NOISE * 0.45  # far outside an interval by sensitivities alone
@@ -209,7 +209,7 @@ def test_one_number_is_determined_where_measurements_are_sharper_than_its_prior(
     """A frequency goes by the root of the stiffness: its deviation counts twice, against a prior of 0.3."""
     text = with_constants("rocking-bar").replace("left = 1000.0\nright = 1000.0\n", "sum = 2000\n")
     text = text.replace('"left"', '"sum/2"').replace('"right"', '"sum/2"')
-    lowest = rocking_bar.frequencies(1000.0, 1000.0, 0.4)[0]
+    lowest = sprung_masses.bar_frequencies(1000.0, 1000.0, 0.4)[0]
     found = parflex.update(loaded(tmp_path, text), frequency_rows([lowest], share=share), "constants.sum")
     one = found.parameters["constants.sum"]
     assert (one["interval"] is not None) == determined and bool(found.undetermined) != determined
