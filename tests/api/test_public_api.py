@@ -137,12 +137,6 @@ def test_dir_of_a_robot_lists_the_names_of_the_documentation():
     assert not {"known_home", "pose_finder", "assembler", "resting_but"} & set(shown)
 
 
-def test_modes_say_about_which_state_they_are():
-    robot = parflex.load("dualemps")
-    assert parflex.natural_frequencies(robot, modes=1).about == "undeformed"
-    assert parflex.natural_frequencies(robot, modes=1, about="equilibrium").about == "equilibrium"
-
-
 def test_frames_and_state_spaces_unpack():
     position, rotation = parflex.frames(robot())["tip"]
     place = parflex.frames(robot())["tip"]
@@ -159,10 +153,8 @@ def described(thing) -> dict[str, tuple[str, str | None, str]]:
     """Type, default and text of the arguments that a docstring describes."""
     text = inspect.getdoc(thing) or ""
     part = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+$|\Z)", text, flags=re.M | re.S)
-    return {
-        name: (kind, default or None, said)
-        for name, kind, default, said in ENTRY.findall(part[1] + "\n" if part else "")
-    }
+    entries = ENTRY.findall(part[1] + "\n" if part else "")
+    return {name: (kind, default or None, said) for name, kind, default, said in entries}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -143,16 +143,13 @@ def test_leaving_axial_out_is_linear_strain_everywhere():
     rod = column("pinned", 2)
     linear = column("pinned", 2, axial="linear")
     load = {"end": [0.3 * np.pi**2 * EI, 0, 0]}
-    wanted, result, mean = (
-        parflex.natural_frequencies(robot, about="equilibrium", wrench=load, modes=3, without=out).frequencies
-        for robot, out in ((linear, ()), (rod, ["axial"]), (rod, ()))
-    )
+    cases = ((linear, ()), (rod, ["axial"]), (rod, ()))
+    words = {"about": "equilibrium", "wrench": load, "modes": 3}
+    wanted, result, mean = (parflex.natural_frequencies(rod, without=out, **words).frequencies for rod, out in cases)
     assert np.array_equal(result, wanted) and not np.allclose(mean, wanted, rtol=1e-3)
     words = {"start": {"pose": {"rod.uy": 0.001}}, "wrench": {"end": [5, 0, 0]}, "step": 1e-3}
-    wanted, result, mean = (
-        parflex.simulate(robot, time=0.01, without=out, **words).columns["energy.elastic"]
-        for robot, out in ((linear, ()), (rod, ["axial"]), (rod, ()))
-    )
+    runs = (parflex.simulate(robot, time=0.01, without=out, **words) for robot, out in cases)
+    wanted, result, mean = (run.columns["energy.elastic"] for run in runs)
     assert np.array_equal(result, wanted) and not np.allclose(mean, wanted, rtol=1e-3)
 
 

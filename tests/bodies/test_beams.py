@@ -143,10 +143,9 @@ def test_efforts_of_a_bending_robot_out_of_equilibrium_are_reported():
     assert held.efforts == pytest.approx(expected, rel=1e-6)  # Newton ends at 1e-9 of the loads
     assert here.efforts != pytest.approx(expected, rel=1e-2)
     for order in ("velocity", "acceleration"):
-        slow, fast, straight = (
-            parflex.inverse_dynamics(robot, pose, **{order: {"leg1.1": size}}).warnings
-            for pose, size in ((bent, 1e-6), (bent, 1.0), ("home", 1e-6))
-        )
+        states = ((bent, 1e-6), (bent, 1.0), ("home", 1e-6))
+        moving = (parflex.inverse_dynamics(robot, pose, **{order: {"leg1.1": size}}) for pose, size in states)
+        slow, fast, straight = (found.warnings for found in moving)
         assert slow == []
         assert all(any("not in equilibrium in this motion" in text for text in said) for said in (fast, straight))
     with pytest.warns(parflex.ParflexWarning, match="not in equilibrium in this motion"):

@@ -289,9 +289,8 @@ def test_what_no_coupling_can_be_is_refused_in_words(coupling, said, tmp_path):
 def test_what_contradicts_a_ratio_is_told_in_the_unit_of_the_joint(tmp_path):
     robot = pair(tmp_path, "terms = { pinion = -2 }")
     where, q = robot.coordinates.index("wheel"), parflex.configure(robot).q
-    with pytest.raises(
-        ParflexError, match=r"the coupling 'belt': it gives 'spindle' 0\.4 rad, and the pose 1 rad; leave out one of"
-    ):
+    said = r"the coupling 'belt': it gives 'spindle' 0\.4 rad, and the pose 1 rad; leave out one of"
+    with pytest.raises(ParflexError, match=said):
         parflex.configure(load("screw-jack"), {"motor": 1.0, "spindle": 1.0})
     off = np.eye(len(q))[where] * 0.25
     with pytest.raises(InputError, match=r"coupling 'mesh': 'wheel' is off by 0\.25 rad; it says wheel = -2 pinion"):
@@ -307,9 +306,8 @@ def test_what_contradicts_couplings_by_name_is_told_with_all_of_them_and_the_joi
     both = r"the couplings 'belt', 'thread': they give 'table' 0.350382 m, and the pose 0.4 m; leave out one of 'motor'"
     with pytest.raises(UnreachableError, match=both):
         parflex.configure(jack, {"motor": 1.0, "table": 0.4})
-    with pytest.raises(
-        UnreachableError, match=r"the couplings 'reducer', 'gears': they give 'right.shoulder' 0.84 rad"
-    ):
+    said = r"the couplings 'reducer', 'gears': they give 'right.shoulder' 0.84 rad"
+    with pytest.raises(UnreachableError, match=said):
         parflex.configure(five, {"motor": 1.0, "right.shoulder": 1.0})
     with pytest.raises(InputError, match=r"'table' 0.000381972 m/s, and the velocity 1 m/s"):
         parflex.forward_dynamics(jack, None, {"motor": 1.0, "table": 1.0})

@@ -55,10 +55,8 @@ def returned_by_c(program, arrays, folder, float32: bool = False) -> tuple[list[
     real = np.float32 if float32 else float
     rows = emitted.flat(program, arrays).astype(real)
     y = np.zeros((len(rows), len(program.program.outputs)), dtype=real)
-    status = [
-        function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
-        for x, out in zip(rows, y, strict=True)
-    ]
+    pairs = [(x.ctypes.data, out.ctypes.data) for x, out in zip(rows, y, strict=True)]
+    status = [function(*map(ctypes.c_void_p, pair)) for pair in pairs]
     return status, y
 
 
@@ -93,10 +91,8 @@ def test_the_c_function_returns_the_status(name, model, float32, tmp_path):
     tolerance = OPEN * robot(name).tree.length * (SINGLE if float32 else 1)
     assert y[0, -2] < tolerance and not y[1, -2] < tolerance
     header = (tmp_path / f"{identifier(program.name)}.h").read_text()
-    assert (
-        f"int {identifier(program.name)}(" in header
-        and f"{1e-6 if float32 else 1e-8:g} of the typical length" in header
-    )
+    tolerance = f"{1e-6 if float32 else 1e-8:g} of the typical length"
+    assert f"int {identifier(program.name)}(" in header and tolerance in header
 
 
 def test_programs_without_newton_steps_have_no_status():

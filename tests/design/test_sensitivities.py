@@ -230,10 +230,8 @@ def test_legs_that_are_equally_near_their_singularities_part_as_a_base_moves():
     for key in keys:
         number = number_at(robot, key)
         for sign in (1, -1):  # a kink: one-sided, twice the shorter less the longer
-            ways = [
-                (distances(parflex.load("5r", settings={key: number + sign * h}), pose) - found.value) / h
-                for h in (2e-5, 1e-5)
-            ]
+            robots = ((parflex.load("5r", settings={key: number + sign * h}), h) for h in (2e-5, 1e-5))
+            ways = [(distances(robot, pose) - found.value) / h for robot, h in robots]
             change = (np.array(keys) == key) * float(sign)
             ahead = np.linalg.eigvalsh(np.tensordot(change, found.matrices, 1))[0]
             assert 2 * ways[1] - ways[0] == pytest.approx(ahead, abs=1e-7 * abs(found.value / number))

@@ -431,9 +431,8 @@ def test_responses_that_workers_cannot_import_are_refused(kind, tmp_path, monkey
 @pytest.fixture(scope="module")
 def inside():
     distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
-    with distributed.LocalCluster(
-        processes=False, protocol="tcp", n_workers=1, threads_per_worker=1, dashboard_address=None
-    ) as own:
+    words = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=False, protocol="tcp", **words) as own:
         yield own.scheduler_address
 
 

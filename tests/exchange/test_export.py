@@ -35,10 +35,8 @@ MACHINES = ("3-prs-2r", "4rrr", "emps", "hexaglide", "orthoglide", "par4", "plan
 # screws, nuts, balls and rods by elements, sums of couplings
 SMALL = ("ball-screw", "nut-in-loop", "rod-linkage", "differential")
 QUICK = ("3rrr", "delta", "gough-stewart", "puma560", *SMALL)
-NAMES = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.verify)
-    for name in sorted({*RIGID, *MACHINES, *SMALL})
-]
+LONG = {name: pytest.param(name, marks=pytest.mark.verify) for name in {*RIGID, *MACHINES, *SMALL} - set(QUICK)}
+NAMES = [LONG.get(name, name) for name in sorted({*RIGID, *MACHINES, *SMALL})]
 
 
 @pytest.fixture(scope="module")

@@ -182,11 +182,8 @@ def test_the_end_effector_of_a_urdf_is_its_only_leaf_or_is_named(tmp_path, capsy
 def test_mimics_become_couplings_and_a_floating_root_is_a_free_body(tmp_path):
     follower = '<link name="claw">' + BODY + '</link><joint name="claw" type="prismatic"><parent link="hand"/>'
     follower += '<child link="claw"/><axis xyz="0 1 0"/><mimic joint="elbow" multiplier="-0.5" offset="0.1"/></joint>'
-    text = (
-        arm()
-        .replace("</robot>", follower + "</robot>")
-        .replace('<link name="ground"/>', f'<link name="ground">{BODY}</link>')
-    )
+    text = arm().replace("</robot>", follower + "</robot>")
+    text = text.replace('<link name="ground"/>', f'<link name="ground">{BODY}</link>')
     found = read(tmp_path, text, floating=True)
     table = tomllib.loads((tmp_path / "robot.toml").read_text())
     assert found.joints == ("ground", "elbow", "claw") and found.check["ok"]

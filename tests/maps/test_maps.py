@@ -78,13 +78,8 @@ def test_a_file_of_another_map_is_neither_continued_nor_replaced(robot, tmp_path
     parflex.frequency_map(robot, axis, modes=2, out=out)
     before, heavy = out.read_bytes(), parflex.load("dualemps", payload=(5.0, 0, 0, 0))
     load = {robot.tree.end_effector: [1.0, 0.0, 0.0]}
-    for of, change in (
-        (robot, {"modes": 3}),
-        (robot, {"fixed": {"21": 0.01}}),
-        (robot, {"lock": ["11"]}),
-        (robot, {"wrench": load}),
-        (heavy, {}),
-    ):
+    changes = ({"modes": 3}, {"fixed": {"21": 0.01}}, {"lock": ["11"]}, {"wrench": load})
+    for of, change in (*((robot, change) for change in changes), (heavy, {})):
         with pytest.raises(parflex.InputError, match="other settings"):
             parflex.frequency_map(of, axis, **{"modes": 2, "out": out} | change)
     assert out.read_bytes() == before

@@ -165,10 +165,8 @@ def test_starts_of_runs_and_moving_responses_refuse_impossible_velocities():
     ("robot", "part", "state"), [("delta", "rz", "velocity"), ("orthoglide", "rx", "acceleration")]
 )
 def test_the_command_line_refuses_impossible_rates_in_one_sentence(robot, part, state, capsys):
-    error, unit = (
-        refused(capsys, "inverse", robot, f"--{state}", f"{part}=1"),
-        {"velocity": "rad/s"}.get(state, "rad/s2"),
-    )
+    error = refused(capsys, "inverse", robot, f"--{state}", f"{part}=1")
+    unit = {"velocity": "rad/s"}.get(state, "rad/s2")
     said = f"the mechanism cannot have 'platform.{part}' = 1 {unit}: at this pose it can only be 0 {unit}"
     assert error["message"] == said
     assert "3 degrees of freedom here: x, y, z" in error["hint"]

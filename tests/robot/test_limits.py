@@ -42,10 +42,8 @@ def warned(capsys, *words) -> list[str]:
 
 def crane_file(folder, key, value):
     """Write the crane with a limit of its strut."""
-    return write_robot(
-        folder,
-        f'extends = "{robot_file("crane")}"\nformat = 1\nname = "x"\n[[element]]\nname = "ram"\n{key} = {value}\n',
-    )
+    ram = f'[[element]]\nname = "ram"\n{key} = {value}\n'
+    return write_robot(folder, f'extends = "{robot_file("crane")}"\nformat = 1\nname = "x"\n{ram}')
 
 
 @pytest.mark.parametrize(
@@ -103,10 +101,8 @@ def test_inverse_checks_velocities_and_efforts(capsys, sign, tmp_path):
     inertia = 20 + 5  # about the pivot; the power of the strut is that of the boom
     effort = float((inertia * sign * 60.0 + 20 * 9.81 * np.cos(0.6)) * sign / rate)
     options = ("--pose", "boom=0.6", "--velocity", f"boom={sign}", "--acceleration", f"boom={60 * sign}")
-    words = {
-        "velocity_limit": (rate, "moves at {}, faster than"),
-        "effort_limit": (effort, "has the effort {}, beyond"),
-    }
+    words = {"velocity_limit": (rate, "moves at {}, faster than")}
+    words["effort_limit"] = (effort, "has the effort {}, beyond")
     for key, (exact, verb) in words.items():
         limit = 0.99 * abs(exact)
         said = f"strut 'ram' {verb.format(f'{exact:.4g}')} its {key} {limit:.4g}"

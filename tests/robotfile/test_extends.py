@@ -128,12 +128,8 @@ def test_paths_of_files_follow_one_rule(kind, tmp_path):
     real.write_text(PARENT)
     (tmp_path / "robots" / "near").write_text(PARENT)
     (tmp_path / "robots" / "link").symlink_to(real)
-    for name, target in (
-        ("near", "robots/near"),
-        ("../data/real", "data/real"),
-        (str(real), "data/real"),
-        ("link", "data/real"),
-    ):
+    targets = {"near": "robots/near", "../data/real": "data/real", str(real): "data/real", "link": "data/real"}
+    for name, target in targets.items():
         path = write(tmp_path / "robots", "robot", NAMING[kind].format(file=name))
         assert os.path.samefile(read(path, kind), tmp_path / target)  # noqa: PTH121
     robot = write(tmp_path / "robots", "robot", NAMING[kind].format(file="near"))
@@ -148,12 +144,8 @@ def test_files_that_are_none_are_refused_before_they_are_opened(kind, tmp_path):
     """A pipe is waited for without end."""
     os.mkfifo(tmp_path / "pipe")
     key = "extends" if kind == "extends" else f"{kind}.file"
-    for name, words in (
-        ("pipe", "not a file"),
-        ("/dev/zero", "not a file"),
-        (".", "is a folder"),
-        ("a\\u0000b", "no path"),
-    ):
+    refusals = {"pipe": "not a file", "/dev/zero": "not a file", ".": "is a folder", "a\\u0000b": "no path"}
+    for name, words in refusals.items():
         with pytest.raises(parflex.RobotFileError, match=words) as refusal:
             parflex.load(write(tmp_path, "robot", NAMING[kind].format(file=name)))
         assert refusal.value.key == key and refusal.value.hint

@@ -634,11 +634,8 @@ def test_the_pivot_of_a_pendulum_carries_the_forces_of_its_circle(tmp_path, caps
     assert "largest reactions" in command(capsys, *words, "--reactions").out
 
 
-FIVE_BAR = {
-    "start": {"pose": {"tip.x": 0.05, "tip.y": 0.5}, "velocity": {"left.1": 1.0, "right.1": 1.0}},
-    "without": ["friction"],
-    "method": "rk4",
-}
+START = {"pose": {"tip.x": 0.05, "tip.y": 0.5}, "velocity": {"left.1": 1.0, "right.1": 1.0}}
+FIVE_BAR = {"start": START, "without": ["friction"], "method": "rk4"}
 
 
 @pytest.fixture(scope="module")

@@ -53,10 +53,8 @@ def beam_momenta(of, run, frame, place, R, v, w):
     length, d = frame.beam.length, of.description.sections[frame.beam.section].diameter
     density = of.description.materials[frame.beam.material].density
     line, twist = density * np.pi * d**2 / 4, density * np.pi * d**4 / 32
-    e, ed = (
-        np.stack([run[f"{kind}.{frame.name}.{word}"] for word in ("ux", "uy", "uz", "rx", "ry", "rz")], axis=1)
-        for kind in ("q", "qd")
-    )
+    words = ("ux", "uy", "uz", "rx", "ry", "rz")
+    e, ed = (np.stack([run[f"{kind}.{frame.name}.{word}"] for word in words], axis=1) for kind in ("q", "qd"))
     nodes, weights = np.polynomial.legendre.leggauss(5)
     P, H = np.zeros_like(v), np.zeros_like(v)
     for s, weight in zip((nodes + 1) / 2, weights * length / 2, strict=True):

@@ -48,8 +48,6 @@ def start_of(solver: PositionSolver, values: np.ndarray) -> np.ndarray:
 def sides_of(robot: Robot, target: Any, reference: np.ndarray) -> list[Any]:
     """Return the sides of all parts of a robot that a target leaves open, as they are at a reference."""
     parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
-    return [
-        working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, reference)
-        for part in parts
-        if len(part.columns)
-    ]
+    parts = [part for part in parts if len(part.columns)]
+    fixed = robot.preference, reference
+    return [working_mode_signs(robot.tree, part.rows, part.columns, part.held, *fixed) for part in parts]

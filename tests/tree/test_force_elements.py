@@ -442,9 +442,8 @@ between = ["hook", "car"]
 table = [[0, -5], [1, -5]]
 """
     robot = parflex.load(write_robot(tmp_path, robot_file("arm-and-wall").read_text(encoding="utf-8") + push))
-    with pytest.raises(
-        parflex.SingularError, match="under tension at this pose, and the robot has no equilibrium"
-    ) as no:
+    said = "under tension at this pose, and the robot has no equilibrium"
+    with pytest.raises(parflex.SingularError, match=said) as no:
         parflex.natural_frequencies(robot)
     assert "undeformed" in no.value.hint and "\n" not in str(no.value)
 

@@ -432,10 +432,8 @@ def test_a_pair_is_not_in_doubt_where_errors_of_the_model_do_not_reach_the_next_
     hertz = np.sqrt(104.0) * 1.1 ** np.arange(4) / (2 * np.pi)
 
     def found(deviations, errors, hold_out=()):
-        measured = [
-            {"pose": "home", "frequency_hz": f * (1 + e), "deviation_hz": f * d}
-            for f, d, e in zip(hertz, deviations, errors, strict=True)
-        ]
+        columns = zip(hertz, deviations, errors, strict=True)
+        measured = [{"pose": "home", "frequency_hz": f * (1 + e), "deviation_hz": f * d} for f, d, e in columns]
         answer = parflex.update(load_robot("four-pendulums-on-springs"), measured, "constants.k", hold_out)
         return answer, [text for text in answer.warnings if "may be that of" in text]
 

@@ -86,11 +86,6 @@ class FrameModel:
         nodes = (node,) if other is None else (node, other)
         self.parts.append((self.unknowns(*nodes), stiffness * np.outer(row, row), np.zeros((len(row), len(row)))))
 
-    def inertia_between(self, direction: Vector, inertia: float, node: int, other: int) -> None:
-        """Inertia against the difference of two rotations: a rotor seen at a joint."""
-        row = np.concatenate([np.zeros(3), direction, np.zeros(3), -np.array(direction)])
-        self.parts.append((self.unknowns(node, other), np.zeros((12, 12)), inertia * np.outer(row, row)))
-
     def tie(self, node: int, other: int | None = None, joint: str = "welded", axis: Vector = (0.0, 0.0, 1.0)) -> None:
         """A joint between two nodes, or of a node on the ground; rigid arms bridge the distance between nodes."""
         reach = np.zeros(3) if other is None else self.positions[node] - self.positions[other]

@@ -88,9 +88,8 @@ class NodalBody(Bent):
         self.weighed, self.spun = [], []
         self.first_moment = ca.SX.zeros(3)
         self.strain = ca.dot(ca.SX(modes.stiffnesses), e**2) / 2
-        for r, mass, moments, shapes in zip(
-            modes.nodes, modes.masses, modes.second_moments, modes.shapes.transpose(1, 2, 0), strict=True
-        ):
+        columns = modes.nodes, modes.masses, modes.second_moments, modes.shapes.transpose(1, 2, 0)
+        for r, mass, moments, shapes in zip(*columns, strict=True):
             if mass:
                 place = root @ ca.vertcat(ca.SX(r) + ca.SX(shapes[:3]) @ e, 1)
                 self.weighed.append((float(mass), place))

@@ -1,7 +1,7 @@
 """Masses on springs, modes by hand: a pair on slides, a bar that lifts and rocks, four sliders in a row.
 
-- Pair of 1 kg, the second carried by the first: squares are the roots of x^2 - (k1 + 2 k2) x + k1 k2, which springs 2 k2
-  and k1/2 share. Side by side they are k1 and k2.
+- Pair of 1 kg, the second on the first: squares are the roots of x^2 - (k1 + 2 k2) x + k1 k2, as of springs 2 k2 and
+  k1/2. Side by side they are k1 and k2.
 - Bar of 1 kg on two springs 1 m from its middle: which spring is stiffer does not show, its difference by the square.
 """
 
