@@ -7,7 +7,6 @@ from support.differences import INSIDE, LENGTHS, conditions, extrapolated, value
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import InputError
 from parflex.design.assembly_edge import AssemblyEdge, EdgeReader
 from parflex.design.descent import Descent, Designs, Term, descend, with_slope_left
 from parflex.design.design_state import DesignState
@@ -371,7 +370,7 @@ class Disc:
 
     def checked(self, z):
         if self.inside(z) < 0:
-            raise InputError("cannot be", key="z")
+            raise parflex.InputError("cannot be", key="z")
         return self.inside(z)
 
     def watch(self, z):
@@ -417,7 +416,7 @@ def test_ends_of_searches_are_told():
     def ended(value, **more):
         return Descent(z, np.array([value]), none, none, 1, 1, **more)
 
-    tried = [ended(1.0), InputError("too short", key="z"), ended(1.00001), ended(0.7), ended(0.9, slope=0.5)]
+    tried = [ended(1.0), parflex.InputError("too short", key="z"), ended(1.00001), ended(0.7), ended(0.9, slope=0.5)]
     told, sentence = problem._searches(tried)
     assert [one["status"] for one in told] == ["optimal", "impossible", "optimal", "optimal", "stalled"]
     assert told[1] == {"status": "impossible", "objective": None, "reason": "too short"}
