@@ -17,7 +17,7 @@ from support.damaged import damaged
 from support.foreign_matrices import NUMBERS, abaqus_entries, abaqus_substructure, market, nastran_punch
 from support.oracles import super_elements as oracle
 from support.paths import DATA
-from support.robots import load_robot, robot_file
+from support.robots import load_robot, robot_file, write_robot
 
 import parflex
 from parflex.bodies import matrix_files
@@ -37,14 +37,8 @@ def hat(x) -> np.ndarray:
     return np.cross(np.eye(3), x)
 
 
-def written(folder: Path, text: str, name: str = "robot.toml") -> str:
-    path = folder / name
-    path.write_text(text)
-    return str(path)
-
-
 def loaded(folder: Path, file: Path | str, more: str = "", extra: str = "") -> parflex.Robot:
-    return parflex.load(written(folder, ON_GROUND.format(file=file, more=more) + extra))
+    return parflex.load(write_robot(folder, ON_GROUND.format(file=file, more=more) + extra))
 
 
 def beam_matrices(modes: int, count: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +51,7 @@ def as_npz(path: Path, M: np.ndarray, K: np.ndarray, **more: np.ndarray) -> str:
 
 
 def test_a_flexure_has_the_mass_the_stiffnesses_and_the_frequencies_of_its_matrices(tmp_path, capsys):
-    file = written(tmp_path, ON_GROUND.format(file=FLEXURE, more=""))
+    file = write_robot(tmp_path, ON_GROUND.format(file=FLEXURE, more=""))
     said = answered(capsys, "check", file)["superelements"]["part"]
     assert said["mass"] == pytest.approx(0.02922356, rel=1e-6)
     assert said["rigid_residual"] < 1e-9
@@ -73,7 +67,7 @@ def test_a_flexure_has_the_mass_the_stiffnesses_and_the_frequencies_of_its_matri
 
 
 def test_matrices_of_few_digits_are_refused_with_their_residuals(tmp_path, capsys):
-    error = refused(capsys, "check", written(tmp_path, ON_GROUND.format(file=ROUNDED, more="")))
+    error = refused(capsys, "check", write_robot(tmp_path, ON_GROUND.format(file=ROUNDED, more="")))
     assert all(number in error["message"] for number in ("-(114 Hz)^2", "657 Hz", "1248 Hz", "7.0e-06"))
     assert (error["file"], error["key"]) == (str(ROUNDED), "frame 'part': superelement.file")
 
@@ -144,9 +138,9 @@ def test_the_short_form_of_the_inertia_is_that_of_all_integrals(body):
             assert np.abs(ours - theirs).max() < 1e-10 * np.abs(theirs).max()
     with_mass = body[1].with_point_mass(body[1].nodes["b"], 0.1)
     assert with_mass.inertia_matrix(e)[0, 0] == pytest.approx(body[1].m + 0.1)
-    assert with_mass.forces(U, a, w, e, ed, edd)[0] == pytest.approx(
-        body[1].forces(U, a, w, e, ed, edd)[0] + 0.1 * _acceleration(body[1].nodes["b"], U, a, w, e, ed, edd), rel=1e-9
-    )
+    node, at = body[1].nodes["b"], (U, a, w, e, ed, edd)
+    wanted = body[1].forces(*at)[0] + 0.1 * _acceleration(node, *at)
+    assert with_mass.forces(*at)[0] == pytest.approx(wanted, rel=1e-9)
 
 
 def _acceleration(node, U, a, w, e, ed, edd):
@@ -190,7 +184,7 @@ def test_a_beam_and_the_super_element_made_of_it_move_alike_at_small_deflections
 def test_a_super_element_that_floats_keeps_energy_and_momentum_in_a_run(tmp_path, file):
     path = FLEXURE if file == "flexure" else as_npz(tmp_path / "beam.npz", *beam_matrices(2))
     settings = {"frame.part.joint": "free", "gravity": [0, 0, 0]}
-    robot = parflex.load(written(tmp_path, ON_GROUND.format(file=path, more="")), settings=settings)
+    robot = parflex.load(write_robot(tmp_path, ON_GROUND.format(file=path, more="")), settings=settings)
     body, rng = robot.tree.links[0].body, np.random.default_rng(6)
     fast = np.sqrt(np.diag(body.K) / np.diag(body.inertia_matrix(np.zeros(body.size)))[6:])
     e, ed = rng.normal(size=(2, body.size)) * 3e-5 * np.sqrt(body.m)
@@ -439,7 +433,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         which = rng.randrange(len(paths))
         Path(paths[which]).write_bytes(damaged(contents[which], rng))
         try:
-            parflex.load(written(tmp_path, robot))
+            parflex.load(write_robot(tmp_path, robot))
         except parflex.RobotFileError as error:
             assert "\n" not in str(error)
             assert len(str(error)) < 900
@@ -582,8 +576,8 @@ def designed(folder: Path, **constants) -> parflex.Robot:
 
 def question(folder: Path, key: str, lower: float, upper: float, text: str) -> str:
     as_npz(folder / "m.npz", *beam_matrices(2))
-    written(folder, robot_file("arm-in-designs").read_text())
-    return written(folder, ASKED.format(key=key, lower=lower, upper=upper) + text, "question.toml")
+    write_robot(folder, robot_file("arm-in-designs").read_text())
+    return write_robot(folder, ASKED.format(key=key, lower=lower, upper=upper) + text, "question")
 
 
 GRID = '[samples]\nkind = "grid"\ncount = 2\n'

@@ -45,11 +45,6 @@ def test_a_small_wrist_on_a_heavy_machine_keeps_its_inertia_in_programs():
     assert effort[2] == pytest.approx(1e-10, rel=1e-9)  # I qdd, by hand; the rest is rounding
 
 
-def test_a_batch_of_none_gives_none():
-    model = made("four-bar", "inverse")
-    assert model(**{name: np.zeros((0, *shape)) for name, shape in model.inputs.items()})["effort"].shape == (0, 1)
-
-
 def test_arrays_in_any_memory_order_are_taken():
     model = made("3rrr", "inverse")
     given = inputs(model, samples("3rrr", 6))

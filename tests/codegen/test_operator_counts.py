@@ -95,12 +95,6 @@ def test_counts_are_what_the_list_of_instructions_says(name, model):
     assert set(executed) <= {word for words in known for word in words.split()}
 
 
-def test_a_product_that_is_added_counts_twice_whatever_the_machine_fuses():
-    graph = Graph()
-    a, b, c = (graph.symbol(name) for name in "abc")
-    assert make_program(graph, "fma", {"y": a * b + c}).counts()["total"] == 2
-
-
 def test_no_instruction_multiplies_by_zero_or_one_or_is_written_twice():
     for name in ("3-prrr", "delta", "gough-stewart"):
         program = made(name, "inverse").program

@@ -58,9 +58,8 @@ def _massless(data: RobotData, modes: Mapping[str, Modes]) -> list[Frame]:
     return [replace(frame, **none) if frame.name in modes else frame for frame in data.frames]
 
 
-TRIANGLE = {
-    f"corner{k}": -0.1732 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(np.pi / 6 * np.arange(1, 10, 4))
-}
+TURNS = np.pi / 6 * np.arange(1, 10, 4)
+TRIANGLE = {f"corner{k}": -0.1732 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(TURNS)}
 TOOL = """[[frame]]
 name = "tool"
 parent = "platform"

@@ -402,9 +402,8 @@ def test_a_positive_definite_system_is_solved_without_pivots():
     for n in (1, 2, 3, 6):
         J = rng.uniform(-1, 1, (n + 2, n))
         A, b = J.T @ J + 0.1 * np.eye(n), rng.uniform(-1, 1, n)
-        assert solved(linear.solve_positive, A, b) == pytest.approx(
-            np.linalg.solve(A, b), rel=1e-11
-        )  # condition below 1e3
+        exact = np.linalg.solve(A, b)
+        assert solved(linear.solve_positive, A, b) == pytest.approx(exact, rel=1e-11)  # condition below 1e3
 
 
 def test_blocks_come_in_an_order_in_which_each_needs_earlier_ones_only():

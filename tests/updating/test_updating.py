@@ -177,12 +177,10 @@ def test_wrong_numbers_are_refused(tmp_path):
             parflex.update(robot, rows(), KEYS, prior=prior)
     with pytest.raises(parflex.InputError, match="has a prior and does not vary"):
         parflex.update(robot, rows(), KEYS, prior={"constants.forth": 0.1})
-    with pytest.raises(parflex.InputError, match="key"):
-        parflex.update(robot, rows(), [])
-    with pytest.raises(parflex.InputError, match="unknown column 'frequency'"):
-        parflex.update(robot, [{"pose": "home", "frequency": 3}], KEYS)
-    with pytest.raises(parflex.InputError, match="a file, or rows"):
-        parflex.update(robot, 3, KEYS)
+    wrong = [{"pose": "home", "frequency": 3}]
+    for table, keys, words in ((rows(), [], "key"), (wrong, KEYS, "column 'frequency'"), (3, KEYS, "a file, or rows")):
+        with pytest.raises(parflex.InputError, match=words):
+            parflex.update(robot, table, keys)
 
 
 def shaped_rows(seed=1, poses=("home", "bent", "folded")):

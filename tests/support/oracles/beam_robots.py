@@ -47,9 +47,8 @@ def tube(diameter: float, thickness: float, stiffer: float = 1.0) -> Bar:
     return Bar(stiffer * 210e9, stiffer * 210e9 / 2.6, 7850, area, I, I, 2 * I, 2 * I, rotary=True)
 
 
-HEXAGON = {
-    f"vertex{k + 1}": 0.5 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(np.pi / 3 * np.arange(-2, 4))
-}
+TURNS = np.pi / 3 * np.arange(-2, 4)
+HEXAGON = {f"vertex{k + 1}": 0.5 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(TURNS)}
 
 
 def gough_stewart_model(position: np.ndarray, rotation: np.ndarray) -> FrameModel:

@@ -125,9 +125,8 @@ class Assembly:
         return np.array(missed)
 
     def rows(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        parts = [
-            self._ball(q, v, joint) if isinstance(joint, Ball) else self._square(q, v, joint) for joint in self.joints
-        ]
+        rows = {Ball: self._ball, Square: self._square}
+        parts = [rows[type(joint)](q, v, joint) for joint in self.joints]
         G = np.vstack([part[0] for part in parts])
         return G, np.zeros(len(G)), np.concatenate([part[1] for part in parts])
 
