@@ -219,11 +219,12 @@ def test_damping_ratios_and_shapes_at_sensors_are_used(tmp_path):
 
 
 @pytest.mark.verify
-def test_intervals_of_wrongly_damped_chains_hold_nine_of_ten_stiffnesses(tmp_path):
+@pytest.mark.parametrize(("seeds", "least"), [(3, 8 / 9), (40, 0.88)])
+def test_intervals_of_wrongly_damped_chains_hold_nine_of_ten_stiffnesses(tmp_path, seeds, least):
     """Dampers of the file, which stay, are off by 50 %: they couple modes and move frequencies by 100 deviations."""
     inside, strong = [], np.array([12.0, 4.0, 1.2])
     robot = damped_chain(tmp_path, strong)
-    for seed in range(40):
+    for seed in range(seeds):
         rng = np.random.default_rng(seed)
         poles = spring_chain.poles("home", TRUE, strong * np.exp(0.5 * rng.standard_normal(3)))
         hertz, ratio = np.abs(poles) / (2 * np.pi), -poles.real / np.abs(poles)
@@ -234,8 +235,8 @@ def test_intervals_of_wrongly_damped_chains_hold_nine_of_ten_stiffnesses(tmp_pat
         found = parflex.update(robot, measured, KEYS).parameters
         intervals = [found[key]["interval"] for key in KEYS]
         inside += [low <= k <= high for (low, high), k in zip(intervals, TRUE, strict=True)]
-    # 120, three of a fit not independent: two deviations of 40 are 7 % below 95 %
-    assert np.mean(inside) > 0.88
+    # 120, three of a fit not independent: two deviations of 40 are 7 % below 95 %; of 9 alone 2 without damping
+    assert np.mean(inside) >= least
 
 
 HEAVY = (40.0, 0.5, 0.0)  # ratios of 4 to 20 %, and frequencies up to 5 % beside those without damping
