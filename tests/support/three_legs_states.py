@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from support.catalogue import CATALOGUE
-from support.oracles import three_rrr
-from support.oracles.three_rrr import Parameters
+from support.oracles import three_legs
+from support.oracles.three_legs import Parameters
 from support.variants import read_table, toml_text
 
 MODES = ["+-+", "-+-", "+++", "++-"]  # do the circle without a singularity
@@ -21,10 +21,15 @@ def signs_of(mode: str) -> np.ndarray:
 
 def varied(share: float, seed: int) -> Parameters:
     """All lengths, masses, inertias and centres changed by a share, up, down or not at all; each leg on its own."""
-    rng, p = np.random.default_rng(seed), Parameters()
-    names = [field.name for field in fields(p) if field.name not in ("A", "phi")]
-    values = {name: getattr(p, name) for name in names}
-    return replace(p, **{name: v * (1 + share * rng.integers(-1, 2, np.shape(v))) for name, v in values.items()})
+    rng = np.random.default_rng(seed)
+    p = three_legs.nominal()
+    kept = ("base", "phi")
+    changed = {
+        field.name: getattr(p, field.name) * (1 + share * rng.integers(-1, 2, np.shape(getattr(p, field.name))))
+        for field in fields(p)
+        if field.name not in kept
+    }
+    return replace(p, **changed)
 
 
 def as_file(p: Parameters, folder: Path) -> Path:
@@ -33,18 +38,25 @@ def as_file(p: Parameters, folder: Path) -> Path:
     legs, (first, second) = table["legs"], table["legs"]["frame"]
     for name in ("proximal", "distal", "arm"):
         del table["constants"][name]
-    words = {"L": "proximal", "l": "distal", "d": "arm", "phi": "phi"}
-    words |= {f"{symbol}_{k}": f"{link}_{kind}" for k, link in (("1", "proximal"), ("2", "distal"), ("s", "sensor"))
-              for symbol, kind in (("m", "mass"), ("I", "inertia"), ("c", "centre"))}  # fmt: skip
-    legs |= {word: getattr(p, name).tolist() for name, word in words.items() if name != "c_s"}
-    legs["base_x"], legs["base_y"] = p.A.T.tolist()
-    for link, frame in (("proximal", first), ("distal", second)):
-        turning = [0, 0, f"{link}_inertia"]
-        frame["inertia"] = {"mass": f"{link}_mass", "centre": [f"{link}_centre", 0, 0], "about_centre": turning}
+    for field in fields(p):
+        value = getattr(p, field.name)
+        if np.ndim(value) == 1:
+            legs[field.name] = value.tolist()
+    legs["base_x"], legs["base_y"] = p.base.T.tolist()
+    first["inertia"] = {
+        "mass": "proximal_mass",
+        "centre": ["proximal_centre", 0, 0],
+        "about_centre": [0, 0, "proximal_inertia"],
+    }
     sensor = {"mass": "sensor_mass", "position": ["proximal", 0, 0], "about_centre": [0, 0, "sensor_inertia"]}
     first["point_masses"] = [sensor]
-    inertia = {"mass": float(p.m_p + p.m_c), "about_centre": [0, 0, float(p.I_p + p.I_c)]}
-    table["platform"] |= {"inertia": inertia, "point_masses": []}
+    second["inertia"] = {
+        "mass": "distal_mass",
+        "centre": ["distal_centre", 0, 0],
+        "about_centre": [0, 0, "distal_inertia"],
+    }
+    table["platform"]["inertia"] = {"mass": float(p.platform_mass), "about_centre": [0, 0, float(p.platform_inertia)]}
+    table["platform"]["point_masses"] = []
     path = folder / "three-legs.toml"
     path.write_text(toml_text(table), encoding="utf-8")
     return path
@@ -71,15 +83,13 @@ def draw(p: Parameters, mode: str, count: int, seed: int) -> States:
     rows = []
     while len(rows) < count:
         pose = rng.uniform([-0.12, -0.12, -0.25], [0.12, 0.12, 0.25])
-        with np.errstate(invalid="ignore"):
-            q = three_rrr.inverse_geometry(p, pose, signs_of(mode))
-        if np.isnan(q).any():  # out of reach
+        try:
+            q = three_legs.joints(p, pose, signs_of(mode))
+        except ValueError:
             continue
-        J_x, J_q = three_rrr.jacobians(p, pose, q)
+        J_x, J_q = three_legs.jacobians(p, pose[2], q)
         if np.linalg.cond(np.hstack([J_q[:, 3:], J_x])) > CONDITION:
             continue
         twist, acceleration = rng.uniform(-1, 1, (2, 3)) * np.array([[1, 1, 3], [20, 20, 60]])
-        qd = -np.linalg.solve(J_q, J_x @ twist)
-        bias = three_rrr.drift(p, pose, twist, q, qd)
-        rows.append((pose, q, qd, -np.linalg.solve(J_q, J_x @ acceleration + bias)))
+        rows.append((pose, q, *three_legs.moving(p, pose, q, twist, acceleration)))
     return States(*(np.array(column) for column in zip(*rows, strict=True)))

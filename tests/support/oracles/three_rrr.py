@@ -94,25 +94,6 @@ def platform_matrices(p: Parameters) -> tuple[Array, Array]:
     return np.diag([m, m, p.I_p + p.I_c]), np.array([0.0, m * G, 0.0])
 
 
-def model(p: Parameters, theta: float, q: Array, qd: Array) -> tuple[Array, Array, Array]:
-    """D (3 x 6), C qd and G of (58); the data need not fit the loops."""
-    x = np.array([0.0, 0.0, theta])
-    J_x, J_q = jacobians(p, x, q)
-    inverse = np.linalg.pinv(J_x)
-    J_C = -inverse @ J_q
-    D_q, C, G_q = leg_matrices(p, q, qd)
-    D_x, G_x = platform_matrices(p)
-    D = np.column_stack([passed_on(p, x, q, D_q @ unit, D_x @ J_C @ unit) for unit in np.eye(6)])
-    push = -D_x @ inverse @ drift(p, x, J_C @ qd, q, qd)
-    return D, passed_on(p, x, q, C, push), passed_on(p, x, q, G_q, G_x)
-
-
-def determinant(p: Parameters, pose: Array, signs: Array) -> float:
-    """Zero where the platform can move with the motors locked."""
-    J_x, J_q = jacobians(p, pose, inverse_geometry(p, pose, signs))
-    return float(np.linalg.det(np.hstack([J_q[:, 3:], J_x])))
-
-
 def accelerations(p: Parameters, x: Array, xd: Array, tau: Array, signs: Array) -> tuple[Array, Array, Array]:
     """Of the platform, with joints and their rates, by Lagrange multipliers."""
     q = inverse_geometry(p, x, signs)
