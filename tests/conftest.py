@@ -1,12 +1,9 @@
 """Hooks and fixtures of the tests: one BLAS thread, long cases, comparison of arrays, figures for the report."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +57,7 @@ def _within(self: Any, actual: Any) -> bool:
 
 
 def compare_arrays_at_once() -> None:
-    """Let `pytest.approx` take arrays as a whole: number by number, 100 000 of them take a second.
-
-    Whatever is not within the tolerance by that is compared as ever, and told as ever.
-    """
+    """Let `pytest.approx` compare arrays as a whole first: 100 000 numbers take a second one by one."""
     kind: Any = type(pytest.approx(np.zeros(1)))
     if hasattr(kind, "one_by_one"):
         return
@@ -82,17 +76,27 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, 20, 20)
 
 
-@pytest.fixture
-def figure(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
-    """Note a figure of a proof; `make verify` collects them in its report."""
-    target = os.environ.get("PARFLEX_FIGURES")
+class Figures:
+    """Figures of a test: printed, and collected in the report of `make verify`."""
 
-    def note(what: str, value: float | str, limit: float | str | None = None) -> None:
+    def __init__(self, test: str) -> None:
+        self.test = test
+
+    def __call__(self, what: str, value: float | str, limit: float | str | None = None) -> None:
         shown = f"{value:.3g}" if isinstance(value, float) else str(value)
         print(f"{what}: {shown}" + (f" (limit {limit})" if limit is not None else ""))
-        if target:
-            line = {"test": request.node.name, "what": what, "value": shown, "limit": str(limit or "")}
+        if target := os.environ.get("PARFLEX_FIGURES"):
+            line = {"test": self.test, "what": what, "value": shown, "limit": str(limit or "")}
             with Path(target).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
 
-    yield note
+    def below(self, what: str, value: float, limit: float) -> None:
+        """Note a figure and assert that it is below its limit."""
+        self(what, value, limit)
+        assert value < limit, what
+
+
+@pytest.fixture
+def figure(request: pytest.FixtureRequest) -> Figures:
+    """Return what notes the figures of this test."""
+    return Figures(request.node.name)

@@ -7,8 +7,6 @@ Every case is asked what a stranger asks first: load, check, info, pose, inverse
 and finite, or one sentence says what is wrong. The number of a case is all that it depends on.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import datetime
@@ -34,7 +32,6 @@ from support.catalogue import CATALOGUE
 from support.paths import ROBOTS
 
 import parflex
-from parflex import ParflexError
 from parflex.robot.frames import counts
 from parflex.robotfile.read import read_source
 
@@ -57,8 +54,6 @@ def bases() -> list[str]:
     names = [*NAMES.split(), *(str(ROBOTS / f"{name}.toml") for name in OWN.split())]
     return [name for name in names for _ in range(1 if name in HEAVY else 4)]
 
-
-# -- what is put into a file ---------------------------------------------------------------------------------------
 
 NUMBERS = [0, 0.0, -0.0, 1, -1, 2, 7, 1e300, -1e300, 1e-300, 1e20, -1e20, 1.1e20, 1e-20, 1e6, 1e-6, 1e12, 1e-12]
 NUMBERS += [math.nan, math.inf, -math.inf, 2**31, 2**63 - 1, -(2**63), 10**30, 0.1, 100, 1000, 5e-324]
@@ -110,9 +105,6 @@ def pick(table: Any, chance: random.Random, fits: Callable[[Any], bool] = lambda
 
 def number_like(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-# -- ways to change it ---------------------------------------------------------------------------------------------
 
 
 def replace_anything(table: dict[str, Any], chance: random.Random) -> None:
@@ -266,9 +258,6 @@ WAYS += [rename_a_key, add_a_key, other_parent, other_name, other_joint, other_e
 WAYS += 3 * [scale_a_number, other_joint, other_ends, other_beam, other_choice]  # most of these can be loaded
 
 
-# -- the file itself -----------------------------------------------------------------------------------------------
-
-
 def as_toml(value: Any) -> str:
     """A value on one line."""
     if isinstance(value, dict):
@@ -368,9 +357,6 @@ def write_case(number: int, folder: Path) -> tuple[Path, str]:
     return path, what
 
 
-# -- what is asked -------------------------------------------------------------------------------------------------
-
-
 class Hang(BaseException):
     """More time than anybody waits; no `except Exception` may catch it."""
 
@@ -394,7 +380,7 @@ def ask(path: Path, number: int) -> str:
     def asked(question: Callable[[], Any]) -> Any:
         try:
             return question()
-        except ParflexError as error:
+        except parflex.ParflexError as error:
             text = str(error)
             assert text and "Traceback" not in text, f"no sentence: {text!r}"
             said.append(error.kind)
@@ -469,9 +455,6 @@ def is_bad(answer: str) -> bool:
 
 
 BASES = bases()
-
-
-# -- many of them --------------------------------------------------------------------------------------------------
 
 
 def work(first: int, last: int) -> None:

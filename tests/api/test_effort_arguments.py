@@ -1,7 +1,5 @@
 """All functions and commands that take motor efforts read them alike, and refuse others in the same sentences."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -11,7 +9,6 @@ from support.command_line import answered, refused
 from support.robots import write_robot
 
 import parflex
-from parflex import InputError
 
 ROBOT, MOTORS = parflex.load("5r"), ["left.1", "right.1"]
 
@@ -29,7 +26,6 @@ class Constant:
 
 
 def first(run: parflex.Run) -> list[float]:
-    """Efforts in the first row of a run."""
     return [float(run[f"effort.{motor}"][0]) for motor in MOTORS]
 
 
@@ -55,8 +51,6 @@ PYTHON = {
     "function of time": lambda effort: first(parflex.simulate(ROBOT, None, 1e-3, effort=lambda t: effort)),
     "controller": lambda effort: first(parflex.simulate(ROBOT, None, 2e-3, controller=Constant(effort))),
 }
-
-
 WORDS: dict[str, tuple[Any, list[float]]] = {
     "nothing": (None, [0.0, 0.0]),
     "an empty table": ({}, [0.0, 0.0]),
@@ -104,7 +98,7 @@ def test_every_function_of_python_reads_the_same_keys(function):
 @pytest.mark.parametrize("function", PYTHON)
 def test_every_function_of_python_refuses_in_the_same_sentences(function):
     for what, (given, sentence) in REFUSED.items():
-        with pytest.raises(InputError) as refusal:
+        with pytest.raises(parflex.InputError) as refusal:
             PYTHON[function](given)
         assert sentence in refusal.value.message, what
         assert refusal.value.key == ("controller" if function == "controller" else "effort"), what
@@ -149,15 +143,14 @@ def test_servos_and_limits_name_motors_as_efforts_do():
         lambda: parflex.natural_frequencies(ROBOT, "home", servo=twice),
         lambda: parflex.run_control(ROBOT, "circle:radius=0.01,time=0.01", "pd", effort_limit=twice),
     ):
-        with pytest.raises(InputError, match=r"of 'left\.1' is given twice"):
+        with pytest.raises(parflex.InputError, match=r"of 'left\.1' is given twice"):
             call()
 
 
 def test_a_name_that_begins_with_q_is_itself_first(tmp_path):
     slide = 'joint = "prismatic"\nactuated = true\ninertia = { M = 1 }\n'
-    rows = [
-        f'[[frame]]\nname = "{name}"\nparent = "{parent}"\n{slide}' for name, parent in (("1", "base"), ("q1", "1"))
-    ]
+    names = (("1", "base"), ("q1", "1"))
+    rows = [f'[[frame]]\nname = "{name}"\nparent = "{parent}"\n{slide}' for name, parent in names]
     two = parflex.load(write_robot(tmp_path, 'format = 1\nname = "two"\n' + "".join(rows)))
     for given, wanted in (({"q1": 2.0}, [0.0, 2.0]), ({"qq1": 2.0, "1": 1.0}, [1.0, 2.0])):
         assert list(parflex.forward_dynamics(two, effort=given).efforts.values()) == wanted

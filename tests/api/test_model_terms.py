@@ -1,10 +1,4 @@
-"""One word, one meaning: what is in the file acts in every function and program, and `without` takes it out.
-
-Functions are held against the same physics as programs have it: traces are run on numbers in the place of symbols,
-which takes milliseconds, so that all models of all robots are tried with all terms left out in turn.
-"""
-
-from __future__ import annotations
+"""Terms that `without` leaves out are the same in functions and in programs, for every robot and model."""
 
 from functools import cache
 from itertools import combinations
@@ -16,7 +10,6 @@ from support.command_line import answered, refused
 from support.traced import Sample
 
 import parflex
-from parflex import Configuration, InputError, Robot
 from parflex.codegen.options import Options
 from parflex.codegen.trace import MODELS, formulation_of, trace
 from parflex.codegen.tracer import Tracer
@@ -45,7 +38,7 @@ class Numbers:
 
 
 @cache
-def robot(name: str) -> Robot:
+def robot(name: str) -> parflex.Robot:
     return parflex.load(name)
 
 
@@ -55,11 +48,10 @@ def state(name: str) -> tuple[Sample, np.ndarray]:
     of, rng = robot(name), np.random.default_rng(8)
     tree = of.tree
     size = np.where(np.isin(np.arange(tree.n), tree.elastic), 1e-4, 0.05) * tree.rate_units
-    q, error = of.assembler.newton(
-        tree.moved(of.home, rng.uniform(-1, 1, tree.n) * size), of.free, list(of.closures.rows)
-    )
+    start = tree.moved(of.home, rng.uniform(-1, 1, tree.n) * size)
+    q, error = of.assembler.newton(start, of.free, list(of.closures.rows))
     assert error < 1e-11
-    at = Configuration(of, q)
+    at = parflex.Configuration(of, q)
     rates = at.J @ rng.uniform(0.5, 1, at.J.shape[1])
     efforts = rng.uniform(-20, 20, len(of.actuated))
     return Sample(at, rates, np.zeros(tree.n), efforts), efforts
@@ -241,7 +233,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_contradicting_terms_are_refused(case):
     call, key, text = REFUSED[case]
-    with pytest.raises(InputError, match=text) as stop:
+    with pytest.raises(parflex.InputError, match=text) as stop:
         call(robot("rx90"))
     assert stop.value.key == key
     assert stop.value.hint

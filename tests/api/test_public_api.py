@@ -1,7 +1,5 @@
 """The face of the package: names that are there, words of arguments, what is returned."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import importlib
@@ -34,13 +32,9 @@ def words(name: str) -> dict[str, inspect.Parameter]:
     return dict(inspect.signature(getattr(parflex, name)).parameters)
 
 
-# -- names ---------------------------------------------------------------------------------------------------------
-
-
 def test_everything_listed_is_there_and_is_completed():
-    assert {"ParflexError", "InputError", "Robot", "Configuration", "Result", "Modes", "Model", "Run"} <= {
-        *parflex.__all__
-    }
+    names = "ParflexError InputError Robot Configuration Result Modes Model Run"
+    assert set(names.split()) <= set(parflex.__all__)
     assert set(parflex.__all__) <= set(dir(parflex)) and not {"re", "importlib", "Path", "Any"} & set(dir(parflex))
     for name in parflex.__all__:
         assert getattr(parflex, name) is getattr(parflex, name)
@@ -58,9 +52,6 @@ def test_types_travel_with_the_package_and_the_version_is_written_once():
     assert (folder / "py.typed").exists() and (folder / "__init__.pyi").exists()
     assert "version" not in settings["project"] and settings["project"]["dynamic"] == ["version"]
     assert settings["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "parflex.__version__"}
-
-
-# -- words ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -91,9 +82,6 @@ def test_arguments_that_are_unknown_or_given_twice_are_refused(function, given, 
         getattr(parflex, function)(robot(), *given, **options)
     with pytest.raises(parflex.InputError, match="required: robot"):
         getattr(parflex, function)()
-
-
-# -- what is returned ----------------------------------------------------------------------------------------------
 
 
 def test_energies_have_names_and_unpack():
@@ -149,12 +137,6 @@ def test_dir_of_a_robot_lists_the_names_of_the_documentation():
     assert not {"known_home", "pose_finder", "assembler", "resting_but"} & set(shown)
 
 
-def test_modes_say_about_which_state_they_are():
-    robot = parflex.load("dualemps")
-    assert parflex.natural_frequencies(robot, modes=1).about == "undeformed"
-    assert parflex.natural_frequencies(robot, modes=1, about="equilibrium").about == "equilibrium"
-
-
 def test_frames_and_state_spaces_unpack():
     position, rotation = parflex.frames(robot())["tip"]
     place = parflex.frames(robot())["tip"]
@@ -164,8 +146,6 @@ def test_frames_and_state_spaces_unpack():
     assert A is system.A and B is system.B and C is system.C and D is system.D
 
 
-# -- help ----------------------------------------------------------------------------------------------------------
-
 ENTRY = re.compile(r"^(\w+) : (.+?)(?:, default (.+))?\n((?:    .+\n?)+)", flags=re.M)
 
 
@@ -173,10 +153,8 @@ def described(thing) -> dict[str, tuple[str, str | None, str]]:
     """Type, default and text of the arguments that a docstring describes."""
     text = inspect.getdoc(thing) or ""
     part = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+$|\Z)", text, flags=re.M | re.S)
-    return {
-        name: (kind, default or None, said)
-        for name, kind, default, said in ENTRY.findall(part[1] + "\n" if part else "")
-    }
+    entries = ENTRY.findall(part[1] + "\n" if part else "")
+    return {name: (kind, default or None, said) for name, kind, default, said in entries}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -226,8 +204,6 @@ def test_help_of_methods_names_their_arguments(kind, name):
         assert f"`{word}`" in text or word in described(method), word
 
 
-# -- command line and messages -------------------------------------------------------------------------------------
-
 # values differ from verb to verb: `parameters` of programs are inertial ones, of FMUs gravity and a payload too
 OTHER_VALUES = {*["parameters", "start", "modes", "out", "path", "outputs", "columns", "record", "measured", "drive"]}
 
@@ -255,8 +231,6 @@ def test_files_are_written_by_the_same_option_everywhere():
         assert option.opts[:2] == ["-o", "--out"]
 
 
-# -- types ---------------------------------------------------------------------------------------------------------
-
 USER = """
 import numpy as np
 import parflex
@@ -272,11 +246,6 @@ try:
 except parflex.ParflexError as error:
     print(error.hint)
 """
-
-
-def test_choices_are_types():
-    for name, word in (("simulate", "method"), ("run_control", "law"), ("mass_matrix", "coordinates")):
-        assert "Literal[" in str(words(name)[word].annotation)
 
 
 @pytest.mark.verify

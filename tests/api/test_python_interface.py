@@ -1,7 +1,5 @@
 """What people ask of a robot, by Python and by the command line, and what cannot be asked of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.changed_files import changed
@@ -9,7 +7,7 @@ from support.command_line import answered, refused
 from support.robots import write_robot
 
 import parflex
-from parflex import ActuationError, InputError, ParflexError, RobotFileError, SingularError, UnreachableError, configure
+from parflex import ActuationError, InputError, ParflexError, RobotFileError, SingularError, configure
 from parflex.cli.output import as_options
 
 HEXAPOD = "gough-stewart"
@@ -31,9 +29,6 @@ def efforts(robot, at=None, **options) -> np.ndarray:
     return np.array(list(parflex.inverse_dynamics(robot, at, **options).efforts.values()))
 
 
-# -- poses ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.verify
 def test_words_of_a_pose_mean_the_same_in_other_units_and_coordinates(capsys):
     def q(robot, words):
@@ -49,14 +44,6 @@ def test_words_of_a_pose_mean_the_same_in_other_units_and_coordinates(capsys):
     assert pose == q("3rrr", "x=1/50,theta=12*deg")
     assert q("puma560", "2_deg=30")["2"] == pytest.approx(np.pi / 6, rel=1e-15)
     assert q("puma560", "q2=0.3") == q("puma560", "2=0.3")  # a name may have a q in front
-
-
-def test_what_a_pose_leaves_open_stays_as_it_is_at_home():
-    robot = parflex.load(HEXAPOD)
-    home, moved = (dict(zip(robot.coordinates, q, strict=True)) for q in (robot.home, robot.assemble({"z": 1.2})))
-    assert moved["platform.z"] == pytest.approx(1.2)
-    for name in ("platform.x", "platform.y", "platform.qw", "platform.qx"):
-        assert moved[name] == pytest.approx(home[name], abs=1e-12)
 
 
 def test_a_free_body_that_is_mounted_with_an_offset_goes_where_the_pose_says(tmp_path):
@@ -82,9 +69,6 @@ def test_numbers_of_numpy_are_numbers():
     assert efforts(robot, {"x": np.float64(0.01), "y": np.int64(0)}) == pytest.approx(efforts(robot, {"x": 0.01}))
     with pytest.raises(InputError, match="'x' needs a number"):
         robot.assemble({"x": "0.1"})
-
-
-# -- settings, payload, wrench, terms --------------------------------------------------------------------------------
 
 
 def test_settings_change_the_file_at_every_level():
@@ -168,32 +152,6 @@ def test_limits_warn_and_never_clip(capsys, five_bar):
     assert shown[0]["efforts"] == shown[1]["efforts"]
     assert shown[0]["warnings"] == pose["warnings"]
     assert shown[1]["warnings"] == []
-
-
-# -- poses and models that cannot be -----------------------------------------------------------------------------------
-
-
-def test_an_unreachable_pose_names_the_leg_and_the_distance(capsys, five_bar):
-    error = refused(capsys, "pose", five_bar(), "--pose", "x=0,y=0.9")
-    assert error["kind"] == "unreachable"
-    missing = np.hypot(0.1, 0.9) - 0.66
-    assert f"left misses it by {missing:.4g} m" in error["message"]
-    with pytest.raises(UnreachableError, match=r"leg1 misses it by 4\.\d+ m"):
-        configure(parflex.load("3rrr"), {"x": 5})
-
-
-def test_a_singular_pose_of_the_platform_says_what_can_still_move(capsys):
-    error = refused(capsys, "inverse", HEXAPOD, "--pose", "z=0")
-    assert error["kind"] == "singular"
-    assert "platform.w" in error["message"]
-    assert "motors locked" in error["message"]
-
-
-def test_a_singular_leg_is_named(capsys, five_bar):
-    outstretched = repr(float(np.sqrt(0.66**2 - 0.1**2)))
-    error = refused(capsys, "inverse", five_bar(), "--pose", f"x=0,y={outstretched}")
-    assert error["kind"] == "singular"
-    assert "'left' is at a singularity of the leg" in error["message"]
 
 
 def test_an_actuation_that_leaves_a_motion_free_names_it(capsys, five_bar):

@@ -1,7 +1,5 @@
 """What functions hand out: short lines, equality by value, hashes, pickles and copies."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import importlib
@@ -19,14 +17,11 @@ from support.cases import PUBLIC, VERIFY
 from support.peers import import_some
 
 import parflex
-from parflex import StudyFile
 from parflex.records import Record, equal
 
 LONGEST = 300  # letters: a line or two of a terminal
 STUDY = {"robot": "5r", "laws": ["ctc"], "percentages": [1], "templates": 1, "seed": 1, "vary": ["masses"]}
 COLUMNS = {"t": np.linspace(0.0, 1.0, 40), "tip.x": np.sin(np.linspace(0.0, 9.0, 40)), "energy.total": np.ones(40)}
-
-
 TIMES = np.arange(600) * 2e-3
 RECORD = {"t": TIMES, "q.axis": 0.1 * np.sin(9 * TIMES), "effort.axis": 30 * np.cos(9 * TIMES)}
 
@@ -124,7 +119,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "reproduce": slow(lambda: parflex.reproduce("Zubizarreta2010", quick=True)[:2]),
         "run_control": slow(lambda: parflex.run_control(small, circle, "ctc")),
         "run_differences": parflex.run_differences(COLUMNS, COLUMNS),
-        "run_study": slow(lambda: parflex.run_study(StudyFile(**STUDY, reference=circle), jobs=1)),
+        "run_study": slow(lambda: parflex.run_study(parflex.StudyFile(**STUDY, reference=circle), jobs=1)),
         "sensitivities": slow(lambda: parflex.sensitivities(flexible, "frequency:1", ["constants.offset"])),
         "simulate": run,
         "spectrum_peaks": parflex.spectrum_peaks(COLUMNS, ["tip.x"]),
@@ -231,13 +226,8 @@ pickle.dump((anew, model(**model.sample)), sys.stdout.buffer)
 def test_pickles_are_read_in_another_process(answers, flat, program):
     given = pickle.dumps((flat, program, answers["inverse_dynamics"]))
     paths = os.pathsep.join([str(Path(parflex.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    ran = subprocess.run(
-        [sys.executable, "-c", CHILD],
-        input=given,
-        capture_output=True,
-        check=True,
-        env=os.environ | {"PYTHONPATH": paths},
-    )
+    words = {"capture_output": True, "check": True, "env": os.environ | {"PYTHONPATH": paths}}
+    ran = subprocess.run([sys.executable, "-c", CHILD], input=given, **words)
     result, outputs = pickle.loads(ran.stdout)
     assert result == answers["inverse_dynamics"]
     assert np.array_equal(outputs["effort"], program(**program.sample)["effort"])

@@ -1,7 +1,5 @@
 """States as NumPy arrays: the same answers and the same refusals as by names, compiled or not, one or many."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 import threading
@@ -78,9 +76,6 @@ def wrench_of(robot: Robot) -> dict[str, list[float]]:
 
 def close(found, expected) -> bool:
     return bool(np.abs(found - expected).max() <= TOLERANCE * max(1.0, np.abs(expected).max()))
-
-
-# -- the same answers -------------------------------------------------------------------------------------------------
 
 
 def test_arrays_are_in_the_order_that_the_robot_says():
@@ -175,9 +170,6 @@ def test_a_pose_may_be_an_array_in_other_functions():
         parflex.jacobian(robot, q[0] + 0.1)
 
 
-# -- shapes, types, memory --------------------------------------------------------------------------------------------
-
-
 def test_one_state_serves_a_batch_and_batches_keep_their_axis():
     robot = robot_of("5r")
     q, qd, qdd, *_ = states_of("5r")
@@ -255,8 +247,6 @@ def test_a_flat_call_of_a_model_allocates_nothing():
     with pytest.raises(InputError, match="'out' is not an array of floats"):
         made.call(x, np.empty(1))
 
-
-# -- refusals ---------------------------------------------------------------------------------------------------------
 
 Q, QD = np.array(parflex.load("5r").home), np.zeros(4)
 ONES = np.ones(4)
@@ -459,9 +449,6 @@ def test_flexible_robots_take_accelerations_of_their_motors():
     assert close(parflex.inverse_dynamics(robot, q, qd, changed), effort)
     with pytest.raises(InputError, match="'qdd' has the shape"):
         parflex.inverse_dynamics(robot, q[0], qd[0], np.zeros(5))
-
-
-# -- in any order, from any thread ------------------------------------------------------------------------------------
 
 
 def test_robots_that_answered_arrays_can_be_pickled_and_answer_threads():

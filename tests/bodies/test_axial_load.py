@@ -1,7 +1,5 @@
 """Beams under axial load: where they buckle, how they vibrate, and that bending shortens their chord."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +11,6 @@ from support.oracles import columns
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, linear_model
 from parflex.bodies.modal import ModalData, load_modal, normalised, save_modal
 
 L, E, DENSITY, THIN, WIDE = 1.0, 2e11, 7870.0, 2e-3, 3e-3
@@ -41,15 +38,14 @@ def column(ends: str, elements: int, way: str = WAYS[0], **beam):
     if ends == "clamped-clamped":
         settings["closure.slide.joint"] = "prismatic"
     on_foot = ends == "pinned" and spatial
-    return load_robot(
-        {"clamped-free": "column"}.get(ends, "column-on-foot" if on_foot else "column-on-rail"), settings=settings
-    )
+    name = "column" if ends == "clamped-free" else "column-on-foot" if on_foot else "column-on-rail"
+    return load_robot(name, settings=settings)
 
 
 def pulled(robot, tension: float):
     """The linear model about the equilibrium under a pull along x at the end."""
     frame = "end" if "end" in robot.tree.places else "strip.tip"
-    return linear_model(robot, about="equilibrium", wrench={frame: [tension, 0, 0]})
+    return parflex.linear_model(robot, about="equilibrium", wrench={frame: [tension, 0, 0]})
 
 
 def softest(robot, tension: float) -> float:
@@ -116,10 +112,7 @@ def test_tension_adds_to_the_frequency_of_cubic_elements(ends, elements):
 
 
 def test_without_the_term_a_pinned_element_buckles_in_tension():
-    """What `axial = "linear"` means: in a frame tangent at its root the chord grows by v^2 / 2L, and pull softens.
-
-    The key of a beam has precedence over that of the file.
-    """
+    """With `axial = "linear"` the chord grows by v^2 / 2L, which softens in tension; keys of beams go first."""
     euler, hinge = np.pi**2 * EI / L**2, {"frame.rod.joint": "revolute"}
     for keys, linear in (
         ({"frame.rod.beam.axial": "linear"}, True),
@@ -136,9 +129,8 @@ def test_columns_with_linear_strain_buckle_late(figure):
     euler, result = np.pi**2 * EI / (2 * L) ** 2, {}
     for elements in (2, 4, 8):
         rod = column("clamped-free", elements, axial="linear")
-        result[elements] = scipy.optimize.brentq(
-            lambda share, rod=rod: softest(rod, -share * euler), 0.5, 1.6, xtol=1e-4
-        )
+        share = scipy.optimize.brentq(lambda share, rod=rod: softest(rod, -share * euler), 0.5, 1.6, xtol=1e-4)
+        result[elements] = share
         figure(f"column of {elements} elements, linear strain: buckling load over Euler's", result[elements])
     assert [round(100 * (result[n] - 1)) for n in (2, 4, 8)] == [28, 6, 1]
     single = column("clamped-free", 1, axial="linear")
@@ -151,16 +143,13 @@ def test_leaving_axial_out_is_linear_strain_everywhere():
     rod = column("pinned", 2)
     linear = column("pinned", 2, axial="linear")
     load = {"end": [0.3 * np.pi**2 * EI, 0, 0]}
-    wanted, result, mean = (
-        parflex.natural_frequencies(robot, about="equilibrium", wrench=load, modes=3, without=out).frequencies
-        for robot, out in ((linear, ()), (rod, ["axial"]), (rod, ()))
-    )
+    cases = ((linear, ()), (rod, ["axial"]), (rod, ()))
+    words = {"about": "equilibrium", "wrench": load, "modes": 3}
+    wanted, result, mean = (parflex.natural_frequencies(rod, without=out, **words).frequencies for rod, out in cases)
     assert np.array_equal(result, wanted) and not np.allclose(mean, wanted, rtol=1e-3)
     words = {"start": {"pose": {"rod.uy": 0.001}}, "wrench": {"end": [5, 0, 0]}, "step": 1e-3}
-    wanted, result, mean = (
-        parflex.simulate(robot, time=0.01, without=out, **words).columns["energy.elastic"]
-        for robot, out in ((linear, ()), (rod, ["axial"]), (rod, ()))
-    )
+    runs = (parflex.simulate(robot, time=0.01, without=out, **words) for robot, out in cases)
+    wanted, result, mean = (run.columns["energy.elastic"] for run in runs)
     assert np.array_equal(result, wanted) and not np.allclose(mean, wanted, rtol=1e-3)
 
 
@@ -179,10 +168,7 @@ def test_a_short_column_buckles_where_shear_lets_it(figure):
 
 
 def test_bending_takes_from_the_chord_what_the_curve_needs():
-    """A strip bent to a circular arc by a moment keeps the length of its centre line: its chord is shorter by L k^2/6.
-
-    One element, no normal force: u_x = -1/2 int v'^2, which is the arc's own shortening to the fourth power.
-    """
+    """The chord of an arc is shorter by L k^2/6: u_x = -1/2 int v'^2 without normal force, to the fourth power."""
     rod = column("clamped-free", 1)
     turn = 0.1
     rest = parflex.equilibrium(rod, wrench={"end": [0, 0, 0, 0, 0, turn * EI / L]})
@@ -192,18 +178,15 @@ def test_bending_takes_from_the_chord_what_the_curve_needs():
     assert q["rod.ux"] == pytest.approx(L * (np.sin(turn) / turn - 1), rel=turn**2 / 19)  # sin x / x = 1 - x^2/6 + ...
 
 
-# -- warnings ----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("sign", [1, -1])
 def test_elements_that_are_too_long_for_a_load_are_named_with_how_many_are_enough(sign):
     rod, load = column("pinned", 1), {"end": [sign * 2.5 * EI / L**2, 0, 0]}
-    (said,) = linear_model(rod, about="equilibrium", wrench=load).warnings
+    (said,) = parflex.linear_model(rod, about="equilibrium", wrench=load).warnings
     assert "'rod'" in said and ("tension" if sign > 0 else "compression") in said and "use 2 elements" in said
-    assert not linear_model(column("pinned", 2), about="equilibrium", wrench=load).warnings
-    assert not linear_model(rod, about="equilibrium", wrench={"end": [sign * 0.9 * EI / L**2, 0, 0]}).warnings
+    assert not parflex.linear_model(column("pinned", 2), about="equilibrium", wrench=load).warnings
+    assert not parflex.linear_model(rod, about="equilibrium", wrench={"end": [sign * 0.9 * EI / L**2, 0, 0]}).warnings
     if sign < 0:
-        (said,) = linear_model(column("pinned", 1, axial="linear"), about="equilibrium", wrench=load).warnings
+        (said,) = parflex.linear_model(column("pinned", 1, axial="linear"), about="equilibrium", wrench=load).warnings
         assert 'axial = "mean"' in said
 
 
@@ -211,15 +194,12 @@ def test_an_arm_of_one_element_that_turns_fast_is_named():
     """Omega sqrt(rho A L^4 / EI) = 6 from an arm that is not stretched: 12 EI / L^2, and twice as much on the way."""
     speed = 6 * np.sqrt(EI / (DENSITY * AREA)) / L**2
     for elements, said in ((1, True), (8, False)):
-        arm = load_robot(
-            "column", elements=elements, settings={"frame.rod.joint": "revolute", "frame.rod.actuated": True}
-        )
+        turning = {"frame.rod.joint": "revolute", "frame.rod.actuated": True}
+        arm = load_robot("column", elements=elements, settings=turning)
         start = {"pose": {}, "velocity": {"rod": speed}}
         run = parflex.simulate(arm, time=0.02, effort={"rod": 0.0}, start=start, step=5e-4)
         assert any("'rod' is in tension" in line for line in run.summary["warnings"]) == said
 
-
-# -- bodies given by modes -------------------------------------------------------------------------------------------
 
 # a strip clamped at its root, STRIP_MASS per length
 LENGTH, STRIP_EA, STRIP_EI, STRIP_MASS = 0.5, 2e5, 4.0, 0.3
@@ -294,7 +274,7 @@ def test_the_exchange_file_keeps_it_and_refuses_what_cannot_be(tmp_path):
     crooked = data.geometric.copy()
     crooked[-1, 0, 1] *= 2
     for wrong, word in ((data.geometric[:2], "match"), (crooked, "symmetric")):
-        with pytest.raises(InputError, match=word):
+        with pytest.raises(parflex.InputError, match=word):
             save_modal(replace(data, geometric=wrong), tmp_path / "b.npz")
-    with pytest.raises(InputError, match="as given"):
+    with pytest.raises(parflex.InputError, match="as given"):
         normalised(data)

@@ -1,7 +1,5 @@
 """Elastic bodies against closed forms, quadrature and published tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.integrate
@@ -11,7 +9,6 @@ from support.command_line import answered
 from support.published import published
 
 import parflex
-from parflex import Configuration, linear_model, natural_frequencies
 from parflex.bodies import sections
 from parflex.bodies.beam import Material, Section, beam, rotated_about_axis
 from parflex.bodies.elastic import with_damping
@@ -23,7 +20,7 @@ BAR = Section(2e-4, 2e-9, 6e-9, 5e-9, 8e-9, 5 / 6, 5 / 6)
 def test_table_3_of_the_navaro(figure):
     """Germain2015, Table 3: eight poses, five frequencies, two decimals."""
     robot, table = parflex.load("navaro"), published("Germain2015", "Table 3, natural frequencies")
-    result = {k: natural_frequencies(robot, f"pose-{k}", modes=5) for k in range(1, 9)}
+    result = {k: parflex.natural_frequencies(robot, f"pose-{k}", modes=5) for k in range(1, 9)}
     assert all(modes.independent_coordinates == 90 for modes in result.values())
     worst = max(np.abs(modes.frequencies - table[f"pose {k}"]).max() for k, modes in result.items())
     figure("navaro: Table 3, largest difference in Hz", float(worst), 0.006)
@@ -35,7 +32,7 @@ def test_table_3_of_the_navaro(figure):
 
 def test_frequencies_of_the_dualemps_with_the_printed_table_2(figure):
     """Briot2014, Table 2 as printed; the values an independent model gives for it."""
-    result = natural_frequencies(parflex.load("dualemps")).frequencies
+    result = parflex.natural_frequencies(parflex.load("dualemps")).frequencies
     expected = np.array([14.21, 25.04, 48.16, 91.91, 110.33, 436.2])
     figure("dualemps: largest difference of the first five in Hz", float(np.abs(result - expected)[:5].max()), 0.01)
     assert np.abs(result - expected)[:5].max() < 0.01  # two printed decimals
@@ -44,7 +41,7 @@ def test_frequencies_of_the_dualemps_with_the_printed_table_2(figure):
 
 def test_modes_are_orthogonal_mass_normalised_and_share_their_energy(capsys):
     robot = parflex.load("navaro")
-    model, result = linear_model(robot, "pose-3"), natural_frequencies(robot, "pose-3", modes=6)
+    model, result = parflex.linear_model(robot, "pose-3"), parflex.natural_frequencies(robot, "pose-3", modes=6)
     shapes = np.linalg.lstsq(model.J, result.shapes, rcond=None)[0]
     # rounding of an eigenvalue problem of condition 1e8
     assert np.abs(shapes.T @ model.M @ shapes - np.eye(6)).max() < 1e-8
@@ -61,11 +58,8 @@ def test_a_rolled_square_beam_is_the_same_and_a_quarter_turn_swaps_its_sides():
 
 
 def test_a_box_is_a_rectangle_without_its_inside():
-    hollow, outer, inner = (
-        sections.box(0.02, 0.03, 0.002),
-        sections.rectangle(0.02, 0.03),
-        sections.rectangle(0.016, 0.026),
-    )
+    outer, inner = sections.rectangle(0.02, 0.03), sections.rectangle(0.016, 0.026)
+    hollow = sections.box(0.02, 0.03, 0.002)
     for name in ("A", "Iy", "Iz", "Ip"):
         assert getattr(hollow, name) == pytest.approx(getattr(outer, name) - getattr(inner, name), rel=1e-12)
     t = 1e-7  # of a thin wall to the first order: two webs, two flanges
@@ -83,9 +77,8 @@ def test_a_box_is_a_rectangle_without_its_inside():
 def test_the_torsion_constant_of_a_box_is_bredts(y, z, t, low):
     coarse, fine = (hollow_torsion(y, z, t, cells) for cells in (5, 10))
     exact = fine + (fine - coarse) / (2 ** (4 / 3) - 1)  # the order that the corners of the hole leave
-    assert 100 * (1 - sections.box(y, z, t).J / exact) == pytest.approx(
-        low, abs=0.1
-    )  # grids twice as fine move it by less
+    found = 100 * (1 - sections.box(y, z, t).J / exact)
+    assert found == pytest.approx(low, abs=0.1)  # grids twice as fine move it by less
 
 
 def hollow_torsion(y: float, z: float, t: float, cells: int) -> float:
@@ -108,13 +101,12 @@ def hollow_torsion(y: float, z: float, t: float, cells: int) -> float:
 
 def test_a_cantilever_of_a_box_has_the_frequencies_of_its_stiffness_and_mass(tmp_path):
     robot = bars.cantilever(tmp_path, elements=8)
-    hollow = parflex.load(
-        robot.file, elements=8, settings={"sections.bar.shape": "box", "sections.bar.thickness": 0.001}
-    )
+    box = {"sections.bar.shape": "box", "sections.bar.thickness": 0.001}
+    hollow = parflex.load(robot.file, elements=8, settings=box)
     Iz, A = (0.02 * 0.01**3 - 0.018 * 0.008**3) / 12, 0.02 * 0.01 - 0.018 * 0.008
     roots = np.array([1.8751040687, 4.6940911330, 7.8547574382])
     expected = roots**2 * np.sqrt(200e9 * Iz / (7800 * A * 0.8**4)) / (2 * np.pi)
-    result = natural_frequencies(hollow, modes=3).frequencies
+    result = parflex.natural_frequencies(hollow, modes=3).frequencies
     assert result == pytest.approx(expected, rel=9e-4)  # 1.33 / 1440 of (root / 8)^4
 
 
@@ -123,12 +115,9 @@ def test_forces_at_zero_velocity_are_those_of_rates_that_vanish(name):
     """What does not move is computed by fewer operations: rates of 1e-200 take all of them, and are nothing."""
     robot = parflex.load(name)
     efforts = dict.fromkeys(robot.actuated_names, 7.0)
-    still, nearly = (
-        parflex.forward_dynamics(
-            robot, "home", dict.fromkeys(robot.actuated_names, size), efforts, without=["friction"]
-        ).accelerations
-        for size in (0.0, 1e-200)
-    )
+    names, words = robot.actuated_names, {"without": ["friction"]}
+    rates = [dict.fromkeys(names, size) for size in (0.0, 1e-200)]
+    still, nearly = (parflex.forward_dynamics(robot, "home", v, efforts, **words).accelerations for v in rates)
     np.testing.assert_allclose(nearly, still, rtol=0, atol=1e-12 * np.abs(still).max())  # sums in another order
 
 
@@ -147,17 +136,16 @@ def test_efforts_of_a_bending_robot_out_of_equilibrium_are_reported():
     robot = parflex.load("3rrr-flexible")
     here = parflex.inverse_dynamics(robot)
     assert any("not in equilibrium" in warning for warning in here.warnings)
-    bent = Configuration(robot, parflex.equilibrium(robot).configuration.q)
+    bent = parflex.Configuration(robot, parflex.equilibrium(robot).configuration.q)
     held = parflex.inverse_dynamics(robot, bent)
     assert held.warnings == []
     expected = parflex.deflection(robot, about="equilibrium").efforts
     assert held.efforts == pytest.approx(expected, rel=1e-6)  # Newton ends at 1e-9 of the loads
     assert here.efforts != pytest.approx(expected, rel=1e-2)
     for order in ("velocity", "acceleration"):
-        slow, fast, straight = (
-            parflex.inverse_dynamics(robot, pose, **{order: {"leg1.1": size}}).warnings
-            for pose, size in ((bent, 1e-6), (bent, 1.0), ("home", 1e-6))
-        )
+        states = ((bent, 1e-6), (bent, 1.0), ("home", 1e-6))
+        moving = (parflex.inverse_dynamics(robot, pose, **{order: {"leg1.1": size}}) for pose, size in states)
+        slow, fast, straight = (found.warnings for found in moving)
         assert slow == []
         assert all(any("not in equilibrium in this motion" in text for text in said) for said in (fast, straight))
     with pytest.warns(parflex.ParflexWarning, match="not in equilibrium in this motion"):
@@ -226,9 +214,8 @@ def test_sections_have_their_textbook_moments_and_shear_coefficients():
     assert sections.rectangle(0.01, 0.03).ky == pytest.approx(5 / 6)
     assert sections.circle(0.02).kz == pytest.approx(6 / 7)
     assert sections.tube(0.02, 1e-6).ky == pytest.approx(0.5, rel=1e-3)  # thin walls
-    assert sections.box(0.02, 0.02, 0.001).ky == pytest.approx(
-        5 / 12
-    )  # Cowper's 20 (1 + nu) / (48 + 39 nu) of a square tube
+    # 20 (1 + nu) / (48 + 39 nu) of a square tube, by Cowper
+    assert sections.box(0.02, 0.02, 0.001).ky == pytest.approx(5 / 12)
     assert sections.box(1.0, 1e-6, 1e-7).ky == pytest.approx(5 / 6, rel=1e-5)  # webs alone are rectangles
 
 

@@ -1,7 +1,5 @@
 """Beams, frames and rings against solutions of their differential equations, each with its rate of convergence."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -81,9 +79,8 @@ def test_stretch_and_twist_converge_with_the_square_of_the_element(motion):
     for n in (4, 8):
         robot = load_robot(name, elements=n, settings=settings | {"motion": "spatial"})
         modes = natural_frequencies(robot, modes=12)
-        tip = robot.tree.rate_names.index(
-            next(name for name in reversed(robot.tree.rate_names) if name.endswith(label))
-        )
+        rates = robot.tree.rate_names
+        tip = rates.index(next(name for name in reversed(rates) if name.endswith(label)))
         pure = [k for k in range(12) if np.abs(modes.shapes[tip, k]) > 0.9 * np.abs(modes.shapes[-6:, k]).max()]
         errors.append(abs(modes.frequencies[pure[0]] / expected - 1))
     assert errors[1] < (np.pi / 2 / 16) ** 2 / 24 * 1.1  # linear shapes: (wave number times length)^2 / 24
@@ -117,9 +114,8 @@ def test_a_polygon_of_beams_becomes_a_ring(tmp_path, figure):
         side = float(2 * radius * np.sin(np.pi / sides))
         text = robot_file("stocky-bar").read_text().partition("[[frame]]")[0].replace(f"y = {Y}", "y = 4e-3")
         for k in range(sides):
-            parent = (
-                f'parent = "s{k - 1}.tip"\nplace = {{ rotation = [0, 0, "2*pi/{sides}"] }}' if k else 'joint = "free"'
-            )
+            place = f'parent = "s{k - 1}.tip"\nplace = {{ rotation = [0, 0, "2*pi/{sides}"] }}'
+            parent = place if k else 'joint = "free"'
             text += f'[[frame]]\nname = "s{k}"\n{parent}\n'
             text += f'beam = {{ length = {side!r}, material = "steel", section = "bar" }}\n'
         text += f'[[point]]\nname = "end"\nframe = "s{sides - 1}.tip"\nrotation = [0, 0, "2*pi/{sides}"]\n'

@@ -1,7 +1,5 @@
 """Finite-element bodies reduced to modes: frames, solids and plates against closed forms and published modes."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 from functools import cache
@@ -231,9 +229,8 @@ def test_large_sparse_bodies_are_solved_like_small_ones(monkeypatch):
 def test_a_cantilever_given_by_its_modes_has_the_closed_integrals():
     """Clamped-free beam of length L: int phi = 2 s sqrt(m)/(b), int x phi = 2 L sqrt(m)/b^2 for modes of mass one."""
     length, mass = 0.8, 3.0
-    roots = np.array(
-        [scipy.optimize.brentq(lambda b: np.cos(b) + 1 / np.cosh(b), *box) for box in ((1, 3), (4, 6), (7, 9))]
-    )
+    boxes = ((1, 3), (4, 6), (7, 9))
+    roots = np.array([scipy.optimize.brentq(lambda b: np.cos(b) + 1 / np.cosh(b), *box) for box in boxes])
     points, weights = np.polynomial.legendre.leggauss(40)
     x = length * (points + 1) / 2
     shapes = np.zeros((3, len(x), 6))
@@ -539,9 +536,8 @@ def test_a_plate_held_at_its_corners_carries_its_weight_there(script):
 
 
 def test_a_square_held_at_its_corners_sags_as_published():
-    plate = Plate(
-        SQUARE, 1e-3, E, RHO, NU, {"a": SQUARE[0], "b": SQUARE[1], "c": SQUARE[2], "d": SQUARE[3], "m": (0, 0)}
-    )
+    corners = dict(zip("abcd", SQUARE, strict=True))
+    plate = Plate(SQUARE, 1e-3, E, RHO, NU, corners | {"m": (0, 0)})
     sag = static_deflection(discretise(plate, "kirchhoff", 2), pressure=1.0, held="abcd").total["m"][0]
     # [0.0255 q a^4 / D]: three digits are published for Poisson's ratio 0.3
     assert sag * plate.bending_stiffness == pytest.approx(0.0255, abs=6e-5)

@@ -1,7 +1,5 @@
 """Bodies given by modes in files: what is refused, and with which sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
@@ -15,7 +13,6 @@ from support.oracles.modal_data import Modes, invented
 from support.robots import robot_file
 
 import parflex
-from parflex import ParflexError
 from parflex.bodies.modal import load_modal, save_modal
 
 BODY = invented(HEXAGON, 4, seed=1)
@@ -23,7 +20,6 @@ ROBOT = robot_file("modal-platform").read_text()
 
 
 def mixed() -> np.ndarray:
-    """The second mode with a tenth of the first."""
     shapes = BODY.shapes.copy()
     shapes[1] += 0.1 * shapes[0]
     return shapes
@@ -124,7 +120,6 @@ def test_modal_data_come_back_from_their_file_as_they_were(tmp_path):
 
 
 def error_of(capsys, folder: Path, text: str = ROBOT) -> dict:
-    """The error of the command line."""
     path = folder / "modal.toml"
     path.write_text(text, encoding="utf-8")
     error = refused(capsys, "info", path)
@@ -144,7 +139,7 @@ def test_data_that_cannot_be_are_refused_with_one_sentence(case, tmp_path, capsy
     assert words in sentence(error)
     assert (error["key"] or "").rpartition(".")[2] == key
     assert error["file"] == str(path)
-    with pytest.raises(ParflexError):
+    with pytest.raises(parflex.ParflexError):
         load_modal(path)
 
 

@@ -1,7 +1,5 @@
 """Places inside flexible bodies, `BEAM@s` and `BODY@NODE`: positions, motions, loads, and columns of runs."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -11,27 +9,21 @@ from support import bars
 from support.oracles import exact_beams
 from support.oracles.beam_element import Bar
 from support.oracles.inside_beams import Element, cantilever, section
-from support.paths import ROBOTS
-from support.robots import load_robot, robot_file
+from support.robots import any_robot, load_robot, robot_file
 
 import parflex
-from parflex import Configuration, InputError
 from parflex.recursion.kinematics import motion
 
 KINDS = ("dualemps", "geared-beams", "rolled-beams", "bending-satellite", "gough-stewart-beams")
 L, EI = bars.LENGTH, bars.EI
-
-
-@cache
-def robot(name: str) -> parflex.Robot:
-    return load_robot(name) if (ROBOTS / f"{name}.toml").exists() else parflex.load(name)
+robot = cache(any_robot)
 
 
 def beams(name: str) -> list:
     return [frame for frame in robot(name).description.frame if frame.beam is not None]
 
 
-def difference(before: Configuration, after: Configuration, frame: str, h: float) -> np.ndarray:
+def difference(before: parflex.Configuration, after: parflex.Configuration, frame: str, h: float) -> np.ndarray:
     """Velocity and angular velocity of a frame in world axes, by a central difference."""
     ((R1, p1), (R2, p2)) = (here.at.of(here.robot.tree.places[frame]) for here in (before, after))
     spin = (R2 - R1) @ ((R1 + R2) / 2).T / (2 * h)
@@ -64,7 +56,7 @@ def element_oracle(name: str, spec) -> Element:
 @pytest.mark.parametrize("name", KINDS)
 def test_places_are_on_the_line_that_bends_between_the_ends_of_elements(name):
     q, _, _, rng = random_state(name, 1)
-    frames = parflex.frames(robot(name), Configuration(robot(name), q))
+    frames = parflex.frames(robot(name), parflex.Configuration(robot(name), q))
     for beam in beams(name)[:4]:
         spec, own = beam.beam, beam.name
         ends = [own, *(f"{own}.{k}" for k in range(1, spec.elements)), f"{own}.tip"]
@@ -84,7 +76,7 @@ def test_velocities_and_accelerations_of_places_are_derivatives_of_their_positio
     q, qd, qdd, rng = random_state(name, 2)
     h, change = 1e-5, tree.rate_changes(qd, qdd)
     states = {
-        t: (Configuration(robot(name), tree.moved(q, t * qd + t * t / 2 * change)), qd + t * change)
+        t: (parflex.Configuration(robot(name), tree.moved(q, t * qd + t * t / 2 * change)), qd + t * change)
         for t in (-h, 0.0, h)
     }
     here = states[0.0][0]
@@ -111,9 +103,8 @@ SHARES = (0.1, 0.3, 0.5, 0.9)
 
 def flat_bar(motion="planar", gravity=(0, 0, 0), beam=None, settings=None) -> parflex.Robot:
     keys = {"motion": motion, "gravity": list(gravity)} | (settings or {})
-    return load_robot(
-        "flat-bar", settings=keys | {f"frame.bar.beam.{key}": value for key, value in (beam or {}).items()}
-    )
+    of_beam = {f"frame.bar.beam.{key}": value for key, value in (beam or {}).items()}
+    return load_robot("flat-bar", settings=keys | of_beam)
 
 
 def scaled_cantilever(elements: int, unit: float = 1.0) -> parflex.Robot:
@@ -153,7 +144,7 @@ def test_every_node_of_a_modal_body_is_a_place_by_name_and_by_number():
     with np.load(file) as data:
         nodes, shapes, names = data["nodes"], data["shapes"], [str(name) for name in data["interface"]]
     q, qd, _, rng = random_state(PLATE, 4, bend=1e-3)
-    here, h = Configuration(robot(PLATE), q), 1e-6
+    here, h = parflex.Configuration(robot(PLATE), q), 1e-6
     frames, e = parflex.frames(robot(PLATE), here), q[tree.links[tree.number("platform")].e]
     p, R = frames["platform"]
     inside = [len(nodes) - 1, len(names), int(rng.integers(len(names), len(nodes)))]
@@ -163,7 +154,7 @@ def test_every_node_of_a_modal_body_is_a_place_by_name_and_by_number():
     for number, name in enumerate(names):
         assert all(map(np.array_equal, frames[f"platform@{name}"], frames[f"platform.{name}"]))
         assert np.allclose(frames[f"platform@{number}"][0], frames[f"platform.{name}"][0], atol=1e-14)
-    before, after = (Configuration(robot(PLATE), tree.moved(q, t * qd)) for t in (-h, h))
+    before, after = (parflex.Configuration(robot(PLATE), tree.moved(q, t * qd)) for t in (-h, h))
     twist = difference(before, after, f"platform@{inside[0]}", h)
     assert here.frame_rows(f"platform@{inside[0]}") @ qd == pytest.approx(twist, rel=1e-6)  # of the differences
 
@@ -180,9 +171,8 @@ INSIDE |= {"gough-stewart-beams": "leg1.rod@0.5", PLATE: "platform@60"}
 def bent(name: str) -> parflex.Configuration:
     here, rng = robot(name), np.random.default_rng(6)
     elastic = {here.tree.rate_names[k] for k in here.tree.elastic}
-    return parflex.configure(
-        here, {word: 0.003 * rng.standard_normal() for word in here.independent if word in elastic}
-    )
+    bend = {name: 0.003 * rng.standard_normal() for name in here.independent if name in elastic}
+    return parflex.configure(here, bend)
 
 
 def force_at(name: str) -> np.ndarray:
@@ -194,9 +184,8 @@ def force_at(name: str) -> np.ndarray:
 def test_a_wrench_at_a_place_accelerates_closed_robots_by_the_inverse_of_their_mass(name):
     here, wrench = bent(name), force_at(name)
     frame = INSIDE[name]
-    free, pushed = (
-        parflex.forward_dynamics(robot(name), here, wrench=acting).accelerations for acting in (None, {frame: wrench})
-    )
+    loads = (None, {frame: wrench})
+    free, pushed = (parflex.forward_dynamics(robot(name), here, wrench=load).accelerations for load in loads)
     M = parflex.mass_matrix(robot(name), here).matrix
     wanted = here.J @ np.linalg.solve(M, (here.frame_rows(frame) @ here.J).T @ wrench)
     # the bent beams accelerate by up to 1e6 m/s^2 of themselves: differences keep the rounding of these
@@ -209,9 +198,8 @@ def test_programs_take_wrenches_at_places():
     program = parflex.model(of, "state-rates", wrench_frames=[frame])
     qd = np.zeros(len(program.labels["qd"]))
     given = {"q": here.q, "qd": qd, "effort": np.array([3.0, -2.0])}
-    free, pushed = (
-        program.evaluate("numpy", **given, **{f"wrench_{frame}": w})["acceleration"] for w in (np.zeros(6), wrench)
-    )
+    acting = (np.zeros(6), wrench)
+    free, pushed = (program.evaluate("numpy", **given, **{f"wrench_{frame}": w})["acceleration"] for w in acting)
     wanted = parflex.forward_dynamics(of, here, wrench={frame: wrench}).accelerations
     wanted = wanted - parflex.forward_dynamics(of, here).accelerations
     own = [of.tree.rate_names.index(name) for name in program.labels["qd"]]
@@ -253,9 +241,8 @@ def test_places_outside_of_bodies_are_refused(name, frame, said):
 
 MASS = '[[frame]]\nname = "mass"\nparent = "PLACE"\ninertia = { mass = 0.7, about_centre = [0, 0, 0.002] }\n'
 CLOSED = '[[frame]]\nname = "foot"\njoint = "revolute"\nplace = { position = [0.5, -0.3, 0] }\nstart = 2.0\n'
-CLOSED += (
-    'inertia = { mass = 0.2, centre = [0.1, 0, 0] }\n[[point]]\nname = "end"\nframe = "foot"\nposition = [0.5, 0, 0]\n'
-)
+CLOSED += "inertia = { mass = 0.2, centre = [0.1, 0, 0] }\n"
+CLOSED += '[[point]]\nname = "end"\nframe = "foot"\nposition = [0.5, 0, 0]\n'
 CLOSED += '[[closure]]\nbetween = ["end", "PLACE"]\njoint = "revolute"\n'
 ROD = '[[element]]\nname = "rod"\nkind = "rod"\nbetween = ["roof", "PLACE"]\n'
 SPRING = '[[element]]\nname = "spring"\nkind = "spring"\nstiffness = 400\nrest = 0.4\nbetween = ["roof", "PLACE"]\n'
@@ -264,9 +251,8 @@ SPRING = '[[element]]\nname = "spring"\nkind = "spring"\nstiffness = 400\nrest =
 def mounted(folder: Path, more: str, place: str, elements: int, head: str = "") -> parflex.Robot:
     text = robot_file("arm-under-roof").read_text().replace("gravity", f"{head}\ngravity", 1)
     file = folder / f"arm-{len(list(folder.iterdir()))}.toml"
-    file.write_text(
-        text.replace('section = "f"', f'section = "f", elements = {elements}') + more.replace("PLACE", place)
-    )
+    text = text.replace('section = "f"', f'section = "f", elements = {elements}')
+    file.write_text(text + more.replace("PLACE", place))
     return parflex.load(file)
 
 
@@ -287,7 +273,7 @@ def test_points_inside_beams_move_with_them_and_carry_nothing(tmp_path):
     point = '[[point]]\nname = "sensor"\nframe = "arm@0.37"\nposition = [0, 0.05, 0]\nrotation = [0, 0, 0.4]\n'
     here = mounted(tmp_path, point, "", 1)
     q = here.tree.moved(here.home, np.array([0.1, 0.0, 0.02, 0.05]))
-    (p, R), (p0, R0) = (parflex.frames(here, Configuration(here, q))[name] for name in ("sensor", "arm@0.37"))
+    (p, R), (p0, R0) = (parflex.frames(here, parflex.Configuration(here, q))[name] for name in ("sensor", "arm@0.37"))
     assert np.allclose(p, p0 + R0 @ [0, 0.05, 0], atol=1e-15)
     assert np.allclose((R0.T @ R)[:2, 0], [np.cos(0.4), np.sin(0.4)], atol=1e-15)
     for more in (CLOSED, ROD):
@@ -308,8 +294,6 @@ def test_files_with_places_outside_of_beams_are_refused(tmp_path, more, place, k
         mounted(tmp_path, more, place, 1)
     assert caught.value.key == key and caught.value.hint
 
-
-# -- springs and masses at places, against closed forms -------------------------------------------------------
 
 HANGER = '[[point]]\nname = "ceiling"\nframe = "base"\nposition = [{x}, 0.3, 0]\n'
 HANGER += '[[element]]\nname = "spring"\nkind = "spring"\nbetween = ["ceiling", "{end}"]\nstiffness = {k}\nrest = 0.3\n'
@@ -381,10 +365,7 @@ def test_frequencies_and_their_estimates_are_those_of_the_differential_equation(
 
 @pytest.mark.parametrize("reduce", ["", ", reduce = { error = 0.1, band = 60 }"], ids=["elements", "reduced"])
 def test_estimates_know_nothing_of_how_short_the_element_beside_a_spring_is(tmp_path, reduce, figure):
-    """Springs a thousandth to a hundredth of an element from an end; squared frequencies of what is beside reach 1e23.
-
-    A tenth is what estimates of first order and halves of elements leave; 2e-7 is what float64 leaves of the squares.
-    """
+    """Estimates of first order leave a tenth; float64 leaves 2e-7 of squared frequencies that reach 1e23."""
     rng, worst = np.random.default_rng(11), 0.0
     for node, elements in ((0, 20), (32, 32)):
         away, side = 10 ** rng.uniform(-2.95, -2), 1 if node == 0 else -1
@@ -424,11 +405,8 @@ def test_refined_frequencies_know_what_the_spring_needs(tmp_path):
 
 @pytest.mark.parametrize("reduce", ["", ", reduce = { error = 0.1, band = 50 }"], ids=["elements", "reduced"])
 def test_a_mass_at_any_place_needs_no_simple_fraction(tmp_path, reduce):
-    robot = bars.beam(
-        tmp_path,
-        f"elements = 7{reduce}",
-        MASS.replace("PLACE", "bar@0.37").replace("0.7, about_centre = [0, 0, 0.002]", "5.0"),
-    )
+    mass = MASS.replace("PLACE", "bar@0.37").replace("0.7, about_centre = [0, 0, 0.002]", "5.0")
+    robot = bars.beam(tmp_path, f"elements = 7{reduce}", mass)
     result = parflex.natural_frequencies(robot, modes=1).frequencies[0]
     assert result == pytest.approx(exact_frequency(0.37, mass=5.0), rel=3e-5)
 
@@ -451,9 +429,7 @@ def test_sections_and_places_of_unequal_elements(tmp_path):
     force = -k * result.frames[f"bar@{s}"][1]
     a = s * L
     sag = weight * a**2 * (a**2 - 4 * a * L + 6 * L**2) / (24 * EI)
-    assert force == pytest.approx(
-        sag * k / (1 + k * deflected(a, a)), rel=2e-3
-    )  # large displacements, deflections of 2 %
+    assert force == pytest.approx(sag * k / (1 + k * deflected(a, a)), rel=2e-3)  # deflections are large, of 2 %
     for at in where:
         x = at * L
         exact = force * max(a - x, 0.0) - weight * (L - x) ** 2 / 2
@@ -461,9 +437,6 @@ def test_sections_and_places_of_unequal_elements(tmp_path):
     chain = result.beams["bar"].chain
     assert [chain.share(*chain.located(at)) for at in where] == pytest.approx(where, abs=1e-15)
     assert robot.tree.place("bar@0.5").link == robot.tree.place("bar.1").link
-
-
-# -- forces that are given ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("reduce", ["", ", reduce = { error = 0.5, band = 20 }"], ids=["elements", "reduced"])
@@ -509,10 +482,8 @@ def test_a_force_between_nodes_deflects_its_element_as_a_beam(tmp_path, reduce):
 
 def test_an_offset_point_between_nodes_moves_as_what_carries_it(tmp_path):
     more = '[[point]]\nname = "hook"\nframe = "bar@0.3"\nposition = [0.02, 0.05, 0]\n'
-    one, fine = (
-        parflex.cartesian_stiffness(bars.beam(tmp_path, f"elements = {n}", more), frame="hook").compliance
-        for n in (1, 10)
-    )
+    robots = (bars.beam(tmp_path, f"elements = {n}", more) for n in (1, 10))
+    one, fine = (parflex.cartesian_stiffness(robot, frame="hook").compliance for robot in robots)
     assert one == pytest.approx(fine, rel=1e-9)
 
 
@@ -541,9 +512,6 @@ def test_slopes_and_maps_have_the_compliance_between_nodes(tmp_path):
     stiff = parflex.cartesian_stiffness(robot, {"bar": 0.3}, frame="bar@0.4", wrench=push)
     assert many.values[asked[1]][0] == pytest.approx(rest.frames["bar@0.4"][1], rel=1e-9)
     assert many.values[asked[0]][0] == pytest.approx(stiff.compliance[1, 1], rel=1e-9)
-
-
-# -- loads along a beam --------------------------------------------------------------------------------------
 
 
 def heavy_cantilever(x, q, stiff):
@@ -577,9 +545,8 @@ def test_weight_deflects_every_place_of_a_beam_as_the_closed_form(reduced, shear
     beam = {"roll": roll, "shear": shear, "elements": 4 if reduced else 1}
     if reduced:  # some modes are kept, and most are not
         beam["reduce"] = {"error": 100, "band": 1000}
-    robot = flat_bar(
-        "spatial", g.tolist(), beam, {"sections.flat.y": 0.06, "frame.bar.joint": "fixed", "frame.bar.actuated": False}
-    )
+    clamped = {"sections.flat.y": 0.06, "frame.bar.joint": "fixed", "frame.bar.actuated": False}
+    robot = flat_bar("spatial", g.tolist(), beam, clamped)
     assert not reduced or robot.tree.links[0].body.reduced.kept > 0
     result = parflex.deflection(robot, frames=[f"bar@{s}" for s in SHARES], about="undeformed").frames
     c, s_ = np.cos(roll), np.sin(roll)
@@ -688,5 +655,5 @@ def test_sensors_of_planar_robots_show_gravity_across_the_plane_and_no_other_zer
     assert run["arm@0.5.sensor_az"] == pytest.approx(np.full(3, 9.81))
     upright = load_robot("pendulum-beam")
     for word in ("sensor_az", "sensor_wx", "sensor_wy"):
-        with pytest.raises(InputError, match=f"'{word}' of a planar robot is zero"):
+        with pytest.raises(parflex.InputError, match=f"'{word}' of a planar robot is zero"):
             parflex.simulate(upright, None, 0.002, outputs=[f"arm.{word}"])

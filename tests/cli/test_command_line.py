@@ -1,7 +1,5 @@
 """The command line: answers in JSON, refusals in one sentence, help with examples, completion, one thread."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json
@@ -33,17 +31,12 @@ HEAVY = ("numpy", "scipy", "llvmlite", "matplotlib", "pydantic", "rich", "viser"
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """Run Python in a process of its own."""
     environment = {**os.environ, **environment}
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, check=False)
 
 
 def shell(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
-    """Run a command in a process of its own."""
     return python("-m", "parflex", *arguments, **environment)
-
-
-# -- answers -----------------------------------------------------------------------------------------------------------
 
 
 def test_list_names_every_robot_with_title_and_source(capsys):
@@ -128,9 +121,6 @@ def test_each_warning_is_reported_once_in_text_and_json(capsys, monkeypatch, as_
         assert not as_json or json.loads(shown.out)["warnings"] == ["slow", "far"]
 
 
-# -- help, completion, processes ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("verb", [None, *VERBS])
 def test_every_help_text_shows_valid_examples(capsys, verb):
     shown = run(capsys, *([verb, "--help"] if verb else []))
@@ -151,7 +141,6 @@ def test_help_starts_without_the_libraries_that_compute():
 
 
 def completed(*words: str) -> list[str]:
-    """Return the completions of the last word in bash."""
     position = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
     answer = shell(_PARFLEX_COMPLETE="bash_complete", **position)
     assert answer.returncode == 0, answer.stderr
@@ -190,9 +179,8 @@ def test_tests_and_the_command_line_compute_in_one_thread(first):
     free = {name: value for name, value in os.environ.items() if name not in BLAS_THREADS}
     path = os.pathsep.join([str(TESTS), *sys.path])
     code = first + "import os; print(len(os.listdir('/proc/self/task')))"  # OpenBLAS starts its threads when loaded
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env={**free, "PYTHONPATH": path}, check=False
-    )
+    words = {"capture_output": True, "text": True, "env": {**free, "PYTHONPATH": path}}
+    answer = subprocess.run([sys.executable, "-c", code], **words, check=False)
     assert answer.stdout.split()[-1] == "1", answer.stdout + answer.stderr
 
 
@@ -217,9 +205,6 @@ def test_an_internal_failure_is_reported_in_one_line(capsys, monkeypatch):
     answer = run(capsys, "info", "3rrr", "--json")
     assert (answer.code, answer.err.count("\n")) == (1, 1)
     assert json.loads(answer.out)["error"]["kind"] == "internal"
-
-
-# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
 def lines(name: str) -> list[str]:

@@ -60,9 +60,8 @@ def folder(tmp_path_factory) -> Path:
     design += '[responses.mass]\nresponse = "mass"\n'
     (folder / "sweep.toml").write_text(design + '[samples]\nkind = "grid"\ncount = 2\n')
     (folder / "design.toml").write_text(design + '[objective]\nminimise = "mass"\n')
-    laws = (
-        'robot = "3rrr"\nworking_mode = "+-+"\nlaws = ["ctc"]\npercentages = [2]\ntemplates = 1\nvary = ["lengths"]\n'
-    )
+    laws = 'robot = "3rrr"\nworking_mode = "+-+"\nlaws = ["ctc"]\npercentages = [2]\ntemplates = 1\n'
+    laws += 'vary = ["lengths"]\n'
     (folder / "laws.toml").write_text(laws + '[reference]\nkind = "circle"\nradius = 0.01\ntime = 0.02\n')
     (folder / "measured.csv").write_text("pose,mode,frequency_hz,deviation_hz\nhome,1,14,0.58\nhome,2,25,0.58\n")
     parflex.export_urdf(parflex.load("emps"), folder / "arm.urdf")

@@ -1,21 +1,23 @@
-"""Assembling poses: working modes, solutions of the legs, direct and inverse geometry, poses that cannot be."""
-
-from __future__ import annotations
+"""Assembly of poses by reach and working modes; closures against Lagrange and their openings."""
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support.comparison import largest, nearby_states, positions
-from support.robots import load_robot
+from support.comparison import largest, nearby_states, order_of, positions
+from support.oracles.energy import EnergyModel
+from support.oracles.reader import read_robot
+from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex import Configuration, SingularError, UnreachableError
+from parflex import Configuration
 from parflex.closure.assembler import Assembler
 from parflex.closure.continuation import missing_length
 from parflex.closure.targets import FrameTarget, Target
+from parflex.recursion.kinematics import motion
 
 WITH_PLATFORM = ["3-prrr", "3rrr", "c5", "delta", "gough-stewart", "space"]
 
@@ -54,7 +56,7 @@ def leg_closes(robot, configuration, solution):
     for name, value in solution.items():
         q[robot.tree.position_names.index(name)] = value
     leg = next(iter(solution)).split(".")[0]
-    at = Configuration(robot, q).at
+    at = parflex.Configuration(robot, q).at
     return max(largest(loop.residual(at, 1.0)) for loop in robot.closures.loops if leg in loop.name)
 
 
@@ -91,7 +93,7 @@ def test_direct_geometry_undoes_inverse_geometry(name, figure):
     for state in nearby_states(robot, 8, 31, size=0.1):  # farther away the same motors may mean another assembly
         first = state.configuration
         by_motors = {motor: float(positions(first)[motor]) for motor in robot.motors}
-        second = Configuration(robot, robot.assemble(by_motors))
+        second = parflex.Configuration(robot, robot.assemble(by_motors))
         worst = max(worst, largest(wrapped(robot, second.q, first.q)))
     figure(f"{name}: direct o inverse geometry, largest difference", worst, 1e-9)
     assert worst < 1e-9  # loops closed to 1e-15, times the condition of the motors, some hundreds
@@ -113,7 +115,7 @@ def test_direct_geometry_undoes_inverse_geometry(name, figure):
 )
 def test_a_jump_to_a_far_pose_ends_where_small_steps_end(name, pose):
     robot = parflex.load(name)
-    straight = Configuration(robot, robot.assemble(pose))
+    straight = parflex.Configuration(robot, robot.assemble(pose))
     home, q = dict.fromkeys(pose, 0.0) | robot.description.poses["home"], robot.home
     home = {key.removeprefix("tip."): value for key, value in home.items()}
     for share in np.linspace(0, 1, 41)[1:]:
@@ -123,8 +125,7 @@ def test_a_jump_to_a_far_pose_ends_where_small_steps_end(name, pose):
 
 
 def missed(name, pose):
-    """Which leg misses the pose, and by how much."""
-    with pytest.raises(UnreachableError) as caught:
+    with pytest.raises(parflex.UnreachableError) as caught:
         parflex.configure(parflex.load(name), pose)
     found = re.search(r"cannot be reached: (\S+) misses it by (\S+) m", caught.value.message)
     assert found, caught.value.message
@@ -140,7 +141,7 @@ def test_no_search_begins_where_legs_are_too_short_for_what_is_given(name, given
     robot = parflex.load(name)
     parflex.configure(robot)
     monkeypatch.setattr(Assembler, "solutions", lambda *_: pytest.fail("no start closes legs that are too short"))
-    with pytest.raises(UnreachableError, match=r"leg\d misses it by \d"):
+    with pytest.raises(parflex.UnreachableError, match=r"leg\d misses it by \d"):
         parflex.configure(robot, given)
 
 
@@ -159,7 +160,7 @@ def test_no_leg_is_too_short_for_a_pose_that_it_has(name):
     there = [robot.assemble(FAR[name])] if name in FAR else []
     frame = robot.tree.place(robot.tree.end_effector)
     for q in [robot.home, *robot.reference_poses, *there]:
-        position = Configuration(robot, q).at.of(frame)[1]
+        position = parflex.Configuration(robot, q).at.of(frame)[1]
         for axes in ((0,), (1,), (0, 1), (0, 1, 2)):
             target = Target(frames=(FrameTarget("end", frame, {k: float(position[k]) for k in axes}),))
             for part in robot.assembler.parts(target, robot.locked | set(robot.deformations)):
@@ -189,13 +190,13 @@ def test_a_singular_leg_is_told_from_a_singular_platform():
     stretched = {"x": -0.12 + 0.7 * np.cos(1.2), "y": 0.7 * np.sin(1.2)}  # left leg straight
     condition = parflex.configure(robot, stretched).condition
     assert condition.legs["left"] > 1e7 > 1e3 > max(condition.legs["right"], condition.platform)
-    with pytest.raises(SingularError, match="'left' is at a singularity of the leg"):
+    with pytest.raises(parflex.SingularError, match="'left' is at a singularity of the leg"):
         parflex.inverse_dynamics(robot, stretched, {"x": 0.1, "y": 0.2})
     assert parflex.inverse_dynamics(robot, stretched, {"left.1": 0.1, "right.1": 0.2}).efforts  # joints can
     aligned = {"x": 0.0, "y": 0.3 * np.sqrt(1 - (0.28 / 0.3) ** 2)}  # both rods on one line
     condition = parflex.configure(robot, aligned).condition
     assert condition.platform > 1e7 > 1e3 > max(condition.legs.values())
-    with pytest.raises(SingularError, match="singular pose: with the motors locked"):
+    with pytest.raises(parflex.SingularError, match="singular pose: with the motors locked"):
         parflex.inverse_dynamics(robot, aligned, {"x": 0.1, "y": 0.2})
     assert np.all(np.isfinite(parflex.forward_dynamics(robot, aligned).accelerations))  # it falls, but it falls
 
@@ -214,7 +215,7 @@ def test_one_motor_of_a_robot_that_bends_may_move_where_there_are_more_motors_th
     motor = robot.tree.links[robot.tree.number("leg1.1")].q.start
     q = robot.assemble({"leg1.1": float(start[motor]) + 0.05})
     assert q[motor] == pytest.approx(start[motor] + 0.05, abs=1e-12)  # given outright
-    assert Configuration(robot, q).closure_error < 1e-10  # where Newton ends, of lengths below one metre
+    assert parflex.Configuration(robot, q).closure_error < 1e-10  # where Newton ends, of lengths below one metre
 
 
 @pytest.mark.parametrize("name", ["rx90", "puma560"])
@@ -250,3 +251,119 @@ def test_home_does_not_depend_on_the_chosen_actuation(name, more):
     own = load_robot(name)
     spare = load_robot(name, settings={"actuation.more": {"actuated": [*own.motors, more]}}, actuation="more")
     assert np.array_equal(spare.home, own.home) and len(spare.motors) == len(own.motors) + 1
+
+
+SPATIAL = {  # rows of each kind: translations, rotations
+    "spherical": (3, 0),
+    "revolute": (3, 2),
+    "universal": (3, 1),
+    "cylindrical": (2, 2),
+    "prismatic": (2, 3),
+    "planar": (1, 2),
+    "point-on-plane": (1, 0),
+    "point-on-line": (2, 0),
+    "welded": (3, 3),
+}
+PLANAR = {"revolute": (2, 0), "prismatic": (1, 1), "point-on-plane": (1, 0), "point-on-line": (1, 0), "welded": (2, 1)}
+
+PLACES = [("on-arm", "on-body"), ("on-body", "on-arm"), ("on-base", "on-body"), ("on-body", "on-base")]
+CASES = [("spatial", kind, ends) for kind in SPATIAL for ends in PLACES]
+CASES += [("planar", kind, ends) for kind in PLANAR for ends in PLACES]
+NAMES = [f"{motion}, {kind}, {first} to {second}" for motion, kind, (first, second) in CASES]
+EVERY = pytest.mark.parametrize(("motion_kind", "kind", "ends"), CASES, ids=NAMES)
+
+
+def made_up(motion, kind, ends, folder):
+    """The file of a mechanism with one closure of this kind, its axes askew."""
+    axes = "axis = [0.6, -0.3, 0]" if motion == "planar" else "axis = [0.6, -0.3, 0.5]\naxis_2 = [0.1, 0.4, 0.8]"
+    closure = f'[[closure]]\nbetween = {list(ends)}\njoint = "{kind}"\n{axes}\n'
+    file = robot_file("made-up-plane" if motion == "planar" else "made-up-space")
+    return write_robot(folder, file.read_text(encoding="utf-8") + closure)
+
+
+def closed_configurations(robot, count=4):
+    """Closed positions, each from another start."""
+    rng = np.random.default_rng(7)
+    for _ in range(count):
+        start = robot.tree.moved(robot.tree.start, rng.uniform(-0.4, 0.4, robot.tree.n))
+        q, error = robot.assembler.newton(start, robot.free, robot.closures.loops)
+        assert error < 1e-12  # of the typical length; Newton ends at rounding
+        yield Configuration(robot, q)
+
+
+@pytest.mark.few("spatial, universal, on-arm", "planar, revolute, on-arm", "point-on-line, on-arm")
+@EVERY
+def test_a_closure_holds_what_lagrange_holds(motion_kind, kind, ends, tmp_path):
+    path = made_up(motion_kind, kind, ends, tmp_path)
+    robot, oracle = parflex.load(path), EnergyModel(read_robot(path))
+    loop, order, rng = robot.closures.loops[0], order_of(robot, oracle), np.random.default_rng(8)
+    translations, rotations = (PLANAR if motion_kind == "planar" else SPATIAL)[kind]
+    assert loop.size == robot.closures.size == oracle.closure_rows == translations + rotations
+    assert sum(name.startswith("translation") for name in loop.row_names) == translations
+    for configuration in closed_configurations(robot):
+        q, J = positions(configuration), configuration.closure_jacobian
+        assert largest(oracle.closure_residual(q)) < 1e-11  # what rounding leaves of a closed loop, in their units
+        theirs = oracle.closure_jacobian(q)[0][:, order]
+        null = np.linalg.svd(J)[2][loop.size :].T
+        assert np.linalg.matrix_rank(J) == np.linalg.matrix_rank(theirs) == loop.size
+        assert largest(theirs @ null) < 1e-12 * largest(theirs)  # same null space: products of directions of length one
+        qd = null @ rng.standard_normal(null.shape[1])
+        ours = robot.closures.bias(configuration.at, motion(robot.tree, configuration.at, qd, np.zeros(robot.tree.n)))
+        bias = oracle.closure_jacobian(q, qd[np.argsort(order)])[1]
+        # rows may be scaled and mixed: the smallest acceleration that keeps the loop closed is not
+        smallest = np.linalg.lstsq(J, -ours, rcond=None)[0]
+        expected = np.linalg.lstsq(theirs, -bias, rcond=None)[0]
+        assert largest(expected) > 1e-3 or "on-base" in ends  # on the base some closures have no bias
+        assert largest(smallest - expected) < 1e-11 * largest(qd) ** 2  # rounding times conditions of some dozens
+
+
+@EVERY
+def test_a_closure_is_the_derivative_of_its_opening(motion_kind, kind, ends, tmp_path):
+    robot = parflex.load(made_up(motion_kind, kind, ends, tmp_path))
+    tree, rng = robot.tree, np.random.default_rng(9)
+    units = robot.closures.row_units() / tree.length
+    for configuration in closed_configurations(robot, 2):
+
+        def opening(step, configuration=configuration):
+            return robot.closures.residual(Configuration(robot, tree.moved(configuration.q, step)).at) / tree.length
+
+        assert largest(opening(np.zeros(tree.n))) < 1e-12  # Newton ends at rounding
+        any_rates, h = rng.uniform(-1, 1, tree.n), 1e-5
+        slope = (opening(h * any_rates) - opening(-h * any_rates)) / (2 * h)
+        # truncation 1e-10, rounding 1e-16/1e-5
+        assert largest(slope - units * (configuration.closure_jacobian @ any_rates)) < 1e-8
+        null = np.linalg.svd(configuration.closure_jacobian)[2][robot.closures.size :].T
+        qd, qdd, h = null @ rng.uniform(-1, 1, null.shape[1]), rng.uniform(-1, 1, tree.n), 3e-4
+        bend = sum(c * opening(t * qd + t**2 / 2 * qdd) for c, t in ((1, h), (-2, 0.0), (1, -h))) / h**2
+        ours = units * robot.closures.bias(configuration.at, motion(tree, configuration.at, qd, qdd))
+        assert largest(bend - ours) < 1e-5  # truncation 1e-7, rounding 1e-16/1e-7, a dozen terms
+
+
+def test_axes_that_coincide_point_the_same_way(tmp_path):
+    robot = parflex.load(made_up("spatial", "revolute", ("on-arm", "on-body"), tmp_path))
+    loop = robot.closures.loops[0]
+    for configuration in closed_configurations(robot):
+        frames = parflex.frames(robot, configuration)
+        first, second = frames["on-arm"].rotation @ loop.u1, frames["on-body"].rotation @ loop.u2
+        assert largest(first - second) < 1e-12  # rounding of two products of rotations
+
+
+@pytest.mark.few("spatial, universal, on-arm", "planar, revolute, on-arm", "point-on-line, on-arm")
+@EVERY
+def test_a_closed_loop_seen_from_its_other_end_or_taken_as_closed_holds_the_same(motion_kind, kind, ends, tmp_path):
+    robot = parflex.load(made_up(motion_kind, kind, ends, tmp_path))
+    tree, loop, rng = robot.tree, robot.closures.loops[0], np.random.default_rng(9)
+    other = loop.reversed(tree)
+    assert (other is None) == kind.startswith("point-on")
+    for configuration in closed_configurations(robot):
+        at, links = configuration.at, configuration.link_jacobians
+        J = loop.jacobian(tree, at, links)
+        any_rates = rng.uniform(-1, 1, tree.n)
+        moving = motion(tree, at, any_rates - np.linalg.pinv(J) @ (J @ any_rates), np.zeros(tree.n))
+        held = np.column_stack([J, loop.bias(tree, at, moving)])  # J qdd + bias = 0
+        for same in (replace(loop, closed=True), *([] if other is None else [other, replace(other, closed=True)])):
+            found = np.column_stack([same.jacobian(tree, at, links), same.bias(tree, at, moving)])
+            assert found.shape == held.shape
+            mix = found[:, :-1] @ np.linalg.pinv(J)
+            assert found == pytest.approx(mix @ held, abs=1e-11)  # entries of size one, closed to 1e-13
+            assert np.linalg.cond(mix) < 1e2  # nothing is lost: directions and arms of size one

@@ -1,7 +1,5 @@
 """What a pose or a path leaves free: nearest to home, with rates that are its exact derivative, whatever the way."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.optimize
@@ -10,7 +8,6 @@ from support.posing import end_effector, indices
 from support.robots import load_robot, write_robot
 
 import parflex
-from parflex import UnreachableError
 from parflex.control.following import track
 from parflex.control.references import through
 from parflex.trajectories.follow import JointTrajectory, joint_trajectory
@@ -158,7 +155,7 @@ def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch)
 
     monkeypatch.setattr("parflex.control.following.joints_of_pose", jumping)
     monkeypatch.setattr("parflex.control.following._orientation", lambda here, driven: 1.0)
-    with pytest.raises(UnreachableError, match=r"at t = 0\.\d+ s: 'left\.1' would jump by 0\.2") as caught:
+    with pytest.raises(parflex.UnreachableError, match=r"at t = 0\.\d+ s: 'left\.1' would jump by 0\.2") as caught:
         parflex.run_control(parflex.load("5r"), "line:x=0.03,y=0.5,time=1")
     assert caught.value.key == "reference"
 
@@ -189,7 +186,7 @@ def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
 def test_a_path_on_which_the_free_part_jumps_is_refused_where_it_does(monkeypatch):
     monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 9)
     robot = load_robot("planar-arm")
-    with pytest.raises(UnreachableError) as caught:  # the hand keeps its turn while the wrist is within 0.9 m
+    with pytest.raises(parflex.UnreachableError) as caught:  # the hand keeps its turn while the wrist is within 0.9 m
         parflex.plan_motion(robot, "out")
     way = np.sqrt(0.9**2 - 0.2**2) - 0.6
     assert f"the path stops {way:.3f}"[:-1] in caught.value.message and "would jump" in caught.value.message
@@ -235,14 +232,13 @@ def test_knots_are_doubled_until_quintics_fit_between_them():
 
 def test_what_quintics_cannot_follow_is_refused():
     robot = parflex.load("four-bar")
-    with pytest.raises(UnreachableError, match=r"left at 0.4.*too suddenly"):
+    with pytest.raises(parflex.UnreachableError, match=r"left at 0.4.*too suddenly"):
         joint_trajectory(robot, kinked(1e-6), robot.home, 41)
 
 
 def test_rates_that_do_not_belong_to_the_positions_are_refused():
     robot = parflex.load("four-bar")
-    still = JointTrajectory(
-        0.0, 1.0, False, lambda s, q: (q, np.array([[s], [0.0], [0.0]])), lambda s: f"left at {s:.4g}", "road"
-    )
-    with pytest.raises(UnreachableError, match="too suddenly"):
+    place = lambda s, q: (q, np.array([[s], [0.0], [0.0]]))  # noqa: E731
+    still = JointTrajectory(0.0, 1.0, False, place, lambda s: f"left at {s:.4g}", "road")
+    with pytest.raises(parflex.UnreachableError, match="too suddenly"):
         joint_trajectory(robot, still, robot.home, 40)

@@ -1,18 +1,13 @@
-"""Planar legs and dyads: their assemblies against circles and against all that Newton finds from random starts.
-
-Random linkages are bodies of random points in a plane, each two hinged to bodies before them and to each other. Their
-assemblies are found from positions and angles of the bodies, which know neither a tree nor what a dyad is.
-"""
+"""Planar legs and dyads, against circles and against all assemblies that Newton finds from random starts."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.posing import OK, UNREACHABLE, any_robot, indices, pose_solver, sides_of, start_of
-from support.robots import load_robot, write_robot
+from support.posing import OK, UNREACHABLE, indices, pose_solver, sides_of, start_of
+from support.robots import any_robot, load_robot, write_robot
 
 import parflex
-from parflex import Configuration
 from parflex.closure.targets import Target
 
 SAME = 1e-6  # rad: assemblies that are nearer are one; found to rounding
@@ -103,7 +98,7 @@ def robot_text(pivots: list[Pivot], angles: np.ndarray, crank: float, seed: int,
 
 def own_sides(robot: parflex.Robot, target: Target, assemblies: list[np.ndarray]) -> np.ndarray:
     """Return which assemblies are on the sides of which."""
-    at = [Configuration(robot, q) for q in assemblies]
+    at = [parflex.Configuration(robot, q) for q in assemblies]
     fits = np.ones((len(at), len(at)), dtype=bool)
     for i, reference in enumerate(assemblies):
         for judged in sides_of(robot, target, reference):
@@ -167,7 +162,7 @@ def test_each_assembly_of_a_settled_part_has_signs_of_its_own(name: str) -> None
         q, error = assembler.newton(start, part.columns, part.rows, 60)
         known = any(assembler._distance(q, other, own) < SAME for other in found)
         found += [q] if error < 1e-10 and not known else []  # closed, of the typical length
-    at = [Configuration(robot, q) for q in found]
+    at = [parflex.Configuration(robot, q) for q in found]
     for i, reference in enumerate(found):
         judged = sides_of(robot, target, reference)[0]
         fits = [judged.fit(tree, here.at, here.link_jacobians) for here in at]

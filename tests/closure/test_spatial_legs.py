@@ -34,7 +34,6 @@ def arm_angle(ball, gamma, base, arm, rod):
 
 
 def delta_arms(values, base, platform, arm, rod):
-    """Return the angles of the arms of a Delta robot."""
     return np.array([arm_angle(values, gamma, base - platform, arm, rod) for gamma in LEGS]).T
 
 
@@ -98,9 +97,6 @@ def test_designs_have_their_own_reach(name):
     check_reach(robot, designs, values, ARMS, arms, np.arange(300))
 
 
-# -- parallelograms ---------------------------------------------------------------------------------------------------
-
-
 def opening_of_places(solver, values):
     """Return how far loops are open, in metres, where the closed form puts all joints."""
     q = solver.places(start_of(solver, values))[1]
@@ -148,8 +144,6 @@ def test_reach_and_slides_of_the_orthoglide_are_those_of_its_lengths():
     # no parallelogram is past its flat pose
     assert np.abs(q[:, indices(robot, [f"{k}.bar" for k in "xyz"])][reached]).max() < np.pi / 2
 
-
-# -- every kind of leg ------------------------------------------------------------------------------------------------
 
 RIGHT = 1.5707963267948966
 KINDS = {  # joints of a leg, each with where it stands on the one before: position, then rotation
@@ -247,9 +241,8 @@ def follow(robot, home, values):
 def test_axes_that_designs_move_apart_do_not_count_as_crossing(tmp_path):
     robot_of("RUS", tmp_path)
     text = (tmp_path / "RUS.toml").read_text().replace("[constants]", "[constants]\noff = 0.0")
-    text = text.replace(
-        "position = [0, 0, 0], rotation = [1.4, 0, 0]", 'position = ["off", 0, 0], rotation = [1.4, 0, 0]'
-    )
+    turned = "0, 0], rotation = [1.4, 0, 0]"
+    text = text.replace(f"position = [0, {turned}", f'position = ["off", {turned}')
     robot, off = parflex.load(write_robot(tmp_path, text, "off")), np.array([0.0, 0.01, 0.02])
     assert solver(robot, PLACE, {"constants.off": 0.0 * off}).places is not None  # where they happen to cross
     legs = solver(robot, PLACE, {"constants.off": off})
@@ -262,8 +255,6 @@ def test_axes_that_designs_move_apart_do_not_count_as_crossing(tmp_path):
         here = parflex.configure(one, dict(zip(PLACE, values[row].tolist(), strict=True)))
         assert np.abs(here.q[7:] - found.q[row, 7 : robot.tree.nq]).max() < 1e-8
 
-
-# -- Par4 and open chains ---------------------------------------------------------------------------------------------
 
 PAR4 = {gamma: f"{leg}.arm" for gamma, leg in zip(
     np.radians([45, 135, -135, -45]), ("front_left", "rear_left", "rear_right", "front_right"), strict=True
@@ -282,11 +273,7 @@ def par4_arms(values, angle, half=0.08, ratio=4):
 
 @pytest.mark.verify
 def test_reach_and_arms_of_par4_are_those_of_its_lengths():
-    """The plate, its gear and four legs, of whose rows one repeats others; half of the cells are out of reach.
-
-    Of rows that repeat others any choice is singular somewhere: far out these would take the robot for one in another
-    mode, so that legs are judged by themselves.
-    """
+    """Far out, redundant rows look like another mode; half of the cells are out of reach."""
     robot = parflex.load("par4")
     par4 = solver(robot, PLACE, compiled=True)
     assert par4.fast

@@ -1,14 +1,11 @@
 """Results cached on disk: paths of tools, equilibria, homes and conditions are read for the same robot alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import parflex
-from parflex import Configuration
 from parflex.cache import clear
 from parflex.codegen import cache
 from parflex.robot.home_pose import HomePose
@@ -50,7 +47,6 @@ def test_the_path_of_a_tool_is_computed_once_and_anew_for_another_path_robot_or_
 
 
 def with_longer_links(robot):
-    """The same with the file of shorter ones."""
     links = tuple(replace(link, position=1.01 * link.position) for link in robot.tree.links)
     tree = replace(robot.tree, links=links)
     return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
@@ -63,7 +59,7 @@ def test_elements_do_not_change_a_path_and_a_changed_robot_has_another(monkeypat
     robot = parflex.load("dualemps", elements=3)
     robot = with_longer_links(robot) if changed else robot
     frame = robot.tree.end_effector
-    at = parflex.frames(robot, Configuration(robot, robot.home))[frame].position
+    at = parflex.frames(robot, parflex.Configuration(robot, robot.home))[frame].position
     line = paths.PathSegment(0.005, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
     found, expected = (how(robot, frame, line, robot.home, "line") for how in (paths._followed, paths._along))
     for s in np.linspace(0, 0.005, 9):
@@ -117,7 +113,7 @@ def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypa
     # closed poses of one robot serve another that knows its mobility only where its own loops close there
     borrowed = replace(other, known_home=other.home, known_mobility=first.mobility)
     assert len(borrowed.reference_poses) == poses
-    assert all(Configuration(borrowed, q).closure_error < 1e-11 for q in borrowed.reference_poses)
+    assert all(parflex.Configuration(borrowed, q).closure_error < 1e-11 for q in borrowed.reference_poses)
     monkeypatch.setattr(cache, "_code", lambda: b"another version")
     again_from_disk()
     assert len(found) == 3

@@ -1,9 +1,5 @@
 """Generated C: it compiles without a warning, runs cleanly and gives Python's numbers."""
 
-from __future__ import annotations
-
-import contextlib
-import io
 import shlex
 import subprocess
 from pathlib import Path
@@ -18,7 +14,6 @@ from support.paths import ROOT
 from support.traced import ROBOTS, difference, expected, inputs, made, samples
 
 import parflex
-from parflex import Model
 from parflex.codegen import emit_llvm
 from parflex.codegen.emit_c import CHUNK, emit_c
 from parflex.codegen.llvm_jit import Kernel
@@ -62,9 +57,8 @@ def test_the_header_serves_cpp(name, model, tmp_path):
     compile_c("-std=c++11", *strict, "-o", tmp_path / "use", *files, "-lm", compiler="g++")
     assert subprocess.run([str(tmp_path / "use")], check=False).returncode == 0
     # the source itself is C++ too
-    compile_c(
-        "-std=c++11", *strict, "-x", "c++", "-c", "-o", tmp_path / "again.o", tmp_path / f"{word}.c", compiler="g++"
-    )
+    words = ("-x", "c++", "-c", "-o", tmp_path / "again.o", tmp_path / f"{word}.c")
+    compile_c("-std=c++11", *strict, *words, compiler="g++")
 
 
 @pytest.mark.few("3rrr", "four-bar")
@@ -206,7 +200,7 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
     program = make_program(graph, "pieces", {"y": np.array([value, *(value * one for one in early)], dtype=object)})
     assert len(program.instructions) > 3 * CHUNK
     shapes = {"a": (1,), "b": (1,)}
-    model = Model("pieces", program, shapes, {"y": (len(program.outputs),)}, sample={"a": [0.3], "b": [-0.9]})
+    model = parflex.Model("pieces", program, shapes, {"y": (len(program.outputs),)}, sample={"a": [0.3], "b": [-0.9]})
     given = {"a": np.array([[0.3], [-1.2]]), "b": np.array([[-0.9], [0.7]])}
     wanted = model.evaluate("numpy", **given)
     # every step halves what came before: rounding does not grow
@@ -225,21 +219,6 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
         assert difference({"y": both}, wanted) < 1e-12
 
 
-# -- the page about code -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.verify
-def test_python_of_the_page_prints_what_it_shows():
-    found = blocks(PAGE)
-    examples = [index for index, (language, _) in enumerate(found) if language == "python"]
-    assert len(examples) >= 2
-    for index in examples:
-        output = io.StringIO()
-        with contextlib.redirect_stdout(output):
-            exec(compile(found[index][1], str(PAGE), "exec"), {"__name__": "example"})
-        assert shows(found[index + 1][1], output.getvalue()), output.getvalue()
-
-
 def test_commands_and_c_of_the_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for line, code, text in commands(PAGE):
@@ -250,12 +229,7 @@ def test_commands_and_c_of_the_page_run(tmp_path, monkeypatch):
     files = (tmp_path / "use.c", tmp_path / "generated" / "m_3rrr_inverse.c")
     compile_c(*STRICT, f"-I{tmp_path / 'generated'}", "-o", tmp_path / "use", *files, "-lm")
     done = subprocess.run([str(tmp_path / "use")], capture_output=True, text=True, check=True)
-    wanted = made("3rrr", "inverse")(
-        position=[0, 0],
-        rotation=np.eye(2),
-        velocity=[0, 0],
-        angular_velocity=[0],
-        acceleration=[1, 0],
-        angular_acceleration=[0],
-    )["effort"]
+    still = {"position": [0, 0], "rotation": np.eye(2), "velocity": [0, 0], "angular_velocity": [0]}
+    push = {"acceleration": [1, 0], "angular_acceleration": [0]}
+    wanted = made("3rrr", "inverse")(**still, **push)["effort"]
     assert float(done.stdout) == pytest.approx(wanted[1], abs=6e-5)  # of 'leg2.1', four digits are printed

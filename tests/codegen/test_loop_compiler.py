@@ -1,7 +1,5 @@
 """Loops that are compiled from their Python source, to machine code and to C: they compute what Python does."""
 
-from __future__ import annotations
-
 import ctypes
 import math
 import subprocess
@@ -39,13 +37,8 @@ class Several(CompiledRecord):
 
 def several(**changed):
     rng = np.random.default_rng(3)
-    given = {
-        "address": 5,
-        "size": -0.5,
-        "row": rng.random(3),
-        "table": rng.random((2, 3)),
-        "cube": rng.random((2, 3, 4)),
-    }
+    given = {"address": 5, "size": -0.5, "row": rng.random(3)}
+    given |= {"table": rng.random((2, 3)), "cube": rng.random((2, 3, 4))}
     return Several(**given | {"places": np.array([4, 1])} | changed)
 
 
@@ -142,13 +135,8 @@ def row_by_row(values, whole, found, limit):
 
 def test_turns_side_by_side_do_what_python_does(capfd):
     rng = np.random.default_rng(6)
-    names = {
-        "simd_range": simd_range,
-        "unrolled_range": unrolled_range,
-        "bent": bent.function,
-        "math": math,
-        "LIMIT": LIMIT,
-    }
+    names = {"simd_range": simd_range, "unrolled_range": unrolled_range}
+    names |= {"bent": bent.function, "math": math, "LIMIT": LIMIT}
     plainly = type(row_by_row.function)(row_by_row.function.__code__, names)
     for size in (3, 4, 8, 9, 21):
         values = rng.uniform(-1, 1, size)
@@ -240,8 +228,6 @@ def test_a_compiled_loop_is_read_from_the_disk_and_kept_for_one_state_of_its_cod
 
 
 class Switched(CompiledRecord):
-    """A number, and one that is mostly zero."""
-
     _switches = ("times",)
     size: float
     times: int
@@ -256,15 +242,12 @@ def test_where_a_switch_is_zero_a_loop_is_compiled_for_that_alone(monkeypatch):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
     texts = []
     compile_text = loop_functions._machine_code
-    monkeypatch.setattr(
-        loop_functions, "_machine_code", lambda text, wide: texts.append(text) or compile_text(text, wide)
-    )
+    seen = lambda text, wide: texts.append(text) or compile_text(text, wide)  # noqa: E731
+    monkeypatch.setattr(loop_functions, "_machine_code", seen)
     assert [enlarged(Switched(1.5, times)) for times in (0, 2, 0, 4)] == [1.5, 3.0, 1.5, 6.0]
     without, with_it = (text.count(" load i64") for text in texts)  # compiled once each
     assert without < with_it
 
-
-# -- in C --------------------------------------------------------------------------------
 
 ROWS, EVERY, STEP, TOLERANCE = 3, 20, 1e-3, 1e-10
 EFFORTS = {"5r": 0.3, "dualemps": 60.0, "gough-stewart": 60.0, "3rrr": 0.5}  # N m, N: none reaches its limits
@@ -325,14 +308,8 @@ def test_the_loop_in_c_makes_the_steps_of_the_compiled_one(name, word, tmp_path)
             structs = [struct_of(t, b) for t, b in zip(types, (system, work, method.tableau), strict=True)]
             views = [view_of(array) for array in (q, qd, x, y)]
             real, by = ctypes.c_double, ctypes.byref
-            given = [
-                *map(by, structs),
-                real(0.0),
-                real(step),
-                ctypes.c_int64(EVERY),
-                *map(by, views[:2]),
-                real(TOLERANCE),
-            ]
+            given = [*map(by, structs), real(0.0), real(step), ctypes.c_int64(EVERY)]
+            given += [*map(by, views[:2]), real(TOLERANCE)]
             assert library.run(*given, *map(by, views[2:])) == 100 * ROWS
         else:
             assert method.steps(system, work, method.tableau, 0.0, step, EVERY, q, qd, TOLERANCE, x, y) == (ROWS, 0)
@@ -364,12 +341,3 @@ def test_python_of_which_c_would_be_something_else_is_refused():
     for function in (strange, other_end, strides, cut):
         with pytest.raises(TypeError, match=f"{function.__name__}: no C for"):
             Translator().function(function, (View("d", 1),))
-
-
-def test_one_value_goes_to_several_names():
-    def both(a):
-        a[0] = a[1] = a[2] + 1.0
-
-    text = Translator().function(both, (View("d", 1),)).text
-    assert "a, 0) = t1_" in text
-    assert "a, 1) = t1_" in text

@@ -1,7 +1,5 @@
 """Programs and runs of robots with couplings and elements against Lagrange and the models; families of robots."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.comparison import accelerated, chosen, largest, nearby_states
@@ -13,7 +11,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import Configuration, InputError
 from parflex.codegen.family import family_model, member_model
 
 
@@ -35,7 +32,7 @@ def test_a_family_of_robots_may_differ_in_its_elements():
     made = family_model(robot, other, "state-rates")
     assert "rest[link]" in made.parameters and any("stiffness" in word for word in made.parameters)
     for one in (robot, other):
-        program, at = member_model(made, one), Configuration(one, one.home)
+        program, at = member_model(made, one), parflex.Configuration(one, one.home)
         own = [one.rates.index(name) for name in program.labels["qd"]]
         qd = at.motions @ np.linalg.solve(at.motions[own], [0.3, -0.2])
         expected = accelerated(at, qd, [1.0, 2.0]).accelerations[own]
@@ -45,11 +42,9 @@ def test_a_family_of_robots_may_differ_in_its_elements():
 
 def test_gears_of_two_efficiencies_are_no_family(tmp_path):
     one, two = (pair(tmp_path, f"terms = {{ pinion = -4 }}\nefficiency = {e}", name=f"e{e}") for e in (0.8, 0.7))
-    with pytest.raises(InputError, match="differ in more than numbers"):
+    with pytest.raises(parflex.InputError, match="differ in more than numbers"):
         family_model(one, two, "state-rates")
 
-
-# -- programs and runs -------------------------------------------------------------------------------------------------
 
 BEAMS = ("geared-beams", "sprung-beams")
 ROBOTS = [*RIGID, "sprung-arm", "sprung-five-bar", "rod-linkage", "struts", *BEAMS]

@@ -1,25 +1,12 @@
 """Programs with a fixed number of Newton steps report whether these converged, in every target."""
 
-from __future__ import annotations
-
 import ctypes
 
 import numpy as np
 import pytest
 from fmpy.fmi1 import FMICallException
+from support import emitted
 from support.catalogue import CATALOGUE
-from support.emitted import (
-    STRICT,
-    casadi_function,
-    compile_c,
-    flat,
-    jax_file,
-    llvm_batch,
-    llvm_scalar,
-    numpy_file,
-    numpy_run,
-    write_c,
-)
 from support.fmu_units import STEP, Unit
 from support.linkages import CHAINS, draw
 from support.oracles.energy import EnergyModel
@@ -29,10 +16,16 @@ from support.robots import write_robot
 from support.traced import inputs, made, robot, samples
 
 import parflex
-from parflex import Configuration
 from parflex.codegen.source_files import identifier
 
-TARGETS = (llvm_batch, llvm_scalar, numpy_run, numpy_file, jax_file, casadi_function)
+TARGETS = (
+    emitted.llvm_batch,
+    emitted.llvm_scalar,
+    emitted.numpy_run,
+    emitted.numpy_file,
+    emitted.jax_file,
+    emitted.casadi_function,
+)
 STARTS = ("guess", "last", "last_position", "last_turn")
 ITERATING = [("delta", "step"), ("delta", "geometry"), ("3rrr", "step"), ("four-bar", "geometry")]
 ITERATING += [("3rrr", model) for model in ("geometry-direct", "geometry-redundant", "classical-step")]
@@ -55,17 +48,15 @@ def near_far_and_nan(program, name: str) -> dict[str, np.ndarray]:
 
 def returned_by_c(program, arrays, folder, float32: bool = False) -> tuple[list[int], np.ndarray]:
     """What the C function returns, and its outputs."""
-    name = write_c(program, folder, float32)
-    compile_c(*STRICT, "-O0", "-fPIC", "-shared", "-o", folder / "made.so", folder / f"{name}.c", "-lm")
+    name = emitted.write_c(program, folder, float32)
+    emitted.compile_c(*emitted.STRICT, "-O0", "-fPIC", "-shared", "-o", folder / "made.so", folder / f"{name}.c", "-lm")
     function = ctypes.CDLL(str(folder / "made.so"))[name]
     assert not program.program.parameters
     real = np.float32 if float32 else float
-    rows = flat(program, arrays).astype(real)
+    rows = emitted.flat(program, arrays).astype(real)
     y = np.zeros((len(rows), len(program.program.outputs)), dtype=real)
-    status = [
-        function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(out.ctypes.data))
-        for x, out in zip(rows, y, strict=True)
-    ]
+    pairs = [(x.ctypes.data, out.ctypes.data) for x, out in zip(rows, y, strict=True)]
+    status = [function(*map(ctypes.c_void_p, pair)) for pair in pairs]
     return status, y
 
 
@@ -75,7 +66,7 @@ def test_every_target_reports_newton_steps_that_fail(name, model, tmp_path):
     program = made(name, model)
     given = near_far_and_nan(program, name)
     small = len(program.program.instructions) < 3000  # of longer ones files take seconds
-    targets = TARGETS if small else (llvm_batch, numpy_run, casadi_function)
+    targets = TARGETS if small else (emitted.llvm_batch, emitted.numpy_run, emitted.casadi_function)
     tolerance = OPEN * robot(name).tree.length
     for target in targets:
         found = target(program, given)
@@ -100,10 +91,8 @@ def test_the_c_function_returns_the_status(name, model, float32, tmp_path):
     tolerance = OPEN * robot(name).tree.length * (SINGLE if float32 else 1)
     assert y[0, -2] < tolerance and not y[1, -2] < tolerance
     header = (tmp_path / f"{identifier(program.name)}.h").read_text()
-    assert (
-        f"int {identifier(program.name)}(" in header
-        and f"{1e-6 if float32 else 1e-8:g} of the typical length" in header
-    )
+    tolerance = f"{1e-6 if float32 else 1e-8:g} of the typical length"
+    assert f"int {identifier(program.name)}(" in header and tolerance in header
 
 
 def test_programs_without_newton_steps_have_no_status():
@@ -112,9 +101,6 @@ def test_programs_without_newton_steps_have_no_status():
         assert not {"status", "residual"} & set(program.outputs)
         header = program.files("c")[f"{identifier(program.name)}.h"]
         assert f"void {identifier(program.name)}(" in header and "int " not in header
-
-
-# -- the residual against closures that share no code ----------------------------------------------------------------
 
 
 def says_whether_loops_close(of: parflex.Robot, energy: EnergyModel, model: str, count: int) -> list[float]:
@@ -162,12 +148,9 @@ def test_the_status_of_random_linkages_says_whether_they_close(kind, seed, tmp_p
 def test_gaps_are_openings_with_chords_for_angles(name):
     of, rng = robot(name), np.random.default_rng(0)
     for _ in range(20):
-        at = Configuration(of, of.tree.moved(of.home, rng.uniform(-3, 3, of.nv) * of.tree.rate_units)).at
+        at = parflex.Configuration(of, of.tree.moved(of.home, rng.uniform(-3, 3, of.nv) * of.tree.rate_units)).at
         ratio = np.linalg.norm(of.closures.gaps(at)) / np.linalg.norm(of.closures.residual(at))
         assert 2 / np.pi - 1e-9 < ratio < 1 + 1e-9  # of 2 sin(a / 2) to a
-
-
-# -- more motors than freedoms, coordinates --------------------------------------------------------------------------
 
 
 def test_the_status_of_spare_motors_says_whether_they_fit():
@@ -196,9 +179,6 @@ def test_models_in_coordinates_that_are_found_by_newton_steps_have_a_status(mode
     assert program(**near)["status"][0] == 0.0
     assert program(**far)["status"][0] == 1.0
     assert not {"status"} & set(parflex.model(robot("5r"), model, coordinates="all").outputs)
-
-
-# -- FMU -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.few

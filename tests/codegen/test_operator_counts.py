@@ -1,7 +1,5 @@
 """What a model costs: pinned for every robot, consistent with the instructions, growing with the number of links."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 
@@ -97,12 +95,6 @@ def test_counts_are_what_the_list_of_instructions_says(name, model):
     assert set(executed) <= {word for words in known for word in words.split()}
 
 
-def test_a_product_that_is_added_counts_twice_whatever_the_machine_fuses():
-    graph = Graph()
-    a, b, c = (graph.symbol(name) for name in "abc")
-    assert make_program(graph, "fma", {"y": a * b + c}).counts()["total"] == 2
-
-
 def test_no_instruction_multiplies_by_zero_or_one_or_is_written_twice():
     for name in ("3-prrr", "delta", "gough-stewart"):
         program = made(name, "inverse").program
@@ -148,9 +140,6 @@ def test_the_command_line_counts_open_robots_with_symbols_and_closed_ones_with_n
     assert answered(capsys, *words) == answered(capsys, *words, "--parameters", "numbers")
 
 
-# -- growth --------------------------------------------------------------------------------------------------------
-
-
 def per_joint(folder: Path, model: str, sizes: tuple[int, ...]) -> list[float]:
     """Operators that each further joint costs, between the sizes."""
     totals = [parflex.model(parflex.load(chain(joints, folder)), model).counts["total"] for joints in sizes]
@@ -159,10 +148,7 @@ def per_joint(folder: Path, model: str, sizes: tuple[int, ...]) -> list[float]:
 
 
 def grows_linearly(slopes: list[float]) -> bool:
-    """Each further joint costs the same: a square law would double the slope each time the chain doubles.
-
-    Links come in three kinds and the first ones stand still in part, so slopes differ by some percent.
-    """
+    """Each joint costs the same up to some percent; a square law would double the slope with the length."""
     return max(slopes) < 1.15 * min(slopes)
 
 

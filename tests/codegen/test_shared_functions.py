@@ -1,7 +1,5 @@
 """Programs that call one function for alike elements: the same numbers as written out, and work that grows linearly."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Sequence
 from functools import cache
@@ -11,7 +9,6 @@ import pytest
 from support.robots import load_robot
 
 import parflex
-from parflex import Model
 from parflex.codegen import llvm_jit
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.model import model_with
@@ -26,8 +23,6 @@ from parflex.spatial.linear import shared_call
 from parflex.symbolic.expression import Calls, Graph
 
 LIMIT = 2_000_000
-
-
 ROBOTS = {"dualemps": "state-rates-driven", "bending satellite": "state-rates"}  # driven loops; a free body that bends
 
 
@@ -37,18 +32,16 @@ def robot(name: str) -> parflex.Robot:
 
 
 @cache
-def made(name: str, calls: bool) -> Model:
+def made(name: str, calls: bool) -> parflex.Model:
     """The model of a state."""
     return model_with(robot(name), ROBOTS[name], Options(calls=calls), LIMIT)
 
 
 def computed(program: Program, x: np.ndarray) -> np.ndarray:
-    """Outputs, in Python."""
     return np.array(list(program.evaluate(dict(zip(program.inputs, x, strict=True))).values()))
 
 
-def near_home(model: Model) -> np.ndarray:
-    """Inputs a little off home, in motion."""
+def near_home(model: parflex.Model) -> np.ndarray:
     x = np.concatenate([np.ravel(values) for values in model.sample.values()])
     return x + 1e-3 * np.random.default_rng(1).standard_normal(len(x))
 
@@ -145,9 +138,8 @@ def test_pairs_go_through_calls_and_zeros_among_them_stay_zeros():
         seen.append(a[2])
         return (np.array([a[0] * a[1], a[2]], dtype=object),)
 
-    (found,) = shared_call(
-        product, "product", np.array([ComplexPair(x[0], x[1]), ComplexPair(x[2], x[3]), 0.0], dtype=object)
-    )
+    pairs = [ComplexPair(x[0], x[1]), ComplexPair(x[2], x[3]), 0.0]
+    (found,) = shared_call(product, "product", np.array(pairs, dtype=object))
     assert seen == [0.0] and found[1] == 0.0
     program = make_program(tracer.graph, "product", {"re": found[0].re, "im": found[0].im})
     value = (1 + 2j) * (3 + 4j)

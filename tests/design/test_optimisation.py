@@ -1,7 +1,5 @@
 """Optimisation of robots from files: dense optima of their own elements, stock sizes, impossible limits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy
@@ -11,7 +9,6 @@ from support.command_line import answered
 from support.robots import robot_file
 
 import parflex
-from parflex import ParflexError, ParflexWarning
 from parflex.design.descent import Designs, Term, descend
 from parflex.design.evaluation import ResponsePiece
 from parflex.design.polishing import polished
@@ -115,9 +112,8 @@ def test_stock_sizes_come_from_their_list_and_the_rest_is_optimised_again(tmp_pa
     text = (tmp_path / "problem.toml").read_text()
     old = f"[variables.constants.side0]\nlower = {0.3 * SIDE}\nupper = {2 * SIDE}"
     assert old in text
-    (tmp_path / "problem.toml").write_text(
-        text.replace(old, "[variables.constants.side0]\nchoices = [0.018, 0.021, 0.03]")
-    )
+    choices = "[variables.constants.side0]\nchoices = [0.018, 0.021, 0.03]"
+    (tmp_path / "problem.toml").write_text(text.replace(old, choices))
     result = parflex.optimise(path)
     assert result.variables["constants.side0"]["value"] in (0.018, 0.021, 0.03)
     assert result.constraints[0]["value"] <= limit * (1 + 1e-6)
@@ -136,7 +132,7 @@ def test_active_bounds_are_reported_with_their_multipliers(tmp_path):
     path = problem(tmp_path, 1, 1e3, steps=20)  # no limit but the bound
     text = (tmp_path / "problem.toml").read_text().replace(f"upper = {2 * SIDE}", f"upper = {0.9 * SIDE}")
     (tmp_path / "problem.toml").write_text(text)
-    with pytest.warns(ParflexWarning, match="outside its bounds: the search starts at 0.018"):
+    with pytest.warns(parflex.ParflexWarning, match="outside its bounds: the search starts at 0.018"):
         result = parflex.optimise(path)
     side = result.variables["constants.side0"]
     assert side["at"] == "upper" and side["value"] == pytest.approx(0.9 * SIDE)
@@ -203,7 +199,7 @@ def test_invalid_problem_files_are_refused(tmp_path, old, new, says):
     text = (tmp_path / "problem.toml").read_text()
     assert old in text
     (tmp_path / "problem.toml").write_text(text.replace(old, new, 1))
-    with pytest.raises(ParflexError, match=says):
+    with pytest.raises(parflex.ParflexError, match=says):
         parflex.optimise(path)
 
 

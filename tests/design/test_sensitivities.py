@@ -5,8 +5,6 @@ central differences with halved steps are extrapolated (error of order eight); r
 shortest step leaves about 1e-10.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +14,6 @@ from support.differences import INSIDE, LENGTHS, LIMIT, conditions, extrapolated
 from support.robots import robot_file
 
 import parflex
-from parflex import ParflexError
 from parflex.design.registry import BUILTIN_RESPONSE_NAMES
 from parflex.parameters.design_numbers import number_at
 
@@ -233,10 +230,8 @@ def test_legs_that_are_equally_near_their_singularities_part_as_a_base_moves():
     for key in keys:
         number = number_at(robot, key)
         for sign in (1, -1):  # a kink: one-sided, twice the shorter less the longer
-            ways = [
-                (distances(parflex.load("5r", settings={key: number + sign * h}), pose) - found.value) / h
-                for h in (2e-5, 1e-5)
-            ]
+            robots = ((parflex.load("5r", settings={key: number + sign * h}), h) for h in (2e-5, 1e-5))
+            ways = [(distances(robot, pose) - found.value) / h for robot, h in robots]
             change = (np.array(keys) == key) * float(sign)
             ahead = np.linalg.eigvalsh(np.tensordot(change, found.matrices, 1))[0]
             assert 2 * ways[1] - ways[0] == pytest.approx(ahead, abs=1e-7 * abs(found.value / number))
@@ -266,7 +261,7 @@ def test_the_area_of_a_five_bar_is_that_within_both_reaches():
     ],
 )
 def test_invalid_arguments_of_responses_are_refused(response, words):
-    with pytest.raises(ParflexError, match=words):
+    with pytest.raises(parflex.ParflexError, match=words):
         parflex.sensitivities(parflex.load("5r"), response, "constants.distal", TIP)
 
 
@@ -425,7 +420,7 @@ def test_every_response_has_the_slopes_of_extrapolated_differences(name, figure)
                 / result.value
                 for far in (FAR[-1:] if poses == [None] else FAR)
             ]
-        except ParflexError as error:
+        except parflex.ParflexError as error:
             if NOT_THERE[name].get(label, "?") not in str(error):
                 wrong[label] = str(error)
             continue

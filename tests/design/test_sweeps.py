@@ -1,7 +1,5 @@
 """Sweeps: samples, tables that survive interruptions, and the processes, threads and clusters that compute them."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 from support.command_line import answered
 from support.paths import DATA
+from support.robots import write_robot
 
 import parflex
 from parflex import InputError, jobs
@@ -48,12 +47,6 @@ def quick(folder):
     return path, parflex.sweep(path, folder / "serial.npz", jobs=1)
 
 
-def written(folder: Path, text: str, name: str = "sweep.toml") -> Path:
-    path = folder / name
-    path.write_text(text)
-    return path
-
-
 def table(path: Path) -> dict[str, np.ndarray]:
     with np.load(path, allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
@@ -61,12 +54,8 @@ def table(path: Path) -> dict[str, np.ndarray]:
 
 def same_tables(one: Path, other: Path) -> bool:
     first, second = table(one), table(other)
-    return list(first) == list(second) and all(
-        np.array_equal(first[name], second[name], equal_nan=first[name].dtype.kind == "f") for name in first
-    )
-
-
-# -- answers -------------------------------------------------------------------------------------------
+    equal = (np.array_equal(first[name], second[name], equal_nan=first[name].dtype.kind == "f") for name in first)
+    return list(first) == list(second) and all(equal)
 
 
 @pytest.mark.verify
@@ -87,7 +76,7 @@ def test_answers_are_those_of_robots_loaded_one_by_one(slow):
 def test_designs_that_cannot_be_are_lines_with_their_reasons(tmp_path):
     designs = "constants.proximal,constants.distal\n0.5,0.4\n0.1,0.05\n0.35,0.3\n0.5,\n0.5,0.41\n"
     (tmp_path / "designs.csv").write_text(designs)
-    path = written(tmp_path, HEAD.partition("[variables")[0] + "[responses" + HEAD.partition("[responses")[2]
+    path = write_robot(tmp_path, HEAD.partition("[variables")[0] + "[responses" + HEAD.partition("[responses")[2]
                    + '[samples]\nkind = "list"\nfile = "designs.csv"\n')  # fmt: skip
     result = parflex.sweep(path, jobs=1)
     assert result.status.tolist()[0] == 0 and result.status.tolist()[4] == 0 and result.failed == 3
@@ -100,7 +89,9 @@ def test_designs_that_cannot_be_are_lines_with_their_reasons(tmp_path):
 
 
 def test_poses_out_of_reach_are_named_and_leave_the_other_answers(tmp_path):
-    path = written(tmp_path, HEAD.replace("[-0.02, 0.02, 2]", "[0, 3, 2]") + '[samples]\nkind = "sobol"\ncount = 2\n')
+    path = write_robot(
+        tmp_path, HEAD.replace("[-0.02, 0.02, 2]", "[0, 3, 2]") + '[samples]\nkind = "sobol"\ncount = 2\n'
+    )
     result = parflex.sweep(path, jobs=1)
     assert result.status.tolist() == [1, 1] and "x=3" in result.reasons[0]
     assert np.isnan(result.responses["lowest"]).all() and np.isfinite(result.responses["mass"]).all()
@@ -116,7 +107,7 @@ def test_a_design_without_the_requested_mode_has_a_reason_in_the_table(tmp_path)
     (tmp_path / "designs.csv").write_text("constants.k1,constants.k2\n1000,2000\n0,2000\n")
     keys = "".join(f"[variables.constants.k{n}]\nlower = 1\nupper = 3000\n" for n in (1, 2))
     text = f'robot = "slides.toml"\n{keys}[responses.second]\nresponse = "frequency:2"\n'
-    result = parflex.sweep(written(tmp_path, text + '[samples]\nkind = "list"\nfile = "designs.csv"\n'), jobs=1)
+    result = parflex.sweep(write_robot(tmp_path, text + '[samples]\nkind = "list"\nfile = "designs.csv"\n'), jobs=1)
     squares = np.linalg.eigvals(np.array([[1500.0, -1000.0], [-2000.0, 2000.0]]))  # M^-1 K
     assert result.responses["second"][0] == pytest.approx(np.sqrt(squares.max()) / (2 * np.pi), rel=1e-9)
     assert result.status[0] == 0 and result.status[1] != 0 and "the robot has 1" in result.reasons[1]
@@ -124,7 +115,7 @@ def test_a_design_without_the_requested_mode_has_a_reason_in_the_table(tmp_path)
 
 def test_listed_designs_beyond_bounds_are_computed_with_a_warning(tmp_path):
     (tmp_path / "designs.csv").write_text("constants.proximal,constants.distal\n0.5,0.4\n0.56,0.39\n0.57,0.42\n")
-    path = written(tmp_path, HEAD + '[samples]\nkind = "list"\nfile = "designs.csv"\n')
+    path = write_robot(tmp_path, HEAD + '[samples]\nkind = "list"\nfile = "designs.csv"\n')
     result = parflex.sweep(path, jobs=1)
     assert result.failed == 0 and len(result.warnings) == 2
     assert "2 of 3 listed designs have a 'constants.proximal' beyond its bounds 0.45 and 0.55" in result.warnings[0]
@@ -132,11 +123,8 @@ def test_listed_designs_beyond_bounds_are_computed_with_a_warning(tmp_path):
     assert result.as_dict()["warnings"] == result.warnings
 
 
-# -- samples -------------------------------------------------------------------------------------------
-
-
 def samples(folder: Path, text: str) -> dict[str, np.ndarray]:
-    path = written(folder, QUICK.partition("[responses.skew]")[0] + text, "samples.toml")
+    path = write_robot(folder, QUICK.partition("[responses.skew]")[0] + text, "samples")
     return parflex.sweep(path, jobs=1).variables
 
 
@@ -149,16 +137,12 @@ def test_a_grid_has_all_combinations(tmp_path):
 
 @pytest.mark.parametrize("kind", ["sobol", "latin-hypercube"])
 def test_samples_fill_the_space_and_hang_on_the_seed(kind, tmp_path):
-    first, again, other = (
-        samples(tmp_path, f'[samples]\nkind = "{kind}"\ncount = 64\nseed = {seed}\n') for seed in (1, 1, 2)
-    )
+    text = f'[samples]\nkind = "{kind}"\ncount = 64\nseed = '
+    first, again, other = (samples(tmp_path, f"{text}{seed}\n") for seed in (1, 1, 2))
     x = first["constants.proximal"]
     assert np.array_equal(x, again["constants.proximal"]) and not np.array_equal(x, other["constants.proximal"])
     assert (np.histogram(x, 8, (0.27, 0.33))[0] == 8).all()  # each eighth has its share
     assert set(np.unique(first["constants.distal"])) == {0.38, 0.4, 0.42}
-
-
-# -- processes, interruptions --------------------------------------------------------------------------
 
 
 @pytest.mark.verify
@@ -257,13 +241,10 @@ def test_parquet_holds_the_same_table_and_is_taken_up(quick, tmp_path):
     assert result["skew"] == serial.responses["skew"].tolist() and result["reason"] == serial.reasons
 
 
-# -- bad input -----------------------------------------------------------------------------------------
-
-
 def test_a_table_of_another_sweep_is_not_replaced(quick, tmp_path, folder):
     out = tmp_path / "out.npz"
     out.write_bytes((folder / "serial.npz").read_bytes())
-    other = written(tmp_path, QUICK + SOBOL.replace("seed = 3", "seed = 4"))
+    other = write_robot(tmp_path, QUICK + SOBOL.replace("seed = 3", "seed = 4"))
     with pytest.raises(InputError, match="belongs to another sweep"):
         parflex.sweep(other, out, jobs=1)
     assert same_tables(out, folder / "serial.npz")
@@ -286,7 +267,7 @@ BAD = {
 @pytest.mark.parametrize(("text", "key", "words"), BAD.values(), ids=BAD.keys())
 def test_a_bad_sweep_is_refused_with_its_key(text, key, words, tmp_path):
     with pytest.raises(parflex.ParflexError, match=words) as refusal:
-        parflex.sweep(written(tmp_path, HEAD + text), tmp_path / "out.npz", jobs=1)
+        parflex.sweep(write_robot(tmp_path, HEAD + text), tmp_path / "out.npz", jobs=1)
     assert refusal.value.key == key and refusal.value.hint
     assert not (tmp_path / "out.npz").exists()
 
@@ -303,7 +284,7 @@ def test_a_sweep_that_nobody_can_compute_is_refused(words, key, quick, tmp_path,
 
 
 def test_the_verb_reports_numbers_of_designs_and_the_table(tmp_path, capsys):
-    path = written(tmp_path, HEAD + '[samples]\nkind = "sobol"\ncount = 4\n')
+    path = write_robot(tmp_path, HEAD + '[samples]\nkind = "sobol"\ncount = 4\n')
     out = tmp_path / "out.npz"
     for computed in (4, 0):
         answer = answered(capsys, "sweep", path, "--out", out, "--jobs", "1")
@@ -338,9 +319,6 @@ def test_a_chunk_that_kills_all_workers_is_named(tmp_path):
     with pytest.raises(InputError, match="again and again") as refusal:
         list(completed_chunks(partial(dies_at_five, tmp_path, 99), CHUNKS, jobs.process_pool(2, 9)))
     assert refusal.value.key == "jobs" and "kept" in refusal.value.hint
-
-
-# -- a real cluster ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -450,9 +428,8 @@ def test_responses_that_workers_cannot_import_are_refused(kind, tmp_path, monkey
 @pytest.fixture(scope="module")
 def inside():
     distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
-    with distributed.LocalCluster(
-        processes=False, protocol="tcp", n_workers=1, threads_per_worker=1, dashboard_address=None
-    ) as own:
+    words = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=False, protocol="tcp", **words) as own:
         yield own.scheduler_address
 
 

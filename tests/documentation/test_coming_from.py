@@ -8,7 +8,6 @@ import pytest
 from support.paths import ROOT
 
 import parflex
-from parflex import Configuration
 
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 FOLDER = ROOT / "examples" / "coming_from"
@@ -108,7 +107,7 @@ def parflex_body() -> tuple[np.ndarray, str]:
     body = robot.tree.links[0]
     q, rates = np.array(robot.home), np.zeros(robot.tree.n)
     q[body.q], rates[body.v.start] = [0, 0, 0, *turned(says("quaternion", "parflex"))], 1.0
-    return (Configuration(robot, q).frame_rows(body.name) @ rates)[:3], "v w in body axes"
+    return (parflex.Configuration(robot, q).frame_rows(body.name) @ rates)[:3], "v w in body axes"
 
 
 def pinocchio_body() -> tuple[np.ndarray, str]:

@@ -24,7 +24,6 @@ NOT_OURS = {"build", "dist", "out", "site", "LICENSE"}
 
 
 def run_shown(line: str, code: int, text: str, page: str) -> None:
-    """Run a command and compare its output."""
     program, *arguments = shlex.split(line)
     assert program == "parflex", line
     real_code, output = run_parflex(arguments)
@@ -150,7 +149,6 @@ def test_symbol_rows_have_five_columns_and_names_of_the_code() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Anchors of the headings of a page."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.M)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
@@ -180,9 +178,8 @@ def test_pages_targets_and_functions_that_are_listed_exist() -> None:
 def test_no_file_names_a_path_of_some_machine() -> None:
     top = [path for path in ROOT.iterdir() if path.name not in NOT_OURS and (path.name[0] != "." or path.name == ".ci")]
     files = [file for path in top for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
-    files = [
-        file for file in files if file.suffix in TEXT_SUFFIXES and not re.search("egg-info|__pycache__", str(file))
-    ]
+    made = re.compile("egg-info|__pycache__")
+    files = [file for file in files if file.suffix in TEXT_SUFFIXES and not made.search(str(file))]
     assert len(files) > 40
     for file in files:
         path = re.search(r"(?<![\w.$}])/(?:work|home|root|Users|tmp)/\w", file.read_text(errors="replace"))
@@ -216,7 +213,6 @@ FOLLOWED = [
 
 
 def follow_console(text: str, page: str) -> None:
-    """Run the commands of a block and compare their output."""
     for entry in re.split(r"^\$ ", text, flags=re.M)[1:]:
         line, _, shown = entry.partition("\n")
         line, _, remark = line.partition(" # ")
@@ -225,7 +221,6 @@ def follow_console(text: str, page: str) -> None:
 
 
 def run_shell(text: str) -> str:
-    """Return the output of a script that compiles and runs C."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     done = subprocess.run(["sh", "-e"], input=text, capture_output=True, text=True, check=False)

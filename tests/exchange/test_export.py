@@ -1,7 +1,5 @@
 """Exported files: MuJoCo and Pinocchio load them and find the dynamics of the robot."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -10,7 +8,7 @@ import pytest
 from support.catalogue import RIGID
 from support.command_line import answered
 from support.peers import TOLERANCE, Moving, MujocoPeer, PinocchioPeer, tree_forces
-from support.robots import load_robot, write_robot
+from support.robots import load_robot
 from support.states import Draws, random_states
 
 import parflex
@@ -37,10 +35,8 @@ MACHINES = ("3-prs-2r", "4rrr", "emps", "hexaglide", "orthoglide", "par4", "plan
 # screws, nuts, balls and rods by elements, sums of couplings
 SMALL = ("ball-screw", "nut-in-loop", "rod-linkage", "differential")
 QUICK = ("3rrr", "delta", "gough-stewart", "puma560", *SMALL)
-NAMES = [
-    name if name in QUICK else pytest.param(name, marks=pytest.mark.verify)
-    for name in sorted({*RIGID, *MACHINES, *SMALL})
-]
+LONG = {name: pytest.param(name, marks=pytest.mark.verify) for name in {*RIGID, *MACHINES, *SMALL} - set(QUICK)}
+NAMES = [LONG.get(name, name) for name in sorted({*RIGID, *MACHINES, *SMALL})]
 
 
 @pytest.fixture(scope="module")
@@ -120,22 +116,9 @@ def test_inconsistent_bodies_become_consistent_bodies_with_the_same_forces(name)
     assert np.abs(ours - tree_forces(moving)).max() < 1e-10 * np.abs(ours).max()
 
 
-AXIS = """
-format = 1
-name = "axis"
-gravity = [0, 0, 0]
-[[frame]]
-name = "a"
-joint = "prismatic"
-actuated = true
-inertia = { mass = 1, about_centre = [1, 1, 1] }
-friction = { viscous = 3, coulomb = 2, coulomb_back = 1, offset = 0.5 }
-"""
-
-
 @pytest.mark.parametrize("kind", EXPORTS)
 def test_friction_by_direction_and_its_offset_are_noted(kind, tmp_path):
     export, file = EXPORTS[kind]
-    notes = export(parflex.load(write_robot(tmp_path, AXIS)), tmp_path / file).notes
+    notes = export(load_robot("axis-with-friction"), tmp_path / file).notes
     assert "friction of joint 'a' differs by direction: the mean of both is written" in notes
     assert "friction of joint 'a' has an offset: it is left out" in notes

@@ -4,8 +4,6 @@ PARFLEX_FOREIGN names a folder with checkouts of public collections: `example-pa
 `mujoco_menagerie` (Google DeepMind) and `symoro`, each in a folder of this name.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from itertools import pairwise
@@ -15,27 +13,16 @@ from xml.etree import ElementTree
 import numpy as np
 import pinocchio as pin
 import pytest
+from support import peers
 from support.catalogue import RIGID
 from support.command_line import answered
 from support.foreign_robots import FOREIGN, random_mjcf, random_urdf
-from support.peers import (
-    TOLERANCE,
-    MujocoPeer,
-    PinocchioPeer,
-    anywhere,
-    compare,
-    import_some,
-    round_trip_misses,
-    total_mass,
-    tree_misses,
-)
 from support.states import Draws, random_states
 
 import parflex
 
-SEEDS = pytest.mark.parametrize(
-    "seeds", [range(12), pytest.param(range(12, 150), marks=pytest.mark.verify)], ids=["few", "many"]
-)
+MANY = pytest.param(range(12, 150), marks=pytest.mark.verify)
+SEEDS = pytest.mark.parametrize("seeds", [range(12), MANY], ids=["few", "many"])
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +31,8 @@ def mujoco():
 
 
 def moves(file, out):
-    """Import a file; None if no joint of the file moves."""
     try:
-        return import_some(file, out)
+        return peers.import_some(file, out)
     except parflex.InputError as error:
         assert error.message == "no joint of it moves"
         return None
@@ -56,7 +42,7 @@ def rows_of_loops_agree(robot, peer, tolerance: float = 1e-9) -> None:
     """Motions that our loops leave free are those that the loops of the engine leave free."""
     rng, at = np.random.default_rng(0), parflex.configure(robot)
     for column in at.null_space.T:
-        moving = anywhere(robot, rng, at.q)
+        moving = peers.anywhere(robot, rng, at.q)
         moving.qd = np.zeros(robot.tree.n)
         moving.qd[robot.free] = column * robot.tree.rate_units[robot.free]
         q, v, _ = peer.state(moving)
@@ -71,7 +57,7 @@ def rows_of_loops_agree(robot, peer, tolerance: float = 1e-9) -> None:
 def forces_agree(robot, peer, seed: int, count: int = 2) -> None:
     """Forces along all rates of the tree are those of the engine at random states."""
     rng = np.random.default_rng(seed)
-    assert all(tree_misses(peer, anywhere(robot, rng)) < 1e-10 for _ in range(count)), seed
+    assert all(peers.tree_misses(peer, peers.anywhere(robot, rng)) < 1e-10 for _ in range(count)), seed
 
 
 @SEEDS
@@ -85,7 +71,7 @@ def test_random_trees_and_loops_have_the_forces_of_the_engines(kind, seeds, tmp_
         if imported is None:
             continue
         robot = parflex.load(imported.file)
-        peer = PinocchioPeer(str(file)) if kind == "urdf" else MujocoPeer(mujoco, file)
+        peer = peers.PinocchioPeer(str(file)) if kind == "urdf" else peers.MujocoPeer(mujoco, file)
         if not loops:
             forces_agree(robot, peer, seed, 3)
             continue
@@ -110,30 +96,25 @@ def test_robots_come_back_from_the_files_that_they_are_exported_to(name, tmp_pat
             assert "cannot express" in error.message
             continue
         loops = exported.files[1] if len(exported.files) > 1 else None
-        imported = import_some(exported.file, tmp_path / "again.toml", loops=loops)
+        imported = peers.import_some(exported.file, tmp_path / "again.toml", loops=loops)
         assert imported.check["ok"], imported.check
         again = parflex.load(imported.file)
         assert again.actuated_names == robot.actuated_names
         if not any("move" in note for note in exported.notes):  # mass that no joint feels is moved between bodies
-            assert total_mass(again) == pytest.approx(total_mass(robot), rel=1e-12)
+            assert peers.total_mass(again) == pytest.approx(peers.total_mass(robot), rel=1e-12)
         left_out = any(link.terms.stiffness for link in robot.tree.links) and file == "robot.urdf"
         assert left_out == any("springs" in note for note in exported.notes)
         same = parflex.load(name, settings={"frame.rocker.spring.stiffness": 0.0}) if left_out else robot
         states = random_states(same, 2, 7, Draws(), 0.1 * robot.tree.length)
-        missed = max(round_trip_misses(same, again, state) for state in states)
-        figure(f"{name}: efforts after {file.split('.')[1]} and back", missed, TOLERANCE)
-        assert missed < TOLERANCE
+        missed = max(peers.round_trip_misses(same, again, state) for state in states)
+        figure.below(f"{name}: efforts after {file.split('.')[1]} and back", missed, peers.TOLERANCE)
         tried += 1
     assert tried
 
 
-# -- files written by hand --------------------------------------------------------------------------------------------
-
-
 def imported_and_checked(name: str, folder: Path):
-    """Import a file of `tests/data/foreign` with its loops."""
     loops = FOREIGN / f"{Path(name).stem}.yaml"
-    imported = import_some(FOREIGN / name, folder / "robot.toml", loops=loops if loops.exists() else None)
+    imported = peers.import_some(FOREIGN / name, folder / "robot.toml", loops=loops if loops.exists() else None)
     assert imported.check["ok"], imported.check
     return imported, parflex.load(imported.file)
 
@@ -144,10 +125,10 @@ def there_and_back(robot: parflex.Robot, folder, *files: str) -> None:
     for name in files:
         exported = (parflex.export_urdf if name.endswith("urdf") else parflex.export_mjcf)(robot, folder / name)
         loops = exported.files[1] if len(exported.files) > 1 else None
-        again = import_some(exported.file, folder / "again.toml", loops=loops)
+        again = peers.import_some(exported.file, folder / "again.toml", loops=loops)
         assert again.check["ok"], again.check
         again = parflex.load(again.file)
-        assert max(round_trip_misses(robot, again, state, by_motors=True) for state in states) < TOLERANCE
+        assert max(peers.round_trip_misses(robot, again, state, by_motors=True) for state in states) < peers.TOLERANCE
 
 
 @pytest.mark.parametrize(
@@ -162,10 +143,10 @@ def test_urdfs_with_loops_move_as_in_pinocchio(name, motors, tmp_path, figure):
     """A five-bar whose pins are cut, one with a second loop, and a delta of six rods with balls and crosses."""
     _, robot = imported_and_checked(f"{name}.urdf", tmp_path)
     assert robot.actuated_names == motors and robot.mobility.freedoms(robot.tree.n) == len(motors)
-    peer = PinocchioPeer(FOREIGN / f"{name}.urdf", FOREIGN / f"{name}.yaml")
-    missed = max(compare(robot, peer, spread=0.1 * robot.tree.length))
-    figure(f"{name} written by hand: inverse and direct dynamics compared with Pinocchio", missed, TOLERANCE)
-    assert missed < TOLERANCE
+    peer = peers.PinocchioPeer(FOREIGN / f"{name}.urdf", FOREIGN / f"{name}.yaml")
+    missed = max(peers.compare(robot, peer, spread=0.1 * robot.tree.length))
+    figure(f"{name} written by hand: inverse and direct dynamics compared with Pinocchio", missed, peers.TOLERANCE)
+    assert missed < peers.TOLERANCE
     if name != "bars":
         there_and_back(robot, tmp_path, "out.urdf", "out.xml")
 
@@ -185,15 +166,14 @@ def test_mujoco_files_with_loops_move_as_in_mujoco(name, tmp_path, figure, mujoc
     imported, robot = imported_and_checked(f"{name}.xml", tmp_path)
     assert robot.actuated_names == motors and (closures is None or set(imported.closures) == closures)
     assert dropped <= {part.kind for part in imported.dropped}
-    peer = MujocoPeer(mujoco, FOREIGN / f"{name}.xml")
+    peer = peers.MujocoPeer(mujoco, FOREIGN / f"{name}.xml")
     if name == "gripper":
         forces_agree(robot, peer, 2)
         rank = np.linalg.matrix_rank(peer.rows(peer.model.qpos0), tol=1e-7)
         assert len(imported.closures) == 2 and robot.mobility.freedoms(robot.tree.n) == peer.n - rank
         return
-    missed = max(compare(robot, peer, spread=0.05 if name == "press" else None))
-    figure(f"{name} written by hand: inverse and direct dynamics compared with MuJoCo", missed, TOLERANCE)
-    assert missed < TOLERANCE
+    missed = max(peers.compare(robot, peer, spread=0.05 if name == "press" else None))
+    figure.below(f"{name} written by hand: inverse and direct dynamics compared with MuJoCo", missed, peers.TOLERANCE)
     text = Path(imported.file).read_text()
     assert name == "press" or "# - equality equality2: it is not active" in text.partition("# Not carried over:")[2]
     if name == "press":
@@ -227,7 +207,7 @@ def test_terms_that_options_of_mujoco_disable_do_not_act(flag, first, second, tm
     text = (FOREIGN / "switches.xml").read_text().format(flag=words, first=first, second=second, groups="")
     file.write_text(text.replace('<body name="c" pos', f'<body name="c" gravcomp="{second}" pos'))
     imported = parflex.import_robot(file, tmp_path / "arm.toml")
-    robot, peer, warnings = parflex.load(imported.file), MujocoPeer(mujoco, file), " ".join(imported.warnings)
+    robot, peer, warnings = parflex.load(imported.file), peers.MujocoPeer(mujoco, file), " ".join(imported.warnings)
     assert flag in ("gravity", FLAGS[-1], "constraint") or f"the option {flag} is disabled" in warnings
     if first != second and flag not in ("gravity", FLAGS[-1]):
         assert "gravity compensation of a is left out" in warnings
@@ -284,12 +264,9 @@ def test_a_symoro_file_moves_as_the_same_bars_in_pinocchio(tmp_path):
     robot = parflex.load(imported.file, settings={"constants.MX2": 0.15})
     assert robot.actuated_names == ["1", "3"] and robot.mobility.freedoms(robot.tree.n) == 2
     (tmp_path / "none.urdf").write_text("<robot/>")
-    peer = PinocchioPeer(tmp_path / "none.urdf", {"gravity": [0, -9.81, 1]}, pinocchio_of_par(0.15))
+    peer = peers.PinocchioPeer(tmp_path / "none.urdf", {"gravity": [0, -9.81, 1]}, pinocchio_of_par(0.15))
     peer.damping[0], peer.friction[0], peer.rotor[[0, 2]] = 0.5, 0.3, (0.1, 0.2)
     forces_agree(robot, peer, 0, 3)
-
-
-# -- public collections -----------------------------------------------------------------------------------------------
 
 
 HERE = Path(os.environ.get("PARFLEX_FOREIGN", "nowhere"))
@@ -303,9 +280,9 @@ NOT_READ = {"disney_robot": "there is no joint 'left_spherical_free_foot'"}
 NOT_CLOSED = ("kangaroo_like", "kangaroo_like_2legs")
 
 
-def menagerie_peer(mujoco, file: Path, imported) -> MujocoPeer:
+def menagerie_peer(mujoco, file: Path, imported) -> peers.MujocoPeer:
     """Return MuJoCo's model without what robot files do not have."""
-    peer = MujocoPeer(mujoco, file)
+    peer = peers.MujocoPeer(mujoco, file)
     peer.renamed = {name.replace("/", "_"): name for name in (peer.model.joint(k).name for k in range(peer.model.njnt))}
     if any(part.kind == "gravity compensation" for part in imported.dropped):
         peer.model.body_gravcomp[:] = 0
@@ -340,7 +317,7 @@ def test_robots_of_public_collections_move_as_in_the_engines(file, tmp_path, muj
         with pytest.raises(parflex.InputError, match=NOT_READ[name]):
             parflex.import_robot(file, tmp_path / "robot.toml", loops=loops)
         return
-    imported = import_some(file, tmp_path / "robot.toml", loops=loops)
+    imported = peers.import_some(file, tmp_path / "robot.toml", loops=loops)
     if "toddlerbot" in name:  # axes of over-constrained loops are rounded
         assert "e-08 m" in imported.check["error"]["message"]
         return
@@ -349,7 +326,7 @@ def test_robots_of_public_collections_move_as_in_the_engines(file, tmp_path, muj
         assert imported.joints
         return
     if file.suffix == ".urdf":
-        peer = PinocchioPeer(str(file), loops or "")
+        peer = peers.PinocchioPeer(str(file), loops or "")
         renamed = {word.replace("/", "_"): word for word in peer.model.names}
         peer.number = lambda word: peer.model.getJointId(renamed.get(word, word))
     else:

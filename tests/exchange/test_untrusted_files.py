@@ -1,7 +1,5 @@
 """Files of others that are wrong, odd or hostile: one sentence each; and what is said of those that can be read."""
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -24,7 +22,6 @@ BODY = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz=
 def arm(
     joint: str = 'type="revolute"', more: str = "", inertia: str = BODY, place: str = "0 0 1", top: str = ""
 ) -> str:
-    """A URDF of one joint."""
     return (
         f'<robot name="arm">{top}<link name="ground"/><link name="hand">{inertia}</link><joint name="elbow" {joint}>'
         f'<parent link="ground"/><child link="hand"/><origin xyz="{place}"/><axis xyz="0 0 1"/>{more}</joint></robot>'
@@ -48,8 +45,6 @@ def mjcf(body: str = "", top: str = "") -> str:
 
 
 PAR = (FOREIGN / "bars.par").read_text()
-
-
 INVALID = (DATA / "refused_foreign_files.jsonl").read_text().splitlines()
 
 
@@ -187,11 +182,8 @@ def test_the_end_effector_of_a_urdf_is_its_only_leaf_or_is_named(tmp_path, capsy
 def test_mimics_become_couplings_and_a_floating_root_is_a_free_body(tmp_path):
     follower = '<link name="claw">' + BODY + '</link><joint name="claw" type="prismatic"><parent link="hand"/>'
     follower += '<child link="claw"/><axis xyz="0 1 0"/><mimic joint="elbow" multiplier="-0.5" offset="0.1"/></joint>'
-    text = (
-        arm()
-        .replace("</robot>", follower + "</robot>")
-        .replace('<link name="ground"/>', f'<link name="ground">{BODY}</link>')
-    )
+    text = arm().replace("</robot>", follower + "</robot>")
+    text = text.replace('<link name="ground"/>', f'<link name="ground">{BODY}</link>')
     found = read(tmp_path, text, floating=True)
     table = tomllib.loads((tmp_path / "robot.toml").read_text())
     assert found.joints == ("ground", "elbow", "claw") and found.check["ok"]

@@ -1,7 +1,5 @@
 """Models in the coordinates that are asked for give the numbers of the float path and of engines that share no code."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -17,7 +15,6 @@ from support.robots import robot_file
 from support.traced import Sample, difference, inputs, robot, samples
 
 import parflex
-from parflex import Configuration, Model, ParflexError, Robot, explain
 from parflex.codegen.model_condition import model_condition
 from parflex.formulations.coordinates import condition_bound
 
@@ -34,7 +31,7 @@ COUNTS = {  # operators of `5r` at most: they may fall
 
 
 @cache
-def asked(of: str | Robot, model: str, coordinates: str, checks: bool = False) -> Model:
+def asked(of: str | parflex.Robot, model: str, coordinates: str, checks: bool = False) -> parflex.Model:
     """A program in coordinates, made once, without what acts in joints."""
     of = robot(of) if isinstance(of, str) else of
     return parflex.model(of, model, coordinates=coordinates, checks=checks, without=NO_TERMS)
@@ -44,14 +41,14 @@ def error(found: np.ndarray, wanted: np.ndarray) -> float:
     return float(np.abs(found - wanted).max() / np.abs(wanted).max())
 
 
-def platform(model: Model, state: Sample) -> dict[str, np.ndarray]:
+def platform(model: parflex.Model, state: Sample) -> dict[str, np.ndarray]:
     """Pose and motion of the frame that a model reads, in world axes."""
     if model.about["coordinates"] != "platform":
         return {}
     return state.platform(model.about["read"][0].rpartition(".")[0])
 
 
-def stated(model: Model, state: Sample) -> dict[str, np.ndarray]:
+def stated(model: parflex.Model, state: Sample) -> dict[str, np.ndarray]:
     """Inputs of a model at a state, the positions before a little off."""
     tree, rng = state.robot.tree, np.random.default_rng(0)
     here = platform(model, state)
@@ -61,7 +58,7 @@ def stated(model: Model, state: Sample) -> dict[str, np.ndarray]:
     return {group: given[group] for group in model.inputs}
 
 
-def motion_out(model: Model, state: Sample) -> dict[str, np.ndarray]:
+def motion_out(model: parflex.Model, state: Sample) -> dict[str, np.ndarray]:
     """Accelerations that the direct model gives."""
     chosen = [state.robot.rates.index(name) for name in model.labels.get("qdd", [])]
     known = platform(model, state) | {"motor_acceleration": state.accelerations[list(state.robot.actuated)]}
@@ -69,7 +66,7 @@ def motion_out(model: Model, state: Sample) -> dict[str, np.ndarray]:
     return {group: known[group] for group in model.outputs if "acceleration" in group or group == "qdd"}
 
 
-def rates_of(model: Model, state: Sample) -> np.ndarray:
+def rates_of(model: parflex.Model, state: Sample) -> np.ndarray:
     """The named rates, of which a mass matrix speaks."""
     here, names = platform(model, state), model.labels["mass_matrix"]
     if not here:
@@ -188,7 +185,7 @@ def test_spare_motors_share_the_efforts_with_least_norm(name, coordinates):
     of = parflex.load("5r", settings=motors, actuation="spare")
     of = of if name == "5r" else parflex.load("3rrr", settings={"legs.frame.2.actuated": True})
     (one,) = samples(name, 1)
-    at = Configuration(of, one.configuration.q)
+    at = parflex.Configuration(of, one.configuration.q)
     work = at.J[list(robot(name).actuated)].T @ one.efforts
     wanted = np.linalg.pinv(at.J_a.T) @ work  # the shortest that does the same work
     state = Sample(at, one.rates, one.accelerations, wanted)
@@ -231,7 +228,7 @@ def test_arrays_and_programs_mean_the_same_independent_rates():
         for model in ("inverse", "direct", "mass-matrix"):
             try:
                 made = asked(name, model, "independent")
-            except ParflexError:  # no such model of this robot
+            except parflex.ParflexError:  # no such model of this robot
                 continue
             assert made.about["independent"] == robot(name).independent, (name, model)
 
@@ -254,7 +251,7 @@ def test_checks_tell_inputs_that_do_not_fit_the_loops_and_states_near_a_singular
     if name == "5r":  # the leg form does not say its rates by default
         default = parflex.model(of, "inverse", without=NO_TERMS)
         assert model_condition(of, model, given["q"]) == model_condition(of, default, given["q"]) > 1
-        with pytest.raises(ParflexError, match="the condition is that of a program"):
+        with pytest.raises(parflex.ParflexError, match="the condition is that of a program"):
             model_condition(of, "direct", of.home)
     at_rest = model(q=given["q"], qd=0 * given["qd"], qdd=0 * given["qdd"])
     assert at_rest["closure_rate"][0] == at_rest["closure_acceleration"][0] == 0
@@ -299,7 +296,7 @@ def test_the_condition_of_a_program_grows_without_bound_towards_a_stretched_leg(
 )
 def test_what_does_not_exist_is_refused_in_one_sentence(name, model, coordinates, text):
     checks, model = model == "checks", "inverse" if model == "checks" else model
-    with pytest.raises(ParflexError, match=text) as told:
+    with pytest.raises(parflex.ParflexError, match=text) as told:
         parflex.model(robot(name), model, coordinates=coordinates, checks=checks)
     assert "\n" not in str(told.value)
 
@@ -326,8 +323,8 @@ def test_the_choice_is_part_of_what_a_file_and_the_command_line_say(capsys, tmp_
 
 
 def test_programs_of_hexapods_on_slides_take_legs_where_all_positions_are_given():
-    assert explain(robot("hexaglide")).forms["direct"] == "general form"
-    told = explain(robot("hexaglide"), "all")
+    assert parflex.explain(robot("hexaglide")).forms["direct"] == "general form"
+    told = parflex.explain(robot("hexaglide"), "all")
     lines = [line for part in told.sections for line in part.text]
     assert told.form == "leg form" and any("Joint values are given." in line for line in lines)
 

@@ -1,7 +1,5 @@
 """`explain` reports forms, sizes and equations of the models; the page for contributors names the functions."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys
@@ -14,7 +12,6 @@ from support.paths import ROOT
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import ParflexError, model
 from parflex.codegen.options import Options
 from parflex.codegen.trace import MODELS, formulation_of, trace
 from parflex.formulations.explain import EQUATIONS
@@ -70,7 +67,7 @@ def test_the_reported_form_of_every_model_is_that_of_its_trace(name):
     for model_name, form in told.items():
         try:
             found = formulation_of(robot, model_name, Options())[0].name  # what a trace is made of, with bodies grouped
-        except ParflexError:
+        except parflex.ParflexError:
             found = None
         assert form == found, model_name
 
@@ -94,7 +91,7 @@ def test_legs_on_universal_joints_are_not_taken_for_legs_on_balls():
 def test_dependent_and_independent_rates_are_those_of_the_program():
     robot = parflex.load("dualemps")
     told = next(section for section in parflex.explain(robot).sections if section.key == "dependent")
-    names = model(robot, "direct").labels["qd"]
+    names = parflex.model(robot, "direct").labels["qd"]
     assert f"independent ({len(names)})" in " ".join(told.text)
     listed = next(line for line in told.text if line.startswith("- dependent")).partition(": ")[2].split(", ")
     assert set(listed) == set(robot.tree.rate_names) - set(names)
@@ -108,12 +105,9 @@ def test_the_verb_prints_text_markdown_or_json(capsys):
     assert markdown.count("```") % 2 == 0
     content = answered(capsys, "explain", "3rrr", "--counts")
     assert set(content) == {"name", "title", "form", "forms", "sizes", "sections", "operators", "warnings"}
-    assert content["operators"]["inverse"] == model(parflex.load("3rrr"), "inverse").counts["total"]
+    assert content["operators"]["inverse"] == parflex.model(parflex.load("3rrr"), "inverse").counts["total"]
     numbers = [equation["number"] for section in content["sections"] for equation in section["equations"]]
     assert set(numbers) <= set(EQUATIONS) and 21 in numbers
-
-
-# -- the page for contributors
 
 
 PAGE = ROOT / "docs" / "contributing.md"

@@ -1,6 +1,4 @@
-"""The forms in which programs write the physics: the same numbers as the general path, at awkward poses too."""
-
-from __future__ import annotations
+"""Programs in every formulation and maps of substructures, against the general path and Lagrange."""
 
 import copy
 
@@ -9,20 +7,26 @@ import pytest
 from support.cases import VERIFY
 from support.catalogue import CATALOGUE
 from support.command_line import answered
-from support.comparison import accelerated
+from support.comparison import accelerated, largest, positions
 from support.emitted import EMITTERS, SHORT, c_library
 from support.flexible_states import batch, bent_state, bent_states, error_of
+from support.forms_lagrange import BEHIND, CUT, pair_in_pieces
 from support.mechanisms import INVENTED
+from support.modal_robots import MODES, POSES, bodies, place
+from support.oracles.plate_on_beams import gough_stewart_on_beams
 from support.paths import ROBOTS
-from support.robots import load_robot, robot_file, write_robot
+from support.robots import any_robot, load_robot, robot_file, write_robot
 from support.traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, samples
 from support.variants import read_table, toml_text
 
 import parflex
-from parflex import ActuationError, Configuration, InputError, ParflexError, SingularError, configure
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
+from parflex.formulations.substructure_equations import accelerations_under, substructure_state
+from parflex.maps.frequencies import FrequencySolver
+from parflex.maps.kinematics import Geometry
 from parflex.robot.legs import find_legs
+from parflex.robot.substructures import substructures_or_reason
 
 NO_TERMS = ("friction", "springs", "motor-inertia")
 ROUNDING = 1e-11  # systems of condition up to 1e3 in double precision
@@ -34,13 +38,10 @@ def test_programs_take_the_independent_rates_of_the_robot(name):
     try:
         of = parflex.load(name if name in parflex.catalogue_names() else robot_file(name))
         rates = of.independent_rates
-    except ParflexError:  # a file for a refusal, or one that needs settings
+    except parflex.ParflexError:  # a file for a refusal, or one that needs settings
         return
     form = choose(of, ModelRequest("direct", coordinates="independent"))
     assert tuple(int(k) for k in form.independent) == rates
-
-
-# -- legs ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [*LEG_FORM, "delta", "5r", "c5", "rx90", "wrist"])
@@ -79,8 +80,7 @@ def test_a_universal_joint_costs_what_two_revolute_joints_cost(model, tmp_path, 
     assert program.counts["total"] == parflex.model(hinges, model, include=()).counts["total"] == UNIVERSAL[model]
     states = samples("six-ups", 10)
     error = difference(program(**inputs(program, states)), expected("six-ups", model, states))
-    figure(f"six-ups, {model}: closed legs with universal joints against the float path", error, ROUNDING)
-    assert error < ROUNDING
+    figure.below(f"six-ups, {model}: closed legs with universal joints against the float path", error, ROUNDING)
 
 
 def awkward_poses(name: str) -> list[dict[str, float]]:
@@ -115,8 +115,8 @@ def test_efforts_are_right_where_components_of_legs_vanish(name, figure):
     states = []
     for words in poses:
         try:
-            configuration = configure(of, words)
-        except ParflexError:  # out of reach
+            configuration = parflex.configure(of, words)
+        except parflex.ParflexError:  # out of reach
             continue
         condition = configuration.condition
         if max(condition.platform, condition.closures, *condition.legs.values()) > 1e3:
@@ -129,8 +129,7 @@ def test_efforts_are_right_where_components_of_legs_vanish(name, figure):
     assert len(states) > len(poses) / 2
     found = model(**inputs(model, states))
     error = difference(found, expected(name, "inverse", states))
-    figure(f"{name}: efforts at {len(states)} poses with vanishing components", error, ROUNDING)
-    assert error < ROUNDING
+    figure.below(f"{name}: efforts at {len(states)} poses with vanishing components", error, ROUNDING)
 
 
 def test_a_working_mode_with_the_elbows_on_the_other_side_is_followed():
@@ -139,15 +138,12 @@ def test_a_working_mode_with_the_elbows_on_the_other_side_is_followed():
     for mode in (modes[0], modes[-1]):
         other = parflex.load("3rrr", working_mode=mode)
         model = parflex.model(other, "geometry")
-        configuration = configure(other, {"x": 0.02, "y": 0.01, "theta": 0.1})
+        configuration = parflex.configure(other, {"x": 0.02, "y": 0.01, "theta": 0.1})
         platform = Sample(configuration, np.zeros(9), np.zeros(9), np.zeros(3)).platform()
         joints = model(position=platform["position"], rotation=platform["rotation"])["joints"]
         names = list(other.tree.position_names)
         wanted = configuration.q[[names.index(joint) for joint in model.labels["joints"]]]
         assert (joints - wanted + np.pi) % (2 * np.pi) - np.pi == pytest.approx(np.zeros(6), abs=1e-12)  # rounding
-
-
-# -- robots that were never in the catalogue -----------------------------------------------------------------------
 
 
 @pytest.mark.few
@@ -167,7 +163,7 @@ def test_programs_of_invented_robots_give_the_numbers_of_the_float_path(name, mo
 def test_inverse_models_of_invented_robots_are_right_or_refused_by_name(name):
     of = robot(name)
     if len(of.actuated) != INVENTED[name]:
-        with pytest.raises(ParflexError, match="motors"):
+        with pytest.raises(parflex.ParflexError, match="motors"):
             made(name, "inverse")
         return
     states, program = samples(name, 10), made(name, "inverse")
@@ -192,16 +188,13 @@ def test_the_direct_program_of_a_floating_robot_equals_the_float_path():
     of, rng = load_robot("floating"), np.random.default_rng(11)
     model = parflex.model(of, "direct", include=["motor-inertia"])
     q, qd = of.tree.moved(of.home, rng.uniform(-1, 1, of.nv)), rng.uniform(-2, 2, of.nv)
-    expected = accelerated(Configuration(of, q), qd, [2.5]).accelerations
+    expected = accelerated(parflex.Configuration(of, q), qd, [2.5]).accelerations
     assert model(q=q, qd=qd, effort=[2.5])["qdd"] == pytest.approx(expected, rel=1e-10)  # rounding, condition below 1e3
-
-
-# -- what cannot be generated --------------------------------------------------------------------------------------
 
 
 def test_models_that_the_motors_do_not_define_are_refused_by_name():
     for model in ("jacobian-of-inverse", "step"):
-        with pytest.raises(ActuationError, match="1 motor for 10 freedoms"):
+        with pytest.raises(parflex.ActuationError, match="1 motor for 10 freedoms"):
             parflex.model(load_robot("floating"), model)
 
 
@@ -277,7 +270,7 @@ def test_variants_accelerate_in_programs_as_by_the_general_reduction(case):
 
 def test_wrenches_on_other_frames_or_models_are_refused():
     for model, frame, words in (("state-rates", "71", "there is no frame"), ("inverse", "17", "takes no wrenches")):
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(parflex.InputError, match=words):
             parflex.model(robot("dualemps"), model, wrench_frames=[frame])
 
 
@@ -291,7 +284,7 @@ def test_a_rigid_loop_beside_beams_takes_the_general_form():
 
 
 def test_a_controller_step_of_a_bending_robot_is_refused_with_the_reason():
-    with pytest.raises(InputError, match="do not give the state of a flexible body"):
+    with pytest.raises(parflex.InputError, match="do not give the state of a flexible body"):
         parflex.model(robot("dualemps"), "step")
 
 
@@ -300,7 +293,7 @@ def test_geometry_closes_the_loops_of_a_bent_robot():
     for state in bent_states("dualemps", 5):
         guess = state["q"] + 1e-4 * np.isin(np.arange(of.tree.nq), of.tree.elastic)
         found = program(guess=guess)["q"]
-        assert Configuration(of, found).closure_error < 1e-14
+        assert parflex.Configuration(of, found).closure_error < 1e-14
         changed = np.flatnonzero(found != guess)
         assert len(changed) == of.closures.size  # only as many as the loops have equations
 
@@ -349,6 +342,78 @@ def test_the_direct_verb_gives_joints_and_elastic_coordinates_apart(capsys):
 
 def test_a_joint_that_moves_nothing_with_inertia_is_refused_by_name():
     of = robot("navaro-refined")  # its motors have inertia, their links hang on springs behind them
-    with pytest.raises(SingularError, match="moves nothing that has inertia") as stop:
+    with pytest.raises(parflex.SingularError, match="moves nothing that has inertia") as stop:
         parflex.model(of, "direct", without=["motor-inertia"])
     assert "motor-inertia" in stop.value.hint
+
+
+OF_MAPS = 1e-10  # accelerations come out of systems whose condition is up to 1e6
+
+
+def all_frequencies(robot: parflex.Robot) -> np.ndarray:
+    """All frequencies at home with the motors locked, also those that are zero, as maps compute them."""
+    solver = FrequencySolver(Geometry(robot), 1, "actuators")
+    assert solver.assembly is not None, solver.fallback_reason
+    K, M = solver.assembly(*solver.places(solver.geometry.home[None]))
+    factor = np.linalg.inv(np.linalg.cholesky(M[0]))
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(factor @ K[0] @ factor.T), 0)) / (2 * np.pi)
+
+
+@pytest.mark.parametrize("case", [*CUT, *BEHIND])
+def test_maps_have_the_frequencies_of_lagrange(case, figure):
+    """Of every kind of closure; motions are proven in `dynamics/test_flexible_robots.py`."""
+    robot, oracle = pair_in_pieces(case)
+    if case in BEHIND:  # forms leave closures to the general form whose equations cost less than their rates
+        assert isinstance(substructures_or_reason(robot), str) == ("led" in case or "table" in case)
+    found = all_frequencies(robot)
+    expected = oracle.frequencies(positions(parflex.Configuration(robot, robot.home)), robot.motors)
+    assert len(found) == len(expected)
+    # rounding of eigenvalues is that of the largest: 1e-16 of its square, 1e-8 of itself, for those that are zero
+    error = largest(found - expected) / largest(expected)
+    figure.below(f"{case}: all frequencies in node coordinates, of the largest", error, 1e-7)
+    moving = expected > 1e-4 * expected[-1]
+    assert largest(found[moving] / expected[moving] - 1) < 1e-6  # of their squares 1e-16 / (1e-4)^2, and some more
+
+
+def test_a_map_of_a_platform_given_by_modes_equals_direct_stiffness(figure):
+    poses, modes = np.array(list(POSES.values())), bodies()["plate"]
+    robot = parflex.load("gough-stewart-elastic")
+    found = parflex.many_frequencies(robot, ["x", "y", "z", "rx", "ry", "rz"], poses, MODES, shapes=True)
+    assert found.solver.assembly is not None, found.solver.fallback_reason
+    expected = [gough_stewart_on_beams(modes, *place(name)).frequencies(MODES) for name in POSES]
+    worst = largest(found.frequencies / np.array(expected) - 1)
+    figure.below("map of a plate on beams: frequencies against direct stiffness", worst, 1e-8)
+
+
+HELD = {"one coordinate": slice(0, 1), "every second": slice(1, None, 2), "all": slice(None)}
+
+
+@pytest.mark.few("three-beam-legs-one", "spin-up-every", "satellite-all")
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("name", ["three-beam-legs", "spin-up", "bending-satellite"])
+def test_locked_coordinates_of_beams_stand_still(name, held, figure):
+    """Against the general reduction and its frequencies: the bodies are no longer cut, so nothing else is shared."""
+    whole = any_robot(name)
+    elastic = list(whole.tree.elastic)
+    locked = elastic[HELD[held]]
+    robot, rng = whole.locking(locked), np.random.default_rng(8)
+    form = substructures_or_reason(robot)
+    assert not isinstance(form, str), form
+    own = form.partition.independent
+    assert set(own) <= set(robot.free)
+    step = rng.uniform(-1, 1, robot.nv) * np.where(np.isin(np.arange(robot.nv), elastic), 1e-3, 0.1)
+    step[locked] = 0.0
+    at = parflex.Configuration(robot, robot.tree.moved(robot.home, step))
+    rates, effort = at.J @ rng.uniform(-3, 3, at.J.shape[1]), rng.uniform(-5, 5, robot.nu)
+    wanted = accelerated(at, rates, effort).accelerations[own]
+    found = accelerations_under(substructure_state(form, at.q, rates[own]), effort)
+    figure(f"{name}, locked {held}: direct model", largest(found - wanted) / largest(wanted), OF_MAPS)
+    assert largest(found - wanted) < OF_MAPS * largest(wanted)
+    if held != "all":
+        solver = FrequencySolver(Geometry(robot), 2, "none")
+        modes = solver.full(solver.geometry.home[None])[0]
+        assert modes == pytest.approx(parflex.natural_frequencies(robot, modes=2, lock="none").frequencies, rel=1e-7)
+
+
+def test_a_loop_without_a_beam_leaves_the_general_form():
+    assert substructures_or_reason(parflex.load("gough-stewart-flexible")) == "a loop has no beam in it"

@@ -1,7 +1,5 @@
 """Identification by simulation under the controller of a record: parameters, starts of records, refusals."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
@@ -21,9 +19,7 @@ from support.recordings import (
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import InputError
 from parflex.identification import didim
-from parflex.identification import didim as record_starts
 from parflex.identification.didim import SimulatedRecords
 from parflex.identification.preprocess import choose_filter
 from parflex.identification.recordings import read_column_map, read_recording
@@ -77,16 +73,16 @@ def test_efforts_depend_on_starts_as_differences_of_simulations_do():
 def test_unobservable_directions_of_a_start_are_left_out():
     response = np.zeros((10, 1, 2))
     response[0, 0] = 3.0, 4.0
-    response[1, 0] = 0.8 * record_starts.UNSEEN * np.array([-0.8, 0.6])
-    (ways,) = record_starts.observable_starts([response], [np.ones(2)], [np.ones((10, 1))])
+    response[1, 0] = 0.8 * didim.UNSEEN * np.array([-0.8, 0.6])
+    (ways,) = didim.observable_starts([response], [np.ones(2)], [np.ones((10, 1))])
     assert np.abs(ways[:, 0]) == pytest.approx([0.6, 0.8]) and ways.shape == (2, 1)
-    (ways,) = record_starts.observable_starts([response], [2 * np.ones(2)], [np.ones((10, 1))])
+    (ways,) = didim.observable_starts([response], [2 * np.ones(2)], [np.ones((10, 1))])
     assert ways.shape == (2, 2)
     # rows without the starts give the parameters of rows with them
     rng = np.random.default_rng(1)
     W, y, weights = rng.standard_normal((40, 2, 5)), rng.standard_normal((40, 2)), rng.uniform(0.5, 2, (40, 2))
     both = np.linalg.lstsq((W * weights[:, :, None]).reshape(80, 5), (y * weights).ravel(), rcond=None)[0]
-    left = record_starts.projected_out(W[:, :, 3:], np.concatenate([W[:, :, :3], y[:, :, None]], axis=2), weights)
+    left = didim.projected_out(W[:, :, 3:], np.concatenate([W[:, :, :3], y[:, :, None]], axis=2), weights)
     scaled = (left * weights[:, :, None]).reshape(80, 4)
     assert np.linalg.lstsq(scaled[:, :3], scaled[:, 3], rcond=None)[0] == pytest.approx(both[:3], rel=1e-10)
 
@@ -158,11 +154,8 @@ def test_simulation_tolerates_a_badly_chosen_filter():
 )
 def test_invalid_controllers_are_refused(change, message):
     columns = {key: value for key, value in (UNDER_CONTROL | change).items() if value is not None}
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(parflex.InputError, match=message):
         parflex.identify(slide(), measured.sliding_mass(0.5), columns, "didim", cutoff=50, decimate=1)
-
-
-# -- closed robots
 
 
 @cache

@@ -1,7 +1,5 @@
 """Exciting motions: exact gradients through the loops, limits that are kept, files."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -11,7 +9,6 @@ from support.command_line import answered, refused
 from support.oracles import led_records
 
 import parflex
-from parflex import InputError
 from parflex.identification.excitation import ExcitationSearch
 from parflex.identification.excitation_limits import read_motion_limits
 
@@ -95,13 +92,13 @@ def test_a_motion_that_the_robot_cannot_do_is_the_worst(search, limits):
 
 def test_limits_that_leave_nothing_are_refused():
     robot = parflex.load("5r")
-    with pytest.raises(InputError, match="leave no motion"):
+    with pytest.raises(parflex.InputError, match="leave no motion"):
         parflex.excite(robot, 4.0, 3, workspace={"x": [5.0, 6.0]}, starts=1)
-    with pytest.raises(InputError, match="is flexible"):
+    with pytest.raises(parflex.InputError, match="is flexible"):
         parflex.excite(parflex.load("dualemps"))
-    with pytest.raises(InputError, match="cannot move each for itself"):
+    with pytest.raises(parflex.InputError, match="cannot move each for itself"):
         parflex.excite(parflex.load("planar-cable"))
-    with pytest.raises(InputError, match="lowest and a highest place"):
+    with pytest.raises(parflex.InputError, match="lowest and a highest place"):
         parflex.excite(robot, workspace={"x": [1, 0]})
 
 
@@ -146,8 +143,7 @@ def test_an_amplitude_narrows_the_limits_of_the_file():
     motor = robot.actuated_names[0]
     home = robot.home[robot.tree.position_names.index(motor)]
     words = {"time": 2.0, "harmonics": 2, "starts": 1, "velocity_limit": 2.0}
-    limits = [
-        parflex.excite(robot, **words, **more).limits["position"][motor]["limits"] for more in ({}, {"amplitude": 0.2})
-    ]
+    found = [parflex.excite(robot, **words, **more) for more in ({}, {"amplitude": 0.2})]
+    limits = [one.limits["position"][motor]["limits"] for one in found]
     assert limits[0] == [-3.0, 3.0]
     assert limits[1] == pytest.approx([home - 0.2, home + 0.2])

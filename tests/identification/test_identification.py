@@ -1,7 +1,5 @@
 """Identification: published numbers of a measured axis, regressors of another engine, the 3rrr by hand, springs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from functools import partial
@@ -33,7 +31,6 @@ from support.recordings import (
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import InputError, SingularError
 from parflex.identification import regressor as regressors
 from parflex.identification.estimators import EffortRows, WeightedRows, fit_rows, total_least_squares
 from parflex.identification.identify import _essential
@@ -52,8 +49,6 @@ effort.axis = { column = "vir", gain = 35.15065188248547 }
 reference.axis = "qg"
 controller = { kp = 160.18, kv = 243.45, limit = 10 }
 """
-
-# -- published numbers
 
 
 @pytest.fixture
@@ -122,9 +117,6 @@ def test_the_measured_axis_is_identified_by_simulation(emps):
     assert answer["relative_error"] < 0.05
 
 
-# -- regressors and fits
-
-
 def test_the_regressor_of_a_tree_is_that_of_pinocchio():
     robot = parflex.load("rx90")
     regressor = regressors.Regressor(robot, [unknown for unknown in unknowns(robot) if unknown.of_body])
@@ -174,7 +166,7 @@ def test_loops_of_many_samples_close_as_those_of_single_samples(monkeypatch):
         np.testing.assert_allclose(regressor.closed(there), one_by_one, atol=1e-9)  # to which loops are closed
         assert regressor._together(near, there, np.zeros_like(one_by_one)) == together
     # on the straight path of this jump the loops open: Newton's method alone ends in another working mode
-    with pytest.raises(SingularError, match="row 500 "):
+    with pytest.raises(parflex.SingularError, match="row 500 "):
         regressor.closed(position - np.where(t < 0.5, 0, 0.5)[:, None])
 
 
@@ -236,9 +228,6 @@ def test_every_resampled_record_keeps_its_payload(seed):
     assert gains == pytest.approx(factors, rel=0.05) and deviation.max() < 0.05  # noise is a hundredth of efforts
 
 
-# -- the axis by hand
-
-
 @pytest.mark.parametrize("friction", ["direction", "none", "both directions of the file"])
 def test_friction_of_the_axis_is_identified_and_written(tmp_path, friction):
     robot, options = slide(), {"friction": friction}
@@ -279,9 +268,8 @@ def test_static_friction_of_the_file_is_retained(tmp_path, static, wanted):
 
 
 def test_zero_friction_of_the_file_is_identified():
-    robot = load_robot(
-        "spatial-four-bar", settings={"frame.crank.friction": {"viscous": 0.0, "coulomb": 0.2, "offset": 0}}
-    )
+    friction = {"viscous": 0.0, "coulomb": 0.2, "offset": 0}
+    robot = load_robot("spatial-four-bar", settings={"frame.crank.friction": friction})
     names = {unknown.name for unknown in unknowns(robot)}
     assert {"FV[crank]", "FS[crank]", "offset[crank]"} <= names
     assert not {"FV[rocker]", "offset[rocker]"} & names
@@ -305,11 +293,9 @@ def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
     assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=1e-2) and found.relative_error < 0.02
     # amperes: payloads in N are larger than they
     assert not any("sign opposite" in text for text in identified(0.2).warnings)
-    with pytest.raises(InputError, match="need a payload that is known"):
+    with pytest.raises(parflex.InputError, match="need a payload that is known"):
         parflex.identify(slide(), records[0], BY_HAND, estimator="tls", cutoff=50)
 
-
-# -- the 3rrr by hand
 
 FINE = partial(measured.as_measured, noise=1e-7, lines=2**24)  # differences do not hide errors
 
@@ -334,9 +320,8 @@ def test_physically_consistent_bodies_have_the_same_efforts(tmp_path):
     pytest.importorskip("clarabel")
     found = parflex.identify(three_rrr(), FINE(followed(1), 0), cutoff=40, physical=True)
     for link in three_rrr().tree.links:
-        XX, XY, XZ, YY, YZ, ZZ, *first, M = (
-            found.theta[f"{s}[{link.name}]"] for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
-        )
+        words = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+        XX, XY, XZ, YY, YZ, ZZ, *first, M = (found.theta[f"{s}[{link.name}]"] for s in words)
         inertia, whole = np.array([[XX, XY, XZ], [XY, YY, YZ], [XZ, YZ, ZZ]]), np.zeros((4, 4))
         whole[:3, :3], whole[3, 3] = np.trace(inertia) / 2 * np.eye(3) - inertia, M
         whole[:3, 3] = whole[3, :3] = first
@@ -367,7 +352,7 @@ def test_instruments_from_the_reference_remove_the_bias_by_noise_of_positions():
         off[estimator] = errors(parflex.identify(three_rrr(), record, columns, **options))
     assert np.sqrt((off["iv"] ** 2).mean()) < 1.5  # as deviations report
     assert np.abs(off["wls"]).max() > 5  # acceleration noise makes inertia too small
-    with pytest.raises(InputError, match="need the reference"):
+    with pytest.raises(parflex.InputError, match="need the reference"):
         parflex.identify(three_rrr(), record, estimator="iv", cutoff=40)
 
 
@@ -400,8 +385,6 @@ def test_intervals_of_many_records_hold_their_share(name, estimator, figure):
     figure(f"{name}, ols: mean", float(shares(case, "ols", 50)[0].mean()))
     assert 0.92 < held.mean() < 0.98 and held.min() > least
 
-
-# -- springs and dampers
 
 NOISE = (2e-5, 2 * np.pi / 2**17, 0.05, 60.0)  # rad, rad, N m, N m
 WRONG = {"element.across.stiffness": 460, "element.across.rest": 0.2, "element.dash.damping": 18}
@@ -484,10 +467,8 @@ def test_spring_rest_and_damper_of_a_joint_are_identified(tmp_path, friction):
 
 
 def test_springs_of_joints_taken_from_the_file_are_reported():
-    robot, without = (
-        load_robot("sprung-axis"),
-        load_robot("sprung-axis", settings={"frame.axis.spring": {"stiffness": 9}}),
-    )
+    robot = load_robot("sprung-axis")
+    without = load_robot("sprung-axis", settings={"frame.axis.spring": {"stiffness": 9}})
     assert taken_from_file(robot, unknowns(robot)) == []
     assert taken_from_file(robot, unknowns(robot, keep=["axis"])) == ["damper of 'axis'", "spring of 'axis'"]
     assert taken_from_file(without, unknowns(without)) == ["rest of the spring of 'axis'"]

@@ -1,7 +1,5 @@
 """Diagnostics of records: mistakes are named, residuals above noise are reported, right records are accepted."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import cache
@@ -61,9 +59,6 @@ def exchanged(record, words=("q", "effort"), motors=measured.MOTORS):
     return record | {a: record[b] for a, b in pairs} | {b: record[a] for a, b in pairs}
 
 
-# -- residuals
-
-
 def by_direction(clean):
     """Efforts of motors that take more in one direction than in the other."""
     rates = {m: np.abs(np.gradient(clean[f"q.{m}"], clean["t"])) for m in measured.MOTORS}
@@ -117,9 +112,8 @@ RIGHT += ("rx90", "nested", "upu", "wrist", "struts")
 @pytest.mark.parametrize("noise", [0.0, 3e-3])
 def test_right_records_of_other_robots_have_no_residuals_above_noise(name, noise, request):
     if name == "two-bodies":
-        request.applymarker(
-            pytest.mark.xfail(strict=True, reason="residuals of 5 to 22 % are left in three of its struts")
-        )
+        left = pytest.mark.xfail(strict=True, reason="residuals of 5 to 22 % are left in three of its struts")
+        request.applymarker(left)
     found = parflex.identify(led(name)[0], led_record(name, 0.0, noise), friction="symmetric")
     assert not any(ABOVE in text or "friction" in text for text in found.warnings)
 
@@ -152,9 +146,6 @@ def test_a_wrong_simulated_controller_is_named_as_the_cause(change):
         r"delay and sample_time of \[controller\], whose default is the step of the record",
         text,
     )
-
-
-# -- columns and offsets
 
 
 @pytest.mark.parametrize(("words", "columns"), [(("q", "effort"), "all columns"), (("q",), "positions")])
@@ -196,9 +187,6 @@ def test_records_of_opposite_signs_are_reported():
     other = {name: -column if name.startswith("effort") else column for name, column in followed(2).items()}
     found = parflex.identify(three_rrr(), [followed(1), other], cutoff=40)
     assert any("sign opposite" in text for text in found.warnings)
-
-
-# -- units and signs, by the parameters of the file
 
 
 class Suspect:
@@ -316,15 +304,12 @@ def test_mistakes_of_random_robots_are_named(name, seeds, tmp_path, figure):
     assert not wrongly
 
 
-# -- encoders that loops contradict
-
 # m, kg: a mass on the pin of three legs, by hand
 INNER, OUTER, RADIUS, MASS = 0.22, 0.24, 0.35, 2.0
 LEGS = np.pi / 2 + 2 * np.pi / 3 * np.arange(3)
 
 
 def angles(x, y):
-    """Return the angles of the motors, by triangles."""
     way = np.stack([x, y])[:, None, :] - RADIUS * np.stack([np.cos(LEGS), np.sin(LEGS)])[:, :, None]
     d = np.hypot(*way)
     return np.mod(np.arctan2(way[1], way[0]) + np.arccos((INNER**2 + d**2 - OUTER**2) / (2 * INNER * d)), 2 * np.pi)
@@ -413,8 +398,6 @@ def test_a_passive_sensor_that_disagrees_with_the_loops_is_named(case):
         assert "times the noise of its sensor" in text
 
 
-# -- payloads and gains of drives
-
 GAINS = dict(zip(measured.MOTORS, (1.3, 0.8, 1.1), strict=True))
 
 
@@ -490,8 +473,6 @@ def test_a_payload_that_differs_from_the_map_is_reported(tmp_path, carried, wron
         assert any("one of those is the loaded one, check [payload]" in text for text in warnings)
 
 
-# -- impossible bodies
-
 BODY = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 
@@ -545,9 +526,6 @@ def test_signs_that_give_negative_masses_are_reported():
     warnings = parflex.identify(slide(), turned).warnings
     for name in ("M[axis]", "FV[axis]", "FS[axis]"):
         assert any(name in text and "is negative: check the signs" in text for text in warnings)
-
-
-# -- friction, noise, validation
 
 
 @pytest.mark.parametrize(("payload", "far"), [(0.0, False), (8.0, True)])

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.signal
-from support.geared_arm import FILE, GEAR, recorded
+from support.geared_arm import recorded
 from support.oracles import led_records
 from support.recordings import ARM, arm_record
-from support.robots import write_robot
+from support.robots import load_robot, write_robot
 
 import parflex
-from parflex import InputError
 from parflex.identification import didim
 from parflex.identification.preprocess import ORDER, butterworth, decimated, mean_spectrum
 from parflex.identification.recordings import read_column_map, read_recording, spikes
@@ -74,7 +73,7 @@ def test_a_record_with_spikes_gives_the_parameters_of_the_clean_record(arm):
         said = f"record: {word} of '{motor}' leave the others in 2 single samples, first at t = {record['t'][700]:.6g}"
         assert sum(said in text for text in repaired.warnings) == 1
         assert not any(f"{word} of '{motor}' leave" in text for text in wanted.warnings)
-    with pytest.raises(InputError, match="jump"):
+    with pytest.raises(parflex.InputError, match="jump"):
         parflex.identify(robot, spiked, keep_spikes=True)
     kept = parflex.identify(robot, spiked | {f"q.{motor}": record[f"q.{motor}"]}, keep_spikes=True)
     assert not any("single samples" in text for text in kept.warnings)
@@ -82,8 +81,8 @@ def test_a_record_with_spikes_gives_the_parameters_of_the_clean_record(arm):
 
 
 @pytest.fixture
-def geared(tmp_path):
-    return parflex.load(write_robot(tmp_path, FILE.format(GEAR)))
+def geared():
+    return load_robot("arm-behind-gear")
 
 
 def holding(record, rows, words=("q.", "effort.")):
@@ -112,10 +111,10 @@ def test_samples_that_are_held_are_used_once(geared, words):
 def test_samples_at_unknown_times_are_refused(geared):
     record, rng = recorded(), np.random.default_rng(0)
     rows = np.r_[0, np.cumsum(rng.integers(4, 7, 700))]
-    with pytest.raises(InputError, match="held for 4 to 6 rows"):
+    with pytest.raises(parflex.InputError, match="held for 4 to 6 rows"):
         read(geared, holding(record, rows))
     slow = holding(holding(record, np.arange(0, 3000, 5), ("q.",)), np.r_[0, np.arange(2, 3000, 5)], ("effort.",))
-    with pytest.raises(InputError, match=r"one of 5 rows, .* at other instants"):
+    with pytest.raises(parflex.InputError, match=r"one of 5 rows, .* at other instants"):
         read(geared, slow)
 
 
@@ -124,7 +123,6 @@ SAMPLES = 3001
 
 @pytest.fixture(scope="module")
 def wandering():
-    """Columns that are neither zero nor periodic at their ends."""
     rng = np.random.default_rng(5)
     return 3 + np.cumsum(rng.standard_normal((SAMPLES, 2, 3)), axis=0)
 

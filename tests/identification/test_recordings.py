@@ -1,6 +1,4 @@
-"""Records of measurements: columns, clocks, encoders, filters, and records that are refused."""
-
-from __future__ import annotations
+"""Records: columns, clocks, noise, and parameters that records hardly determine."""
 
 import itertools
 
@@ -8,11 +6,12 @@ import numpy as np
 import pytest
 from support.command_line import refused
 from support.oracles import measured
-from support.recordings import BY_HAND, arm_record, axis_record, followed, slide, three_rrr
+from support.recordings import BY_HAND, arm_record, axis_record, followed, noisy, slide, three_rrr
 from support.robots import load_robot, write_robot
 
 import parflex
-from parflex import InputError, SingularError
+from parflex.identification import identify, noise_of_positions
+from parflex.identification.estimators import EffortRows, _wider, fit_rows
 from parflex.identification.preprocess import (
     FilterChoice,
     choose_filter,
@@ -21,8 +20,6 @@ from parflex.identification.preprocess import (
     quantised_positions,
 )
 from parflex.identification.recordings import Recording, _limited
-
-# -- columns and clocks
 
 
 def test_columns_have_gains_offsets_and_a_known_payload():
@@ -91,11 +88,8 @@ def test_jitter_of_stamps_does_not_change_parameters(share, follow):
 )
 def test_irregular_clocks_are_refused(change, message):
     stamps = change(jittered(0.01))
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(parflex.InputError, match=message):
         at_times(stamps, stamps)
-
-
-# -- refused records
 
 
 def changed(**columns):
@@ -133,7 +127,7 @@ def jump(position):
     ],
 )
 def test_invalid_records_are_refused(record, message):
-    with pytest.raises((SingularError, InputError), match=f"(?s){message}"):
+    with pytest.raises((parflex.SingularError, parflex.InputError), match=f"(?s){message}"):
         parflex.identify(three_rrr(), record())
 
 
@@ -143,7 +137,7 @@ def test_the_unit_in_which_loops_close_is_named():
     record = {"t": t} | {f"effort.{m}": np.cos(9 * t) for m in home}
     record |= {f"q.{m}": 2 * np.sin(5 * t + k) for k, m in enumerate(home)}  # degrees about home, below a turn
     position = {m: {"column": f"q.{m}", "gain": 1.0, "offset": q} for m, q in home.items()}
-    with pytest.raises(SingularError, match="loops close where the positions are degrees"):
+    with pytest.raises(parflex.SingularError, match="loops close where the positions are degrees"):
         parflex.identify(robot, record, {"position": position, "effort": {m: f"effort.{m}" for m in home}})
 
 
@@ -181,7 +175,7 @@ def test_a_record_at_rest_is_refused_though_encoders_flicker(flicker):
     rng, t = np.random.default_rng(3), np.arange(4000) * 1e-3
     x = 1e-3 * rng.standard_normal(len(t))
     rest = {"t": t, "x": 1e-3 * (x > 0) if flicker == "lines" else x, "i": rng.standard_normal(len(t))}
-    with pytest.raises(InputError, match="no motor moves in the record"):
+    with pytest.raises(parflex.InputError, match="no motor moves in the record"):
         parflex.identify(slide(), rest, BY_HAND)
     slow = {"t": t, "x": 0.01 * np.sin(3 * t) + x, "i": rng.standard_normal(len(t))}  # ten times its noise
     assert parflex.identify(slide(), slow, BY_HAND).undetermined
@@ -221,7 +215,7 @@ def test_efforts_at_their_limit_are_reported():
 )
 def test_invalid_maps_of_columns_are_refused(tmp_path, text, message):
     path = write_robot(tmp_path, text, "map")
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(parflex.InputError, match=message):
         parflex.identify(parflex.load("emps"), {"t": np.arange(200.0)}, str(path))
 
 
@@ -231,13 +225,10 @@ def test_flexible_robots_unknown_estimators_and_names_and_short_records_are_refu
         ("emps", {"estimator": "best"}, "estimator"),
         ("emps", {"keep": ["acros"]}, "'acros' has no spring and no damper that is looked for"),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(parflex.InputError, match=message):
             parflex.identify(parflex.load(robot), {"t": np.arange(200.0)}, **words)
     (tmp_path / "table.csv").write_text("t,q.axis,effort.axis\n0,1,2\n")
     assert "the record has 1 samples" in refused(capsys, "identify", "emps", tmp_path / "table.csv")["message"]
-
-
-# -- filters and encoders
 
 
 def cutoff_of(t, x) -> float:
@@ -344,3 +335,60 @@ def test_steps_of_an_encoder_are_read_from_the_positions():
     x = 0.2 * np.abs((0.1 * t) % 2 - 1)
     cutoffs = [cutoff_of(t, line * np.round(x / line)) for line in (LINE, 1e-9)]
     assert cutoffs[0] < 6 < 20 < cutoffs[1]  # corners of the motion have all frequencies
+
+
+CORRELATED = {"FV": 0.4, "FS": 0.25}  # of the record; all else is that of the file
+
+
+@pytest.mark.parametrize("instruments", [False, True])
+def test_parameters_that_are_hardly_told_keep_their_deviation_whatever_their_units(instruments):
+    rng = np.random.default_rng(0)
+    W = rng.standard_normal((200, 1, 5))
+    W[:, :, 4] = W[:, :, 3] + 3e-6 * W[:, :, 4]  # a record that tells the two apart by 3e-6 of them
+    W *= np.array([1e4, 1.0, 1e-4, 1e-3, 1e-3])
+    rows = EffortRows(W, rng.standard_normal((200, 1)), instruments=W.copy() if instruments else None)
+    found, flat = fit_rows(rows), W[:, 0] / np.linalg.norm(W[:, 0], axis=0)
+    for k in range(5):  # one over what others leave of a column
+        others = np.delete(flat, k, axis=1)
+        left = flat[:, k] - others @ np.linalg.lstsq(others, flat[:, k], rcond=1e-15)[0]
+        noise = np.sqrt((found.residuals**2).sum() / (200 - 5))
+        wanted = noise / np.linalg.norm(left) / np.linalg.norm(W[:, 0, k])
+        # products of columns have the square of 3e-6 in them, and rounding: 1e-16 over 1e-11, some times
+        assert np.sqrt(found.white[k, k]) == pytest.approx(wanted, rel=1e-3 if instruments else 1e-4), k
+
+
+def test_the_wider_of_two_covariances_needs_no_deviation_of_the_other():
+    wide = _wider(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, -1e-20]]), np.diag([1.0, 9.0, 2.0]))
+    assert wide == pytest.approx(np.array([[4.0, 3.0, 0.0], [3.0, 9.0, 0.0], [0.0, 0.0, 2.0]]))
+
+
+@pytest.mark.few("100.0")
+@pytest.mark.parametrize(("cutoff", "moved"), [(None, False), (100.0, True)])
+def test_noise_of_positions_that_moves_parameters_is_told(cutoff, moved):
+    record = noisy(followed(1))
+    found = parflex.identify(three_rrr(), record, cutoff=cutoff)
+    told = [text for text in found.warnings if "noise of positions moves" in text]
+    assert len(told) == moved and all("use iv or didim, a cutoff below 100 Hz" in text for text in told)
+    assert not any("slow samples" in text for text in found.warnings)
+
+
+@pytest.mark.verify
+def test_noise_of_positions_moves_parameters_by_as_much_as_is_told(monkeypatch):
+    """The mean of what parameters are off by, over noises, with a cutoff at which that is about a deviation."""
+    said, original = [], noise_of_positions.noise_doubts
+
+    def kept(*given):
+        said.append(noise_of_positions.moved_by_noise(*given))
+        return original(*given)
+
+    monkeypatch.setattr(identify, "noise_doubts", kept)
+    off, spread = [], []
+    for seed in range(40):
+        found = parflex.identify(three_rrr(), noisy(followed(1), seed), cutoff=40.0)
+        every = found.parameters.items()
+        off.append([one.value - CORRELATED.get(name.partition("[")[0], one.file_value) for name, one in every])
+        spread.append([one.deviation for _, one in every])
+    mean, told, one = np.mean(off, axis=0), np.mean(said, axis=0), np.mean(spread, axis=0)
+    assert np.abs(told / one).max() > 1.0
+    # means of 40 have a deviation of 0.16: 25 of them are within 0.5
+    assert mean / one == pytest.approx(told / one, abs=0.5)

@@ -15,7 +15,6 @@ from support.oracles.stops import JOINTS, FiveBar
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, ParflexError
 
 W = math.pi  # rad/s: half a period is a second
 LEGS = ("left.1", "left.2", "right.1", "right.2")
@@ -208,7 +207,7 @@ def test_motors_that_follow_a_motion_cannot_stick_and_have_friction_in_their_eff
     ],
 )
 def test_static_friction_below_sliding_friction_is_refused(settings, message):
-    with pytest.raises(ParflexError, match=message):
+    with pytest.raises(parflex.ParflexError, match=message):
         load_robot("sprung-mass", settings=settings)
 
 
@@ -222,7 +221,7 @@ def test_a_friction_width_replaces_sticks_by_creep(tmp_path, capsys):
     pulled = {"effort": {"m": 1.2}, "check_width": False, "step": 5e-3}
     assert np.ptp(parflex.simulate(mass, None, 1.0, **pulled)["q.m"]) < 1e-15
     assert np.ptp(parflex.simulate(mass, None, 1.0, friction_width=1e-3, **pulled)["q.m"]) > 1e-4
-    with pytest.raises(InputError, match=r"must be positive.*joints then stick"):
+    with pytest.raises(parflex.InputError, match=r"must be positive.*joints then stick"):
         parflex.simulate(mass, None, 0.1, friction_width=0.0)
 
 
@@ -298,9 +297,8 @@ def test_a_beam_on_a_rubbing_joint_sticks_when_the_exact_solution_does(size):
     times = np.linspace(0, 0.1, 101)
     exact = RubbingBeam(2700 * 0.02 * 0.004, 70e9 * 0.02 * 0.004**3 / 12, 0.4, 2 * size, 3 * size, 8 * size)
     angles, sticks = exact.run(times)
-    run = parflex.simulate(
-        of, None, 0.1, wrench={"arm.tip": [0, 8 * size, 0]}, start="rest", step=2e-5, method="gauss6"
-    )
+    wrench = {"arm.tip": [0, 8 * size, 0]}
+    run = parflex.simulate(of, None, 0.1, wrench=wrench, start="rest", step=2e-5, method="gauss6")
     found = [(one["time"], one["until"]) for one in run.summary["sticks"]]
     assert len(found) == len(sticks) > 3
     for one, other in zip(found, sticks, strict=True):
@@ -423,9 +421,8 @@ def test_joints_of_a_loop_share_a_load_that_comes_and_goes():
     """Iterations ask for states in which the joints cannot all be at rest: what these leave must not stay."""
     exact, friction = SliderCrank(0.2, 0.5, 9.81), {"crank": 0.3, "rod": 0.5, "slider": 6.0}
     robot = load_robot("slider-crank", settings=exact.settings(0.7, friction))
-    run = parflex.simulate(
-        robot, None, 0.6, effort={"crank": lambda t: 1.1 * np.sin(9 * t)}, start={"pose": {"crank": 0.7}}, step=1e-3
-    )
+    push, start = {"crank": lambda t: 1.1 * np.sin(9 * t)}, {"pose": {"crank": 0.7}}
+    run = parflex.simulate(robot, None, 0.6, effort=push, start=start, step=1e-3)
     assert run.status == "ok" and np.ptp(run["q.crank"]) < STILL
     ways = exact.ways(0.7)
     most = np.abs(ways) * list(friction.values())
@@ -440,9 +437,8 @@ def test_a_loop_that_starts_at_a_dead_centre_meets_the_friction_there():
     """The slider does not move with the crank at first, and its friction holds nothing."""
     exact, friction = SliderCrank(0.2, 0.5, 0.0), {"slider": 1.0}
     robot = load_robot("slider-crank", settings=exact.settings(0.0, friction))
-    run = parflex.simulate(
-        robot, None, 0.5, effort={"crank": 0.9}, start={"pose": {"crank": 0.0}}, method="gauss6", step=1e-3
-    )
+    start = {"pose": {"crank": 0.0}}
+    run = parflex.simulate(robot, None, 0.5, effort={"crank": 0.9}, start=start, method="gauss6", step=1e-3)
     ways = exact.travelled(run["q.crank"])[:, 2]
     assert run["q.crank"][-1] > 1.0
     assert np.abs(run["work.loss"] - ways).max() < 1e-8

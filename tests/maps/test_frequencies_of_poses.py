@@ -1,7 +1,5 @@
 """Frequencies at many poses: a finite-element model of the NaVARo, loops, gears with backlash, and single poses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -13,7 +11,6 @@ from support.oracles.navaro_frame import Navaro, directions
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex import frequency_map, many_frequencies, natural_frequencies
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +30,7 @@ def random_poses(count: int) -> np.ndarray:
 @pytest.mark.verify
 def test_compiled_steps_equal_the_finite_element_model_at_random_poses(navaro, figure):
     poses = random_poses(700)
-    found = many_frequencies(navaro, ["x", "y", "rz"], poses)
+    found = parflex.many_frequencies(navaro, ["x", "y", "rz"], poses)
     assert found.method == "steps", found.reason
     reached = found.status == OK
     assert reached.mean() > 0.995
@@ -59,7 +56,7 @@ def outer(twists: np.ndarray) -> np.ndarray:
 def test_shapes_at_the_platform_are_those_of_the_finite_element_model(navaro, figure, count):
     poses = random_poses(count)
     poses[:2] = (0, 0, -1.0), (0, 0, 0.3)
-    found = many_frequencies(navaro, ["x", "y", "rz"], poses, shapes=True)
+    found = parflex.many_frequencies(navaro, ["x", "y", "rz"], poses, shapes=True)
     assert found.method == ("steps" if count > 500 else "full")
     assert found.solver.solved_in_full == (2 if count > 500 else 0)  # shapes of double modes come from whole matrices
     oracle, error, double = Navaro(), 0.0, 0
@@ -70,20 +67,19 @@ def test_shapes_at_the_platform_are_those_of_the_finite_element_model(navaro, fi
             error = max(error, float(np.abs(outer(twists[modes]) - expected).max() / np.abs(expected).max()))
             double += modes.stop - modes.start == 2
     figure(f"twists of the platform in modes, relative, {count} poses", error, 1e-6)
-    assert (
-        error < 1e-6
-    )  # modes are told apart if 1e-5 of x lies between them; shapes know others to 1e-9 / 1e-5 at worst
+    # modes are told apart if 1e-5 of x lies between them; shapes know others to 1e-9 / 1e-5 at worst
+    assert error < 1e-6
     assert double >= 2
 
 
 def test_steps_that_disagree_with_full_solutions_are_given_up(navaro, monkeypatch):
     poses = random_poses(200)
-    right, plain = many_frequencies(navaro, ["x", "y", "rz"], poses), ModeFinder.__call__
+    right, plain = parflex.many_frequencies(navaro, ["x", "y", "rz"], poses), ModeFinder.__call__
     assert right.method == "steps" and right.largest_difference < 2e-7  # as above
     monkeypatch.setattr(
         ModeFinder, "__call__", lambda self, q, *own, **more: replace(plain(self, q), x=1.1 * plain(self, q).x)
     )
-    other = many_frequencies(parflex.load("navaro"), ["x", "y", "rz"], poses)
+    other = parflex.many_frequencies(parflex.load("navaro"), ["x", "y", "rz"], poses)
     assert other.method == "full" and "disagree" in other.reason
     assert np.nanmax(np.abs(other.frequencies - right.frequencies)) < 2e-7  # as above
 
@@ -95,15 +91,15 @@ def test_steps_that_disagree_with_full_solutions_are_given_up(navaro, monkeypatc
 def test_node_coordinates_give_the_frequencies_of_the_general_reduction(name, names, spread):
     robot = parflex.load(name)
     poses = np.random.default_rng(1).uniform(-spread, spread, (4, len(names)))
-    found = many_frequencies(robot, names, poses, modes=5)
+    found = parflex.many_frequencies(robot, names, poses, modes=5)
     assert found.method == "full"
     for pose, got in zip(poses, found.frequencies, strict=True):
-        expected = natural_frequencies(robot, dict(zip(names, pose.tolist(), strict=True)), 5).frequencies
+        expected = parflex.natural_frequencies(robot, dict(zip(names, pose.tolist(), strict=True)), 5).frequencies
         assert got == pytest.approx(expected, rel=1e-8)  # rounding of two eigenvalue problems of condition 1e8
 
 
 def test_unreachable_cells_of_a_map_are_those_of_the_inverse_geometry(navaro):
-    found = frequency_map(navaro, [("x", -0.5, 0.5, 15), ("y", -0.5, 0.5, 15)], {"rz": -1.0}, modes=2)
+    found = parflex.frequency_map(navaro, [("x", -0.5, 0.5, 15), ("y", -0.5, 0.5, 15)], {"rz": -1.0}, modes=2)
     x, y = found.axes.values()
     possible = np.array([[np.isfinite(directions(a, b, -1.0)).all() for b in y] for a in x])
     assert ((found.status == OK) == possible).all()
@@ -298,18 +294,14 @@ def test_frequencies_of_soft_gears_with_play_are_those_of_springs(geared):
 def test_designs_of_gears_are_solved_together(geared):
     rng = np.random.default_rng(2)
     values, soft, slop = rng.uniform(-0.05, 0.05, (12, 2)), rng.uniform(2e3, 6e3, 12), rng.uniform(0, 0.004, 12)
-    found = parflex.many_frequencies(
-        geared, ["x", "y"], values, modes=3, designs={"constants.soft": soft, "constants.slop": slop}
-    )
+    designs = {"constants.soft": soft, "constants.slop": slop}
+    found = parflex.many_frequencies(geared, ["x", "y"], values, modes=3, designs=designs)
     assert found.fallbacks == 0 and (found.status == 0).all()
     for row, own, k in zip(values, found.frequencies, soft, strict=True):
         assert own == pytest.approx(frequencies(*row, k), rel=1e-7)
     one = load_robot("geared-3rrr", settings={"constants.soft": soft[3], "constants.slop": slop[3]})
     single = parflex.natural_frequencies(one, {"x": values[3, 0], "y": values[3, 1]}, 3).frequencies
     assert found.frequencies[3] == pytest.approx(single, rel=1e-9)
-
-
-# -- about equilibria ------------------------------------------------------------------------------------------
 
 
 def energy(place, motors, flanks, soft):
@@ -356,10 +348,8 @@ def test_equilibria_on_loaded_flanks_are_those_of_energies(geared):
     assert plain.fallbacks == 0
     single = parflex.natural_frequencies(geared, {"x": values[5, 0], "y": values[5, 1]}, 3, about="equilibrium")
     assert plain.frequencies[5] == pytest.approx(single.frequencies, rel=1e-9)
-    halves = [
-        parflex.many_frequencies(geared, ["x", "y"], values, modes=3, about="equilibrium", threads=n).frequencies
-        for n in (1, 2)
-    ]
+    words = {"modes": 3, "about": "equilibrium"}
+    halves = [parflex.many_frequencies(geared, ["x", "y"], values, **words, threads=n).frequencies for n in (1, 2)]
     assert np.array_equal(*halves)
 
 

@@ -1,7 +1,5 @@
 """Responses at many poses and designs, and about equilibria: against functions of single poses and closed forms."""
 
-from __future__ import annotations
-
 import warnings
 from contextlib import nullcontext
 
@@ -12,7 +10,6 @@ from support.maps import number_at, small_chunks
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError
 from parflex.maps import equilibria, single_positions
 
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
@@ -51,17 +48,13 @@ def test_responses_of_many_poses_are_those_of_single_ones(robots, name):
         # rounding of K, whose condition number is up to 1e8 before it is scaled
         assert result["frequency:4"][k] == pytest.approx(modes.frequencies[3], rel=1e-9)
         assert result["damping:2"][k] == pytest.approx(modes.damping[1], rel=1e-9, abs=1e-15)
-        assert result[f"compliance:{tip}"][k] == pytest.approx(
-            frame.compliance, rel=1e-9, abs=1e-9 * np.abs(frame.compliance).max()
-        )
-        assert result[f"stiffness:{tip}"][k] == pytest.approx(
-            frame.stiffness, rel=1e-9, abs=1e-9 * np.abs(frame.stiffness).max()
-        )
+        for word in ("stiffness", "compliance"):
+            exact = getattr(frame, word)
+            assert result[f"{word}:{tip}"][k] == pytest.approx(exact, rel=1e-9, abs=1e-9 * np.abs(exact).max())
         assert result["stiffness:x"][k] == result[f"stiffness:{tip}"][k, 0, 0]
         moved = bent.frames[tip]
-        assert result[f"deflection:{tip}"][k] == pytest.approx(
-            moved, rel=1e-9, abs=1e-9 * max(np.abs(moved).max(), 1e-12)
-        )
+        tiny = 1e-9 * max(np.abs(moved).max(), 1e-12)
+        assert result[f"deflection:{tip}"][k] == pytest.approx(moved, rel=1e-9, abs=tiny)
         assert result["deflection:rz"][k] == result[f"deflection:{tip}"][k, 5]
         assert result["strain:1"][k].sum() == pytest.approx(1.0, rel=1e-12)
     assert result.units["stiffness:x"] == "N/m" and result.units["deflection:rz"] == "rad"
@@ -102,7 +95,7 @@ def test_responses_under_a_wrench_are_those_of_the_equilibrium_or_of_first_order
         assert many.frequencies[k] == pytest.approx(one, rel=1e-9)
         assert rest["frequency:1"][k] == pytest.approx(one[0], rel=1e-9)
     assert np.abs(rest["deflection"] - first["deflection"]).max() > 1e-9
-    with pytest.raises(InputError, match="have no effect"):
+    with pytest.raises(parflex.InputError, match="have no effect"):
         parflex.many_frequencies(robot, names, poses, wrench=load, about="undeformed")
 
 
@@ -172,7 +165,7 @@ def test_rows_that_are_not_numbers_are_marked_without_a_warning(robots):
 def test_invalid_responses_are_refused(robots, words, said):
     robot = robots["3rrr-flexible"]
     names, poses = poses_of(robot, 1)
-    with pytest.raises(InputError, match=said) as refusal:
+    with pytest.raises(parflex.InputError, match=said) as refusal:
         parflex.many_responses(robot, names, poses, words)
     assert "\n" not in str(refusal.value)
 
@@ -189,15 +182,14 @@ def test_a_rigid_direction_has_no_stiffness_and_no_compliance(robots):
 @pytest.mark.parametrize("rows", [[[0.1, 0.2]], "home"])
 def test_poses_with_another_number_of_columns_are_refused(robots, rows):
     for ask in (parflex.many_frequencies, lambda *given: parflex.many_responses(*given, ["mass"])):
-        with pytest.raises(InputError, match="poses"):
+        with pytest.raises(parflex.InputError, match="poses"):
             ask(robots["3rrr-flexible"], ["x", "y", "theta"], rows)
 
 
 def test_rows_that_are_solved_one_by_one_report_reason_and_progress(robots):
     seen, words = [], ["effort:leg1.1", "motion:1"]
-    result = parflex.many_responses(
-        robots["3rrr-flexible"], ["x", "y"], np.zeros((3, 2)), words, progress=lambda *n: seen.append(n)
-    )
+    note = lambda *n: seen.append(n)  # noqa: E731
+    result = parflex.many_responses(robots["3rrr-flexible"], ["x", "y"], np.zeros((3, 2)), words, progress=note)
     assert result.units == {"effort:leg1.1": "N m", "motion:1": "m, rad"} and seen == [(3, 3)]
     assert result.method == "one by one" and result.reason == "effort, motion: computed pose by pose"
 
@@ -247,16 +239,8 @@ def test_equilibria_with_designs_are_those_of_the_potential():
     robot = load_robot("sprung-swing")
     draw, count = np.random.default_rng(5), 8
     turns = np.linspace(-0.6, 0.6, count)
-    own = {
-        name: draw.uniform(*bounds, count)
-        for name, bounds in {
-            "k": (2, 4),
-            "mass": (1, 3),
-            "pull": (30, 50),
-            "length_at_rest": (0.2, 0.4),
-            "reach": (0.4, 0.6),
-        }.items()
-    }
+    ranges = {"k": (2, 4), "mass": (1, 3), "pull": (30, 50), "length_at_rest": (0.2, 0.4), "reach": (0.4, 0.6)}
+    own = {name: draw.uniform(*bounds, count) for name, bounds in ranges.items()}
     keys = {"k": "frame.bob.spring.stiffness", "mass": "frame.bob.inertia.mass", "pull": "element.cord.stiffness"}
     keys |= {"length_at_rest": "element.cord.rest", "reach": "point.tip.position.0"}
     designs = {keys[name]: values for name, values in own.items()}

@@ -1,7 +1,5 @@
 """Designs: other numbers of the robot file in every row, against robots that are loaded one by one."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import fields, is_dataclass
 
@@ -14,7 +12,6 @@ from support.posing import OK, pose_solver
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import ParflexError, SingularError, UnreachableError
 
 
 def numbers_in(part):
@@ -41,7 +38,7 @@ def own_keys(robot) -> list[str]:
 def usable(robot, key: str) -> bool:
     try:
         return number_at(robot, key) != 0
-    except ParflexError:
+    except parflex.ParflexError:
         return False
 
 
@@ -144,7 +141,7 @@ def test_the_torsion_of_a_rectangle_has_slopes_also_where_it_is_square(y, z):
     ],
 )
 def test_invalid_designs_are_refused(designs, words):
-    with pytest.raises(ParflexError, match=words):
+    with pytest.raises(parflex.ParflexError, match=words):
         parflex.many_frequencies(parflex.load("navaro"), ["x", "y", "rz"], np.zeros((2, 3)), designs=designs)
 
 
@@ -183,9 +180,8 @@ def test_designs_that_are_no_numbers_have_a_reason_and_no_warnings_of_numpy(valu
     of = parflex.load("dualemps")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = parflex.many_frequencies(
-            of, ["11", "21"], [[0.02, -0.03], [0.05, 0.05]], modes=1, designs={"sections.blade.y": [0.003, value]}
-        )
+        designs = {"sections.blade.y": [0.003, value]}
+        found = parflex.many_frequencies(of, ["11", "21"], [[0.02, -0.03], [0.05, 0.05]], modes=1, designs=designs)
     assert found.status.tolist() == [0, 3] and found.reasons[1]
 
 
@@ -229,13 +225,8 @@ def check_rows(name, count, seed, spread=0.5, at_once=None):
     times = at_once or 1
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        many = parflex.many_frequencies(
-            robot,
-            coordinates,
-            np.tile(poses, (times, 1)),
-            modes=2,
-            designs={key: np.tile(values, times) for key, values in designs.items()},
-        )
+        tiled = {key: np.tile(values, times) for key, values in designs.items()}
+        many = parflex.many_frequencies(robot, coordinates, np.tile(poses, (times, 1)), modes=2, designs=tiled)
         states = np.zeros(4, dtype=int)
         for row in range(count):
             settings = {key: float(values[row]) for key, values in designs.items()}
@@ -256,15 +247,15 @@ def alone(source, settings, pose):
     try:
         robot = parflex.load(source, settings=settings)
         robot.assemble()
-    except SingularError as error:
+    except parflex.SingularError as error:
         return 2, error.message
-    except ParflexError as error:
+    except parflex.ParflexError as error:
         return 3, error.message
     try:
         return 0, parflex.natural_frequencies(robot, pose, modes=2).frequencies
-    except UnreachableError as error:
+    except parflex.UnreachableError as error:
         return 1, error.message
-    except ParflexError as error:
+    except parflex.ParflexError as error:
         return 2, error.message
 
 
@@ -352,9 +343,7 @@ def test_joints_follow_the_gear_of_their_design_whether_it_is_rigid_or_not(rigid
     robot = load_robot("soft-gear", settings={"coupling.gear.stiffness": None if rigid else SOFT})
     designs = {"coupling.gear.terms.motor": np.array([0.5, 0.7])}
     solver = pose_solver(robot, ["motor"], [0.4], designs)
-    assert not solver.fast or solver(np.full((2, 1), 0.4)).q[:, :2] == pytest.approx(
-        np.array([[0.4, 0.3], [0.4, 0.38]])
-    )
+    assert not solver.fast or solver(np.full((2, 1), 0.4)).q[:, :2] == pytest.approx(np.c_[[0.4, 0.4], [0.3, 0.38]])
 
 
 def test_a_gear_that_a_pose_winds_up_pushes_in_first_order_too(geared):
@@ -422,9 +411,8 @@ def test_joints_stand_where_the_couplings_of_their_design_put_them(kind, seed, w
         for row, other in enumerate(others if found is not None else []):
             assert found.status[row] == OK
             # loops are closed to 1e-11, and ratios of 0.1 make ten times that of a motor
-            assert found.q[row, : robot.nq] == pytest.approx(
-                other.assemble(dict(zip(names, near[row], strict=True))), abs=1e-8
-            )
+            there = other.assemble(dict(zip(names, near[row], strict=True)))
+            assert found.q[row, : robot.nq] == pytest.approx(there, abs=1e-8)
     assert fast > 1
 
 
@@ -443,14 +431,13 @@ def compare(rng, kind, folder, chosen):
     poses = np.array([at[name] for name in names]) + rng.uniform(-0.03, 0.03, (count, len(names)))
     try:
         found = parflex.many_responses(robot, names, poses, words, designs=designs, about=about)
-    except ParflexError:
+    except parflex.ParflexError:
         found = None
     for row in (0, count // 2, count - 1):
         try:
-            own = parflex.many_responses(
-                redesigned(robot, designs, row), names, poses[row : row + 1], words, about=about
-            )
-        except ParflexError:
+            other = redesigned(robot, designs, row)
+            own = parflex.many_responses(other, names, poses[row : row + 1], words, about=about)
+        except parflex.ParflexError:
             own = None
         if own is None or own.status[0] or own.reasons[0]:
             assert found is None or found.status[row] or found.reasons[row]

@@ -1,7 +1,5 @@
 """The cache in memory: keys, owners, the limit of entries, threads and forks."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import threading

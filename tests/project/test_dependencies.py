@@ -1,7 +1,5 @@
 """What parflex needs: ranges of versions, what is imported and who brings it, and what is loaded only where used."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Stored answers do not depend on the order of questions; the report of `make verify` and its mutations."""
 
-from __future__ import annotations
-
 import random
 from concurrent.futures import ThreadPoolExecutor
 
@@ -84,9 +82,6 @@ def test_all_questions_in_random_order_give_the_answers_of_new_processes():
     asked = list(QUESTIONS)
     chance.shuffle(asked)
     assert not wrong(asked, SharedRobots()), f"PARFLEX_SEED={SEED}"
-
-
-# -- the report of make verify
 
 
 def test_a_mutation_changes_one_function_only(tmp_path):

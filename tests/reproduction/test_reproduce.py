@@ -1,7 +1,5 @@
 """Published numbers: computed numbers agree, the command line and the page of the report show them."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -27,7 +25,6 @@ from parflex.reproduction.tables import paper_names, read_paper
 
 @pytest.fixture(scope="module")
 def quick():
-    """All numbers that do not take long."""
     return parflex.reproduce(quick=True)
 
 
@@ -103,9 +100,6 @@ def test_tolerances_of_table_3_of_briot2014_follow_from_the_rounding_of_its_tabl
     assert len(published("Briot2014", table["group"][0]["title"])[""]) == 6
 
 
-# -- the command line
-
-
 def reproduced(*arguments: str) -> tuple[int, dict]:
     code, text = run_parflex(["reproduce", *arguments, "--json"])
     return code, json.loads(text)
@@ -160,9 +154,6 @@ def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monke
     assert "cannot be reached" in check["note"]
 
 
-# -- the errata
-
-
 def test_the_page_of_errata_lists_those_of_the_data():
     page = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
     for name in paper_names():
@@ -172,12 +163,8 @@ def test_the_page_of_errata_lists_those_of_the_data():
         assert shown == [(e.where, e.meant, e.how) for e in read_paper(name).erratum], name
 
 
-# -- the page of the report
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A page of one paper with modes, and of what was fitted to it."""
     return report.write_report(tmp_path_factory.mktemp("report"), reproduce("Briot2014", quick=True), quick=True)
 
 
@@ -259,14 +246,7 @@ def test_a_page_is_replaced_and_an_interrupted_run_leaves_nothing(tmp_path, monk
     assert not (tmp_path / "other").exists()
 
 
-# -- its figures
-
-
-# -- in a browser
-
-
 def picture(page) -> str:
-    """What the canvas shows."""
     return page.evaluate("document.querySelector('canvas').toDataURL()")
 
 

@@ -1,15 +1,11 @@
 """Names of coordinates and rates: with the name of their frame or without, of joints, balls and platforms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from support.ball_arm import BALL_ARM
-from support.robots import load_robot, write_robot
+from support.robots import load_robot
 
 import parflex
-from parflex import InputError, StudyFile, configure, run_study
 from parflex.control.references import from_function
 from parflex.robot.coordinate_names import WorldName
 
@@ -85,7 +81,7 @@ def test_one_coordinate_by_two_names_is_refused(words):
         lambda: parflex.sensitivities(robot, f"area:{words[0]},0,0.1,2;{words[1]},0.4,0.5,2", ["constants.proximal"]),
     ]
     for ask in asks:
-        with pytest.raises(InputError) as error:
+        with pytest.raises(parflex.InputError) as error:
             ask()
         assert said in str(error.value)
 
@@ -121,8 +117,8 @@ def test_sweeps_with_regions_and_areas_are_the_same(tmp_path):
 def test_studies_are_the_same():
     head = {"robot": "3rrr", "working_mode": "+-+", "percentages": (1.0,), "templates": 1, "seed": 4}
     words = ({"x": 0.01, "theta_deg": 2}, {"platform.x": 0.01, "platform.theta_deg": 2})
-    files = [StudyFile(**head, reference={"kind": "line", "time": 0.05, **line}) for line in words]
-    one, other = (run_study(file, jobs=1).cases for file in files)
+    files = [parflex.StudyFile(**head, reference={"kind": "line", "time": 0.05, **line}) for line in words]
+    one, other = (parflex.run_study(file, jobs=1).cases for file in files)
     assert one == other
 
 
@@ -131,7 +127,7 @@ def test_references_by_functions_of_time_are_the_same():
     laws = [lambda t: {"x": 0.1 * t}, lambda t: {"platform.x": 0.1 * t}]
     one, other = (from_function(robot, law, 0.05).at(0.02).position.tolist() for law in laws)
     assert one == other
-    with pytest.raises(InputError, match=r"'x' and 'platform\.x' are the same coordinate"):
+    with pytest.raises(parflex.InputError, match=r"'x' and 'platform\.x' are the same coordinate"):
         from_function(robot, lambda t: {"x": 0.1 * t, "platform.x": 0.1 * t}, 0.05)
 
 
@@ -216,8 +212,8 @@ def test_turns_by_the_name_of_a_ball_are_its_own_and_those_of_an_end_effector_ar
 def test_a_frame_that_moves_steadily_has_the_accelerations_of_joints_that_differences_of_poses_have():
     robot, speed, h = parflex.load("5r"), {"x": 0.4, "y": 0.3}, 1e-4
     tip = dict(zip("xy", parflex.frames(robot)[robot.tree.end_effector].position, strict=False))
-    here = configure(robot, tip)
-    q = [configure(robot, {word: tip[word] + t * speed[word] for word in tip}).q for t in (-h, 0.0, h)]
+    here = parflex.configure(robot, tip)
+    q = [parflex.configure(robot, {word: tip[word] + t * speed[word] for word in tip}).q for t in (-h, 0.0, h)]
     qd = here.rates(speed)
     found = here.accelerations(dict.fromkeys(speed, 0.0), qd, None)
     # rounding 1e-16 / h^2 and the fourth derivative times h^2 / 12: both about 1e-7
@@ -227,15 +223,14 @@ def test_a_frame_that_moves_steadily_has_the_accelerations_of_joints_that_differ
     assert here.accelerations(motors, qd, None) == pytest.approx(found, rel=1e-9)
 
 
-def test_a_design_keeps_the_turn_of_a_ball_that_the_pose_names(tmp_path):
-    robot = parflex.load(write_robot(tmp_path, BALL_ARM))
+def test_a_design_keeps_the_turn_of_a_ball_that_the_pose_names():
+    robot = load_robot("ball-arm")
     pose = {"arm": 0.0, "hand.rx": 0.3, "hand.ry": -0.2, "hand.rz": 0.5}
     found = parflex.sensitivities(robot, "frequency:1", ["frame.link.place.rotation.1"], pose)
     # behind the motor, which is held, everything turns as one body
     assert abs(found.sensitivities["frame.link.place.rotation.1"]["derivative"]) < 1e-9 * found.value
-    turned = parflex.sensitivities(
-        robot, "frequency:1", ["frame.link.place.rotation.1"], {"arm": 0.0, "rx": 0.3, "ry": -0.2, "rz": 0.5}
-    )
+    world = {"arm": 0.0, "rx": 0.3, "ry": -0.2, "rz": 0.5}
+    turned = parflex.sensitivities(robot, "frequency:1", ["frame.link.place.rotation.1"], world)
     assert abs(turned.sensitivities["frame.link.place.rotation.1"]["derivative"]) > 1e-3  # the hand stays in the world
 
 
@@ -244,9 +239,8 @@ def test_an_end_effector_on_a_ball_is_led_in_the_world():
     asked = Rotation.from_rotvec([0.2, -0.3, 0.1])
     words = dict(zip(("qw", "qx", "qy", "qz"), np.roll(asked.as_quat(), 1), strict=True))
     place = parflex.frames(robot)["hand"].position
-    pose = {
-        WorldName(f"hand.{word}"): value for word, value in {**dict(zip("xyz", place, strict=True)), **words}.items()
-    }
+    values = dict(zip("xyz", place, strict=True)) | words
+    pose = {WorldName(f"hand.{word}"): value for word, value in values.items()}
     found = parflex.frames(robot, pose)["hand"]
     assert np.asarray(found.rotation) == pytest.approx(asked.as_matrix(), abs=1e-9)
     assert np.asarray(found.position) == pytest.approx(place, abs=1e-9)

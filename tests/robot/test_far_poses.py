@@ -1,9 +1,10 @@
-"""Far poses keep the assembly and working mode of home, or are refused: against closed forms that are written here."""
+"""Poses far from home, and poses of robots with elastic couplings."""
 
-from __future__ import annotations
+import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 from support.posing import OK, UNREACHABLE, end_effector, indices, pose_solver
 from support.robots import load_robot, robot_file, write_robot
@@ -18,8 +19,6 @@ SAME = 1e-6  # rad: positions are closed to 1e-9 of lengths, and folds are 1e-3 
 def apart(first, second) -> float:
     return float(np.abs(np.angle(np.exp(1j * np.subtract(first, second)))).max())
 
-
-# -- a spatial four-bar -----------------------------------------------------------------------------------------------
 
 # The crank places one end of the coupler, the rocker the other; their distance is the coupler's length. That is
 # `a cos + b sin = c` for the rocker: two angles, told apart by the sign of their arc cosine. The cross at the other end
@@ -64,9 +63,6 @@ def test_far_cranks_of_maps_stay_in_the_assembly_of_home(four_bar, count: int) -
     assert apart(result.q[:, index], [rocker(robot, float(crank), branch) for crank in cranks[:, 0]]) < ROUNDING
 
 
-# -- whole turns ------------------------------------------------------------------------------------------------------
-
-
 def coupler(crank: np.ndarray) -> np.ndarray:
     joint = 0.1 * np.exp(1j * crank)
     away = 0.4 - joint
@@ -88,8 +84,6 @@ def test_a_spring_is_wound_as_turning_there_from_home_winds_it() -> None:
     together = pose_solver(robot, ["crank"], [0.5])(goals[:, None])
     assert not together.status.any() and together.q[:, pin] == pytest.approx(true, abs=ROUNDING)
 
-
-# -- paths around singular poses --------------------------------------------------------------------------------------
 
 # of the Gough-Stewart robot: legs are distances of points, and the assembly of home is followed by their own slopes
 GROUND = np.array([[0.1, 0.3, 1.3, 1.0, -0.2, -0.7], [-0.2, -0.2, 0.4, 1.0, 0.9, 0.5], np.zeros(6)]).T
@@ -163,10 +157,7 @@ def test_a_path_around_a_singular_pose_stays_on_the_side_of_home() -> None:
 
 @pytest.mark.verify
 def test_maps_report_poses_that_only_another_working_mode_reaches():
-    """An arm whose shoulder a four-bar turns: with its elbow on the other side it may reach what is out of its range.
-
-    Elbows and the range of the rocker by hand: the crank of 0.1 and the coupler of 0.3 span 0.2 to 0.4 from its pivot.
-    """
+    """A four-bar turns the shoulder: crank 0.1 and coupler 0.3 span 0.2 to 0.4 from its pivot."""
     robot, poses = load_robot("arm-on-four-bar"), np.random.default_rng(2).uniform(-0.5, 0.5, (40, 2))
     far = np.hypot(*poses.T)
     within = (far < 0.55) & (far > 0.05)  # of upper arm and forearm
@@ -186,8 +177,6 @@ def test_maps_report_poses_that_only_another_working_mode_reaches():
     with pytest.raises(parflex.UnreachableError, match="pin reaches this pose only in another working mode"):
         robot.assemble(dict(zip("xy", poses[row].tolist(), strict=True)))
 
-
-# -- folds of what is given -------------------------------------------------------------------------------------------
 
 # legs have the working mode of home; of two poses that have it, the one on its side of the fold is meant
 FEET, CRANK, ROD = (-0.12, 0.12), 0.3, 0.4  # of the 5r
@@ -443,3 +432,112 @@ def test_angles_stand_in_the_turn_of_their_limits():
         assert turned[index] - plain[index] == pytest.approx(wanted or 0.0, abs=1e-9)
     given = robot.assemble({"leg1.2": float(plain[index]), "x": 0.05, "y": 0.02})
     assert given[index] == plain[index]  # as the user says
+
+
+# positions m1, m2, wheel, arm, fore by hand: wheel = 0.2 m1 + 0.3, arm = -0.5 wheel, fore = 0.1 m2 - arm + 0.9
+POSES = {
+    ("m1",): ([2.0], [2.0, 0.0, 0.7, -0.35, 1.25]),
+    ("m2",): ([2.0], [0.0, 2.0, 0.3, -0.15, 1.25]),
+    ("arm",): ([-0.4], [2.5, 0.0, 0.8, -0.4, 1.3]),
+    ("arm", "fore"): ([-0.4, 1.5], [2.5, 2.0, 0.8, -0.4, 1.5]),
+    ("m1", "arm"): ([2.0, -0.4], [2.0, 0.0, 0.7, -0.4, 1.3]),  # the second is stretched, the third rests
+    ("wheel", "arm", "fore"): ([0.7, -0.4, 1.5], [2.0, 2.0, 0.7, -0.4, 1.5]),
+}
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return load_robot("chain-of-gears")
+
+
+@pytest.mark.parametrize("names", POSES, ids="-".join)
+def test_joints_follow_couplings_at_rest_alone_and_among_others(chain, names):
+    given, wanted = POSES[names]
+    solver = pose_solver(chain, names, given)
+    assert solver.fast
+    assert solver(np.array([given])).q[0] == pytest.approx(wanted, abs=1e-12)
+    assert chain.assemble(dict(zip(names, given, strict=True))) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_pose_that_leaves_open_which_motor_moves_is_the_nearest_one_alone_and_among_others(chain):
+    solver = pose_solver(chain, ["fore"], [1.2])
+    found = solver(np.array([[1.2], [0.8]]))
+    assert not solver.fast
+    for q, fore in zip(found.q, (1.2, 0.8), strict=True):
+        assert q == pytest.approx(chain.assemble({"fore": fore}), abs=1e-9)
+        assert q[4] == pytest.approx(0.1 * q[1] - q[3] + 0.9, abs=1e-12) and q[0] != 0.0 and q[1] != 0.0
+
+
+def test_slopes_of_a_pose_that_stretches_a_coupling_hold_the_others(chain):
+    """The second coupling is stretched: its rest moves the arm, and the third, at rest, moves nothing of the hand."""
+    pose = {"m1": 2.0, "arm": -0.4}
+    found = parflex.sensitivities(chain, "deflection:y", ["coupling.first.offset"], pose)
+    step = 1e-5
+    moved = [load_robot("chain-of-gears", settings={"coupling.first.offset": 0.3 + s}) for s in (step, -step)]
+    ends = [parflex.deflection(robot, pose).frames["hand"][1] for robot in moved]
+    assert found.matrices.ravel() == pytest.approx([(ends[0] - ends[1]) / (2 * step)], rel=1e-6)  # of differences
+
+
+def test_poses_about_their_equilibrium_give_no_advice(recwarn):
+    """A gear that is wound up by 0.5 rad is at rest by 0.5 rad from where the pose has it."""
+    robot = load_robot("geared-pendulum")
+    for count in (1, 8):  # alone and together
+        found = parflex.many_responses(robot, ["motor", "arm"], [[0.0, 0.5]] * count, ["deflection:rz"])
+        assert found["deflection:rz"] == pytest.approx([-0.5 - 2.0 * 9.81 * 0.3 / 800] * count, rel=1e-4)  # cos 0
+    assert not [warning for warning in recwarn if "ask about" in str(warning.message)]
+
+
+@pytest.mark.parametrize("name", ["arm", "motor"])
+@pytest.mark.parametrize("designs", [None, {"frame.arm.inertia.mass": [2.0] * 6}], ids=["plain", "designs"])
+def test_an_arm_on_an_elastic_gear_sags_as_one_line_says(name, designs):
+    robot = load_robot("geared-pendulum")
+    arm = np.array([-2.5, -1.0, 0.0, 0.7, 1.5, 2.5])
+    poses = (arm if name == "arm" else arm / 0.02)[:, None]
+    inertia = 0.05 + 2.0 * 0.3**2
+    load = 2.0 * 9.81 * 0.3
+    plain = parflex.many_responses(robot, [name], poses, ["frequency:1", "deflection:rz"], designs=designs)
+    assert plain["frequency:1"] == pytest.approx(np.sqrt(800 / inertia) / (2 * np.pi), rel=1e-9)
+    assert plain["deflection:rz"] == pytest.approx(-load * np.cos(arm) / 800, rel=1e-9, abs=1e-15)
+    about = {"about": "equilibrium", "designs": designs}
+    resting = parflex.many_responses(robot, [name], poses, ["frequency:1", "deflection:rz"], **about)
+    sag = [brentq(lambda d, a=a: 800 * d + load * np.cos(a + d), -0.1, 0.1, xtol=1e-15) for a in arm]
+    stiffness = 800 - load * np.sin(arm + sag)
+    assert resting["deflection:rz"] == pytest.approx(sag, rel=1e-8, abs=1e-12)  # Newton's method ends at 1e-10
+    assert resting["frequency:1"] == pytest.approx(np.sqrt(stiffness / inertia) / (2 * np.pi), rel=1e-8)
+
+
+def test_a_column_beyond_its_buckling_load_is_not_stable_however_slowly_it_leaves():
+    """Below it the closed form of a massless column with a head; above, the row that lost its first mode says so."""
+    robot, length, bending, head = load_robot("column-with-head"), 0.8, 210e9 * 0.03 * 0.004**3 / 12, 3.0
+    critical = np.pi**2 * bending / 4 / length**2
+    load = 0.9 * critical
+    below = parflex.natural_frequencies(robot, modes=1, wrench={"head": [0, -load, 0]})
+    k = np.sqrt(load / bending)
+    expected = np.sqrt(load * k / (np.tan(k * length) - k * length) / head) / (2 * np.pi)
+    assert below.frequencies[0] == pytest.approx(expected, rel=1e-3)  # ten times the error of the buckling load
+    above = {"head": [0, -1.002 * critical, 0]}
+    single = parflex.natural_frequencies(robot, modes=1, wrench=above)
+    assert len(single.unstable_motions) == 1 and not single.free_motions
+    with pytest.warns(parflex.ParflexWarning, match="2 of 2 poses are about an equilibrium that is not stable"):
+        rows = parflex.many_frequencies(robot, ["foot"], [[np.pi / 2]] * 2, modes=1, wrench=above)
+    assert all("not stable" in reason for reason in rows.reasons)
+
+
+def test_rows_with_a_single_growing_motion_are_not_stable():
+    """An arm upright on a spring that does not hold it; hanging, it swings as the closed form says."""
+    robot, upright = load_robot("arm-above-motor"), {"motor": np.pi / 2}
+    rows, stiffness = [[np.pi / 2], [-np.pi / 2]], 15.0 + 2.0 * 9.81
+    for designs in (None, {"constants.stiffness": [15.0, 15.0]}):
+        with pytest.warns(parflex.ParflexWarning, match="1 of 2 poses"):
+            result = parflex.many_frequencies(robot, ["motor"], rows, modes=1, about="equilibrium", designs=designs)
+        assert "not stable" in result.reasons[0] and result.reasons[1] == "" and np.isnan(result.frequencies[0, 0])
+        assert result.frequencies[1, 0] == pytest.approx(np.sqrt(stiffness / 2.1) / (2 * np.pi), rel=1e-9)
+    with pytest.raises(parflex.SingularError, match="not stable"):
+        parflex.natural_frequencies(robot, upright, 1, about="equilibrium")
+    for ask in (parflex.equilibrium, parflex.natural_frequencies, parflex.deflection):
+        words = {} if ask is parflex.equilibrium else {"about": "equilibrium"}
+        with pytest.warns(parflex.ParflexWarning, match="equilibrium is not stable"):
+            ask(robot, upright, **words)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", parflex.ParflexWarning)
+            ask(robot, {"motor": -np.pi / 2}, **words)  # hanging, it stays

@@ -1,9 +1,4 @@
-"""Requested rates and accelerations are accepted if, and only if, the mechanism can have them.
-
-The oracle differences positions: openings of the loops and poses of frames as all coordinates change.
-"""
-
-from __future__ import annotations
+"""Requested rates and accelerations that the mechanism can and cannot have; the oracle differences positions."""
 
 from functools import cache
 
@@ -12,8 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from support.command_line import refused
 from support.linkages import CHAINS, draw
-from support.posing import any_robot
-from support.robots import load_robot, write_robot
+from support.robots import any_robot, load_robot, write_robot
 
 import parflex
 from parflex.recursion.kinematics import pose
@@ -171,14 +165,10 @@ def test_starts_of_runs_and_moving_responses_refuse_impossible_velocities():
     ("robot", "part", "state"), [("delta", "rz", "velocity"), ("orthoglide", "rx", "acceleration")]
 )
 def test_the_command_line_refuses_impossible_rates_in_one_sentence(robot, part, state, capsys):
-    error, unit = (
-        refused(capsys, "inverse", robot, f"--{state}", f"{part}=1"),
-        {"velocity": "rad/s"}.get(state, "rad/s2"),
-    )
-    assert (
-        error["message"]
-        == f"the mechanism cannot have 'platform.{part}' = 1 {unit}: at this pose it can only be 0 {unit}"
-    )
+    error = refused(capsys, "inverse", robot, f"--{state}", f"{part}=1")
+    unit = {"velocity": "rad/s"}.get(state, "rad/s2")
+    said = f"the mechanism cannot have 'platform.{part}' = 1 {unit}: at this pose it can only be 0 {unit}"
+    assert error["message"] == said
     assert "3 degrees of freedom here: x, y, z" in error["hint"]
 
 
@@ -219,9 +209,8 @@ def test_a_hand_that_only_turns_turns_about_the_requested_axis_alone():
     away = Rotation.from_rotvec([0.2, 1.3, 0.1]).apply([0, 0, -0.3])  # three axes meet in the hand up to rounding
     here = parflex.configure(load_robot("hand-on-three-axes", settings={"frame.c.place.position": away.tolist()}))
     for k, part in enumerate(("rx", "ry", "rz")):
-        assert here.frame_rows("hand") @ here.rates({part: 1.0}) == pytest.approx(
-            np.eye(6)[3 + k], abs=1e-12
-        )  # rounding
+        twist = here.frame_rows("hand") @ here.rates({part: 1.0})
+        assert twist == pytest.approx(np.eye(6)[3 + k], abs=1e-12)  # rounding
     refused_in_words(here.rates, {"x": 1.0})
 
 

@@ -1,14 +1,11 @@
 """Robots behind gears: base parameters, condition numbers and distances do not depend on ratios; records of arms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from support.geared_arm import FILE, GEAR, recorded
-from support.robots import write_robot
+from support.geared_arm import GEAR, recorded
+from support.robots import load_robot, write_robot
 
 import parflex
-from parflex import Configuration, ParflexError
 from parflex.identification.excitation_limits import read_motion_limits
 from parflex.identification.regressor import Regressor
 from parflex.identification.regressor_columns import base_columns
@@ -85,9 +82,8 @@ def own_rows(gears, chains, motors, names, count, rng):
             by_e = np.column_stack([sides[0][1], -sides[1][1]])
             J[[1, 3]] = -np.linalg.solve(by_e, by_s)
             w = J @ v
-            pull = [
-                turned(x) * w[2 * n] ** 2 + turned(y) * (w[2 * n] + w[2 * n + 1]) ** 2 for n, (x, y) in enumerate(sides)
-            ]
+            squares = [(w[2 * n] ** 2, (w[2 * n] + w[2 * n + 1]) ** 2) for n in range(len(sides))]
+            pull = [turned(x) * a + turned(y) * b for (x, y), (a, b) in zip(sides, squares, strict=True)]
             bias[[1, 3]] = -np.linalg.solve(by_e, pull[0] - pull[1])
         w, acc = J @ v, J @ a + bias
         W = np.zeros((2, len(names)))
@@ -161,10 +157,10 @@ WAYS = [(0.0, 0.0), (0.4, -0.4), (0.6, -0.52)]  # the last of them near to where
 def test_condition_numbers_do_not_depend_on_gears(tmp_path, gears):
     plain, robot = (parflex.load(write_robot(tmp_path, five_bar(one, 2)[0])) for one in ((None, None), gears))
     for ways in WAYS:
-        wanted, found = (
-            Configuration(one, one.assemble(posed(one, own, ways))).condition
-            for one, own in ((plain, (None, None)), (robot, gears))
+        posed_robots = (
+            (one, one.assemble(posed(one, own, ways))) for one, own in ((plain, (None, None)), (robot, gears))
         )
+        wanted, found = (parflex.Configuration(one, q).condition for one, q in posed_robots)
         numbers = [[one.platform, one.closures, *one.legs.values()] for one in (wanted, found)]
         assert numbers[1] == pytest.approx(numbers[0], rel=1e-9)  # poses close to 1e-11
     asked = ["conditioning", "singularity"]
@@ -178,7 +174,7 @@ def test_condition_numbers_do_not_depend_on_gears(tmp_path, gears):
 
 
 def numbers_at_home(robot):
-    return Configuration(robot, robot.home).condition.platform
+    return parflex.Configuration(robot, robot.home).condition.platform
 
 
 @pytest.mark.few
@@ -189,9 +185,8 @@ def test_distances_of_exciting_motions_do_not_depend_on_gears(tmp_path, gears):
         robot = parflex.load(write_robot(tmp_path, five_bar(own, 2)[0]))
         regressor = Regressor(robot, unknowns(robot, "none"), "none")
         limits = read_motion_limits(regressor, 0.5, None, None, None, 0.3)
-        moving = regressor.moving(
-            np.array([list(posed(robot, own, ways).values()) for ways in WAYS]), *np.zeros((2, 3, 2))
-        )
+        poses = [list(posed(robot, own, ways).values()) for ways in WAYS]
+        moving = regressor.moving(np.array(poses), *np.zeros((2, 3, 2)))
         efforts, place = np.zeros((3, 2)), np.zeros((3, 3))
         judged = limits.judged(regressor, moving, efforts, place)
         reach = [(one["limits"][1] - one["limits"][0]) / 2 for one in judged["position"].values()]
@@ -227,12 +222,9 @@ def test_maps_reach_what_they_reach_without_gears(tmp_path, gears):
     assert found["conditioning"][good] == pytest.approx(wanted["conditioning"][good], rel=1e-8)  # poses close to 1e-11
 
 
-# -- records of arms behind gears --------------------------------------------------------------------------------------
-
-
 @pytest.fixture
-def arm(tmp_path):
-    return lambda gear=GEAR: parflex.load(write_robot(tmp_path, FILE.format(gear)))
+def arm():
+    return lambda gear=GEAR: load_robot("arm-behind-gear", settings={"coupling.gear.terms.motor": gear})
 
 
 @pytest.mark.few("4.0", "0.0205")
@@ -249,7 +241,7 @@ def test_the_motor_with_positions_in_degrees_is_named(arm):
     record = recorded()
     try:
         words = " ".join(parflex.identify(arm(), record | {"q.elbow": np.degrees(record["q.elbow"])}).warnings)
-    except ParflexError as error:
+    except parflex.ParflexError as error:
         words = str(error)
     assert "with positions of 'elbow' in degrees" in words and "give its gain = 0.0174532925" in words
 

@@ -37,16 +37,13 @@ def limited(robot, **limits):
 
 
 def warned(capsys, *words) -> list[str]:
-    """Return the warnings about limits of a command that succeeds."""
     return [sentence for sentence in answered(capsys, *map(str, words))["warnings"] if "limit" in sentence]
 
 
 def crane_file(folder, key, value):
     """Write the crane with a limit of its strut."""
-    return write_robot(
-        folder,
-        f'extends = "{robot_file("crane")}"\nformat = 1\nname = "x"\n[[element]]\nname = "ram"\n{key} = {value}\n',
-    )
+    ram = f'[[element]]\nname = "ram"\n{key} = {value}\n'
+    return write_robot(folder, f'extends = "{robot_file("crane")}"\nformat = 1\nname = "x"\n{ram}')
 
 
 @pytest.mark.parametrize(
@@ -104,10 +101,8 @@ def test_inverse_checks_velocities_and_efforts(capsys, sign, tmp_path):
     inertia = 20 + 5  # about the pivot; the power of the strut is that of the boom
     effort = float((inertia * sign * 60.0 + 20 * 9.81 * np.cos(0.6)) * sign / rate)
     options = ("--pose", "boom=0.6", "--velocity", f"boom={sign}", "--acceleration", f"boom={60 * sign}")
-    words = {
-        "velocity_limit": (rate, "moves at {}, faster than"),
-        "effort_limit": (effort, "has the effort {}, beyond"),
-    }
+    words = {"velocity_limit": (rate, "moves at {}, faster than")}
+    words["effort_limit"] = (effort, "has the effort {}, beyond")
     for key, (exact, verb) in words.items():
         limit = 0.99 * abs(exact)
         said = f"strut 'ram' {verb.format(f'{exact:.4g}')} its {key} {limit:.4g}"
@@ -209,9 +204,7 @@ def test_plans_beyond_limits_are_refused_and_no_others(name, seed):
         order = 0 if "limits" in keys else 1
         beyond = np.maximum(values[:, 0] - limits[1], limits[0] - values[:, 0]) if order == 0 else abs(values[:, 1])
         assert refusal.value.value == pytest.approx(values[beyond.argmax(), order], rel=1e-4)
-        when = float(
-            re.search("t = ([0-9.e-]+) s", refusal.value.message)[1]
-        )  # four digits; where it is largest or as large
+        when = float(re.search("t = ([0-9.e-]+) s", refusal.value.message)[1])  # four digits
         assert free.at(when)[order][free.motors.index(motor)] == pytest.approx(refusal.value.value, rel=1e-3)
         parflex.plan_motion(of, motion, ignore_limits=True)
 
@@ -281,9 +274,8 @@ def test_runs_warn_of_every_joint_and_of_no_others(kind, seed, tmp_path):
     run = parflex.simulate(parflex.load(path, actuation="drawn"), motion, 1.0, step=1e-3, out_step=2e-3)
     said = [re.match(r"joint '(\S+)' (is at|moves)", sentence) for sentence in run.summary["warnings"]]
     assert {(word[1], "limits" if word[2] == "is at" else "velocity_limit") for word in said if word} == wanted
-    ignoring = parflex.simulate(
-        parflex.load(path, actuation="drawn"), motion, 1.0, step=1e-3, out_step=2e-3, ignore_limits=True
-    )
+    robot = parflex.load(path, actuation="drawn")
+    ignoring = parflex.simulate(robot, motion, 1.0, step=1e-3, out_step=2e-3, ignore_limits=True)
     assert not any("limit" in sentence for sentence in ignoring.summary["warnings"])
     assert np.array_equal(run["energy.total"], ignoring["energy.total"])
 
@@ -323,7 +315,6 @@ REFERENCE = "circle:radius=0.05,time=0.5"
 
 
 def five_bar(**limits):
-    """The five-bar robot with limits of one motor."""
     return limited(parflex.load("5r"), **{"left.1": limits})
 
 

@@ -1,7 +1,5 @@
 """Poses by any conditions (directions, distances, joints), and singular poses: against geometry, and Pinocchio."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.optimize
@@ -9,8 +7,8 @@ from support.catalogue import CATALOGUE
 from support.oracles import tripod_wrist
 from support.oracles.pinocchio_tree import PinocchioTree
 from support.oracles.reader import read_robot
-from support.posing import any_robot, end_effector
-from support.robots import load_robot, robot_file, write_robot
+from support.posing import end_effector
+from support.robots import any_robot, load_robot, robot_file, write_robot
 
 import parflex
 from parflex import ActuationError, Configuration, InputError, ParflexError, SingularError, UnreachableError, configure
@@ -336,14 +334,11 @@ def test_with_a_motor_less_the_platform_is_named_and_not_the_spins():
     assert "5 motors for 6 freedoms" in error.message and "platform" in error.message
 
 
-def test_a_passive_hinge_is_no_spin():
+def test_too_few_motors_and_a_passive_hinge_are_neither_a_singularity_nor_a_spin():
+    for name in ("rssr", "double-four-bar", "cart-pendulum"):
+        assert configure(load_robot(name)).condition.warnings() == []
     found = parflex.inverse_dynamics(load_robot("cart-pendulum"))
     assert list(found.free) == ["bob"] and "1 motor for 2 freedoms" in found.warnings[-1]
-
-
-@pytest.mark.parametrize("name", ["rssr", "double-four-bar", "cart-pendulum"])
-def test_too_few_motors_are_no_singularity_of_a_pose(name):
-    assert configure(load_robot(name)).condition.warnings() == []
 
 
 def test_a_dead_point_is_reported_as_such_and_not_as_a_singularity():

@@ -1,7 +1,5 @@
 """Robot files that say only what differs from another one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -10,7 +8,6 @@ from support.command_line import refused
 from support.robots import robot_file, write_robot
 
 import parflex
-from parflex import RobotFileError
 from parflex.robotfile.read import load_table
 
 PARENT = robot_file("two-links").read_text()
@@ -77,12 +74,12 @@ def test_a_long_line_of_files_is_refused(tmp_path):
     for k in range(1, 10):
         write(tmp_path, f"r{k}", f'extends = "r{k - 1}.toml"\n')
     assert parflex.load(tmp_path / "r5.toml").name == "r5"
-    with pytest.raises(RobotFileError, match="more than 8 files extend each other"):
+    with pytest.raises(parflex.RobotFileError, match="more than 8 files extend each other"):
         parflex.load(tmp_path / "r9.toml")
 
 
 def test_a_name_is_never_taken_from_another_file(tmp_path):
-    with pytest.raises(RobotFileError, match="key 'name' is missing"):
+    with pytest.raises(parflex.RobotFileError, match="key 'name' is missing"):
         parflex.load(write_robot(tmp_path, 'format = 1\nextends = "four-bar"\n'))
 
 
@@ -131,12 +128,8 @@ def test_paths_of_files_follow_one_rule(kind, tmp_path):
     real.write_text(PARENT)
     (tmp_path / "robots" / "near").write_text(PARENT)
     (tmp_path / "robots" / "link").symlink_to(real)
-    for name, target in (
-        ("near", "robots/near"),
-        ("../data/real", "data/real"),
-        (str(real), "data/real"),
-        ("link", "data/real"),
-    ):
+    targets = {"near": "robots/near", "../data/real": "data/real", str(real): "data/real", "link": "data/real"}
+    for name, target in targets.items():
         path = write(tmp_path / "robots", "robot", NAMING[kind].format(file=name))
         assert os.path.samefile(read(path, kind), tmp_path / target)  # noqa: PTH121
     robot = write(tmp_path / "robots", "robot", NAMING[kind].format(file="near"))
@@ -151,15 +144,11 @@ def test_files_that_are_none_are_refused_before_they_are_opened(kind, tmp_path):
     """A pipe is waited for without end."""
     os.mkfifo(tmp_path / "pipe")
     key = "extends" if kind == "extends" else f"{kind}.file"
-    for name, words in (
-        ("pipe", "not a file"),
-        ("/dev/zero", "not a file"),
-        (".", "is a folder"),
-        ("a\\u0000b", "no path"),
-    ):
-        with pytest.raises(RobotFileError, match=words) as refusal:
+    refusals = {"pipe": "not a file", "/dev/zero": "not a file", ".": "is a folder", "a\\u0000b": "no path"}
+    for name, words in refusals.items():
+        with pytest.raises(parflex.RobotFileError, match=words) as refusal:
             parflex.load(write(tmp_path, "robot", NAMING[kind].format(file=name)))
         assert refusal.value.key == key and refusal.value.hint
     if kind == "extends":
-        with pytest.raises(RobotFileError, match="there is no robot or file"):
+        with pytest.raises(parflex.RobotFileError, match="there is no robot or file"):
             parflex.load(write(tmp_path, "robot", f'extends = "{"a" * 300}"\n'))  # longer than names of files may be

@@ -30,8 +30,6 @@ RANGES = {  # about which poses are drawn, and how far
     ),
     "orthoglide": ({"x": -0.027, "y": -0.027, "z": -0.027}, (0.1, 0.1, 0.1)),
 }
-
-
 COUNTS = {  # operators of the programs, those of the last two with all that may act; `4rrr` with its fourth motor free
     "4rrr": {"inverse": 505, "direct": 827, "mass-matrix": 330},
     "hexaglide": {"inverse": 1959, "direct": 3152, "mass-matrix": 2350},
@@ -157,8 +155,7 @@ def test_machines_reach_the_corners_of_their_workspaces_within_limits(name, figu
         for corner in list(itertools.product(*spans.values()))[:: 1 if VERIFY else 5]:
             configuration = parflex.configure(robot, dict(zip(spans, corner, strict=True)))
             worst = max(worst, configuration.condition.platform)
-    figure(f"{name}: largest condition number of the platform in its workspace", worst, limit)
-    assert worst < limit
+    figure.below(f"{name}: largest condition number of the platform in its workspace", worst, limit)
 
 
 @pytest.mark.parametrize("name", ["par4", "3-prs-2r"])

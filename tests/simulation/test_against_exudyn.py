@@ -9,7 +9,6 @@ from support.cases import VERIFY
 from support.paths import ROOT
 
 import parflex
-from parflex import Robot, deflection, natural_frequencies
 
 pytest.importorskip("exudyn", reason="Exudyn comes with the bench extra")
 sys.path.append(str(ROOT / "benchmarks"))
@@ -20,13 +19,13 @@ POSE = dict(zip(("11", "21"), map(float, path.positions("circle", 0.0, np)), str
 
 
 @cache
-def robot(elements: int) -> Robot:
+def robot(elements: int) -> parflex.Robot:
     return parflex.load("dualemps", elements=elements, settings={"axial": "mean"})
 
 
 @pytest.mark.parametrize("elements", [1, 2, 4])
 def test_small_vibrations_are_those_of_exudyn(elements, figure):
-    ours = natural_frequencies(robot(elements), POSE).frequencies
+    ours = parflex.natural_frequencies(robot(elements), POSE).frequencies
     theirs = peer.DualEmps("circle", elements).frequencies()[:6]
     errors = np.abs(theirs / ours - 1)
     figure(f"dualemps, {elements} elements: first five frequencies against Exudyn", float(errors[:5].max()), 1e-7)
@@ -41,7 +40,7 @@ def test_p_gives_way_to_a_small_force_as_in_exudyn(elements, figure):
         errors = []
         for size in (1.0, 0.1):
             force = size * np.array(direction)
-            rest = deflection(robot(elements), POSE, about="equilibrium", wrench={"17": [*force, 0, 0, 0, 0]})
+            rest = parflex.deflection(robot(elements), POSE, about="equilibrium", wrench={"17": [*force, 0, 0, 0, 0]})
             ours, theirs = rest.frames["17"][:2], peer.DualEmps("circle", elements).deflection(force)
             errors.append(float(np.abs(ours - theirs).max() / np.abs(ours).max()))
         figure(f"dualemps, {elements} elements: deflection by 1 N and 0.1 N against Exudyn", str(errors))

@@ -57,8 +57,7 @@ def test_the_tables_are_those_of_the_references(name, figure):
     for column, values in TABLES[name](coarse=True).items():
         off = float(np.abs(values - kept[column]).max() / np.abs(kept[column]).max())
         limit = RINGING if column == "energy" else ERRORS[name]
-        figure(f"{name}, {column}: a coarser reference", off, limit)
-        assert off < limit
+        figure.below(f"{name}, {column}: a coarser reference", off, limit)
 
 
 @pytest.mark.verify
@@ -98,8 +97,7 @@ def test_benchmark_mechanisms_move_as_the_references(name, time, words, method, 
     elif name == "double-four-bar":
         pairs = {f"q.r{k}": "angle" for k in range(3)}
     off = max(float(np.abs(run[column] - table[word]).max()) for column, word in pairs.items())
-    figure(f"{name} by {method}", off, limit)
-    assert off < limit
+    figure.below(f"{name} by {method}", off, limit)
 
 
 def test_the_spatial_slider_crank_turns_as_the_reference_though_its_motor_is_the_slider(figure):
@@ -109,8 +107,7 @@ def test_the_spatial_slider_crank_turns_as_the_reference_though_its_motor_is_the
     columns = {"slider": run["C.x"], "slider.rate": run["C.vx"]}
     columns |= {f"rod.{axis}": (run[f"C.{axis}"] + run[f"Brod.{axis}"]) / 2 for axis in "xyz"}
     off = max(float(np.abs(values - table[name]).max()) for name, values in columns.items())
-    figure("spatial slider-crank", off, 1e-6)
-    assert off < 1e-6  # more than eight turns of the crank, at 5 to 24 rad/s
+    figure.below("spatial slider-crank", off, 1e-6)  # more than eight turns of the crank, at 5 to 24 rad/s
 
 
 def test_iftomms_bricard_mechanism_moves_as_the_reference(figure):
@@ -268,7 +265,6 @@ def test_a_beam_that_is_spun_up_stays_bounded_and_bends_as_the_cable(elements, f
     angle = run["q.hub"]
     across = np.cos(angle) * run["beam.tip.y"] - np.sin(angle) * run["beam.tip.x"]
     off = np.abs(across - table["across"]).max() / np.abs(table["across"]).max()
-    figure(f"tip of a beam of {elements} elements that is spun up", float(off), SPUN_UP[elements])
-    assert off < SPUN_UP[elements]
+    figure.below(f"tip of a beam of {elements} elements that is spun up", float(off), SPUN_UP[elements])
     spinning = run.t > 15.0
     assert np.abs(across[spinning]).max() < 0.03  # it swings on a little, as the cable does by 0.01 m

@@ -1,7 +1,5 @@
 """Starts of runs: rates that closures and motors allow, bodies at rest as if brakes held joints, jumps of motions."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -16,11 +14,9 @@ from support.oracles.flexible_energy import FlexibleEnergyModel
 from support.oracles.modal_data import invented
 from support.oracles.reader import read_robot
 from support.oracles.starting import after_impulse, least_elastic_rates
-from support.posing import any_robot, file_of
-from support.robots import load_robot
+from support.robots import any_robot, file_of, load_robot
 
 import parflex
-from parflex import Configuration, InputError
 from parflex.closure import mobility
 from parflex.forces.forces import impulse_of_motors
 from parflex.simulation.problem import prepare_problem
@@ -70,7 +66,7 @@ def bent(of, rng, size=1e-3):
     step = rng.uniform(-1, 1, tree.n) * np.where(np.isin(np.arange(tree.n), tree.elastic), size, 0.05)
     q, error = of.assembler.newton(tree.moved(of.home, step), of.free, list(of.closures.loops))
     assert error < 1e-12
-    return Configuration(of, q)
+    return parflex.Configuration(of, q)
 
 
 def equations(of, oracle, here, qd):
@@ -137,7 +133,7 @@ def test_freedoms_without_a_motor_have_their_stated_velocity_or_none():
         ({"pose": {"cart": 0.5}}, "the motion begins at 0.3"),
         ({"q": [0.3, 0.0], "qd": [1.0, 0.0]}, "do not allow these rates"),
     ):
-        with pytest.raises(InputError, match=word):
+        with pytest.raises(parflex.InputError, match=word):
             parflex.simulate(of, prescribed, 0.002, start=start, **options)
 
 
@@ -152,7 +148,7 @@ def test_velocities_may_be_stated_beside_how_the_robot_is_bent():
     assert abs(bent_one["q.13.uy"][0]) > 1e-9 and abs(straight["q.13.uy"][0]) < 1e-15
     assert bent_one["qd.11"][0] == pytest.approx(0.2) == straight["qd.11"][0]
     for wrong in ({"positions": "bent"}, {"q": of.home, "pose": "home"}):
-        with pytest.raises(InputError):
+        with pytest.raises(parflex.InputError):
             parflex.simulate(of, None, 2e-4, start=wrong)
 
 
@@ -168,7 +164,7 @@ def test_a_state_that_the_loops_forbid_is_refused_and_rounding_is_not():
         ({"q": here.q, "qd": qd + 0.1}, "do not allow"),
         ({"q": here.q + 0.1, "qd": qd}, "violate a closure by"),
     ):
-        with pytest.raises(InputError, match=word):
+        with pytest.raises(parflex.InputError, match=word):
             parflex.simulate(of, None, 0.01, start=start)
 
 
@@ -182,9 +178,6 @@ def test_a_controlled_robot_starts_as_fast_as_its_reference():
     found = [run.columns[f"qd.{name}"][0] for name in of.motors]
     assert found == pytest.approx([wanted[of.rates.index(name)] for name in of.motors], rel=1e-6)
     assert run.columns["error"].max() < 1e-5  # from rest it would lag by millimetres
-
-
-# -- jumps of velocity ---------------------------------------------------------------------------------
 
 
 def test_rows_at_the_end_of_a_motion_that_still_has_speed_are_those_before_it():
@@ -244,9 +237,8 @@ def test_steps_that_are_chosen_by_the_error_end_at_jumps_too():
     run = parflex.simulate(of, "jerky", 0.32, out_step=0.032, method="dopri5", tolerance=1e-10)
     assert np.abs(run["q.bob"] - exact["q.bob"]).max() < 1e-8  # some dozen steps, each off by the tolerance
     assert run.summary["energy_balance_error"] < 1e-8
-    assert run.summary["velocity_jumps"] == [
-        {key: pytest.approx(value) for key, value in jump.items()} for jump in exact.summary["velocity_jumps"]
-    ]
+    jumps = exact.summary["velocity_jumps"]
+    assert run.summary["velocity_jumps"] == [{k: pytest.approx(v) for k, v in jump.items()} for jump in jumps]
 
 
 def test_a_function_whose_velocity_jumps_is_cut_where_it_does():
@@ -264,7 +256,7 @@ def test_a_function_whose_velocity_jumps_is_cut_where_it_does():
     assert [jump["jump"] for jump in small.summary["velocity_jumps"]] == [pytest.approx(1.0)]
     fast = parflex.simulate(of, lambda t: (np.sin(400 * t), 400 * np.cos(400 * t), -160000 * np.sin(400 * t)), 0.02)
     assert fast.summary["velocity_jumps"] == []  # fast, but smooth
-    with pytest.raises(InputError, match="not the derivatives"):
+    with pytest.raises(parflex.InputError, match="not the derivatives"):
         parflex.simulate(of, lambda t: (np.sin(t), 0.0, 0.0), 0.02)
 
 
@@ -276,13 +268,11 @@ def test_two_rows_of_a_table_at_one_time_are_a_jump():
     assert [jump["time"] for jump in run.summary["velocity_jumps"]] == pytest.approx([0.02, 0.04])
     assert [jump["jump"] for jump in run.summary["velocity_jumps"]] == pytest.approx([-4.0, 1.0])
     assert run["qd.cart"][[0, 20, 21, 40, 41]] == pytest.approx([3, 3, -1, -1, 0], abs=1e-9)
-    with pytest.raises(InputError, match="position of 'cart' jumps by"):
+    with pytest.raises(parflex.InputError, match="position of 'cart' jumps by"):
         parflex.simulate(of, table | {"cart": table["cart"] + np.array([0, 0, 0, 0.1, 0.1, 0.1])}, 0.05)
-    with pytest.raises(InputError, match="does not increase"):
+    with pytest.raises(parflex.InputError, match="does not increase"):
         parflex.simulate(of, {"t": [0, 0.01, 0.01, 0.01, 0.02], "cart": np.zeros(5)}, 0.05)
 
-
-# -- brakes --------------------------------------------------------------------------------------------
 
 STILL = 1e-9  # in metres and radians; Newton's method leaves 1e-12 of a typical length
 SPRUNG = {"frame.arm.spring": {"stiffness": 60, "rest": 0.1}}
@@ -389,8 +379,6 @@ def test_programs_of_a_run_settle_its_bodies_as_the_deflection_of_the_robot_says
     assert np.abs(wanted - of.home).max() > 1e-4
     assert worst < 1e-9  # rounding of accelerations: stiffness spans eight orders
 
-
-# -- independent rates ---------------------------------------------------------------------------------
 
 SETS = 12 if VERIFY else 1
 WELL = 300.0  # condition number of the block that gives the dependent rates

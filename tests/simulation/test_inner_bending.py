@@ -1,7 +1,5 @@
 """Elements too few for what a run shows: shaken cantilevers of cubic elements against their series."""
 
-from __future__ import annotations
-
 import math
 import re
 
@@ -46,11 +44,8 @@ def judge(rng, counts=(1, 2, 4)) -> list[float]:
     for count in counts:
         off, warnings = shaken(*size, count, share, periods)
         reported = [float(found[1]) / 100 for text in warnings if (found := re.search(r"off by about (\d+)%", text))]
-        assert bool(reported) if off > 4 / 3 * OFF else (not reported if off < OFF / 2 else True), (
-            count,
-            off,
-            warnings,
-        )
+        right = bool(reported) if off > 4 / 3 * OFF else (not reported if off < OFF / 2 else True)
+        assert right, (count, off, warnings)
         assert not reported or off < OFF or reported[0] == pytest.approx(off, rel=1 / 3, abs=0.005), (count, off)
         errors.append(off)
     return errors
@@ -74,7 +69,6 @@ def test_a_run_with_too_few_elements_names_how_many_suffice():
     off, warnings = shaken(0.6, 0.01, 1, 0.9, 4.7)
     (warning,) = (text for text in warnings if text.startswith("'beam' is off"))
     assert off > OFF and f"by about {off:.0%} of its largest deflection, from t = " in warning
-    assert warning.endswith(
-        "its element is too long for how it is shaken or vibrates; use 2 elements, or converge=1e-2"
-    )
+    advice = "its element is too long for how it is shaken or vibrates; use 2 elements, or converge=1e-2"
+    assert warning.endswith(advice)
     assert not any("is off by" in text for text in shaken(0.6, 0.01, 1, 0.9, 0.3)[1])  # not yet off

@@ -1,18 +1,12 @@
-"""Steps of long runs that give none: the phase of vibrations from a start against closed forms.
-
-With as many steps in a period whatever the run, 10 s at 500 Hz end 0.4 rad late.
-"""
-
-from __future__ import annotations
+"""Default steps of long runs: the phase of vibrations against closed forms."""
 
 import re
 
 import numpy as np
 import pytest
 from scipy.linalg import expm
-from support.driven_beam import BEAM
 from support.oracles.vibrations import clamped_free_shape
-from support.slider import SLIDER
+from support.robots import load_robot
 
 import parflex
 from parflex.integrators.driver import method_named
@@ -22,12 +16,10 @@ METHODS = ("gauss4", "gauss6", "rk4", "generalized-alpha")
 ALLOWED = 0.01  # of the largest amplitude: what default steps may be off by
 
 
-def slider(tmp_path, mass, omega, ratio=0.0, more=""):
-    path = tmp_path / "slider.toml"
-    mass, omega, ratio = float(mass), float(omega), float(ratio)
-    text = SLIDER.replace("mass = 2", f"mass = {mass!r}").replace("5e5", repr(mass * omega**2))
-    path.write_text(text + f"friction = {{ viscous = {2 * ratio * omega * mass!r} }}\n{more}")
-    return parflex.load(path)
+def slider(mass, omega, ratio=0.0, actuated=False):
+    numbers = {"inertia.mass": mass, "spring.stiffness": mass * omega**2, "friction.viscous": 2 * ratio * omega * mass}
+    settings = {f"frame.s.{key}": float(value) for key, value in numbers.items()}
+    return load_robot("sprung-slider", settings=settings | {"frame.s.actuated": actuated})
 
 
 def moved(words):
@@ -44,7 +36,7 @@ def released(start, omega, ratio, t):
 
 @pytest.mark.parametrize("radius", [0.0, 0.5, 0.8, 1.0])
 @pytest.mark.parametrize("method", METHODS)
-def test_the_phase_that_steps_lose_is_that_of_the_method(method, radius, tmp_path):
+def test_the_phase_that_steps_lose_is_that_of_the_method(method, radius):
     if method != "generalized-alpha" and radius:
         pytest.skip("the method has no radius")
     omega, time, aim = 500.0, 0.25, 1e-5  # of amplitudes of 1e-3
@@ -53,7 +45,7 @@ def test_the_phase_that_steps_lose_is_that_of_the_method(method, radius, tmp_pat
     end = round(time / step) * step
     given = {"radius": radius} if method == "generalized-alpha" else {}
     run = parflex.simulate(
-        slider(tmp_path, 2.0, omega), None, end, start={"pose": {"s": 1e-3}}, method=method, step=step, out_step=step,
+        slider(2.0, omega), None, end, start={"pose": {"s": 1e-3}}, method=method, step=step, out_step=step,
         **given,
     )  # fmt: skip
     off = np.abs(run["q.s"] - 1e-3 * np.cos(omega * run.t)).max()
@@ -62,14 +54,14 @@ def test_the_phase_that_steps_lose_is_that_of_the_method(method, radius, tmp_pat
 
 
 @pytest.mark.parametrize(("seed", "cases"), [(7, 10), pytest.param(8, 100, marks=pytest.mark.verify)])
-def test_random_springs_keep_their_phase_over_runs_of_any_length(seed, cases, tmp_path):
+def test_random_springs_keep_their_phase_over_runs_of_any_length(seed, cases):
     draw = np.random.default_rng(seed)
     limited = told = 0
     for _ in range(cases):
         method = METHODS[draw.integers(4)]
         omega, ratio = 2 * np.pi * 10 ** draw.uniform(1, 3.3), 10 ** draw.uniform(-5, -0.5) * draw.integers(2)
         periods = 10 ** draw.uniform(0.5, 3.5)
-        of, time = slider(tmp_path, 10 ** draw.uniform(-1, 1), omega, ratio), periods * 2 * np.pi / omega
+        of, time = slider(10 ** draw.uniform(-1, 1), omega, ratio), periods * 2 * np.pi / omega
         start = (1e-3, 0.0) if draw.integers(2) else (0.0, 1e-3 * omega)
         given = {"pose": {"s": start[0]}, "velocity": {"s": start[1]}}
         run = parflex.simulate(of, None, time, start=given, method=method, out_step=time / 2000)
@@ -87,14 +79,14 @@ def test_random_springs_keep_their_phase_over_runs_of_any_length(seed, cases, tm
 
 
 @pytest.mark.parametrize(("seed", "cases"), [(1, 12), pytest.param(2, 100, marks=pytest.mark.verify)])
-def test_the_reported_drift_of_random_springs_is_their_error(seed, cases, tmp_path):
+def test_the_reported_drift_of_random_springs_is_their_error(seed, cases):
     """Phases and amplitudes that any method loses with 3 to 60 steps in a period, in runs of any length."""
     draw = np.random.default_rng(seed)
     told, of = {}, None
     for case in range(cases):
         if case % 4 == 0:  # the same spring under all methods
             omega, ratio = 2 * np.pi * 10 ** draw.uniform(1, 3.3), 10 ** draw.uniform(-5, -1) * draw.integers(2)
-            of = slider(tmp_path, 10 ** draw.uniform(-1, 1), omega, ratio)
+            of = slider(10 ** draw.uniform(-1, 1), omega, ratio)
         method, radius = METHODS[case % 4], float(draw.choice([0.0, 0.5, 0.8, 1.0]))
         step = 2 * np.pi / omega / 10 ** draw.uniform(0.5, 0.8 if method == "gauss6" else 1.8)
         if method == "rk4":
@@ -102,9 +94,8 @@ def test_the_reported_drift_of_random_springs_is_their_error(seed, cases, tmp_pa
         steps = int(10 ** draw.uniform(1, 3.5) * 2 * np.pi / omega / step) + 1
         start = (1e-3, 0.0) if draw.integers(2) else (0.0, 1e-3 * omega)
         given = {"pose": {"s": start[0]}, "velocity": {"s": start[1]}}
-        run = parflex.simulate(
-            of, None, steps * step, start=given, method=method, step=step, out_step=step, radius=radius
-        )
+        words = {"start": given, "method": method, "step": step, "out_step": step, "radius": radius}
+        run = parflex.simulate(of, None, steps * step, **words)
         off = float(np.abs(run["q.s"] - released(start, omega, ratio, run.t)).max() / 1e-3)
         said = [words for words in run.summary["warnings"] if words.startswith("vibrations at")]
         what = (method, radius, omega * step, steps, ratio, off)
@@ -120,14 +111,11 @@ def test_the_reported_drift_of_random_springs_is_their_error(seed, cases, tmp_pa
 
 
 @pytest.mark.parametrize("method", ["gauss4", "generalized-alpha"])
-def test_the_same_vibration_has_the_same_steps_and_words_however_small_it_is(method, tmp_path):
-    """A linear problem: loads down to 1e-5 of the first one move a spring by 3e-10 typical lengths, all followed alike.
-
-    At rest nothing is followed, whatever rounding leaves.
-    """
+def test_the_same_vibration_has_the_same_steps_and_words_however_small_it_is(method):
+    """Loads down to 1e-5 of the first one; zero velocity and load excite nothing."""
     draw = np.random.default_rng(5)
     omega, ratio = 2 * np.pi * float(draw.uniform(20, 60)), 1e-4
-    of, time = slider(tmp_path, 2.0, omega, ratio, more="actuated = true\n"), 1.5
+    of, time = slider(2.0, omega, ratio, actuated=True), 1.5
     first = None
     for force in (10.0, 10 * 10 ** draw.uniform(-4, -3), 10 * 10 ** draw.uniform(-5, -4.6)):
         pulse = ([0, 0.001, 0.004, time], [0, force, 0, 0])
@@ -144,12 +132,12 @@ def test_the_same_vibration_has_the_same_steps_and_words_however_small_it_is(met
     assert "no frequency that is excited" in rest.summary["step_choice"] and not rest.summary["warnings"]
 
 
-def test_amplitudes_that_long_steps_lose_are_reported(tmp_path):
+def test_amplitudes_that_long_steps_lose_are_reported():
     """Steps of two radians keep 0.745 of an amplitude, sqrt(1 - x^6/72 + x^8/576), and 0.034 rad too much of phase."""
     omega, steps = 100.0, 12
     step = 2.0 / omega
     run = parflex.simulate(
-        slider(tmp_path, 2.0, omega), None, steps * step, start={"pose": {"s": 1e-3}}, method="rk4", step=step,
+        slider(2.0, omega), None, steps * step, start={"pose": {"s": 1e-3}}, method="rk4", step=step,
         out_step=step,
     )  # fmt: skip
     (said,) = (words for words in run.summary["warnings"] if words.startswith("vibrations at"))
@@ -158,10 +146,10 @@ def test_amplitudes_that_long_steps_lose_are_reported(tmp_path):
     assert moved(said) == pytest.approx(off, rel=0.1)  # the phase in which it ends
 
 
-def test_the_drift_of_a_long_run_is_reported_with_a_sufficient_step(tmp_path):
+def test_the_drift_of_a_long_run_is_reported_with_a_sufficient_step():
     """A pulse leaves a vibration: 30 s with 34 steps of generalized-alpha in a period end in opposite phase."""
     omega, time = 2 * np.pi * 6, 30.0
-    of = slider(tmp_path, 2.0, omega, more="actuated = true\n")
+    of = slider(2.0, omega, actuated=True)
     pulse = ([0, 0.1, 0.2, time], [0, 5, 0, 0])
     asked = {"effort": {"s": pulse}, "method": "generalized-alpha", "out_step": 0.01}
     run = parflex.simulate(of, None, time, step=5e-3, **asked)
@@ -171,18 +159,17 @@ def test_the_drift_of_a_long_run_is_reported_with_a_sufficient_step(tmp_path):
     for found, off in ((run, moved(said)), (follows, None)):
         # kinks of the force, 50 N/s, -100 and 50: each begins a vibration and a ramp
         kinks = [(0.0, 25.0), (0.1, -50.0), (0.2, 25.0)]
-        x = sum(
-            k / omega**2 * (s - np.sin(omega * s) / omega) for at, k in kinks for s in [np.maximum(found.t - at, 0)]
-        )
+        ramps = [(k, np.maximum(found.t - at, 0)) for at, k in kinks]
+        x = sum(k / omega**2 * (s - np.sin(omega * s) / omega) for k, s in ramps)
         real = np.abs(found["q.s"] - x).max()
         assert real == pytest.approx(off, rel=0.1) if off else real < ALLOWED * np.abs(x).max()
 
 
-def test_what_decays_needs_its_phase_no_longer(tmp_path):
+def test_what_decays_needs_its_phase_no_longer():
     omega, time = 2 * np.pi * 500, 10.0
     steps = {}
     for ratio in (0.0, 1e-4, 1e-2):
-        run = parflex.simulate(slider(tmp_path, 2.0, omega, ratio), None, time, start={"pose": {"s": 1e-3}})
+        run = parflex.simulate(slider(2.0, omega, ratio), None, time, start={"pose": {"s": 1e-3}})
         off = np.abs(run["q.s"] - released((1e-3, 0.0), omega, ratio, run.t)).max()
         assert off < ALLOWED * 1e-3
         steps[ratio] = run.summary["steps"]
@@ -191,14 +178,11 @@ def test_what_decays_needs_its_phase_no_longer(tmp_path):
     assert steps[1e-2] == pytest.approx(100e3, rel=0.01)
 
 
-def test_a_friction_that_is_the_same_at_any_speed_is_no_damping(tmp_path):
+def test_a_friction_that_is_the_same_at_any_speed_is_no_damping():
     omega = 2 * np.pi * 500
-    path = tmp_path / "rubbing.toml"
-    text = SLIDER.replace("5e5", repr(2 * omega**2)) + "friction = { coulomb = 1e-3 }\n"
-    path.write_text(text)
-    run = parflex.simulate(
-        parflex.load(path), None, 2.0, start={"pose": {"s": 1e-3}}, friction_width=1e-4, check_width=False
-    )
+    numbers = {"frame.s.spring.stiffness": 2 * omega**2, "frame.s.friction": {"coulomb": 1e-3}}
+    robot, start = load_robot("sprung-slider", settings=numbers), {"pose": {"s": 1e-3}}
+    run = parflex.simulate(robot, None, 2.0, start=start, friction_width=1e-4, check_width=False)
     assert "34 in a period" in run.summary["step_choice"]  # as without: 0.01 rad in 1000 periods
 
 
@@ -222,15 +206,14 @@ def test_coupled_damping_lets_each_mode_last_as_long_as_its_longest_vibration():
             assert np.linalg.norm(energy) > 1e-3 * np.exp(-told[k] * when)
 
 
-def cantilever(tmp_path, thickness, elements):
-    path = tmp_path / "arm.toml"
-    path.write_text(BEAM.format(thickness=thickness).replace("0.1,", "0.02,").replace("s = 4", f"s = {elements}"))
-    return parflex.load(path)
+def cantilever(thickness, elements):
+    beam = {"frame.arm.beam.length": 0.02, "frame.arm.beam.elements": elements, "sections.flat.y": thickness}
+    return load_robot("driven-beam", settings=beam)
 
 
 @pytest.mark.verify
 @pytest.mark.parametrize(("mode", "elements", "periods"), [(0, 8, 500), (1, 20, 1500)])
-def test_a_cantilever_released_in_a_mode_keeps_its_phase(mode, elements, periods, tmp_path):
+def test_a_cantilever_released_in_a_mode_keeps_its_phase(mode, elements, periods):
     thickness, length = 1e-4, 0.02
     z, shape, slope = clamped_free_shape(mode)
     omega = (z / length) ** 2 * np.sqrt(210e9 * thickness**2 / 12 / 7850)
@@ -241,7 +224,7 @@ def test_a_cantilever_released_in_a_mode_keeps_its_phase(mode, elements, periods
     start |= {f"{name}.rz": turn[k + 1] - turn[k] for k, name in enumerate(names)}
     time = periods * 2 * np.pi / omega
     still = {"joints": [{"car": 0}, {"car": 0}], "duration": time}
-    of = cantilever(tmp_path, thickness, elements)
+    of = cantilever(thickness, elements)
     q = [float(start.get(name, 0.0)) for name in of.tree.position_names]
     run = parflex.simulate(of, still, time, start={"q": q}, out_step=time / periods / 7)
     assert "whose phase is to hold" in run.summary["step_choice"]

@@ -11,16 +11,15 @@ from scipy.linalg import expm
 from scipy.special import ellipj, ellipk
 from support.cases import VERIFY
 from support.command_line import answered, refused
-from support.free_robots import FREE, momenta, moving_start, robot
+from support.free_robots import FREE, momenta, moving_start
 from support.oracles.references import read
 from support.oracles.stops import Ball
 from support.paths import ROOT
-from support.robots import load_robot, robot_file
+from support.robots import any_robot, load_robot, robot_file
 from support.stop_robots import ball
 from support.swinging import exact, swinging
 
 import parflex
-from parflex import InputError
 from parflex.integrators.driver import NUMBERS, Grid, method_named, new_work, run_loop
 from parflex.simulation.slow_motion import SlowMotion
 from parflex.trajectories import polynomials
@@ -124,9 +123,8 @@ def test_a_force_that_jumps_ends_a_step():
 @pytest.mark.parametrize(("method", "most"), [("gauss4", 2e-6), ("gauss6", 2e-6), ("generalized-alpha", 2e-4)])
 def test_stops_are_met_with_chosen_steps(method, most):
     of, start = ball(damping=40.0), {"pose": {"ball": 0.0}, "velocity": {"ball": 2.0}}
-    run = parflex.simulate(
-        of, None, 1.0, start=start, stops=True, tolerance=1e-9, method=method, out_step=5e-3, check_steps=False
-    )
+    words = {"tolerance": 1e-9, "method": method, "out_step": 5e-3, "check_steps": False}
+    run = parflex.simulate(of, None, 1.0, start=start, stops=True, **words)
     met, state = Ball(2.0, 50.0, (-0.3, 0.1), 2e4, 40.0).run(1.0, 0.0, 2.0)
     assert [stop["side"] for stop in run.summary["stops"]] == [true.side for true in met]
     assert max(abs(stop["time"] - true.time) for stop, true in zip(run.summary["stops"], met, strict=True)) < most
@@ -146,11 +144,10 @@ def test_a_sampled_controller_acts_with_chosen_steps(pendulum):
 
 @pytest.mark.verify
 def test_a_floating_robot_that_turns_and_bends_keeps_its_momentum_in_all_rows(figure):
-    of = robot("bending-satellite")
+    of = any_robot("bending-satellite")
     frames = [frame.name for frame in of.description.frame]
-    run = parflex.simulate(
-        of, None, 0.3, start=moving_start(of), without=FREE, frames=frames, tolerance=1e-9, check_steps=False
-    )
+    words = {"without": FREE, "frames": frames, "tolerance": 1e-9, "check_steps": False}
+    run = parflex.simulate(of, None, 0.3, start=moving_start(of), **words)
     P, H = momenta(of, run)
     lost = max(np.abs(P - P[0]).max() / np.linalg.norm(P[0]), np.abs(H - H[0]).max() / np.linalg.norm(H[0]))
     figure("momentum lost with chosen steps", float(lost), 1e-6)
@@ -161,9 +158,8 @@ def test_a_floating_robot_that_turns_and_bends_keeps_its_momentum_in_all_rows(fi
 def test_the_squeezer_moves_as_the_reference_with_chosen_steps(method, figure):
     table = read("squeezer")
     of = load_robot("squeezer")
-    run = parflex.simulate(
-        of, None, 0.03, effort={"K1": 0.033}, out_step=1e-3, method=method, tolerance=1e-10, check_steps=False
-    )
+    words = {"out_step": 1e-3, "method": method, "tolerance": 1e-10, "check_steps": False}
+    run = parflex.simulate(of, None, 0.03, effort={"K1": 0.033}, **words)
     off = max(float(np.abs(run[f"q.{name}"] - table[name]).max()) for name in table if f"q.{name}" in run)
     figure(f"squeezer with steps chosen by errors, {method}", off, 1e-5)
     assert run.status == "ok" and off < 1e-5  # a few hundred steps of 1e-10 m each, 0.007 m from a joint, 1e3 rad/s
@@ -185,11 +181,8 @@ def test_slow_modes_of_nearly_equal_shapes_move_as_the_equation_of_motion():
         a, coupling = rng.normal(size=3), rng.uniform(1, 9)
         K = np.diag([0.1, 0.1 + apart, 0.3]) + coupling * np.eye(3, k=2) + coupling * np.eye(3, k=1)
         values, shapes = np.linalg.eig(K)
-        push, none, lasting = (
-            np.linalg.solve(shapes, a[:, None]).T,
-            np.zeros((1, 3)),
-            np.minimum(1, 1 / np.sqrt(values)),
-        )
+        push, none = np.linalg.solve(shapes, a[:, None]).T, np.zeros((1, 3))
+        lasting = np.minimum(1, 1 / np.sqrt(values))
         slow = SlowMotion(shapes, push, none, none, 0 * push[0], lasting, push.T)
         still, unit = np.zeros((3, 3)), np.eye(3)
         moved = expm(np.block([[still, unit, still], [-K, still, unit], [still, still, still]])) @ [*np.zeros(6), *a]
@@ -234,7 +227,7 @@ def test_reactions_that_vibrate_faster_than_the_steps_follow_are_warned_of():
     ],
 )
 def test_impossible_tolerances_are_refused_and_the_advised_values_work(pendulum, arguments, key, words):
-    with pytest.raises(InputError, match=words) as refusal:
+    with pytest.raises(parflex.InputError, match=words) as refusal:
         parflex.simulate(pendulum, None, 1.0, **arguments)
     assert refusal.value.key == key and "give" in refusal.value.hint and "\n" not in str(refusal.value)
     if "method" not in arguments:

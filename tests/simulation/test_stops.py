@@ -10,7 +10,6 @@ from support.robots import load_robot
 from support.stop_robots import ball
 
 import parflex
-from parflex import InputError, ParflexError
 
 
 def moved(robot, time=1.0, speed=2.0, **more):
@@ -169,9 +168,8 @@ def test_a_joint_of_a_closed_loop_meets_its_stop_as_a_lagrangian_says(joint, sid
     joints = np.array([JOINTS[name] for name in names])
     q, v = (np.linalg.solve(joints, [run[f"{word}.{name}"][0] for name in names]) for word in ("q", "qd"))
     met, rows = five_bar_with_stop(joint, tuple(limits), 400.0, damping, q, v, run.t)
-    assert met and [(one["joint"], one["side"]) for one in run.summary["stops"]] == [
-        (one.joint, one.side) for one in met
-    ]
+    told = [(one["joint"], one["side"]) for one in run.summary["stops"]]
+    assert met and told == [(one.joint, one.side) for one in met]
     for one, exact in zip(run.summary["stops"], met, strict=True):
         assert abs(one["time"] - exact.time) < 1e-8
         assert abs(one["speed"] - exact.speed) < 1e-6
@@ -222,15 +220,15 @@ BAD = {
 @pytest.mark.parametrize("message", BAD)
 def test_impossible_stops_are_refused(message):
     settings = BAD[message]
-    with pytest.raises(ParflexError, match=message) as refusal:
+    with pytest.raises(parflex.ParflexError, match=message) as refusal:
         load_robot("crane" if "frame.boom.stop" in settings else "ball-between-stops", settings=settings)
     assert refusal.value.key and refusal.value.hint
 
 
 def test_missing_stops_are_named_and_starts_beyond_them_refused():
-    with pytest.raises(InputError, match="no joint of the robot has a stop"):
+    with pytest.raises(parflex.InputError, match="no joint of the robot has a stop"):
         parflex.simulate(parflex.load("5r"), None, 0.01, stops=True)
-    with pytest.raises(InputError, match=r"'ball' starts at 0.2, beyond its upper limit 0.1") as refusal:
+    with pytest.raises(parflex.InputError, match=r"'ball' starts at 0.2, beyond its upper limit 0.1") as refusal:
         moved(ball(), 0.01, at=0.2)
     assert refusal.value.key == "stops" and refusal.value.value == 0.2
     robot = five_bar({}, {"1": {"stiffness": 1000}})

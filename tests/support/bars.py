@@ -1,7 +1,5 @@
 """Robot files of bars that the tests of statics and vibration share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +28,6 @@ CANTILEVER = """
 name = "bar"
 beam = { length = 0.8, material = "steel", section = "bar" }
 """
-
-
 HINGE = 'joint = "revolute"\nactuated = true'
 
 

@@ -1,7 +1,5 @@
 """A headless Chromium for tests of pages, or a sentence that says what is missing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -11,15 +9,9 @@ from typing import Any
 
 import pytest
 
-FLAGS = (
-    "--no-sandbox",  # tests may run as root
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+FLAGS = ["--no-sandbox"]  # tests may run as root
+FLAGS += ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+FLAGS += ["--disable-background-networking", "--disable-component-update"]
 PATIENCE = 60.0  # seconds; a busy machine without a graphics card needs a while for its first picture
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 

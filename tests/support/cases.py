@@ -1,7 +1,5 @@
 """Cases that tests run: all of them in `make verify`, and the public functions."""
 
-from __future__ import annotations
-
 import inspect
 import os
 

@@ -1,7 +1,5 @@
 """Robots of the catalogue that tests run over."""
 
-from __future__ import annotations
-
 from importlib import resources
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Serial chains of any length."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

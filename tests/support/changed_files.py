@@ -1,14 +1,10 @@
 """The five-bar robot file of the documentation, and changes of it."""
 
-from __future__ import annotations
-
 import re
 
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "robot-file.md").read_text(encoding="utf-8")
-
-
 FIVE_BAR = re.search(r"## A whole robot.*?```toml\n(.*?)```", PAGE, re.DOTALL).group(1)
 
 

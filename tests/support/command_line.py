@@ -1,7 +1,5 @@
 """Run the command line in this process; return its JSON, or its error."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 
@@ -21,7 +19,6 @@ class Answer:
 
 
 def run(capsys, *arguments: str) -> Answer:
-    """Run a command in this process."""
     with pytest.raises(SystemExit) as stop:
         main([str(argument) for argument in arguments])
     shown = capsys.readouterr()

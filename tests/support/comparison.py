@@ -1,48 +1,44 @@
 """Robots written as text, states near home, and the comparison of one state with an oracle."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 import parflex
-from parflex import Configuration, Robot
 from support.states import CONDITION_LIMIT, MAX_RATE, State
 
 
 def written(text: str, folder: Path, name: str = "robot") -> Path:
-    """The file that holds this text."""
     path = folder / f"{name}.toml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def positions(configuration: Configuration) -> dict[str, float]:
+def positions(configuration: parflex.Configuration) -> dict[str, float]:
     """All positions by name, as the oracles take them."""
     return dict(zip(configuration.robot.tree.position_names, configuration.q, strict=True))
 
 
-def order_of(robot: Robot, oracle) -> list[int]:
+def order_of(robot: parflex.Robot, oracle) -> list[int]:
     """Where each of our rates stands among those of the oracle."""
     return [oracle.coordinates.index(name) for name in robot.tree.rate_names]
 
 
-def chosen(configuration: Configuration, values: np.ndarray) -> dict[str, float]:
+def chosen(configuration: parflex.Configuration, values: np.ndarray) -> dict[str, float]:
     """The entries of the independent rates by name."""
     names = configuration.robot.tree.rate_names
     return {name: float(values[names.index(name)]) for name in configuration.independent_names}
 
 
-def accelerated(configuration: Configuration, qd: np.ndarray, efforts: np.ndarray, **words):
+def accelerated(configuration: parflex.Configuration, qd: np.ndarray, efforts: np.ndarray, **words):
     """Accelerations under efforts of the motors at rates of all joints."""
     robot = configuration.robot
     tau = dict(zip(robot.actuated_names, map(float, efforts), strict=True))
     return parflex.forward_dynamics(robot, configuration, chosen(configuration, qd), tau, **words)
 
 
-def driven(configuration: Configuration, qd: np.ndarray, motors: np.ndarray, **words):
+def driven(configuration: parflex.Configuration, qd: np.ndarray, motors: np.ndarray, **words):
     """Efforts for accelerations of the motors at rates of all joints."""
     robot = configuration.robot
     acceleration = dict(zip(robot.actuated_names, map(float, motors), strict=True))
@@ -71,16 +67,16 @@ def error_against(oracle, state: State, load: dict | None = None) -> float:
     )
 
 
-def nearby_states(robot: Robot, count: int, seed: int, size: float = 0.3) -> Iterator[State]:
+def nearby_states(robot: parflex.Robot, count: int, seed: int, size: float = 0.3) -> Iterator[State]:
     """States about home along motions that the closures allow: for any mechanism, whatever drives it."""
     rng = np.random.default_rng(seed)
-    home, tree, found = Configuration(robot, robot.home), robot.tree, 0
+    home, tree, found = parflex.Configuration(robot, robot.home), robot.tree, 0
     for _ in range(60 * count):
         direction = home.null_space @ rng.standard_normal(home.null_space.shape[1])
         step = np.zeros(tree.n)
         step[robot.free] = size * rng.uniform(0.2, 1) * direction / largest(direction) * tree.rate_units[robot.free]
         q, error = robot.assembler.newton(tree.moved(home.q, step), robot.free, robot.closures.rows)
-        configuration = Configuration(robot, q)
+        configuration = parflex.Configuration(robot, q)
         condition = configuration.condition
         motors = condition.platform if condition.enough_motors else 1.0
         if error > 1e-12 or max(motors, condition.closures, *condition.legs.values(), 1) > CONDITION_LIMIT:
@@ -92,7 +88,7 @@ def nearby_states(robot: Robot, count: int, seed: int, size: float = 0.3) -> Ite
     raise AssertionError(f"too few states of {robot.name}")
 
 
-def _motor_motion(configuration: Configuration, rng: np.random.Generator) -> tuple[dict, dict]:
+def _motor_motion(configuration: parflex.Configuration, rng: np.random.Generator) -> tuple[dict, dict]:
     """Velocities and accelerations of the motors, at most 10 rad/s and 100 rad/s2 in the fastest joint."""
     robot, motions = configuration.robot, []
     for size in (MAX_RATE, 10 * MAX_RATE):
@@ -103,7 +99,7 @@ def _motor_motion(configuration: Configuration, rng: np.random.Generator) -> tup
     return motions[0], motions[1]
 
 
-def body_rate_derivatives(configuration: Configuration, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+def body_rate_derivatives(configuration: parflex.Configuration, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
     """Derivatives of the components of the rates: v_dot = a - w x v where a frame is free."""
     result = np.array(qdd, dtype=float)
     for link in configuration.robot.tree.links:
@@ -113,8 +109,8 @@ def body_rate_derivatives(configuration: Configuration, qd: np.ndarray, qdd: np.
     return result
 
 
-def after(configuration: Configuration, qd: np.ndarray, qdd: np.ndarray, time: float):
+def after(configuration: parflex.Configuration, qd: np.ndarray, qdd: np.ndarray, time: float):
     """Configuration and rates a short time later, exact to second order in positions and to first in rates."""
     tree = configuration.robot.tree
     q = tree.moved(configuration.q, time * qd + time**2 / 2 * qdd)
-    return Configuration(configuration.robot, q), qd + time * body_rate_derivatives(configuration, qd, qdd)
+    return parflex.Configuration(configuration.robot, q), qd + time * body_rate_derivatives(configuration, qd, qdd)

@@ -1,11 +1,10 @@
 """Robots whose joints are coupled by gears and screws."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import parflex
 from support.comparison import order_of, positions, written
+from support.robots import robot_file
 
 RIGID = {"differential": None, "planetary": "two", "screw-jack": "both", "geared-five-bar": None, "nut-in-loop": None}
 
@@ -24,32 +23,7 @@ def saddle(oracle, at, qd, efforts):
     return found[: len(M)][order_of(robot, oracle)], found[len(M) :]
 
 
-PAIR = """
-format = 1
-name = "pair"
-motion = "planar"
-gravity = [0, 0, 0]
-[[frame]]
-name = "pinion"
-joint = "revolute"
-actuated = true
-inertia = { mass = 1, about_centre = [0, 0, 0.01] }
-[[frame]]
-name = "wheel"
-joint = "revolute"
-inertia = { mass = 1, about_centre = [0, 0, 0.2] }
-[[frame]]
-name = "rack"
-joint = "prismatic"
-locked = true
-place = { rotation = [0, "pi/2", 0] }
-inertia = { mass = 1 }
-[[frame]]
-name = "ball"
-joint = "free"
-locked = true
-inertia = { mass = 1, about_centre = [0, 0, 1] }
-"""
+PAIR = robot_file("wheel-and-pinion").read_text(encoding="utf-8")
 
 
 def pair(folder, coupling, more="", name="pair"):

@@ -1,7 +1,5 @@
 """Bytes of files as transfers, editors and enemies leave them: cut, doubled, with other numbers and hostile words."""
 
-from __future__ import annotations
-
 import random
 
 WORDS = (

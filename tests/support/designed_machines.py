@@ -1,7 +1,5 @@
 """Made-up machines with elastic couplings, springs and starts, as files, and every number that stands in one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +11,6 @@ SLIDING = "rotation = [0, 1.5707963267948966, 0]"  # along x of what carries it
 
 
 def frame(name: str, joint: str, parent: str, place: str, mass: float, reach: float, **keys: Any) -> str:
-    """A frame of the file with a body."""
     inertia = f"{{ mass = {mass:.3f}, centre = [{reach:.3f}, 0.01, 0], about_centre = [0, 0, {0.02 * mass:.5f}] }}"
     own = {"name": f'"{name}"', "joint": f'"{joint}"', "parent": f'"{parent}"', "place": f"{{ {place} }}"}
     return "[[frame]]\n" + "".join(f"{k} = {v}\n" for k, v in {**own, "inertia": inertia, **keys}.items())

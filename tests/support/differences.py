@@ -1,7 +1,5 @@
 """Values of responses, and extrapolated differences of them, to compare with sensitivities."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import parflex

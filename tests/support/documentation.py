@@ -1,7 +1,5 @@
 """Commands and code blocks of the documentation."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re
@@ -12,8 +10,6 @@ import pytest
 from parflex.cli.app import main
 
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
-
-
 TOKEN = re.compile(r"\.\.\.|[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?|\w+|[^\w\s]")
 
 

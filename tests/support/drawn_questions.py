@@ -1,7 +1,5 @@
 """Stored questions in random order."""
 
-from __future__ import annotations
-
 import os
 import random
 

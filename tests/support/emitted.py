@@ -1,7 +1,5 @@
 """Every way to run a program, as functions of a model and a batch of inputs."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil
@@ -153,8 +151,6 @@ def c_library(model: Model, arrays: Arrays, folder: Path, float32: bool = False,
 
 
 STATES = 200 if VERIFY else 45  # no whole number of lanes; the float path takes milliseconds for each
-
-
 EMITTERS = {  # and the number of states: all for those that take them side by side
     "llvm batch": (llvm_batch, STATES),
     "llvm scalar": (llvm_scalar, 20),
@@ -163,6 +159,4 @@ EMITTERS = {  # and the number of states: all for those that take them side by s
     "jax file": (jax_file, 20),
     "casadi function": (casadi_function, 20),
 }
-
-
 SHORT = 1_500  # instructions up to which that is so

@@ -1,18 +1,15 @@
 """Random states of flexible robots, and errors of programs there."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np
 
 import parflex
-from parflex import Configuration, Robot
 from parflex.dynamics.dynamics import reduced_equations
 from parflex.recursion.dynamics import JOINT_TERMS, mass_matrix
 
 
-def reduced(at: Configuration, rates: np.ndarray, efforts: np.ndarray) -> np.ndarray:
+def reduced(at: parflex.Configuration, rates: np.ndarray, efforts: np.ndarray) -> np.ndarray:
     """All accelerations by the general reduction."""
     M, c, b = reduced_equations(at, rates)
     units = 1 / np.sqrt(np.diag(M))  # of the rates: metres beside radians cost digits
@@ -23,7 +20,7 @@ BENT = 1e-4  # elastic coordinates in m and rad: beams of these robots carry no 
 
 
 @cache
-def robot(name: str) -> Robot:
+def robot(name: str) -> parflex.Robot:
     return parflex.load(name)
 
 
@@ -34,12 +31,12 @@ def bent_states(name: str, count: int) -> list[dict]:
     return [bent_state(robot(name), rng) for _ in range(count)]
 
 
-def bent_state(of: Robot, rng: np.random.Generator, bent: float = BENT) -> dict:
+def bent_state(of: parflex.Robot, rng: np.random.Generator, bent: float = BENT) -> dict:
     tree = of.tree
     step = rng.uniform(-1, 1, tree.n) * np.where(np.isin(np.arange(tree.n), tree.elastic), bent, 0.05)
     q, error = of.assembler.newton(tree.moved(of.home, step), of.free, list(of.closures.rows))
     assert error < 1e-12
-    at = Configuration(of, q)
+    at = parflex.Configuration(of, q)
     rates = at.J @ rng.uniform(-1, 1, at.J.shape[1])
     M, c, b = reduced_equations(at, rates, without=JOINT_TERMS)
     efforts = rng.uniform(-100, 100, len(of.actuated))
@@ -49,7 +46,7 @@ def bent_state(of: Robot, rng: np.random.Generator, bent: float = BENT) -> dict:
     return {"at": at, "q": q, "rates": rates, "effort": efforts, "accelerations": accelerations, "sizes": sizes}
 
 
-def batch(states: list[dict], program, of: Robot) -> tuple[dict, dict]:
+def batch(states: list[dict], program, of: parflex.Robot) -> tuple[dict, dict]:
     """Inputs of a program and what it must give."""
     numbers = {name: k for k, name in enumerate(of.tree.rate_names)}
     independent = [numbers[name] for name in program.labels["qd"]]

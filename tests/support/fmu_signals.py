@@ -1,7 +1,5 @@
 """Signals of generated programs and their units."""
 
-from __future__ import annotations
-
 import re
 
 UNITS = re.compile(r"1(/s2?)?|(m|rad)(/s2?)?|N( m)?|J|kg( m2?)?|\(N( m)?\)/\(.+\)|N/m|N m/rad|N s/m|N m s/rad|1/s2?")

@@ -35,12 +35,10 @@ class Unit:
         self.about = fmpy.read_model_description(self.folder)
         self.number = {v.name: v.valueReference for v in self.about.modelVariables}
         self.two = self.about.fmiVersion == "2.0"
-        self.unit = fmpy.instantiate_fmu(
-            self.folder, self.about, kind, logger=lambda *words: self.said.append(words[-1].decode())
-        )
-        self.get_all, self.set_all = (
-            (self.unit.getReal, self.unit.setReal) if self.two else (self.unit.getFloat64, self.unit.setFloat64)
-        )
+        log = lambda *words: self.said.append(words[-1].decode())  # noqa: E731
+        self.unit = fmpy.instantiate_fmu(self.folder, self.about, kind, logger=log)
+        unit, kind = self.unit, "Real" if self.two else "Float64"
+        self.get_all, self.set_all = (getattr(unit, f"{word}{kind}") for word in ("get", "set"))
 
     def names(self, causality: str) -> list[str]:
         return [v.name for v in self.about.modelVariables if v.causality == causality]
@@ -61,7 +59,6 @@ class Unit:
         self.unit.exitInitializationMode()
 
     def again(self, values: dict) -> None:
-        """Start anew."""
         self.unit.terminate()
         self.unit.reset()
         self.start(values)
@@ -120,13 +117,11 @@ def _exported(name: str, fmi: int, kind: str, drive: str, independent: tuple) ->
 
 
 def given(name: str) -> dict[str, float]:
-    """Efforts of motors, and a wrench."""
     efforts = {f"effort.{motor}": EFFORTS[name] * (k + 1) for k, motor in enumerate(parflex.load(name).actuated_names)}
     return efforts | ({"wrench.tip.fx": 0.4, "wrench.tip.fy": -0.7, "wrench.tip.mz": 0.05} if name == "5r" else {})
 
 
 def as_run(name: str) -> dict[str, dict]:
-    """The same for `simulate`."""
     values = given(name)
     effort = {word.removeprefix("effort."): value for word, value in values.items() if word.startswith("effort.")}
     return {"effort": effort} | ({"wrench": {"tip": [0.4, -0.7, 0.05]}} if name == "5r" else {})

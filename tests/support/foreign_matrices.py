@@ -1,14 +1,8 @@
-"""Matrices as other programs write them: layouts of Abaqus, CalculiX, Nastran, MATLAB and the Matrix Market.
+"""Matrices as Abaqus, CalculiX, Nastran, MATLAB and the Matrix Market lay them out.
 
-The layouts follow files that these programs wrote: Abaqus `*SUBSTRUCTURE MATRIX OUTPUT` (sample of the repository
-DICLab/MatlabAbaqus: 4 nodes, 40 internal ones; read with 0.0790 kg and a residual of 5e-17 on translations), Abaqus
-`*MATRIX OUTPUT, FORMAT=MATRIX INPUT`, Simcenter Nastran `PARAM,EXTOUT,DMIGPCH` (sample of the repository
-Qinterfly/PchConverter: a pinned bar in 60 freedoms; read with 4.5305 Hz, by theory 4.5307 Hz; as a super-element it is
-refused, its ends being held), GRID entries of EXTSEOUT punch files (samples of twmacro/pyyeti). Files of these
-repositories themselves are read by `bodies/test_superelements.py`.
+The layouts follow files in DICLab/MatlabAbaqus, Qinterfly/PchConverter and twmacro/pyyeti, which
+`bodies/test_superelements.py` reads where they are present.
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 
@@ -71,6 +65,5 @@ def nastran_punch(path: Path, M: np.ndarray, K: np.ndarray, places: np.ndarray |
 
 
 def market(path: Path, A: np.ndarray, array: bool = False) -> str:
-    """By SciPy."""
     scipy.io.mmwrite(path, A if array else scipy.sparse.coo_array(A), precision=16, symmetry="symmetric")
     return str(path)

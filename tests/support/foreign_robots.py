@@ -1,7 +1,5 @@
 """Random files of other programs: trees of bodies on joints of all kinds, written in the many ways there are."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from support.paths import DATA

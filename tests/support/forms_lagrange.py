@@ -1,7 +1,5 @@
 """Random states of flexible robots with all that follows by Lagrange's equations, and robots held from behind."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -62,8 +60,6 @@ BEHIND = {  # closures of a robot whose twists spread back over a joint to the t
     "held from behind, led on a plane": 'joint = "point-on-plane"\naxis = [0.6, 0.0, 0.8]',
     "held from behind, led on a plane the other way": 'joint = "point-on-plane"\naxis = [0.6, 0.0, 0.8]',
 }
-
-
 CUT = {  # robots that are cut at their beams, and what is special about them
     "beams on both sides of modes": "modes-between-beams",
     "modes and a beam in a loop in the plane": "planar-loop-of-modes",

@@ -1,19 +1,11 @@
 """Robots that float, their momenta and starts."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import parflex
 from parflex.spatial.rotations import ORIENTATION
-from support.paths import ROBOTS
 
 FREE = ["friction", "damping"]
-
-
-def robot(name: str) -> parflex.robot.robot.Robot:
-    file = ROBOTS / f"{name}.toml"
-    return parflex.load(file if file.exists() else name)
 
 
 def moving_start(of, seed: int = 3, speed: float = 0.5) -> dict:
@@ -61,10 +53,8 @@ def beam_momenta(of, run, frame, place, R, v, w):
     length, d = frame.beam.length, of.description.sections[frame.beam.section].diameter
     density = of.description.materials[frame.beam.material].density
     line, twist = density * np.pi * d**2 / 4, density * np.pi * d**4 / 32
-    e, ed = (
-        np.stack([run[f"{kind}.{frame.name}.{word}"] for word in ("ux", "uy", "uz", "rx", "ry", "rz")], axis=1)
-        for kind in ("q", "qd")
-    )
+    words = ("ux", "uy", "uz", "rx", "ry", "rz")
+    e, ed = (np.stack([run[f"{kind}.{frame.name}.{word}"] for word in words], axis=1) for kind in ("q", "qd"))
     nodes, weights = np.polynomial.legendre.leggauss(5)
     P, H = np.zeros_like(v), np.zeros_like(v)
     for s, weight in zip((nodes + 1) / 2, weights * length / 2, strict=True):

@@ -1,21 +1,8 @@
 """An arm behind a gear, and its recording."""
 
-from __future__ import annotations
-
 import numpy as np
 
 GEAR, LENGTH = 0.02, 0.4
-
-
-FILE = (
-    'format = 1\nname = "geared"\nmotion = "planar"\ngravity = [0, -9.81, 0]\n'
-    '[[frame]]\nname = "motor"\njoint = "revolute"\nactuated = true\nplace = {{ position = [0, -0.3, 0] }}\n'
-    "motor_inertia = 0.0002\n"
-    '[[frame]]\nname = "shoulder"\njoint = "revolute"\ninertia = {{ M = 3, ZZ = 0.1, MX = 0.6 }}\n'
-    '[[frame]]\nname = "elbow"\nparent = "shoulder"\njoint = "revolute"\nactuated = true\n'
-    "place = {{ position = [0.4, 0, 0] }}\ninertia = {{ M = 2, ZZ = 0.15, MX = 0.4 }}\n"
-    '[[coupling]]\nname = "gear"\njoint = "shoulder"\nterms = {{ motor = {} }}\n'
-)
 
 
 def recorded(seed=0, noise=2e-3):

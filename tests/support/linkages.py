@@ -1,7 +1,5 @@
 """Random planar linkages, each as a robot file and as bodies of the oracle, from the same draw."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 

@@ -1,7 +1,5 @@
 """A planar arm with options for each joint."""
 
-from __future__ import annotations
-
 from support.robots import robot_file
 
 

@@ -1,7 +1,5 @@
 """Positions, matrices and modes of many poses as maps compute them, and maps in small chunks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.linalg

@@ -1,7 +1,5 @@
 """Robots that were never in the catalogue, written from the description of the file format alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.paths import ROBOTS
@@ -19,5 +17,4 @@ INVENTED = {  # freedoms, counted by hand; none has redundant rows
 
 
 def invented(name: str) -> Path:
-    """The file of a robot that only tests know."""
     return ROBOTS / f"{name}.toml"

@@ -1,7 +1,5 @@
 """Programs of robots with modal bodies: inputs, states, cases."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -10,7 +8,6 @@ from tempfile import mkdtemp
 import numpy as np
 
 import parflex
-from parflex import Configuration, Robot
 from parflex.statics.zero_dynamics import system_jacobian
 from support.cases import VERIFY
 from support.catalogue import CATALOGUE
@@ -30,8 +27,6 @@ CASES = {
     "lumps with momentum": ("other", 8),
     "in the plane": ("planar", 3),
 }
-
-
 STATES = 20 if VERIFY else 2
 
 
@@ -39,7 +34,7 @@ STATES = 20 if VERIFY else 2
 class State:
     """A bent robot in motion under efforts, and all that follows by Lagrange's equations."""
 
-    at: Configuration
+    at: parflex.Configuration
     rates: np.ndarray
     efforts: dict[str, float]
     accelerations: np.ndarray
@@ -72,7 +67,7 @@ def printed(modes: Modes) -> Modes:
 
 
 @cache
-def pair(case: str) -> tuple[Robot, ModalEnergyModel]:
+def pair(case: str) -> tuple[parflex.Robot, ModalEnergyModel]:
     kind, count = CASES[case]
     if case == "the catalogue":
         modes = printed(read_modes(CATALOGUE / "hexagon-plate.npz"))
@@ -98,7 +93,7 @@ def states(case: str) -> list[State]:
         step[list(tree.elastic)] *= 0.2 if tree.planar else 1.0  # a light platform moves more for the same coordinate
         q, error = robot.assembler.newton(tree.moved(robot.home, step), joints, list(robot.closures.loops))
         assert error < 1e-12
-        at = Configuration(robot, q)
+        at = parflex.Configuration(robot, q)
         if np.linalg.cond(system_jacobian(at, "platform")) > 1e3:  # three digits go where motors cannot drive it
             continue
         qd = at.J @ rng.uniform(-3, 3, at.J.shape[1])

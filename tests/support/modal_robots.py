@@ -1,7 +1,5 @@
 """Robots with bodies given by modes: files of the package, and the same robots for the oracles."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +8,6 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import parflex
-from parflex import Configuration, Robot
 from parflex.dynamics.dynamics import reduced_equations
 from support.catalogue import CATALOGUE
 from support.oracles.beam_robots import HEXAGON
@@ -30,7 +27,7 @@ GRAVITY = [1.0, -2.0, -9.81]  # along no axis of the robots
 
 def with_platform(
     folder: Path, name: str, modes: Modes, gravity: Sequence[float] = GRAVITY, extra: str = "", **options: object
-) -> Robot:
+) -> parflex.Robot:
     """A robot of the catalogue with a platform given by modes in place of its own."""
     modes.write(folder / "platform.npz")
     keys = "".join(f", {key} = {value}" for key, value in options.items())
@@ -61,9 +58,8 @@ def _massless(data: RobotData, modes: Mapping[str, Modes]) -> list[Frame]:
     return [replace(frame, **none) if frame.name in modes else frame for frame in data.frames]
 
 
-TRIANGLE = {
-    f"corner{k}": -0.1732 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(np.pi / 6 * np.arange(1, 10, 4))
-}
+TURNS = np.pi / 6 * np.arange(1, 10, 4)
+TRIANGLE = {f"corner{k}": -0.1732 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(TURNS)}
 TOOL = """[[frame]]
 name = "tool"
 parent = "platform"
@@ -83,7 +79,7 @@ ARM = {"root": np.zeros(3), "end": np.array([0.5, 0.6, 0.0]), "side": np.array([
 OTHER = {"root": np.zeros(3), "end": np.array([-0.5, 0.6, 0.0])}
 
 
-def arms(folder: Path, name: str, arm: Modes, other: Modes) -> tuple[Robot, ModalEnergyModel]:
+def arms(folder: Path, name: str, arm: Modes, other: Modes) -> tuple[parflex.Robot, ModalEnergyModel]:
     """Two links given by modes, in a row or in a loop (`welded` if its name says so), with a lump on a node."""
     arm.write(folder / "arm.npz")
     other.write(folder / "other.npz")
@@ -97,7 +93,7 @@ def arms(folder: Path, name: str, arm: Modes, other: Modes) -> tuple[Robot, Moda
 
 
 def efforts_of(
-    at: Configuration, velocity: Sequence[float], acceleration: Sequence[float]
+    at: parflex.Configuration, velocity: Sequence[float], acceleration: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Efforts that a motion of the platform (in its axes) needs while its modes stand still, and what these lack."""
     names = at.independent_names
@@ -112,7 +108,7 @@ def efforts_of(
 
 
 def steadily_bent(
-    robot: Robot,
+    robot: parflex.Robot,
     pose: str | Mapping[str, float],
     velocity: Sequence[float] = STILL,
     acceleration: Sequence[float] = STILL,
@@ -130,7 +126,7 @@ def steadily_bent(
         q[places] -= lack / K
         q, error = robot.assembler.newton(q, joints, list(robot.closures.loops))
         assert error < 1e-12
-        at = Configuration(robot, q)
+        at = parflex.Configuration(robot, q)
     raise AssertionError(f"the modes do not come to rest: {lack / K}")
 
 

@@ -1,10 +1,4 @@
-"""Pytest plugin: replace text in the source of one function when its module is imported.
-
-The mutation comes as JSON in the environment variable PARFLEX_MUTATION: `function` (dotted path), `old`, `new`.
-Processes that a test starts run the unchanged source.
-"""
-
-from __future__ import annotations
+"""Pytest plugin: replace text in one function at import, as PARFLEX_MUTATION (JSON: function, old, new) says."""
 
 import ast
 import json

@@ -1,7 +1,5 @@
 """Reader of HTML pages of the package."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 VOID = {"img", "br", "meta", "input"}
@@ -34,5 +32,4 @@ class Reader(HTMLParser):
         self.words.append(data)
 
     def values(self, name: str) -> list[str]:
-        """Return all values of an attribute."""
         return [attributes[name] or "" for _, attributes in self.elements if name in attributes]

@@ -1,7 +1,5 @@
 """Folders of the repository that tests read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]

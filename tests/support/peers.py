@@ -1,7 +1,5 @@
 """MuJoCo and Pinocchio with a file of a robot, at a state of the robot in parflex."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -378,7 +376,6 @@ def round_trip_misses(robot, again, state, by_motors: bool = False) -> float:
 
 
 def total_mass(robot) -> float:
-    """Mass of all bodies that move."""
     return float(sum(link.body.inertia_matrix(np.zeros(link.body.size))[0, 0] for link in robot.tree.links))
 
 

@@ -1,7 +1,5 @@
 """Robots that Pinocchio reads as trees, for intervals of identified parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,8 +10,6 @@ from support.catalogue import CATALOGUE
 from support.oracles import led_records, measured
 
 Array = np.ndarray
-
-
 RUBBED = {"legs.frame.1.friction": {"viscous": 0.1, "coulomb": 0.1}}  # of the file; the record has others
 
 
@@ -37,9 +33,8 @@ class Repeated:
         """Errors of all base parameters, deviations of both kinds, and names."""
         one = parflex.identify(self.robot, self.noisy(seed), self.columns(), estimator)
         wanted = [self.true.get(name.partition("[")[0], p.file_value) for name, p in one.parameters.items()]
-        shown, white = (
-            np.array([getattr(p, word) for p in one.parameters.values()]) for word in ("deviation", "deviation_white")
-        )
+        found = one.parameters.values()
+        shown, white = (np.array([getattr(p, word) for p in found]) for word in ("deviation", "deviation_white"))
         return one.values - wanted, shown, white, list(one.parameters)
 
 
@@ -60,10 +55,7 @@ def catalogue(
     name: str, reach: tuple[float, ...], loop: tuple[float, float], noise: tuple[float, ...], seed: int = 1,
     simulated: bool = False,
 ) -> Repeated:  # fmt: skip
-    """A robot of the catalogue whose motors are led about home, or whose platform is moved and turned.
-
-    `simulated`: by a controller that holds its efforts for a sample.
-    """
+    """Return a record of a catalogue robot, led or posed about home; `simulated`: efforts held for a sample."""
     oracle, t = led_records.LedRobot(CATALOGUE / f"{name}.toml"), np.arange(4000) * 1e-3
 
     def led(at: Array) -> led_records.Series:
@@ -82,11 +74,7 @@ def catalogue(
 
 
 DELTA = ((0.12,), (300.0, 8.0), (2e-5, 2 * np.pi / 2**17, 0.02, 10.0))
-
-
 HEXAPOD = ((0.1, 0.2, 10), (1e-6, 5e-7, 20.0, 3e4), 3)  # without its controller
-
-
 ROBOTS = {
     ("3rrr", "iv"): three_rrr,
     ("3rrr", "didim"): lambda: three_rrr(simulated=True),

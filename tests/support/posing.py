@@ -1,9 +1,6 @@
 """Robots by name, positions of many poses as maps compute them, and the assemblies that their sides tell apart."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,35 +12,11 @@ from parflex.maps.closed_rows import OK, UNREACHABLE
 from parflex.maps.kinematics import Geometry
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import PositionSolver
-from support.catalogue import CATALOGUE
-from support.paths import ROBOTS
 
-__all__ = [
-    "OK",
-    "UNREACHABLE",
-    "any_robot",
-    "end_effector",
-    "file_of",
-    "indices",
-    "pose_solver",
-    "sides_of",
-    "start_of",
-]
-
-
-def file_of(name: str) -> Path:
-    """Return the file of a robot in `tests/robots`, else of the catalogue."""
-    file = ROBOTS / f"{name}.toml"
-    return file if file.exists() else CATALOGUE / f"{name}.toml"
-
-
-def any_robot(name: str, **options: Any) -> Robot:
-    """Load a robot of `tests/robots`, else of the catalogue."""
-    return parflex.load(file_of(name), **options)
+__all__ = ["OK", "UNREACHABLE", "end_effector", "indices", "pose_solver", "sides_of", "start_of"]
 
 
 def indices(robot: Robot, names: Iterable[str]) -> list[int]:
-    """Return the indices of coordinates in `q`."""
     return [robot.coordinates.index(name) for name in names]
 
 
@@ -75,8 +48,6 @@ def start_of(solver: PositionSolver, values: np.ndarray) -> np.ndarray:
 def sides_of(robot: Robot, target: Any, reference: np.ndarray) -> list[Any]:
     """Return the sides of all parts of a robot that a target leaves open, as they are at a reference."""
     parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
-    return [
-        working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, reference)
-        for part in parts
-        if len(part.columns)
-    ]
+    parts = [part for part in parts if len(part.columns)]
+    fixed = robot.preference, reference
+    return [working_mode_signs(robot.tree, part.rows, part.columns, part.held, *fixed) for part in parts]

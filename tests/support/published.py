@@ -1,7 +1,5 @@
 """Published tables, read from the data files that `parflex reproduce` reads."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib import resources
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records of an arm, an axis, the 3rrr and other robots, computed from known parameters."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path
@@ -13,13 +11,10 @@ from parflex.identification.regressor import Regressor
 from parflex.identification.unknowns import unknowns
 from support.oracles import led_records, measured
 from support.oracles import three_rrr as hand
-from support.paths import ROBOTS
-from support.robots import load_robot, robot_file
+from support.robots import any_robot, load_robot, robot_file
 
 Array = np.ndarray
 Columns = dict[str, Array]
-
-# -- an axis and an arm by hand ---------------------------------------------------------------------------------------
 
 HAND = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0}
 BY_HAND = {
@@ -71,8 +66,6 @@ def arm_record(robot: parflex.Robot) -> Columns:
     return {"t": t, "q.s": q[:, 0], "q.e": q[:, 1], "effort.s": tau[:, 0], "effort.e": tau[:, 1]}
 
 
-# -- the 3rrr by hand -------------------------------------------------------------------------------------------------
-
 SLOW = measured.Loop(sample=2e-3)
 
 
@@ -94,13 +87,11 @@ def noisy(clean: Columns, seed: int = 0) -> Columns:
 
 
 def columns_of(*words: str, **more: object) -> dict[str, object]:
-    """The map of columns of the 3rrr."""
     names = {"position": "q", "effort": "effort", "reference": "ref"}
     return {word: {m: f"{names[word]}.{m}" for m in measured.MOTORS} for word in words} | more
 
 
 def true_values(found) -> Array:
-    """True values of the base parameters of the 3rrr."""
     true = {"FV": 0.4, "FS": 0.25}
     return np.array([true.get(name.partition("[")[0], p.file_value) for name, p in found.parameters.items()])
 
@@ -108,9 +99,6 @@ def true_values(found) -> Array:
 def errors(found) -> Array:
     """Errors of the base parameters of the 3rrr, in deviations."""
     return (found.values - true_values(found)) / [p.deviation for p in found.parameters.values()]
-
-
-# -- other robots -----------------------------------------------------------------------------------------------------
 
 
 def regressor_of(robot: parflex.Robot, friction: str = "file") -> Regressor:
@@ -121,8 +109,7 @@ def regressor_of(robot: parflex.Robot, friction: str = "file") -> Regressor:
 @cache
 def led(name: str) -> tuple[parflex.Robot, Array, Array, Array, Array]:
     """Return motions of the motors of a robot without friction about home: times, positions, rates, efforts."""
-    path = ROBOTS / f"{name}.toml"
-    robot = parflex.load(path if path.exists() else name)
+    robot = any_robot(name)
     regressor = regressor_of(robot, "none")
     units, home = robot.tree.rate_units[list(robot.actuated)], robot.home[regressor.motor_q]
     t, reach = np.arange(1500) * 2e-3, 0.12
@@ -159,10 +146,7 @@ RANGES = {
 
 
 def drawn_robot(name: str, seed: int, folder: Path) -> tuple[parflex.Robot, Columns]:
-    """Return a planar robot with random numbers, every other one in an upright plane, and its record.
-
-    The record takes 4 s at 100 Hz, with noise of encoders, and of efforts 0.3 % of the largest.
-    """
+    """Return a planar robot with random numbers, every other one upright, and its noisy record of 4 s at 100 Hz."""
     rng, path, text = np.random.default_rng(seed), folder / f"{name}-{seed}.toml", robot_file(name).read_text()
     for key, both in RANGES.items():
         text = re.sub(rf"^{key} = .*$", f"{key} = {float(rng.uniform(*both))!r}", text, flags=re.MULTILINE)

@@ -1,9 +1,4 @@
-"""What a shared library of any platform says of itself: processor, functions that it shows, libraries that it needs.
-
-Read from ELF, PE and Mach-O as their specifications lay them out.
-"""
-
-from __future__ import annotations
+"""Processor, shown functions and needed libraries of a shared library, from ELF, PE or Mach-O."""
 
 import struct
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Random states of a robot over its workspace."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

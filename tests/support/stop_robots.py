@@ -1,7 +1,5 @@
 """A ball between stops."""
 
-from __future__ import annotations
-
 import parflex
 from support.robots import load_robot
 

@@ -1,7 +1,5 @@
 """A pendulum that swings, and its whole periods."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.integrate import solve_ivp
 

@@ -1,7 +1,5 @@
 """Consistent states of the planar robot of three legs, and the same robot as a file with other numbers in every leg."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Programs of robots, and the numbers of the float path to hold them against."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +12,7 @@ from parflex.codegen import laws
 from parflex.formulations.base import partition_holding
 from parflex.recursion.kinematics import motion
 from support.catalogue import RIGID
-from support.posing import any_robot
+from support.robots import any_robot
 from support.states import Draws, random_states
 
 Array = np.ndarray
@@ -45,7 +43,6 @@ def robot(name: str) -> Robot:
 
 @cache
 def made(name: str, model: str, parameters: str | tuple[str, ...] = "numbers", include: tuple[str, ...] = ()) -> Model:
-    """The program of a model, made once."""
     return parflex.model(robot(name), model, parameters=parameters, include=include)
 
 
@@ -72,10 +69,7 @@ class Sample:
         return self.configuration.robot
 
     def platform(self, frame: str | None = None) -> Arrays:
-        """Pose, twist and acceleration of the platform, else of the end effector, or of another frame.
-
-        In world axes; in the plane only what moves.
-        """
+        """Pose, twist, acceleration (world axes) of the platform, end effector or a frame; in the plane what moves."""
         tree, at = self.robot.tree, self.configuration.at
         body = next((link for link in tree.links if link.joint.kind in ("free", "planar")), None)
         place = tree.places[frame or (tree.end_effector if body is None else body.name)]
@@ -146,7 +140,6 @@ def _in_motion(configuration: Configuration, rng: np.random.Generator) -> Sample
 
 
 def stacked(of: list[Arrays]) -> Arrays:
-    """One batch of many."""
     return {name: np.array([one[name] for one in of]) for name in of[0]}
 
 
@@ -231,7 +224,6 @@ def independent(of: Robot) -> list[int]:
 
 
 def labelled(of: Robot, names: list[str]) -> list[int]:
-    """Numbers of rates by their names."""
     return [of.rates.index(name) for name in names]
 
 
@@ -296,15 +288,11 @@ def _answer(name: str, model: str, state: Sample) -> Arrays:
 
 
 def closure_error(of: Robot, q: Array) -> float:
-    """Largest opening of a loop."""
     return float(np.abs(of.closures.residual(Configuration(of, q).at)).max())
 
 
 def difference(found: Arrays, wanted: Arrays, angles: bool = False) -> float:
-    """Largest difference of any state, relative to the largest entry of its group there.
-
-    Groups that should be zero, like the spin of a robot that only translates, are held against 0.01 (SI units).
-    """
+    """Return the largest difference of any state over the largest entry of its group there, at least 0.01 (SI)."""
     worst = 0.0
     for group, value in wanted.items():
         axes = tuple(range(1, value.ndim))

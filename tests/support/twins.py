@@ -1,7 +1,5 @@
 """Random closed mechanisms, each written twice: as a robot file and as a finite-element frame."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -105,12 +103,10 @@ class Twin:
         """A rigid body fixed to a place, its centre beside it."""
         name, R, centre = self.name("body"), self.turned(), self.somewhere(0.2)
         about = np.diag(mass * self.rng.uniform(0.01, 0.015, 3))
-        self.text += (
-            f'[[frame]]\nname = "{name}"\nparent = "{root.name}"\nplace = {{ {self._place(root, R, root.p)} }}\n'
-        )
-        self.text += (
-            f"inertia = {{ mass = {mass!r}, centre = {_list(R.T @ centre)}, about_centre = {_list(np.diag(about))} }}\n"
-        )
+        place = self._place(root, R, root.p)
+        self.text += f'[[frame]]\nname = "{name}"\nparent = "{root.name}"\nplace = {{ {place} }}\n'
+        first, second = _list(R.T @ centre), _list(np.diag(about))
+        self.text += f"inertia = {{ mass = {mass!r}, centre = {first}, about_centre = {second} }}\n"
         assert root.node is not None
         self.model.mass(root.node, mass, R @ about @ R.T, centre)
         return Spot(name, R, root.p, root.node)

@@ -1,7 +1,5 @@
 """The same robot written anew: base moved, names and order changed, numbers changed."""
 
-from __future__ import annotations
-
 import copy
 import random
 import re
@@ -47,9 +45,6 @@ def leg_families(table: Table) -> list[Table]:
 def _entries(table: Table, kind: str) -> list[Table]:
     """All frames, points or closures of the file, those of legs too."""
     return [entry for part in (table, *leg_families(table)) for entry in part.get(kind, [])]
-
-
-# -- the base moved ------------------------------------------------------------------------------------
 
 
 def base_moved(table: Table, turn: tuple[float, float, float], shift: tuple[float, float, float]) -> Table:
@@ -106,9 +101,6 @@ def _move_pose(pose: Table, prefix: str, rotation: Rotation, shift: np.ndarray, 
         pose |= dict(zip(vector, turned.as_rotvec().tolist(), strict=True))
 
 
-# -- names and order -----------------------------------------------------------------------------------
-
-
 def renamed(table: Table) -> Table:
     """Return the table with other names of legs, frames, points and platform, written in another order."""
     table = copy.deepcopy(table)
@@ -159,9 +151,6 @@ def renamed(table: Table) -> Table:
         for part in mode.values():
             part |= {new(word): part.pop(word) for word in list(part)}
     return table
-
-
-# -- numbers -------------------------------------------------------------------------------------------
 
 
 def changed(value: Any, percent: float, seed: int) -> Any:

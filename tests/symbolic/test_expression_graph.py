@@ -1,7 +1,5 @@
 """Symbolic scalars, linear systems of symbols, and derivatives against differences, floats and JAX."""
 
-from __future__ import annotations
-
 import math
 import time
 
@@ -13,14 +11,7 @@ from support.traced import LONG_JACOBIANS, ROBOTS, inputs, made, samples
 import parflex
 from parflex.codegen.optimise import make_program
 from parflex.codegen.trace import trace
-from parflex.spatial.linear import (
-    eliminate_groups,
-    solve,
-    solve_positive,
-    solve_symmetric,
-    substitute_groups,
-    triangular_blocks,
-)
+from parflex.spatial import linear
 from parflex.symbolic.derivative import gradient, jacobian, sparsity
 from parflex.symbolic.expression import CONST, OP_NAMES, Expression, Graph, known_angle
 
@@ -324,9 +315,6 @@ def test_the_graph_knows_the_derivative_of_a_closed_geometry():
         assert exact[:, k] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-8)
 
 
-# -- linear systems of symbols ----------------------------------------------------------------------------------------
-
-
 def symbolic(graph: Graph, name: str, numbers: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
     """Symbols where an array has numbers, plain zeros where it has zeros; and their values."""
     array, values = np.zeros(numbers.shape, dtype=object), {}
@@ -338,7 +326,6 @@ def symbolic(graph: Graph, name: str, numbers: np.ndarray) -> tuple[np.ndarray, 
 
 
 def solved(solver, A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """By a program of symbols."""
     graph = Graph()
     (left, values), (right, more) = symbolic(graph, "A", A), symbolic(graph, "b", b)
     program = make_program(graph, "solve", {"x": solver(left, right)})
@@ -355,14 +342,14 @@ def test_systems_of_symbols_are_solved_by_their_structure(columns):
             b = rng.uniform(-1, 1, 6 if columns is None else (6, columns))
             wanted = np.linalg.solve(A, b)
             # the condition of such matrices is below 1e3
-            assert solved(solve, A, b) == pytest.approx(wanted, abs=1e-12 * max(1, np.abs(wanted).max()) * 1e2)
+            assert solved(linear.solve, A, b) == pytest.approx(wanted, abs=1e-12 * max(1, np.abs(wanted).max()) * 1e2)
 
 
 def test_a_system_whose_leading_pivots_vanish_is_solved():
     graph, names = Graph(), [f"a{k}" for k in range(16)]
     A = np.array([graph.symbol(name) for name in names], dtype=object).reshape(4, 4)
     b = np.array([1.0, -2, 3, 4])
-    program = make_program(graph, "solve", {"x": solve(A, b.astype(object))})
+    program = make_program(graph, "solve", {"x": linear.solve(A, b.astype(object))})
     numbers = np.array([[0, 0, 0, 2.0], [0, 0, 3, 1], [0, 4, 1, 1], [5, 1, 1, 1]])  # entries are zero, symbols are not
     found = program.evaluate(dict(zip(names, numbers.ravel(), strict=True)))
     assert list(found.values()) == pytest.approx(np.linalg.solve(numbers, b), rel=1e-14)
@@ -385,7 +372,7 @@ def test_legs_are_eliminated_one_by_one_at_any_pose():
     rng, graph, legs = np.random.default_rng(10), Graph(), 3
     A, _ = symbolic(graph, "A", np.abs(legs_on_a_platform(rng, legs, 0.0)))
     b = np.array([graph.symbol(f"b{k}") for k in range(5 * legs)], dtype=object)
-    program = make_program(graph, "legs", {"x": solve(A, b)})
+    program = make_program(graph, "legs", {"x": linear.solve(A, b)})
     # in one block elimination alone takes 2 n^3 / 3; leg by leg it is about 4 x 5 x (4 + 3 + 1) for each, and 3 x 3
     assert program.counts()["total"] < 2 * (5 * legs) ** 3 / 3 / 3
     for _ in range(20):
@@ -404,7 +391,7 @@ def test_constants_among_symbols_are_eliminated_as_numbers():
         rows = [[1.0, 2.0, 0, 0, a], [3.0, 1.0, 0, 0, b], [-1.0, 4.0, 0, 0, 1.0], [0, 0, a, b, 1.0], [0, 0, b, -a, 0]]
         return np.array(rows, dtype=kind), np.array([1.0, 2.0, 3.0, a, 0.0], dtype=kind)
 
-    program = make_program(graph, "mixed", {"x": solve(*system(graph.symbol("a"), graph.symbol("b"), object))})
+    program = make_program(graph, "mixed", {"x": linear.solve(*system(graph.symbol("a"), graph.symbol("b"), object))})
     found = program.evaluate({"a": 0.7, "b": 1.3})
     wanted = np.linalg.solve(*system(0.7, 1.3, float))
     assert list(found.values()) == pytest.approx(wanted, rel=1e-13)  # condition below 100
@@ -415,7 +402,8 @@ def test_a_positive_definite_system_is_solved_without_pivots():
     for n in (1, 2, 3, 6):
         J = rng.uniform(-1, 1, (n + 2, n))
         A, b = J.T @ J + 0.1 * np.eye(n), rng.uniform(-1, 1, n)
-        assert solved(solve_positive, A, b) == pytest.approx(np.linalg.solve(A, b), rel=1e-11)  # condition below 1e3
+        exact = np.linalg.solve(A, b)
+        assert solved(linear.solve_positive, A, b) == pytest.approx(exact, rel=1e-11)  # condition below 1e3
 
 
 def test_blocks_come_in_an_order_in_which_each_needs_earlier_ones_only():
@@ -423,13 +411,13 @@ def test_blocks_come_in_an_order_in_which_each_needs_earlier_ones_only():
     for _ in range(20):
         A = rng.uniform(1, 2, (7, 7)) * (rng.random((7, 7)) < 0.3) + np.eye(7)[rng.permutation(7)]
         known: set[int] = set()
-        for rows, columns in triangular_blocks(A):
+        for rows, columns in linear.triangular_blocks(A):
             used = {int(k) for row in rows for k in np.flatnonzero(A[row])}
             assert used <= known | set(columns)
             known |= set(columns)
         assert known == set(range(7))
     with pytest.raises(np.linalg.LinAlgError, match="structure"):
-        triangular_blocks(np.array([[1.0, 0], [1.0, 0]]))
+        linear.triangular_blocks(np.array([[1.0, 0], [1.0, 0]]))
 
 
 def test_a_sparse_system_is_solved_as_a_dense_one():
@@ -441,7 +429,7 @@ def test_a_sparse_system_is_solved_as_a_dense_one():
     graph = Graph()
     symbols = A.astype(object)
     symbols[0, 0] = graph.symbol("a")
-    x = solve_symmetric(symbols, b.astype(object), sparse=True)
+    x = linear.solve_symmetric(symbols, b.astype(object), sparse=True)
     program = make_program(graph, "x", {"x": x})
     assert program.counts()["div"] <= 8
     found = list(program.evaluate({"a": A[0, 0]}).values())
@@ -456,10 +444,10 @@ def test_groups_of_unknowns_are_eliminated_as_single_ones_are():
     A = ((A + A.T) / 2 + 10 * np.eye(size)).astype(object)
     b = generator.standard_normal(size)
     groups = [[3, 4, 5], [0, 1, 2], [6], [7, 8], [9, 10, 11]]
-    steps = eliminate_groups(A, groups)
+    steps = linear.eliminate_groups(A, groups)
     assert sorted(k for step in steps for k in step.unknowns) == list(range(size))
     assert sum(len(step.others) for step in steps) <= 15  # inwards from both ends
-    found = np.array(substitute_groups(steps, list(b)), dtype=float)
+    found = np.array(linear.substitute_groups(steps, list(b)), dtype=float)
     assert np.abs(A.astype(float) @ found - b).max() < 1e-14 * 10  # rounding, the condition is about 2
     with pytest.raises(np.linalg.LinAlgError, match="no inertia"):
-        eliminate_groups(np.zeros((1, 1), dtype=object), [[0]])
+        linear.eliminate_groups(np.zeros((1, 1), dtype=object), [[0]])

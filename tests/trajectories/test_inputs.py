@@ -9,15 +9,12 @@ from support.oracles.vibrations import clamped_free, duhamel
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError
 from parflex.simulation.driven_modes import driven_amplitudes
 from parflex.trajectories.inputs import interpolate_function
 from parflex.trajectories.polynomials import Polynomials, linear
 
 FAST = 2 * np.pi * 500
 MOMENTS = np.linspace(0.0, 0.02, 3011)[1:-1]  # in no even ratio to the samples
-
-
 INERTIA, STEP, SHORT = 0.1, 1e-4, 0.02
 
 
@@ -29,9 +26,8 @@ def rotor():
 @pytest.fixture(scope="module")
 def spin(rotor):
     """The rotor under efforts or wrenches for 20 ms, without friction."""
-    return lambda **inputs: parflex.simulate(
-        rotor, None, **{"time": SHORT, "step": STEP, **inputs}, without=["friction"]
-    )
+    words = {"time": SHORT, "step": STEP, "without": ["friction"]}
+    return lambda **inputs: parflex.simulate(rotor, None, **words | inputs)
 
 
 FUNCTIONS = {
@@ -99,7 +95,7 @@ def test_a_motion_is_sampled_as_fast_as_it_moves(rotor):
 
     run = parflex.simulate(rotor, shaking, SHORT, out_step=1e-4, without=["friction"])
     assert np.abs(run["effort.m"] + INERTIA * 1e-4 * w**2 * np.sin(w * run.t)).max() < 1e-5 * INERTIA * 1e-4 * w**2
-    with pytest.raises(InputError, match="not the derivatives of its positions"):
+    with pytest.raises(parflex.InputError, match="not the derivatives of its positions"):
         parflex.simulate(rotor, lambda t: ([np.sin(3 * t)], [7.0], [0.0]), SHORT)
 
 
@@ -112,7 +108,7 @@ def test_a_motion_is_sampled_as_fast_as_it_moves(rotor):
     ],
 )
 def test_steps_longer_than_the_run_are_refused(spin, words, key):
-    with pytest.raises(InputError, match="is longer than the run") as refusal:
+    with pytest.raises(parflex.InputError, match="is longer than the run") as refusal:
         spin(**words)
     assert refusal.value.key == key
 
@@ -292,7 +288,7 @@ def test_two_rows_at_the_same_time_are_a_jump_and_rows_that_go_back_are_refused(
     since = np.maximum(run.t - 0.01, 0)
     rest = 2000 / STIFF["stiffness"]
     assert np.abs(run["q.block"] - rest * (1 - np.cos(2 * np.pi * 500 * since))).max() < 0.01 * rest
-    with pytest.raises(InputError, match=r"row 3 is at 0\.01 s, behind 0\.02 s"):
+    with pytest.raises(parflex.InputError, match=r"row 3 is at 0\.01 s, behind 0\.02 s"):
         slid(effort={"block": ([0, 0.02, 0.01], [0, 0, 1])})
 
 

@@ -14,7 +14,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot
 
 import parflex
-from parflex import Configuration, InputError, ParflexError
 from parflex.control.following import track
 from parflex.control.reference_text import reference_from
 from parflex.robotfile.motion_schema import MotionTable
@@ -51,8 +50,6 @@ TABLES = {
 }  # fmt: skip
 OF_FRAMES = [name for name, table in TABLES.items() if {"points", "circle", "frame", "poses"} & set(table)]
 END = 1.9
-
-
 TIMES = np.linspace(-0.1, END, 211)  # in no even ratio to the breaks
 
 
@@ -203,7 +200,7 @@ def test_a_plan_without_an_end_is_refused_behind_its_time():
         plan = parflex.plan_motion(robot(), motion, 0.5)
         plan.at(0.5)
         for ask in (plan.at, lambda t, p=plan: p.table(0.1, t), lambda t, p=plan: parflex.simulate(robot(), p, t)):
-            with pytest.raises(InputError, match=r"planned until t = 0\.5"):
+            with pytest.raises(parflex.InputError, match=r"planned until t = 0\.5"):
                 ask(0.7)
     assert parflex.plan_motion(robot(), waves).end == 3.0
 
@@ -234,7 +231,7 @@ BAD = {
 
 @pytest.mark.parametrize("message", BAD)
 def test_wrong_tables_are_refused(message):
-    with pytest.raises(InputError, match=message) as refusal:
+    with pytest.raises(parflex.InputError, match=message) as refusal:
         parflex.plan_motion(robot(), BAD[message])
     assert refusal.value.hint and refusal.value.key
 
@@ -248,8 +245,7 @@ def five_axes():
 
 
 def tool_at(of, q):
-    """Place and axes of the end effector."""
-    return parflex.frames(of, Configuration(of, q))[of.tree.end_effector]
+    return parflex.frames(of, parflex.Configuration(of, q))[of.tree.end_effector]
 
 
 def by_motors(of, values):
@@ -392,7 +388,7 @@ def test_references_of_a_controller_keep_a_given_direction(five_axes):
     assert function.turn == "axis"
     z = function.at(1.0).rotation[0][:, 2]
     assert z == pytest.approx(np.array([0.1, 0, 1]) / np.sqrt(1.01), abs=1e-9)  # at the last sample
-    with pytest.raises(InputError, match="one component does not give the direction of 'tool'"):
+    with pytest.raises(parflex.InputError, match="one component does not give the direction of 'tool'"):
         reference_from(five_axes, lambda t: {"zx": 0.1}, 1.0)
     kept = reference_from(five_axes, "circle:radius=0.03,time=1")  # its turn cannot be kept: it was refused
     assert np.isfinite(track(five_axes, kept, five_axes.actuated_names, 0.125).pieces.coefficients).all()
@@ -416,9 +412,9 @@ LINES = {"points": [[0, 0, 0], [0.1, 0, 0], [0.1, 0.1, 0]], "speed": 0.1, "ramp"
     ],
 )
 def test_directions_that_do_not_fit_a_path_are_refused(more, base, message, five_axes):
-    with pytest.raises(ParflexError, match=message):
+    with pytest.raises(parflex.ParflexError, match=message):
         parflex.plan_motion(five_axes, base | more, 1.0)
     if base is CIRCLE and "zero" in message:
         circle = {"centre": [0, 0.45, 0], "start": [0.03, 0.45, 0]}
-        with pytest.raises(InputError, match="'tip' cannot have every rotation"):
+        with pytest.raises(parflex.InputError, match="'tip' cannot have every rotation"):
             parflex.plan_motion(robot(), CIRCLE | {"circle": circle, "orientation": "tangent"}, 1.0)

@@ -11,7 +11,6 @@ from support.oracles.fastest import fastest_time
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, UnreachableError
 
 FRICTION = {"viscous": 0.5, "coulomb": 0.8}
 # Corke's toolbox: friction at the joints is gear ratio^2 times that of the motor, and the largest torques
@@ -209,7 +208,7 @@ def test_a_load_on_a_cable_is_not_faster_than_free_fall():
     assert [row["limit"] for row in plan.timing.parts[0].active] == ["tension", "effort"]
     free = parflex.plan_motion(robot, line, acceleration_limit=1e4)  # of the drum: 500 m/s^2
     assert free.end == pytest.approx(np.sqrt(2 * 0.8 / (10 + 10**2 / 500)) * (1 + 10 / 500), rel=2e-3)
-    with pytest.raises(InputError, match="velocity limits alone"):
+    with pytest.raises(parflex.InputError, match="velocity limits alone"):
         parflex.plan_motion(robot, line, velocity_limit=10.0)
 
 
@@ -260,6 +259,6 @@ BAD = {
 @pytest.mark.few
 @pytest.mark.parametrize("message", BAD)
 def test_impossible_time_optimal_motions_are_refused(message):
-    with pytest.raises((InputError, UnreachableError), match=message) as refusal:
+    with pytest.raises((parflex.InputError, parflex.UnreachableError), match=message) as refusal:
         parflex.plan_motion(parflex.load("5r"), {**BAD[message], "law": "time-optimal"})
     assert refusal.value.hint and refusal.value.key

@@ -1,7 +1,5 @@
 """Couplings that give way: springs, dampers, play and losses, against Lagrange's equations and closed forms."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.comparison import largest, order_of, positions, written
@@ -12,7 +10,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex import Configuration, InputError
 from parflex.control.plant import plant_family
 
 SPRING = "stiffness = 400\ndamping = 1.5"
@@ -47,7 +44,7 @@ def states(robot, count=3, seed=1):
         at = parflex.configure(robot, {"motor": float(rng.uniform(-5, 5))})
         q, error = robot.assembler.newton(at.q + rng.uniform(-0.02, 0.02, len(at.q)), robot.free, robot.closures.rows)
         assert error < 1e-12
-        here = Configuration(robot, q)
+        here = parflex.Configuration(robot, q)
         rates = here.J @ rng.uniform(-2, 2, here.J.shape[1])
         yield here, rates, dict(zip(robot.actuated_names, rng.uniform(-3, 3, len(robot.actuated)), strict=True))
 
@@ -129,9 +126,8 @@ def test_a_wheel_with_play_bounces_between_its_flanks_as_pieces_of_sines_and_lin
     held = parflex.linear_model(robot, lock=["pinion"]).robot
     run = parflex.simulate(held, None, 3 * period, step=1e-3, out_step=period / 8, start=start)
     t = np.minimum(np.arange(len(run["t"])) * period / 8, 3 * period)
-    assert run["q.wheel"] == pytest.approx(
-        bouncing(t, v, omega, 0.02, period), abs=1e-8
-    )  # sines by steps of fourth order
+    exact = bouncing(t, v, omega, 0.02, period)
+    assert run["q.wheel"] == pytest.approx(exact, abs=1e-8)  # sines by steps of fourth order
     energy = run["energy.kinetic"] + run["energy.elastic"]
     figure("wheel between flanks: change of energy", largest(energy - inertia / 2) / (inertia / 2), 1e-8)
     assert energy == pytest.approx(np.full(len(t), inertia * v**2 / 2), rel=1e-8)
@@ -196,9 +192,8 @@ def test_a_motor_lifts_against_losses_and_is_relieved_by_them_when_it_lowers(spe
     sag = -weight / 2e5
     pose = {"spindle": 1.0, "table": way + sag}
     both = load_robot("lift", settings={"frame.table.actuated": True})
-    caught = parflex.inverse_dynamics(
-        both, pose, {"spindle": speed, "table": way * speed}, {"spindle": 0.0, "table": 0.0}
-    )
+    rates = {"spindle": speed, "table": way * speed}
+    caught = parflex.inverse_dynamics(both, pose, rates, dict.fromkeys(rates, 0.0))
     assert caught.efforts["table"] == pytest.approx(0.0, abs=1e-9)
     assert caught.efforts["spindle"] == pytest.approx(way * weight * factor, rel=1e-9)
     uneven = load_robot("lift", settings={"frame.table.actuated": True, "coupling.thread.efficiency_back": 0.3})
@@ -207,9 +202,8 @@ def test_a_motor_lifts_against_losses_and_is_relieved_by_them_when_it_lowers(spe
     still = parflex.inverse_dynamics(both, pose, None, None)
     assert still.efforts["spindle"] == pytest.approx(way * weight, rel=1e-9)  # at rest nothing passes
     start = {"q": robot.assemble(pose), "velocity": {"spindle": speed, "table": way * speed}}
-    run = parflex.simulate(
-        robot, None, 0.2, effort={"spindle": way * weight * factor}, step=1e-4, out_step=0.02, start=start
-    )
+    push = {"spindle": way * weight * factor}
+    run = parflex.simulate(robot, None, 0.2, effort=push, step=1e-4, out_step=0.02, start=start)
     assert run["q.spindle"] == pytest.approx(1.0 + speed * run["t"], abs=1e-6)  # keeps its speed
     size = way * weight * abs(speed) * 0.2
     assert run.summary["energy_balance_error"] < 1e-6 * size
@@ -233,9 +227,8 @@ def test_terms_of_couplings_are_left_out_by_word(tmp_path):
 
 
 def test_a_family_has_the_stiffness_of_each_and_one_play(tmp_path):
-    one, two = (
-        pair(tmp_path, f"terms = {{ pinion = -2 }}\nstiffness = {k}\nefficiency = 0.7", name=f"k{k}") for k in (80, 95)
-    )
+    gear = "terms = {{ pinion = -2 }}\nstiffness = {}\nefficiency = 0.7"
+    one, two = (pair(tmp_path, gear.format(k), name=f"k{k}") for k in (80, 95))
     shared = plant_family(one, two).plant(two).problem.model
     alone = parflex.model(two, "state-rates", friction_width=1e-3)
     q = two.home.copy()
@@ -244,7 +237,7 @@ def test_a_family_has_the_stiffness_of_each_and_one_play(tmp_path):
     for name, values in alone(**inputs).items():
         assert shared(**inputs)[name] == pytest.approx(values, rel=1e-11)
     loose = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 95\nefficiency = 0.7\nbacklash = 0.1", name="loose")
-    with pytest.raises(InputError, match="differ in more than numbers"):
+    with pytest.raises(parflex.InputError, match="differ in more than numbers"):
         plant_family(one, loose)
 
 

@@ -1,7 +1,5 @@
 """Elements between two points against Lagrange's equations, and against forms without them."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 
@@ -18,7 +16,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot, robot_file, write_robot
 
 import parflex
-from parflex import Configuration, ParflexError, RobotFileError
 from parflex.tree.force_elements import Curve
 
 RIGID = ["sprung-arm", "sprung-five-bar", "rod-linkage", "struts"]
@@ -48,7 +45,7 @@ def lagrange(name):
 def states(name, count, seed, size=0.2):
     """Closed configurations about home with rates of all coordinates that fit, and efforts by name."""
     robot, rng = load(name), np.random.default_rng(seed)
-    home, tree = Configuration(robot, robot.home), robot.tree
+    home, tree = parflex.Configuration(robot, robot.home), robot.tree
     for _ in range(count):
         step = np.zeros(tree.n)
         direction = home.null_space @ rng.standard_normal(home.null_space.shape[1])
@@ -56,7 +53,7 @@ def states(name, count, seed, size=0.2):
         step[list(tree.elastic)] *= 0.02
         q, error = robot.assembler.newton(tree.moved(home.q, step), robot.free, robot.closures.rows)
         assert error < 1e-12
-        at = Configuration(robot, q)
+        at = parflex.Configuration(robot, q)
         qd = np.zeros(tree.n)
         qd[robot.free] = at.null_space @ rng.standard_normal(at.null_space.shape[1]) * tree.rate_units[robot.free]
         tau = dict(zip(robot.actuated_names, rng.uniform(-5, 5, robot.nu).tolist(), strict=True))
@@ -64,12 +61,10 @@ def states(name, count, seed, size=0.2):
 
 
 def forward(at, qd, tau, **words):
-    """The direct model at rates of all joints."""
     return parflex.forward_dynamics(at.robot, at, chosen(at, qd), tau, **words)
 
 
 def inverse(at, qd, qdd):
-    """The inverse model at rates and accelerations of all joints."""
     return parflex.inverse_dynamics(at.robot, at, chosen(at, qd), chosen(at, qdd))
 
 
@@ -79,9 +74,6 @@ def freedoms(robot):
 
 def arm_and_wall(kind="spring", rest=0.2, **settings):
     return load_robot("arm-and-wall", settings={"element.0.kind": kind, "element.0.rest": rest} | settings)
-
-
-# -- against Lagrange ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -143,17 +135,13 @@ def test_a_mass_between_two_stretched_springs_swings_across_by_their_tension(cap
     assert found.damping == pytest.approx([0, 0, 4 / (2 * 2 * along)], abs=1e-12)
     still = parflex.natural_frequencies(robot, lock="none", without=["damping"])
     assert still.damping == pytest.approx([0, 0, 0])
-    with pytest.raises(ParflexError):
+    with pytest.raises(parflex.ParflexError):
         parflex.natural_frequencies(robot, lock="none", without=["springs"], modes=1)
     energy = answered(capsys, "frequencies", robot_file("mass-on-springs"), "--lock", "none")["energy"]
     assert energy[2]["strain"]["elements"] == pytest.approx({"a": 0.5, "b": 0.5})
 
 
-# -- against forms without them ------------------------------------------------------------------------------
-
-
 def bare(name, folder):
-    """The same robot without elements."""
     text = robot_file(name).read_text(encoding="utf-8")
     return parflex.load(write_robot(folder, text[: text.index("[[element]]")], name))
 
@@ -172,7 +160,7 @@ def test_elements_act_as_wrenches_on_both_points(name, tmp_path):
             for end, sign in zip(entry.between, (1, -1), strict=True):
                 if end != "base" and robot.tree.places[end].link >= 0:
                     wrench[end] = wrench.get(end, np.zeros(6)) + np.r_[sign * pull, np.zeros(3)]
-        same = forward(Configuration(plain, at.q), qd, tau, wrench=wrench, reactions=True)
+        same = forward(parflex.Configuration(plain, at.q), qd, tau, wrench=wrench, reactions=True)
         assert found.accelerations == pytest.approx(same.accelerations, rel=1e-9, abs=1e-9)
         for joint, reaction in same.reactions["joints"].items():
             for part in ("force", "moment"):
@@ -243,9 +231,6 @@ def test_a_cable_that_shortens_fast_does_not_push():
         assert found.accelerations[0] == pytest.approx(force - 9.81)
 
 
-# -- curves, programs, runs ----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("points", [[(0, 1), (1, 3)], [(0, 0), (1, 2), (2, 2.5), (4, -1)], [(0, -9), (0.1, 4), (3, 5)]])
 def test_a_table_is_smooth_goes_through_its_points_and_stores_its_integral(points):
     from scipy.integrate import quad
@@ -269,17 +254,13 @@ def test_elements_can_be_left_out(tmp_path):
     robot, plain = load("sprung-five-bar"), bare("sprung-five-bar", tmp_path)
     given = ({"left": 1.9, "right": 1.2}, {"left": 2.0, "right": 1.0})
     without = parflex.inverse_dynamics(robot, *given, without=["springs"])
-    assert list(without.efforts.values()) == pytest.approx(
-        list(parflex.inverse_dynamics(plain, *given).efforts.values()), rel=1e-12
-    )
+    alone = parflex.inverse_dynamics(plain, *given)
+    assert list(without.efforts.values()) == pytest.approx(list(alone.efforts.values()), rel=1e-12)
     assert all(one["force"] == 0 for one in without.elements.values())
     undamped = parflex.inverse_dynamics(robot, *given, without=["damping"])
     still = parflex.inverse_dynamics(robot, given[0])
     assert undamped.elements["dash"]["force"] == 0
     assert undamped.elements["across"]["force"] == pytest.approx(still.elements["across"]["force"])
-
-
-# -- told and shown ------------------------------------------------------------------------------------------
 
 
 def test_elements_are_explained_and_drawn():
@@ -295,8 +276,6 @@ def test_elements_are_explained_and_drawn():
         ends = np.array([np.zeros(3) if end == "base" else frames[end].position for end in entry.between])
         assert any(len(line) == 2 and np.allclose(line, ends) for line in drawn), entry.name
 
-
-# -- bad input -----------------------------------------------------------------------------------------------
 
 BAD = {
     "kind = 'spring'": "needs its stiffness",
@@ -342,7 +321,7 @@ def test_elements_that_cannot_be_are_refused(keys, tmp_path):
     lines = keys.split("\n[[element]]")
     body = lines[0] + ("" if "between" in lines[0] else "\nbetween = ['base', 'tip']")
     tail = f"\n[[element]]{lines[1]}" if len(lines) > 1 else ""
-    with pytest.raises(RobotFileError, match=re.escape(BAD[keys])) as refused:
+    with pytest.raises(parflex.RobotFileError, match=re.escape(BAD[keys])) as refused:
         parflex.load(write_robot(tmp_path, plain + body + tail)).home  # noqa: B018
     assert "\n" not in str(refused.value.message)
 
@@ -350,7 +329,7 @@ def test_elements_that_cannot_be_are_refused(keys, tmp_path):
 def test_points_that_meet_on_the_way_are_named():
     tip = parflex.frames(load("sprung-five-bar"))["tip"].position
     robot = load_robot("sprung-five-bar", settings={"point.2.position": tip.tolist()})
-    with pytest.raises(ParflexError, match="meet"):
+    with pytest.raises(parflex.ParflexError, match="meet"):
         parflex.inverse_dynamics(robot)
 
 
@@ -360,9 +339,6 @@ def test_a_cable_longer_than_its_path_is_told():
     slack = load_robot("sprung-five-bar", settings={f"element.{index}.rest": 0.8})
     assert any("'rope' of 0.8 m is longer than its path" in told for told in slack.warnings)
     assert not robot.warnings
-
-
-# -- other models --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.verify
@@ -392,10 +368,8 @@ def test_poses_by_lengths_of_struts_and_independent_coordinates_of_choice():
     found = forward(at, qd, tau)
     lengths = {name: float(at.q[robot.coordinates.index(name)]) for name in robot.motors}
     assert parflex.configure(robot, lengths).q[:3] == pytest.approx(at.q[:3], abs=1e-8)
-    rates, motors = (
-        {name: float(values[k]) for name, k in zip(robot.motors, robot.actuated, strict=True)}
-        for values in (qd, found.accelerations)
-    )
+    driven = list(zip(robot.motors, robot.actuated, strict=True))
+    rates, motors = ({name: float(values[k]) for name, k in driven} for values in (qd, found.accelerations))
     again = parflex.inverse_dynamics(robot, at, rates, motors)
     assert again.rates == pytest.approx(qd, rel=1e-9, abs=1e-9)
     assert again.efforts == pytest.approx(tau, rel=1e-8)
@@ -468,9 +442,8 @@ between = ["hook", "car"]
 table = [[0, -5], [1, -5]]
 """
     robot = parflex.load(write_robot(tmp_path, robot_file("arm-and-wall").read_text(encoding="utf-8") + push))
-    with pytest.raises(
-        parflex.SingularError, match="under tension at this pose, and the robot has no equilibrium"
-    ) as no:
+    said = "under tension at this pose, and the robot has no equilibrium"
+    with pytest.raises(parflex.SingularError, match=said) as no:
         parflex.natural_frequencies(robot)
     assert "undeformed" in no.value.hint and "\n" not in str(no.value)
 
@@ -488,9 +461,6 @@ def test_maps_are_about_the_equilibrium_and_count_modes_at_each_pose():
     for place, modes, words in ((-0.4, 1, "the robot has 0"), (-0.6, 2, "2 modes are requested")):
         with pytest.raises(parflex.InputError, match=words):
             parflex.many_frequencies(robot, ["drop"], [[place]], modes=modes)
-
-
-# -- equilibria, runs and scripts ----------------------------------------------------------------------------
 
 
 def test_an_equilibrium_is_found_from_a_slack_cable_and_knows_its_elements():
@@ -514,7 +484,6 @@ STRUT = '[[element]]\nname = "s"\nkind = "strut"\nbetween = ["wall", "hook"]\nac
 
 
 def with_a_strut(folder, **settings):
-    """The arm with a strut in place of its spring."""
     text = robot_file("arm-and-wall").read_text(encoding="utf-8")
     text = text[: text.index("[[element]]")] + STRUT
     other = '[[frame]]\nname = "other"\njoint = "revolute"\ninertia = { mass = 1, about_centre = [0, 0, 0.01] }\n'

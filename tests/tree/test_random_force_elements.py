@@ -1,7 +1,5 @@
 """Elements between arbitrary bodies of random robots, in any unit of length, against Lagrange's equations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.cases import VERIFY
@@ -12,7 +10,6 @@ from support.oracles.reader import read_robot
 from support.robots import write_robot
 
 import parflex
-from parflex import Configuration
 
 SEEDS = range(200 if VERIFY else 6)
 ROUNDING = 1e-9  # of the largest acceleration: systems of condition up to 1e6 in double precision
@@ -24,10 +21,7 @@ def vector(rng, size):
 
 
 def robot_text(rng) -> tuple[str, bool]:
-    """A tree of one or two chains, perhaps with a free platform and a beam, and elements between points of any bodies.
-
-    All lengths have one unit, from millimetres to a hundred metres; masses, stiffnesses and gravity go with it.
-    """
+    """Random chains, perhaps a free platform and a beam, with elements; one scale of length, mass and stiffness."""
     L = float(10.0 ** rng.uniform(-3, 2))
     planar = rng.random() < 0.4
     beams = rng.random() < 0.4
@@ -127,7 +121,7 @@ def drawn(seed, folder):
         path = write_robot(folder, text, f"robot-{seed}")
         try:
             robot = parflex.load(path)
-            home = Configuration(robot, robot.home)
+            home = parflex.Configuration(robot, robot.home)
             if not home.J.shape[1] or not robot.description.element or robot.mobility.redundant:
                 continue  # nothing moves, nothing acts, or a rod only repeats a joint
             if home.reduction.block.size and np.linalg.cond(home.scaled_closure_jacobian[:, robot.free]) > 1e3:

@@ -1,16 +1,12 @@
 """The rigid version of a flexible robot: its masses, what it answers, and which robots have none."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.command_line import answered, refused
 from support.oracles import super_elements as oracle
-from support.posing import any_robot
-from support.robots import load_robot, robot_file, write_robot
+from support.robots import any_robot, load_robot, robot_file, write_robot
 
 import parflex
-from parflex import InputError, ParflexError
 from parflex.codegen.cache import digest_of
 from parflex.design.parameter_slopes import name_of_file
 
@@ -120,7 +116,7 @@ def test_flexures_are_refused_by_name(capsys):
     assert error["key"] == "rigid" and error["hint"] == "load the robot without --rigid"
     assert error["message"].startswith("'motor' can move only by the deformation of")
     assert "'left'" in error["message"] and "'right'" in error["message"] and "'boom'" not in error["message"]
-    with pytest.raises(InputError, match="'tie' can move only by the deformation of 'rod'"):  # it has no motors
+    with pytest.raises(parflex.InputError, match="'tie' can move only by the deformation of 'rod'"):  # it has no motors
         load_robot("tie", rigid=True)
 
 
@@ -170,7 +166,7 @@ def test_errors_about_flexible_bodies_name_the_remedy(capsys):
         (parflex.model, "step"),
         (parflex.base_parameters,),
     ):
-        with pytest.raises(ParflexError, match="rigid=True"):
+        with pytest.raises(parflex.ParflexError, match="rigid=True"):
             call(parflex.load("dualemps"), *given)
     assert "--rigid" in refused(capsys, "inverse", "dualemps", "--acceleration", "x=0.1")["hint"]
     assert set(answered(capsys, "inverse", "dualemps", "--rigid", "--acceleration", "x=0.1")["efforts"]) == {"11", "21"}

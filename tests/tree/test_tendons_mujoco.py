@@ -1,9 +1,4 @@
-"""An arm of two links with an element from the wall to its hand, against spatial tendons of MuJoCo, and its balances.
-
-Exact where elements are forces, else at the softness of MuJoCo.
-"""
-
-from __future__ import annotations
+"""Elements from the wall to a hand against spatial tendons of MuJoCo: exact for forces, else at its softness."""
 
 import numpy as np
 import pytest

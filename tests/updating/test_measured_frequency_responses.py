@@ -1,7 +1,5 @@
 """Modes of measured frequency responses: poles against those of a chain by hand, CSV and UFF files, updates by them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from support.command_line import answered, refused
@@ -64,9 +62,8 @@ def test_poles_and_shapes_are_those_of_the_chain(tmp_path):
 
 def poles_off(H, high):
     """Differences of poles of the bent chain below a frequency from those by hand, over their deviations."""
-    poles, deviations, _ = identified_modes(
-        Responses(F, H, spring_chain.SENSORS, ("tip.y",) * 6, "accelerance"), 0.5, high, 30
-    )
+    measured = Responses(F, H, spring_chain.SENSORS, ("tip.y",) * 6, "accelerance")
+    poles, deviations, _ = identified_modes(measured, 0.5, high, 30)
     true = spring_chain.poles("bent", TRUE, DAMPERS)[: len(poles)]
     assert np.abs(poles) == pytest.approx(np.abs(true), rel=0.01)
     hertz = (np.abs(poles) - np.abs(true)) / (2 * np.pi * deviations[:, 0])
@@ -141,9 +138,8 @@ def test_a_file_that_pyuff_wrote_is_read(tmp_path):
 def test_an_update_from_universal_files_finds_stiffness_and_damping(capsys, tmp_path):
     robot = damped_chain(tmp_path, (2.0, 1.0, 0.3))
     files = [as_uff(tmp_path / f"{pose}.uff", noisy(pose)) for pose in ("home", "bent")]
-    start = [
-        word for key, value in zip(DAMPER_KEYS, (2.0, 1.0, 0.3), strict=True) for word in ("--set", f"{key}={value}")
-    ]
+    pairs = zip(DAMPER_KEYS, (2.0, 1.0, 0.3), strict=True)
+    start = [word for key, value in pairs for word in ("--set", f"{key}={value}")]
     keys = [*KEYS, *DAMPER_KEYS]
     answer = answered(
         capsys, "update", robot.file, *files, *start, "--vary", ",".join(keys), "--pose", "home", "--pose", "bent",

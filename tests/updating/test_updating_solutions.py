@@ -1,20 +1,21 @@
-"""Model updating: several solutions, parameters that measurements determine, model errors of several poses."""
-
-from __future__ import annotations
+"""Model updating: several solutions, determined parameters, model errors, slopes of modes by numbers of the file."""
 
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.special
-from support.oracles import rocking_bar, sliding_chain, sliding_pair, spring_chain
-from support.robots import write_robot
+from scipy import linalg
+from support.oracles import spring_chain, sprung_masses
+from support.robots import load_robot, robot_file, with_constants, write_robot
 
 import parflex
+from parflex.design.design_state import ResponseCase, SensitiveDesign
+from parflex.parameters.design_numbers import number_at
+from parflex.robot.load import with_settings
 from parflex.updating.fit import shared_errors
-
-# -- several solutions
-
+from parflex.updating.modes import modes_at
+from parflex.updating.rebound_robots import ReboundRobots
 
 KEYS = ["constants.first", "constants.second"]
 SHARE = 0.002  # of the frequencies, their deviations
@@ -24,14 +25,15 @@ PULLED = 1e-3
 
 
 def pair(tmp_path, first, second, carried=True):
-    return parflex.load(write_robot(tmp_path, sliding_pair.file(first, second, carried), "pair"))
+    text = with_constants("sliding-pair", first=first, second=second)
+    return parflex.load(write_robot(tmp_path, text if carried else text.replace('parent = "c1"', 'parent = "drive"')))
 
 
 def rows(first, second, carried=True, poses=("home",), shapes=False, numbered=True):
-    frequencies, seen = sliding_pair.modes(first, second, carried)
+    frequencies, seen = sprung_masses.pair_modes(first, second, carried)
     return [
         {"pose": pose, "mode": k + 1 if numbered else "", "frequency_hz": f, "deviation_hz": SHARE * f}
-        | (dict(zip(sliding_pair.SENSORS, seen[:, k], strict=True)) if shapes else {})
+        | (dict(zip(sprung_masses.SENSORS, seen[:, k], strict=True)) if shapes else {})
         for pose in poses for k, f in enumerate(frequencies)
     ]  # fmt: skip
 
@@ -43,8 +45,8 @@ def values(parameters):
 def test_the_pair_by_hand_has_the_frequencies_of_its_file(tmp_path):
     for carried in (True, False):
         found = parflex.natural_frequencies(pair(tmp_path, 1500.0, 700.0, carried)).frequencies
-        assert found == pytest.approx(sliding_pair.modes(1500.0, 700.0, carried)[0], rel=1e-9)
-    assert sliding_pair.modes(1000.0, 1000.0)[0] == pytest.approx(sliding_pair.modes(2000.0, 500.0)[0])
+        assert found == pytest.approx(sprung_masses.pair_modes(1500.0, 700.0, carried)[0], rel=1e-9)
+    assert sprung_masses.pair_modes(1000.0, 1000.0)[0] == pytest.approx(sprung_masses.pair_modes(2000.0, 500.0)[0])
 
 
 def told(found):
@@ -99,9 +101,8 @@ def test_numbers_far_from_their_priors_are_found_where_the_prior_lets_them_expla
 
 
 def test_a_narrow_prior_holds_a_number_and_the_warning_says_how_far_it_would_go(tmp_path):
-    found = parflex.update(
-        pair(tmp_path, 1500.0, 700.0), rows(4500.0, 700.0, poses=("home", "out")), KEYS[0], prior=0.05
-    )
+    table = rows(4500.0, 700.0, poses=("home", "out"))
+    found = parflex.update(pair(tmp_path, 1500.0, 700.0), table, KEYS[0], prior=0.05)
     # three times the stiffness is 40 deviations: a model error of tens of per cent costs less
     assert abs(found.parameters[KEYS[0]]["value"] / 1500 - 1) < 0.15 and found.model_share["frequency"] > 0.1
     (text,) = [text for text in found.warnings if "without an error of the model, 'constants.first' moves by" in text]
@@ -115,14 +116,15 @@ def test_without_shapes_modes_that_cross_have_two_solutions(tmp_path):
     assert values(found.alternatives[0]["parameters"]) == pytest.approx([2100.0, 1900.0], rel=PULLED)
 
 
-# -- determined parameters
-
-
 NOISE, OF_DAMPING = 0.003, 0.05  # of frequencies and damping ratios, their deviations
 
 
 def loaded(tmp_path, text):
     return parflex.load(write_robot(tmp_path, text))
+
+
+def bar(tmp_path, left=1000.0, right=1000.0):
+    return loaded(tmp_path, with_constants("rocking-bar", left=left, right=right))
 
 
 def frequency_rows(frequencies, noise=(0, 0, 0, 0), share=NOISE):
@@ -131,32 +133,32 @@ def frequency_rows(frequencies, noise=(0, 0, 0, 0), share=NOISE):
 
 
 def sliders(tmp_path, true, noise, of_damping=None, prior=0.3):
-    frequencies, ratios = sliding_chain.modes(**true)
+    frequencies, ratios = sprung_masses.slider_modes(**true)
     table = frequency_rows(frequencies, noise)
     if of_damping:
         table = [row | {"damping": z * (1 + OF_DAMPING * n), "damping_deviation": OF_DAMPING * z}
                  for row, z, n in zip(table, ratios, of_damping, strict=True)]  # fmt: skip
     keys = [f"constants.{key}" for key in true]
-    return parflex.update(loaded(tmp_path, sliding_chain.file()), table, keys, prior=prior)
+    return parflex.update(load_robot("sliding-chain"), table, keys, prior=prior)
 
 
 def test_the_sliders_and_the_bar_by_hand_have_the_frequencies_of_their_files(tmp_path):
-    found = parflex.natural_frequencies(loaded(tmp_path, sliding_chain.file()), without=["damping"]).frequencies
-    assert found == pytest.approx(sliding_chain.modes(c1=0.0, c3=0.0)[0], rel=1e-9)
-    found = parflex.natural_frequencies(loaded(tmp_path, rocking_bar.file(1000.0, 1300.0, 0.4))).frequencies
-    assert found == pytest.approx(rocking_bar.frequencies(1000.0, 1300.0, 0.4), rel=1e-9)
+    found = parflex.natural_frequencies(load_robot("sliding-chain"), without=["damping"]).frequencies
+    assert found == pytest.approx(sprung_masses.slider_modes(c1=0.0, c3=0.0)[0], rel=1e-9)
+    found = parflex.natural_frequencies(bar(tmp_path, right=1300.0)).frequencies
+    assert found == pytest.approx(sprung_masses.bar_frequencies(1000.0, 1300.0, 0.4), rel=1e-9)
 
 
 def test_the_answer_has_the_least_sum(tmp_path):
     true, noise = {"k1": 60e3, "k3": 15e3}, np.array([0.8323, -0.1348, -1.0978, 1.2093])
     found = sliders(tmp_path, true, noise)
     (other,) = found.alternatives
-    measured = sliding_chain.modes(**true)[0]
+    measured = sprung_masses.slider_modes(**true)[0]
 
     def total(parameters):
         now = {key: parameters[f"constants.{key}"]["value"] for key in true}
-        left = (sliding_chain.modes(**now)[0] / measured - 1) / NOISE - noise
-        away = np.array([now[key] / sliding_chain.FIRST[key] - 1 for key in true]) / 0.3
+        left = (sprung_masses.slider_modes(**now)[0] / measured - 1) / NOISE - noise
+        away = np.array([now[key] / sprung_masses.FIRST[key] - 1 for key in true]) / 0.3
         return left @ left + away @ away
 
     # 50.5e3 is the minimum next to the file, and just beyond chance; both are rounded, and 20 % from each other
@@ -173,8 +175,8 @@ BAR = ["constants.left", "constants.right", "constants.inertia"]
 
 @pytest.mark.parametrize("share", [0.003, 0.01])
 def test_both_mirror_solutions_are_found_from_the_saddle_between_them(tmp_path, share):
-    table = frequency_rows(rocking_bar.frequencies(950.0, 1250.0, 0.4), share=share)
-    found = parflex.update(loaded(tmp_path, rocking_bar.file(1000.0, 1000.0, 0.4)), table, BAR[:2])
+    table = frequency_rows(sprung_masses.bar_frequencies(950.0, 1250.0, 0.4), share=share)
+    found = parflex.update(bar(tmp_path), table, BAR[:2])
     other = found.alternatives[0]
     one, two = ([parameters[key]["value"] for key in BAR[:2]] for parameters in (found.parameters, other["parameters"]))
     # priors pull by (deviation of the fit / of the prior)^2 of the way: (4.5 % / 30 %)^2 of 250 at most
@@ -187,26 +189,22 @@ def test_both_mirror_solutions_are_found_from_the_saddle_between_them(tmp_path, 
 
 
 def test_identical_springs_are_undetermined(tmp_path):
-    table = frequency_rows(rocking_bar.frequencies(1000.0, 1000.0, 0.4))
-    found = parflex.update(loaded(tmp_path, rocking_bar.file(1000.0, 1000.0, 0.4)), table, BAR[:2])
+    table = frequency_rows(sprung_masses.bar_frequencies(1000.0, 1000.0, 0.4))
+    found = parflex.update(bar(tmp_path), table, BAR[:2])
     assert all(found.parameters[key][word] is None for key in BAR[:2] for word in ("deviation", "interval", "relative"))
     (combination,) = found.undetermined
-    assert abs(combination[BAR[0]]) == pytest.approx(0.5**0.5) and sum(combination.values()) == pytest.approx(
-        0, abs=1e-6
-    )
-    assert any(
-        "without an interval: 'constants.left', 'constants.right': vary fewer" in text for text in found.warnings
-    )
-    one = parflex.update(loaded(tmp_path, rocking_bar.file(1000.0, 1000.0, 0.4)), table, BAR[:1])
+    assert abs(combination[BAR[0]]) == pytest.approx(0.5**0.5)
+    assert sum(combination.values()) == pytest.approx(0, abs=1e-6)
+    words = "without an interval: 'constants.left', 'constants.right': vary fewer"
+    assert any(words in text for text in found.warnings)
+    one = parflex.update(bar(tmp_path), table, BAR[:1])
     assert one.parameters[BAR[0]]["interval"] and not one.undetermined
 
 
 def test_a_number_that_compensates_for_the_square_of_what_is_undetermined_is_so_too(tmp_path):
     """Frequencies of springs 900 and 1300 with an inertia of 0.45 are those of equal springs with another inertia."""
-    lowest, highest = rocking_bar.frequencies(900.0, 1300.0, 0.45)
-    found = parflex.update(
-        loaded(tmp_path, rocking_bar.file(1000.0, 1000.0, 0.4)), frequency_rows((lowest, highest)), BAR
-    )
+    lowest, highest = sprung_masses.bar_frequencies(900.0, 1300.0, 0.45)
+    found = parflex.update(bar(tmp_path), frequency_rows((lowest, highest)), BAR)
     inertia = found.parameters[BAR[2]]
     assert 0.45 - inertia["value"] > 10 * NOISE * 0.45  # far outside an interval by sensitivities alone
     assert all(one["interval"] is None for one in found.parameters.values()) and len(found.undetermined) == 1
@@ -215,17 +213,14 @@ def test_a_number_that_compensates_for_the_square_of_what_is_undetermined_is_so_
 @pytest.mark.parametrize(("share", "determined"), [(0.2, False), (0.1, True)])
 def test_one_number_is_determined_where_measurements_are_sharper_than_its_prior(tmp_path, share, determined):
     """A frequency goes by the root of the stiffness: its deviation counts twice, against a prior of 0.3."""
-    text = rocking_bar.file("sum/2", "sum/2", 0.4).replace("left = sum/2\nright = sum/2\n", "sum = 2000\n")
+    text = with_constants("rocking-bar").replace("left = 1000.0\nright = 1000.0\n", "sum = 2000\n")
     text = text.replace('"left"', '"sum/2"').replace('"right"', '"sum/2"')
-    lowest = rocking_bar.frequencies(1000.0, 1000.0, 0.4)[0]
+    lowest = sprung_masses.bar_frequencies(1000.0, 1000.0, 0.4)[0]
     found = parflex.update(loaded(tmp_path, text), frequency_rows([lowest], share=share), "constants.sum")
     one = found.parameters["constants.sum"]
     assert (one["interval"] is not None) == determined and bool(found.undetermined) != determined
     if determined:
         assert one["deviation"] == pytest.approx(2000 / np.hypot(1 / 0.3, 1 / (2 * share)), rel=1e-6)
-
-
-# -- errors that all poses of a mode share
 
 
 MODES, NUMBERS = 6, 2
@@ -311,3 +306,124 @@ def test_without_an_error_of_the_model_rows_stand_for_themselves():
 def test_deviations_are_not_above_those_of_the_prior():
     fitting, fit, _, _ = fitted(25, prior=0.3)
     assert np.sqrt(np.diag(shared_errors(fitting, fit)[0])) == pytest.approx(0.3)
+
+
+CONSTANTS = {"m": 2.0, "k": 900.0, "c": 12.0, "a": 0.25}
+OF_ELEMENTS = [f"constants.{key}" for key in CONSTANTS]
+ELEMENTS = {  # kind of element, beside the ends
+    "spring": 'kind = "spring"\nstiffness = "k"\nrest = 0.3\ndamping = "c"',
+    "cable": 'kind = "cable"\nstiffness = "k"\nrest = 0.3\ndamping = "c"',
+    "damper": 'kind = "damper"\ndamping = "c"',
+    "force": 'kind = "force"\ndamping = "c"\n'
+             'table = { length = [[0.1, "-k/10"], [0.9, "k/10"]], speed = [[-1, "-c"], [1, "c"]] }',
+    "spring by a table": 'kind = "spring"\ntable = [[0.1, "-k/10"], [0.4, 0], [0.9, "k/5"]]\ndamping = "c"',
+}  # fmt: skip
+COUPLING = """
+[[coupling]]
+name = "belt"
+joint = "second"
+terms = { first = 0.5 }
+stiffness = "k/10"
+damping = "c/100"
+"""
+
+
+def with_element(base: str, first: str, second: str, text: str) -> str:
+    head = f"format = 1\nname = 'sprung'\nextends = '{robot_file(base)}'\n"
+    return f'{head}[[element]]\nname = "x"\nbetween = ["{first}", "{second}"]\n{text}\n'
+
+
+ROBOTS = {
+    **{f"{kind} between links": with_element("sprung-links", "wall", "tip", text) for kind, text in ELEMENTS.items()},
+    **{
+        f"{kind} on a free platform": with_element("sprung-platform", "g2", "platform.p3", text)
+        for kind, text in ELEMENTS.items()
+    },
+    "elastic coupling": f"format = 1\nname = 'sprung'\nextends = '{robot_file('sprung-links')}'\n{COUPLING}",
+}
+
+
+def poles(robot, about):
+    """All that vibrate, by LAPACK on the whole matrices: frequency |pole|/(2 pi) and ratio, by frequency."""
+    model = parflex.linear_model(robot, "home", about=about)
+    M, D, K = (np.asarray(matrix, dtype=float) for matrix in (model.M, model.D, model.K))
+    I, O = np.eye(len(M)), np.zeros_like(M)
+    values = linalg.eigvals(np.block([[O, I], [-K, -D]]), np.block([[I, O], [O, M]]))
+    values = values[values.imag > 1e-6]
+    return np.array(sorted((abs(pole) / (2 * np.pi), -pole.real / abs(pole)) for pole in values))
+
+
+@pytest.mark.few
+@pytest.mark.parametrize(
+    ("name", "about"),
+    [
+        *((name, "undeformed") for name in ROBOTS),
+        *((f"{kind} between links", "equilibrium") for kind in ("spring", "cable")),
+    ],
+)
+def test_poles_have_the_slopes_of_their_differences(name, about, tmp_path):
+    path = write_robot(tmp_path, ROBOTS[name])
+    robot = parflex.load(path)
+    modes = modes_at(robot, "home", ResponseCase(about=about), 3, SensitiveDesign(robot, OF_ELEMENTS))
+    wanted, changes = poles(robot, about), []
+    for key in OF_ELEMENTS:
+        value = CONSTANTS[key.split(".")[1]]
+        sides = [poles(parflex.load(path, settings={key: value * (1 + way)}), about) for way in (1e-4, -1e-4)]
+        changes.append((sides[0] - sides[1]) / 2e-4)
+    for mode in range(2):
+        f, ratio, *slopes = modes.damped(mode)
+        at = int(np.argmin(np.abs(wanted[:, 0] - f)))
+        assert [f, ratio] == pytest.approx(wanted[at], rel=1e-9, abs=1e-12)
+        relative = np.transpose(slopes) * np.array(list(CONSTANTS.values()))[:, None]
+        # differences of second order: 1e-8 of what changes, and rounding over steps of 1e-4
+        assert relative == pytest.approx(np.array(changes)[:, at], rel=1e-5, abs=1e-6)
+
+
+DUALEMPS = ["materials.dural.elastic_modulus", "materials.dural.density", "frame.12.inertia.M"]
+CHAIN = ["constants.first", "constants.second_damper"]
+
+
+def compared(robot, keys, pose, given, share=1.1, count=5):
+    """Modes of the robot with all numbers at keys by a share, kept and read again; and whether the pose is kept."""
+    values = np.array([share * number_at(robot, key) for key in keys])
+    designs = ReboundRobots(robot, keys, given)
+    designs.of(2 * values).modes(pose, count)  # nothing of another design is kept
+    again = with_settings(robot, dict(zip(keys, map(float, values), strict=True)))
+    anew = modes_at(again, pose, given, count, SensitiveDesign(again, keys))
+    return designs.of(values).modes(pose, count), anew, designs.at(pose)
+
+
+DESIGNS = {
+    "materials and masses of a closed loop": ("dualemps", DUALEMPS, {}),
+    "servos on motors with inertia": ("carriage", ["constants.rotor", "constants.spring"], {"servo": 1e4}),
+    "springs of drives and sections": ("navaro-refined", ["legs.frame.1.spring.stiffness", "sections.platform.Iz"], {}),
+    "about the equilibrium": ("dualemps", DUALEMPS[:1], {"about": "equilibrium"}),
+}
+
+
+@pytest.mark.parametrize("case", DESIGNS)
+def test_numbers_that_move_nothing_are_put_into_the_robot_as_it_is(case):
+    name, keys, words = DESIGNS[case]
+    robot = load_robot(name) if name == "carriage" else parflex.load(name)
+    kept, anew, pose = compared(robot, keys, "home", ResponseCase(**words))
+    assert pose is not None
+    # sums in another order: rounding of eigenvalues, about 1e-16 of the highest squared frequency over that of a mode
+    assert kept.modes.frequencies == pytest.approx(anew.modes.frequencies, rel=1e-8)
+    assert kept.modes.excess == pytest.approx(anew.modes.excess, rel=1e-6)
+    for mode in range(min(3, len(kept.modes.frequencies))):
+        assert kept.frequency(mode)[1] == pytest.approx(anew.frequency(mode)[1], rel=1e-7)
+
+
+def test_numbers_that_move_poses_put_the_robot_together_again_and_dampers_do_not(tmp_path):
+    text = with_constants("spring-chain", first=900.0, second=400.0, third=150.0)
+    text += '\n[poses.turned]\nmotor-b = "first/900"\n'
+    dampers = {"constants.first_damper": 2.0, "constants.second_damper": 1.0}
+    robot = parflex.load(write_robot(tmp_path, text), settings=dampers)
+    kept, anew, _ = compared(robot, CHAIN, "bent", ResponseCase(), count=3)
+    for mine, other in zip(kept.damped(1), anew.damped(1), strict=True):
+        assert mine == pytest.approx(other, rel=1e-9)
+    kept, anew, pose = compared(robot, CHAIN[:1], "turned", ResponseCase(), count=3)
+    assert pose is None  # a stiffness stands in the pose: 10 % more turn the joint
+    assert kept.modes.frequencies == pytest.approx(anew.modes.frequencies, rel=1e-12)
+    assert ReboundRobots(robot, CHAIN[:1], ResponseCase()).at("bent") is not None
+    assert ReboundRobots(parflex.load("navaro"), ["constants.bar"], ResponseCase()).at("home") is None

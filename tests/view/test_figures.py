@@ -1,7 +1,5 @@
 """Figures: what they show is computed rightly, units stand on every axis, and they need no window."""
 
-from __future__ import annotations
-
 import pickle
 import re
 import subprocess
@@ -16,15 +14,14 @@ from support.command_line import answered, refused, run
 from support.robots import load_robot
 
 import parflex
-from parflex import InputError, Run
 from parflex.view import run_figure
 from parflex.view.units import unit_of
 
 T = np.arange(0, 4, 0.005)
 
 
-def run_of(**columns: np.ndarray) -> Run:
-    return Run({"t": T, **{name.replace("__", "."): values for name, values in columns.items()}})
+def run_of(**columns: np.ndarray) -> parflex.Run:
+    return parflex.Run({"t": T, **{name.replace("__", "."): values for name, values in columns.items()}})
 
 
 def texts(path: Path) -> list[str]:
@@ -54,7 +51,7 @@ def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
     assert found.values == pytest.approx([0.1, -0.1, -0.1])
     assert found.rms == pytest.approx(0.1) and found.largest == pytest.approx(0.1)
     assert found.relative == pytest.approx(0.1 / np.std([0.9, 2.6, 6.1]))
-    with pytest.raises(InputError, match="do not overlap in time"):
+    with pytest.raises(parflex.InputError, match="do not overlap in time"):
         run_figure.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
 
 
@@ -84,9 +81,9 @@ def test_mode_shapes_are_drawn_from_above_where_they_stay_in_the_plane(tmp_path)
 def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     wave = np.sin(2 * np.pi * 5 * T)
-    run = Run({"t": T, "P.x": wave, "effort.11": 3 * wave}, {"robot": "dualemps"})
+    run = parflex.Run({"t": T, "P.x": wave, "effort.11": 3 * wave}, {"robot": "dualemps"})
     run.save("run.csv")
-    Run({"t": T, "P.x": wave + 0.5}).save("bench.npz")
+    parflex.Run({"t": T, "P.x": wave + 0.5}).save("bench.npz")
     assert answered(capsys, "plot", "run.csv", "-o", "a.svg")["columns"] == ["P.x", "effort.11"]
     assert "effort (N)" in texts(Path("a.svg"))  # the robot of the run tells that its motors slide
     found = answered(capsys, "plot", "run.csv", "--measured", "bench.npz", "-o", "b.svg")
@@ -111,8 +108,8 @@ def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
 )
 def test_invalid_figures_are_refused_and_nothing_written(words, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    Run({"t": T, "P.x": T}).save("run.csv")
-    Run({"t": T, "Q": T}).save("other.csv")
+    parflex.Run({"t": T, "P.x": T}).save("run.csv")
+    parflex.Run({"t": T, "Q": T}).save("other.csv")
     before = sorted(path.name for path in tmp_path.iterdir())
     refused(capsys, "plot", *words)
     assert sentence in run(capsys, "plot", *words).err
@@ -177,9 +174,9 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
         assert labels.get(name, set()) <= set(texts(tmp_path / f"{name}.svg")), name
         assert len(texts(tmp_path / f"{name}.svg")) > 5
         assert pickle.loads(pickle.dumps(figure)).axes
-    with pytest.raises(InputError, match="the map has no mode 3"):
+    with pytest.raises(parflex.InputError, match="the map has no mode 3"):
         parflex.draw_map(found, mode=3)
-    with pytest.raises(InputError, match="frequency_map"):
+    with pytest.raises(parflex.InputError, match="frequency_map"):
         parflex.draw_map(run)
 
 
@@ -188,7 +185,7 @@ def test_threads_that_draw_at_once_leave_the_settings_of_matplotlib_alone(tmp_pa
     import matplotlib
 
     wave = np.sin(2 * np.pi * T[:200])
-    run = Run({"t": T[:200], "P.x": wave, "effort.11": wave})
+    run = parflex.Run({"t": T[:200], "P.x": wave, "effort.11": wave})
     alone = tmp_path / "alone.svg"
     parflex.draw_run(run, alone, title="one")
     before = dict(matplotlib.rcParams)
@@ -224,13 +221,12 @@ def test_a_figure_of_convergence_shows_the_changes_that_the_answer_has(tmp_path)
         shown = set(texts(tmp_path / "change.svg"))
         assert {"largest change", word, "elements in each of the file", "a title", "each alone"} <= shown
     for bad in (parflex.natural_frequencies(of, modes=2), parflex.simulate(of, "square", 0.002), 3, None):
-        with pytest.raises(InputError, match="was not refined"):
+        with pytest.raises(parflex.InputError, match="was not refined"):
             parflex.draw_convergence(bad)
 
 
 def test_the_command_line_draws_convergence_and_refuses_to_without(tmp_path, capsys):
     file = tmp_path / "change.svg"
-    answer = answered(
-        capsys, "frequencies", "dualemps", "--modes", "2", "--converge", "2e-2", "--convergence", str(file)
-    )
+    words = ("--modes", "2", "--converge", "2e-2", "--convergence", str(file))
+    answer = answered(capsys, "frequencies", "dualemps", *words)
     assert answer["files"] == [str(file)] and "largest change" in texts(file)

@@ -1,7 +1,5 @@
 """Meshes of imported robots: named where they are, read with care, and drawn on their frames."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from pathlib import Path

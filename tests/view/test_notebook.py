@@ -1,7 +1,5 @@
 """Notebooks: every cell of the example runs; robots, results, modes, runs and maps are shown as whole pages."""
 
-from __future__ import annotations
-
 import os
 import re
 import warnings
@@ -46,7 +44,6 @@ def cells(tmp_path_factory):
 
 
 def shown(cells, word: str) -> dict[str, str]:
-    """What the cell whose source has the word shows, by kind."""
     (cell,) = [cell for cell in cells if word in cell.source]
     results = [output.data for output in cell.outputs if output.output_type == "execute_result"]
     return results[0] if results else {}
@@ -81,9 +78,6 @@ def test_a_cell_shows_a_page_and_a_short_line(cells, source, words):
     assert set(data) == {"text/html", "text/plain"}
     assert all(word in data["text/html"] for word in words) and len(data["text/html"]) < 200_000
     assert len(data["text/plain"]) < 300
-
-
-# -- pages of records
 
 
 LARGEST = 200_000  # letters of a page
@@ -151,9 +145,8 @@ def test_modes_move_without_a_script(flexible):
 def test_runs_and_maps_are_drawn(flexible):
     t = np.linspace(0.0, 1.0, 400)
     columns = {"t": t, "P.x": np.sin(9 * t), "effort.11": np.cos(9 * t), "energy.total": t**2}
-    page = read_page(
-        parflex.Run(columns, {"robot": "dualemps", "method": "gauss4", "step": 1e-3}, {"warnings": ["a < b"]})
-    )
+    settings = {"robot": "dualemps", "method": "gauss4", "step": 1e-3}
+    page = read_page(parflex.Run(columns, settings, {"warnings": ["a < b"]}))
     assert "img" in page.tags and {"dualemps: run", "400", "a < b"} <= set(page.words)
     read_page(parflex.Run({"t": t}))  # nothing to draw
     found = parflex.frequency_map(flexible, [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)], modes=1)

@@ -1,7 +1,5 @@
 """Scenes and skeletons as arrays: closed solids to scale, beams that bend, modes, forces that balance."""
 
-from __future__ import annotations
-
 from functools import cache, lru_cache
 
 import numpy as np
@@ -10,7 +8,6 @@ from support.catalogue import CATALOGUE
 from support.robots import load_robot
 
 import parflex
-from parflex import Configuration
 from parflex.recursion.kinematics import pose
 from parflex.view import solids
 from parflex.view.colours import stress_colours
@@ -116,11 +113,8 @@ def test_beams_have_the_colours_of_their_stress():
     levels = colours.levels(found, 5e6)
     beams = next(mesh for mesh in shown.meshes if mesh.name == "beams")
     assert sum(map(len, levels)) == len(beams.faces) and len(levels) == 9
-    others = sum(
-        len(part.faces)
-        for part in shown.parts
-        if part.group == "beams" and "13" not in robot.tree.links[part.link].name
-    )
+    beams_shown = [part for part in shown.parts if part.group == "beams"]
+    others = sum(len(part.faces) for part in beams_shown if "13" not in robot.tree.links[part.link].name)
     assert len(levels[-1]) == others  # of which nothing is known
     places = shown.vertices(robot.home)[beams.vertices]
     ends = [places[levels[k]].reshape(-1, 3).mean(axis=0) for k in (0, 7)]
@@ -129,9 +123,6 @@ def test_beams_have_the_colours_of_their_stress():
     assert np.linalg.norm(ends[0] - root) < 0.1 * np.linalg.norm(tip - root)
     assert np.linalg.norm(ends[1] - tip) < 0.1 * np.linalg.norm(tip - root)
     assert stress_colours(scene(parflex.load("5r"))) is None
-
-
-# -- what a person does with it ------------------------------------------------------------------------
 
 
 @pytest.mark.few
@@ -174,9 +165,6 @@ def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
         require_run(load("navaro"), str(path))
 
 
-# -- bodies given by modes -----------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def plate():
     modal = {"file": str(CATALOGUE / "hexagon-plate.npz"), "modes": 4}
@@ -215,7 +203,7 @@ def test_beams_end_where_the_next_body_begins(name: str) -> None:
     robot = load(name)
     bones = skeleton(robot)
     q = somewhere(robot, 1)
-    points, at = bones.points(q), Configuration(robot, q).at
+    points, at = bones.points(q), parflex.Configuration(robot, q).at
     assert bones.elastic
     for j, part, _ in bones.elastic:
         on_tip = [k for k, link in enumerate(robot.tree.links) if link.parent == j and link.node is not None]

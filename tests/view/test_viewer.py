@@ -1,7 +1,5 @@
 """The viewer's page and studio: for this machine's browser alone, in a real browser, designs that follow sliders."""
 
-from __future__ import annotations
-
 import http.client
 import io
 import json
@@ -26,7 +24,6 @@ from support.paths import DATA
 from support.robots import robot_file
 
 import parflex
-from parflex import Run
 from parflex.design.sweep import read_design
 from parflex.view.session import Playback
 
@@ -141,13 +138,8 @@ def test_what_people_ask_for_is_done_at_the_next_turn(viewer):
     viewer.turn()
     assert "cannot be reached" in viewer.panel.status.content and viewer.stage.mark is not None
     assert np.array_equal(viewer.stage.sent["links"], good)
-    for what, value in (
-        ("reactions", True),
-        ("named", "home"),
-        ("servo", 1e4),
-        ("ghost", False),
-        ("motors", {"left.1": 2}),
-    ):
+    wishes = {"reactions": True, "named": "home", "servo": 1e4, "ghost": False, "motors": {"left.1": 2}}
+    for what, value in wishes.items():
         viewer.ask(what, value)
         viewer.turn()
     viewer.ask("named", "home")
@@ -161,7 +153,7 @@ def test_a_mode_and_a_run_play():
     columns = {"t": np.array([0.0, 0.01, 0.02])}
     columns |= {f"q.{name}": q[:, k] for k, name in enumerate(robot.tree.position_names)}
     columns |= {"13.stress@0": np.array([0.0, 1.0, 8e6]), "13.stress@1": np.array([0.0, 0.0, 0.0])}
-    motion = Run(columns)
+    motion = parflex.Run(columns)
     made = Viewer(robot, run=Playback(robot, motion), port=0)
     try:
         made.begin(2)
@@ -256,16 +248,6 @@ def test_invalid_views_are_refused_and_nothing_written(words, sentence, tmp_path
     assert not list(Path(tmp_path).iterdir())
 
 
-def test_a_recorded_page_is_written_whole(tmp_path, capsys):
-    path = tmp_path / "mode.html"
-    assert answered(capsys, "view", "dualemps", "--mode", "1", "--record", path)["file"] == str(path)
-    assert path.stat().st_size > 500_000  # the viewer itself is in it
-    assert [file.name for file in tmp_path.iterdir()] == ["mode.html"]
-
-
-# -- the studio ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def desk():
     return desk_of("design")
@@ -295,9 +277,8 @@ def test_what_is_seen_of_a_design_is_its_robot_where_it_is(desk):
     q = robot.assemble(place)
     assert sight.q == pytest.approx(q, abs=1e-9)  # loops close to 1e-12
     assert sight.frequencies == pytest.approx(parflex.natural_frequencies(robot, place, 4).frequencies, rel=1e-8)
-    own = [
-        parflex.natural_frequencies(one, parflex.configure(one, q), 1).frequencies[0] for one in (robot, sight.robot)
-    ]
+    robots = (robot, sight.robot)
+    own = [parflex.natural_frequencies(one, parflex.configure(one, q), 1).frequencies[0] for one in robots]
     assert own[1] == pytest.approx(own[0], rel=1e-10)
     assert scene(sight.robot).vertices(q) == pytest.approx(scene(robot).vertices(q), abs=2e-3)  # thickness follows home
     corner = {word: float(axis[0]) for word, axis in sight.axes.items()}
@@ -328,8 +309,6 @@ def test_beams_of_a_design_are_drawn_as_thick_as_they_are(desk):
     # half of 0.05 - 0.02 m, along the axis nearest to a corner of 24: at most half of 15 degrees away, cos 0.991
     assert np.abs(drawn[2] - drawn[1]).max() == pytest.approx(0.015, rel=0.01)
 
-
-# -- in a browser --------------------------------------------------------------------------------------------
 
 # a graphics card is not needed: the browser draws in software, slowly
 SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")

@@ -13,10 +13,7 @@ from .energy import EnergyModel
 def assemble(
     model: EnergyModel, pose: Mapping[str, float], near: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """Positions that close all loops and have the given joint values or frame coordinates (`tip.x`, ...).
-
-    An orientation is given whole: quaternion, rotation vector or, in the plane, `theta`.
-    """
+    """Return positions that close all loops with given joint values or frame coordinates (orientations given whole)."""
     q = dict(chart.start(model.data) if near is None else near)
 
     def gaps(position: Mapping[str, float]) -> np.ndarray:

@@ -5,8 +5,6 @@ a constant, `("beam", length, EA, EI, weight)` is one element of a beam with its
 the tangent at their root, with the cubic shapes of Euler and Bernoulli; their axial strain is the mean one.
 """
 
-from __future__ import annotations
-
 import casadi as ca
 import numpy as np
 
@@ -47,7 +45,6 @@ class BeamLoops:
         self._ends = ca.Function("ends", [x], ends)
 
     def end(self, x: np.ndarray, chain: int = 0) -> np.ndarray:
-        """Where a chain ends."""
         return np.array(self._ends(x)[chain] if isinstance(self._ends(x), tuple) else self._ends(x)).ravel()
 
     def minimum(self, x: np.ndarray, steps: int = 40) -> tuple[np.ndarray, np.ndarray]:

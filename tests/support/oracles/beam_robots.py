@@ -9,10 +9,7 @@ UP = np.array([0.0, 0.0, 1.0])
 
 
 def dualemps_model(values: dict[str, float]) -> FrameModel:
-    """[Briot2014] with both slides at zero: two legs of 0.6 m, 0.4 m apart, that meet in a hinge.
-
-    `values` are MX and ZZ of rows 14, 17, 24 of its Table 2.
-    """
+    """[Briot2014], both slides at zero: legs of 0.6 m, 0.4 m apart, MX, ZZ of rows 14, 17, 24 of Table 2."""
     blade = Bar(74e9, 74e9 / 2.6, 2800, 0.004 * 0.05, 1.0, 0.05 * 0.004**3 / 12, 1.0, 1.0)
     model = FrameModel(planar=True)
     apex = np.array([0.2, np.sqrt(0.6**2 - 0.2**2), 0])
@@ -50,9 +47,8 @@ def tube(diameter: float, thickness: float, stiffer: float = 1.0) -> Bar:
     return Bar(stiffer * 210e9, stiffer * 210e9 / 2.6, 7850, area, I, I, 2 * I, 2 * I, rotary=True)
 
 
-HEXAGON = {
-    f"vertex{k + 1}": 0.5 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(np.pi / 3 * np.arange(-2, 4))
-}
+TURNS = np.pi / 3 * np.arange(-2, 4)
+HEXAGON = {f"vertex{k + 1}": 0.5 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(TURNS)}
 
 
 def gough_stewart_model(position: np.ndarray, rotation: np.ndarray) -> FrameModel:

@@ -1,9 +1,4 @@
-"""What lies beyond a section of a beam element, by quadrature over its points; closed forms of a beam on a moving base.
-
-Nothing here knows the package: shapes are Hermite's, accelerations those of points that are summed one by one.
-"""
-
-from __future__ import annotations
+"""Loads beyond a section of a beam element by sums over its points; closed forms of a beam on a moving base."""
 
 import numpy as np
 

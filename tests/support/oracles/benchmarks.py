@@ -8,8 +8,6 @@
 - Spatial slider-crank: the same library; P. Masarati's and R. Masoudi's data.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.integrate import solve_ivp
 
@@ -18,8 +16,6 @@ from support.oracles.planar_bodies import GROUND, Linkage, Pin, Spring
 from support.oracles.spatial_bodies import Assembly, Ball, Square, hinge, quaternion
 
 Array = np.ndarray
-
-# -- Andrews' squeezer ------------------------------------------------------------------------------------------
 
 SQUEEZER_START = {  # angles of the Test Set at t = 0
     "K1": -0.0617138900142764496, "K2": 0.0, "K3": 0.455279819163070380, "K4": 0.222668390165885885,
@@ -76,9 +72,6 @@ def squeezer_track(t: Array, tolerance: float = 1e-12) -> Track:
     return integrate(linkage, t, q, np.zeros(len(q)), tolerance)
 
 
-# -- double four-bar --------------------------------------------------------------------------------------------
-
-
 def double_four_bar(t: Array, speed: float = -1.0, tolerance: float = 1e-13) -> tuple[Array, Array]:
     """Angle of the three rockers and its rate; the smooth motion keeps the rockers parallel, a pendulum.
 
@@ -91,8 +84,6 @@ def double_four_bar(t: Array, speed: float = -1.0, tolerance: float = 1e-13) -> 
     )  # fmt: skip
     return made.y[0], made.y[1]
 
-
-# -- spatial slider-crank ---------------------------------------------------------------------------------------
 
 CRANK, ROD = 0.08, 0.3
 
@@ -126,8 +117,6 @@ def slider_crank(speed: float = 6.0) -> tuple[Assembly, Array, Array]:
     q = closed(assembly, 0.0, np.concatenate([part for pair in zip(places, turns, strict=True) for part in pair]))
     return assembly, q, started(assembly, q, {3: speed})
 
-
-# -- Bricard's mechanism ----------------------------------------------------------------------------------------
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [1, -1, 0], [1, -1, 1], [0, -1, 1], [0, 0, 1]], dtype=float)
 AXES = "yzxyzx"  # of the hinges at the corners, in the world at the start; the first and the last are on the ground

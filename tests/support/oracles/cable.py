@@ -5,8 +5,6 @@ that bends and stretches but does not shear: axial strain `|r'| - 1`, curvature 
 the beam, so large motion needs no care, and centrifugal stiffening comes by itself. Shares no code with the package.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -43,9 +43,8 @@ class ChainMatrices:
         """Static shapes of the ends, then modes."""
         T = np.zeros((len(self.K), 12 + modes))
         T[self.ends, range(12)] = 1.0
-        T[self.inner, :12] = -np.linalg.solve(
-            self.K[np.ix_(self.inner, self.inner)], self.K[np.ix_(self.inner, self.ends)]
-        )
+        K = self.K[self.inner]
+        T[self.inner, :12] = -np.linalg.solve(K[:, self.inner], K[:, self.ends])
         T[self.inner, 12:] = self.held()[1][:, :modes]
         return T
 
@@ -72,10 +71,7 @@ def _matrices(rng: np.random.Generator, size: int, scale: float) -> Array:
 
 
 def assembly(rng: np.random.Generator, chains: list[ChainMatrices], modes: list[int]) -> tuple[Array, Array, float]:
-    """Eigenvalues of beams whose ends sit on random springs and masses, in full and reduced, and the lowest left out.
-
-    All ends together have one random stiffness and one random mass, and some random linear ties between them.
-    """
+    """Return eigenvalues, full and reduced, of beams with random springs, masses and ties at their ends."""
     ends = 12 * len(chains)
     sizes = np.diag(chains[0].K).max(), np.diag(chains[0].M).max()
     stiffness = _matrices(rng, ends, sizes[0] * 10 ** rng.uniform(-5, 0))

@@ -1,11 +1,7 @@
-"""Positions by name, and the local chart of balls and free frames.
+"""Positions by name, and the local chart `p + R d1`, `R exp(hat(d2))` of balls and free frames about a pose.
 
-About a pose (R, p) the chart is `p + R d1`, `R exp(hat(d2))`. Let R(t) = R0 exp(hat(d2(t))), d2(0) = 0.
-The angular velocity in body axes is Jr(d2) d2_dot with Jr = 1 - hat(d2)/2 + ..., so at d2 = 0 it is
-d2_dot, and its derivative is d2_ddot - d2_dot x d2_dot/2 = d2_ddot. The origin has velocity R0 d1_dot and
-acceleration R0 d1_ddot. First and second derivatives of the chart at zero are thus the twist and the
-resolved acceleration in body axes, and the forces dual to the chart are those in body axes. Rates away
-from zero are not needed: the chart is laid anew about every pose.
+The angular velocity in body axes is Jr(d2) d2_dot, Jr = 1 - hat(d2)/2 + ..., so first and second derivatives of the
+chart at zero are the twist and the resolved acceleration in body axes. The chart is laid anew about every pose.
 """
 
 from collections.abc import Mapping
@@ -19,7 +15,6 @@ POSED = ("spherical", "free", "planar")
 
 
 def start(data: RobotData) -> dict[str, float]:
-    """Start values of all position coordinates."""
     return {name: value for frame in data.frames for name, value in zip(frame.coordinates, frame.start, strict=True)}
 
 

@@ -1,8 +1,4 @@
-"""Straight columns of cubic elements under a constant normal force, as an eigenvalue problem of K + N K_G.
-
-Deflection and slope at each node, matrices by quadrature of the cubics; lengths, bending stiffness and mass per length
-are 1. What is held at the ends is struck out.
-"""
+"""Columns of cubic elements under a normal force N: K + N K_G, with lengths, stiffness and mass per length of 1."""
 
 import numpy as np
 

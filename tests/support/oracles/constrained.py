@@ -1,13 +1,9 @@
-"""Rigid bodies held together by constraints, integrated in redundant coordinates with multipliers.
+"""Rigid bodies under constraints, integrated in redundant coordinates with multipliers; independent of the package.
 
-Every body has its own coordinates and a diagonal mass matrix; joints are rows `G(q) v = r(t)`. Accelerations follow
-from Gauss' principle: of all that satisfy `G a = gamma` they are nearest to those of the free bodies, in the metric of
-the masses. Least squares need no independent coordinates and take redundant rows as they come. Between rows of a table
-the explicit method of order eight by Dormand and Prince goes its own steps; at each row positions and velocities are
-put back onto the constraints. Shares no code with the package.
+Joints are rows `G(q) v = r(t)`. By Gauss' principle accelerations are, of all with `G a = gamma`, nearest to those of
+the free bodies in the metric of the masses: least squares, for redundant rows too. Dormand and Prince's method of
+order eight integrates between rows of a table, at which the state is projected onto the constraints.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol

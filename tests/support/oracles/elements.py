@@ -1,7 +1,5 @@
 """Elements between two points for the oracles: tension, energy and rows, differentiated automatically."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -39,13 +37,11 @@ def read_element(entry: Table, names: Mapping[str, float], platform: str) -> Poi
     rest = number(entry["rest"], names) if "rest" in entry else None
     stiffness, damping = (number(entry.get(key, 0), names) for key in ("stiffness", "damping"))
     wound = entry["kind"] == "cable" and "stiffness" not in entry  # its length is a coordinate, as that of a strut
-    return PointToPoint(
-        entry["name"], "strut" if wound else entry["kind"], first, second, stiffness, rest, damping, *lists
-    )
+    kind = "strut" if wound else entry["kind"]
+    return PointToPoint(entry["name"], kind, first, second, stiffness, rest, damping, *lists)
 
 
 def length(element: PointToPoint, transforms: Mapping[str, ca.SX]) -> ca.SX:
-    """Distance of the two frames."""
     return ca.norm_2(transforms[element.second][:3, 3] - transforms[element.first][:3, 3])
 
 

@@ -238,11 +238,7 @@ def _turn_x(angle: ca.SX) -> ca.SX:
 
 
 def displaced(shift: ca.SX, turn: ca.SX) -> ca.SX:
-    """A place on a flexible body: displaced, then turned by a rotation vector.
-
-    The exponential by its power series in the square of the angle, which is smooth at zero; ten terms are exact to
-    rounding up to a turn of one radian.
-    """
+    """A place displaced, then turned by a rotation vector; the power series is exact up to a turn of one radian."""
     h, square = ca.skew(turn), ca.sumsqr(turn)
     first = second = ca.SX(0)
     for k in reversed(range(10)):

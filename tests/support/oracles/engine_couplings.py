@@ -1,7 +1,5 @@
 """Coupled joints by constraints of other engines: joints and tendons of MuJoCo, mimic joints of Pinocchio."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from . import chart
@@ -129,9 +127,8 @@ def followed(data: RobotData, leader: str) -> tuple[dict[str, float], dict[str, 
             if known and len(new) == 1:
                 weight = coupled.weights[new[0]]
                 ratios[new[0]] = -sum(coupled.weights[name] * ratios[name] for name in known) / weight
-                offsets[new[0]] = (
-                    coupled.offset - sum(coupled.weights[name] * offsets[name] for name in known)
-                ) / weight
+                carried = sum(coupled.weights[name] * offsets[name] for name in known)
+                offsets[new[0]] = (coupled.offset - carried) / weight
     return ratios, offsets
 
 

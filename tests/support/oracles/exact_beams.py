@@ -55,6 +55,5 @@ def frequencies(
 def ring(bar: Bar, radius: float, waves: int) -> float:
     """In-plane bending of a thin ring that hardly stretches, in Hz."""
     n = waves
-    return (
-        n * (n**2 - 1) / np.sqrt(n**2 + 1) * np.sqrt(bar.E * bar.Iz / (bar.density * bar.A)) / (2 * np.pi * radius**2)
-    )
+    speed = np.sqrt(bar.E * bar.Iz / (bar.density * bar.A))
+    return n * (n**2 - 1) / np.sqrt(n**2 + 1) * speed / (2 * np.pi * radius**2)

@@ -1,12 +1,8 @@
 """The fastest motion along a path as one large problem: all squared speeds at once, by linear programs in turn.
 
-Unknown are x = y^2 at places; y^2 grows by 2 u ds, so that u is a difference of neighbours. Efforts, A u + B y^2 + D y
-+ G, are held within their limits in the middle of each interval. The highest x at every place are the fastest motion,
-and they are found together by a linear program, since the larger of two possible motions is possible, too. Viscous
-friction, D y, is a tangent at the last answer.
+Unknown are x = y^2, u is their difference; A u + B y^2 + D y + G is within limits mid-interval. The larger of two
+possible motions is possible, so the largest sum of x is the fastest motion; D y is a tangent at the last answer.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 

@@ -8,8 +8,6 @@
 - Frequencies: A. D. Wright et al., Journal of Applied Mechanics 49 (1982) 197-202, here by polynomials.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.polynomial import legendre
 from scipy.linalg import eig, eigh
@@ -18,17 +16,12 @@ from support.oracles.cable import Cable, run
 
 Array = np.ndarray
 
-# -- slider-crank -----------------------------------------------------------------------------------------------
-
 CRANK, ROD, SPEED = 0.15, 0.30, 150.0
 ELASTIC_MODULUS, DENSITY, SIDE, SLIDER = 2e11, 7870.0, 0.008, 0.075552
 
 
 def slider_crank(t: Array, elements: int, tolerance: float = 1e-9) -> dict[str, Array]:
-    """Deflection of the middle of the rod from its chord, place of the slider, torque on the crank, energies.
-
-    The rod starts straight and turns as a rigid one, from the stretched position.
-    """
+    """Deflection of the middle of the rod, slider, torque, energies; starts straight and stretched, as a rigid rod."""
     area, last = SIDE**2, 4 * elements
     rod = Cable(
         ROD, elements, ELASTIC_MODULUS * area, ELASTIC_MODULUS * SIDE**4 / 12, DENSITY * area, [0, 1, last + 1],
@@ -59,8 +52,6 @@ def slider_crank(t: Array, elements: int, tolerance: float = 1e-9) -> dict[str, 
     }
 
 
-# -- spin-up ----------------------------------------------------------------------------------------------------
-
 KANE = {"length": 8.0, "axial": 6.895e10 * 7.2968e-5, "bending": 6.895e10 * 8.2181e-9, "line": 2766.67 * 7.2968e-5}
 SIMO = {"length": 10.0, "axial": 2.8e7, "bending": 1.4e4, "line": 1.2}
 SPIN, RISE = 6.0, 15.0
@@ -86,9 +77,6 @@ def spin_up(
     return {"t": t, "along": tip[:, 0] - numbers["length"], "across": tip[:, 1]}
 
 
-# -- frequencies of a beam that turns ---------------------------------------------------------------------------
-
-
 def _clamped_polynomials(degree: int, x: Array) -> list[Array]:
     """`x^2 P_k(2x - 1)` with two derivatives: polynomials that leave the root at rest."""
     out: list[list[Array]] = [[], [], []]
@@ -102,11 +90,7 @@ def _clamped_polynomials(degree: int, x: Array) -> list[Array]:
 
 
 def turning_frequencies(speed: float, plane: str, degree: int = 12) -> Array:
-    """Of a cantilever on a hub without radius, in units of `sqrt(EI / (rho A L^4))` as the speed is.
-
-    `plane` is "flap", out of the plane of rotation, or "chord", in it, for a beam that cannot stretch: there the
-    Coriolis terms vanish and the centrifugal force takes the square of the speed off the flapping one.
-    """
+    """Of a cantilever on a hub in `sqrt(EI / (rho A L^4))`; "chord" is "flap" less the square of the speed."""
     x, weights = np.polynomial.legendre.leggauss(3 * degree)
     x, weights = (x + 1) / 2, weights / 2
     F, D, B = _clamped_polynomials(degree, x)
@@ -118,10 +102,7 @@ def turning_frequencies(speed: float, plane: str, degree: int = 12) -> Array:
 
 
 def stretching_frequencies(speed: float, slenderness: float, elements: int = 16) -> Array:
-    """Of a beam in the plane of rotation that can stretch, as a cable about its steady stretched state.
-
-    `slenderness` is `sqrt(EA L^2 / EI)`; gyroscopic terms couple stretching and bending.
-    """
+    """Frequencies in the plane of rotation about the stretched state; `slenderness` is `sqrt(EA L^2 / EI)`."""
     beam = Cable(1.0, elements, slenderness**2, 1.0, 1.0, [0, 1, 3])
     free, q = beam.free, beam.straight()
     turn = np.kron(np.eye(2 * (elements + 1)), np.array([[0.0, -1.0], [1.0, 0.0]]))

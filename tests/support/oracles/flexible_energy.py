@@ -53,11 +53,9 @@ class FlexibleEnergyModel(EnergyModel):
         self._stiffness = ca.Function("stiffness", self._inputs, [ca.hessian(strain + stored, x)[0]])
 
     def _element(self, frame: Frame, d: ca.SX) -> Bent | None:
-        """What bends with the coordinates of a frame."""
         return Element(frame, d, self._transforms[frame.parent]) if frame.kind in NODES else None
 
     def _moved(self, x: ca.SX) -> list[tuple[Frame, ca.SX]]:
-        """Frames with their own coordinates."""
         ends = np.cumsum([0, *(len(frame.rates) for frame in self.data.frames)])
         return [(f, x[int(a) : int(b)]) for f, a, b in zip(self.data.frames, ends, ends[1:], strict=False)]
 

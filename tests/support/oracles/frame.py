@@ -53,7 +53,6 @@ class FrameModel:
         self.parts: list[tuple[list[int], np.ndarray, np.ndarray]] = []  # unknowns, stiffness, mass
 
     def node(self, position: Vector) -> int:
-        """A new point with unknowns of its own."""
         self.positions.append(np.array(position, float))
         return len(self.positions) - 1
 
@@ -87,11 +86,6 @@ class FrameModel:
         nodes = (node,) if other is None else (node, other)
         self.parts.append((self.unknowns(*nodes), stiffness * np.outer(row, row), np.zeros((len(row), len(row)))))
 
-    def inertia_between(self, direction: Vector, inertia: float, node: int, other: int) -> None:
-        """Inertia against the difference of two rotations: a rotor seen at a joint."""
-        row = np.concatenate([np.zeros(3), direction, np.zeros(3), -np.array(direction)])
-        self.parts.append((self.unknowns(node, other), np.zeros((12, 12)), inertia * np.outer(row, row)))
-
     def tie(self, node: int, other: int | None = None, joint: str = "welded", axis: Vector = (0.0, 0.0, 1.0)) -> None:
         """A joint between two nodes, or of a node on the ground; rigid arms bridge the distance between nodes."""
         reach = np.zeros(3) if other is None else self.positions[node] - self.positions[other]
@@ -105,12 +99,9 @@ class FrameModel:
         self.equations.extend(block)
 
     def rigid(self, node: int, position: Vector) -> int:
-        """A new node at the end of a rigid arm."""
         end = self.node(position)
         self.tie(end, node)
         return end
-
-    # -- solving ---------------------------------------------------------------------------------------
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Stiffness and mass in independent unknowns, and the matrix from these to all unknowns."""
@@ -128,10 +119,7 @@ class FrameModel:
         return basis.T @ K @ basis, basis.T @ M @ basis, basis
 
     def modes(self, count: int, skip: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """Frequencies in Hz after the `skip` lowest (rigid motions), and mass-normalised shapes over all unknowns.
-
-        Solved for the inverse of the eigenvalues: rounding is then relative to the lowest, not to the highest.
-        """
+        """Return frequencies in Hz after the `skip` lowest, and mass-normalised shapes over all unknowns."""
         K, M, basis = self.matrices()
         rough = scipy.linalg.eigvalsh(K, M)
         shift = abs(rough[min(skip, len(rough) - 1)])
@@ -142,7 +130,6 @@ class FrameModel:
         return np.sqrt(values) / (2 * np.pi), shapes
 
     def frequencies(self, count: int, skip: int = 0) -> np.ndarray:
-        """Natural frequencies in Hz."""
         return self.modes(count, skip)[0]
 
     def deflection(self, loads: dict[int, np.ndarray]) -> np.ndarray:

@@ -1,10 +1,4 @@
-"""Free plates without finite elements: rectangles by Ritz' method with Legendre polynomials, discs by Bessel functions.
-
-Frequencies are in rad/s. Rectangles follow Mindlin's theory (deflection and two slopes, each a product of polynomials)
-or Kirchhoff's (deflection alone); discs Kirchhoff's without rotary inertia.
-"""
-
-from __future__ import annotations
+"""Free plates in rad/s: rectangles by Ritz (Mindlin or Kirchhoff, Legendre polynomials), discs by Bessel functions."""
 
 import numpy as np
 import scipy.linalg

@@ -1,7 +1,5 @@
 """Rigid gears that lose power, by brute force: every direction of power is tried, and those that fit are kept."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

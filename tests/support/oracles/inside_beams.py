@@ -1,10 +1,4 @@
-"""Where the sections of a bent beam element are, from the frames at its two ends: its equations between the ends.
-
-No load acts between the ends, so that EI v'''' = 0; the deflection is found from what it is at the ends by a linear
-system, with shear by V = k G A (v' - turn), not by shape functions.
-"""
-
-from __future__ import annotations
+"""Sections of a bent beam element from EI v'''' = 0 between the frames at its ends, with shear, by a linear system."""
 
 from dataclasses import dataclass
 

@@ -6,11 +6,9 @@ Array = np.ndarray
 
 
 def orthoglide_design(edge: float, least: float, most: float) -> tuple[float, float, float]:
-    """Length of the legs and both corners of a cube on the line x = y = z, from the velocity factors there.
+    """Length of the legs and both corners of a cube on x = y = z, from the velocity factors there: [Chablat2003].
 
-    At (p, p, p) the inverse Jacobian is 1 - r off its diagonal of ones, with r = p / sqrt(L^2 - 2 p^2), so the factors
-    are 1 / (1 - 2 r) along the line and 1 / (1 + r) across it. On the positive side the first grows to `most`, on the
-    negative one the second: [Chablat2003].
+    At (p, p, p) they are 1 / (1 - 2 r) along the line, 1 / (1 + r) across, with r = p / sqrt(L^2 - 2 p^2).
     """
     r_near = min((1 - 1 / most) / 2, 1 / least - 1)
     r_far = max((1 - 1 / least) / 2, 1 / most - 1)

@@ -5,8 +5,6 @@ one by which a PD controller would give these efforts. Noise of encoders and cur
 with the package.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,10 +90,7 @@ class LedRobot:
         return found
 
     def posed(self, t: Array, seed: int, reach: float, turn: float, harmonics: int = 5) -> Series:
-        """Motions of the motors in which a free platform moves and turns about home by random series.
-
-        Series are periodic, so that their Fourier transforms give rates and accelerations to rounding.
-        """
+        """Return motor motions that move and turn a free platform about home by periodic random series."""
         rng, q = np.random.default_rng(seed), self.home()
         frame = next(frame for frame in self.data.frames if frame.name == self.data.end_effector)
         w = 2 * np.pi * np.arange(1, harmonics + 1) / (t[-1] + t[1] - 2 * t[0])
@@ -144,7 +139,6 @@ def as_measured(
 
 
 def changed(data: RobotData, frame: str, **numbers: object) -> RobotData:
-    """The robot with other numbers of one frame."""
     return replace(data, frames=[replace(one, **numbers) if one.name == frame else one for one in data.frames])
 
 

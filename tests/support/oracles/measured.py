@@ -1,9 +1,4 @@
-"""Records of a planar 3RRR robot under its own controller, as measured: noise, encoders, currents of 12 bits.
-
-The robot is that of `three_rrr`, by hand; friction acts in its motors. Shares no code with the package.
-"""
-
-from __future__ import annotations
+"""Records of the robot of `three_rrr` with friction, noise, encoders and currents of 12 bits, under its controller."""
 
 from dataclasses import dataclass
 
@@ -29,9 +24,8 @@ class Loop:
 
     def friction(self, rate: Array) -> Array:
         """What friction of the motors takes."""
-        return self.viscous * rate + self.coulomb * (
-            rate / np.sqrt(rate**2 + self.smooth**2) if self.smooth else np.sign(rate)
-        )
+        smooth = rate / np.sqrt(rate**2 + self.smooth**2) if self.smooth else np.sign(rate)
+        return self.viscous * rate + self.coulomb * smooth
 
 
 def path(t: float, seed: int) -> tuple[Array, Array, Array]:
@@ -126,10 +120,7 @@ def _columns(table: Array) -> dict[str, Array]:
 
 
 def sensed(clean: dict[str, Array]) -> dict[str, Array]:
-    """The columns with efforts as a current sensor has them: the mean of what is held before and behind an instant.
-
-    The controller holds an effort from an instant on, so that its own column is half a sample early.
-    """
+    """The columns with efforts of a current sensor: the mean of what is held before and after an instant."""
     means = {f"effort.{m}": clean[f"effort.{m}"] for m in MOTORS}
     return clean | {name: np.concatenate([e[:1], (e[1:] + e[:-1]) / 2]) for name, e in means.items()}
 
@@ -151,10 +142,7 @@ def _step(p: three_rrr.Parameters, loop: Loop, x: Array, xd: Array, tau: Array, 
 def sliding_mass(
     time: float, seed: int = 0, noise: float = 0.0, kp: float = 60.0, kv: float = 40.0
 ) -> dict[str, Array]:  # fmt: skip
-    """A mass of 8 kg under its cascade controller, with friction of 12 N s/m and 3 N, written down by hand.
-
-    signal = kv (kp (reference - x) - v), limited to 30; the force is 2.5 times that, held for 1 ms.
-    """
+    """8 kg, friction 12 N s/m and 3 N; signal kv (kp (reference - x) - v), at most 30; force 2.5 times that, 1 ms."""
     rng, h, parts = np.random.default_rng(seed), 1e-3, 20
     x, v, rows = 0.0, 0.0, []
     decay = np.exp(-12 / 8.0 * h / parts)
@@ -176,10 +164,7 @@ def sliding_mass(
 
 
 def pushed_mass(time: float, seed: int, dry: float = 10.0) -> dict[str, Array]:
-    """A mass of 8 kg with friction of 12 N s/m and `dry` N that a force pushes, larger than that wherever it turns.
-
-    Its acceleration jumps there, its force does not. Noise of 2 um and of 0.3 % of the force.
-    """
+    """8 kg, friction 12 N s/m and `dry` N, pushed by more than that at reversals; noise 2 um and 0.3 % of the force."""
     h, parts = 1e-3, 20
     t = np.arange(round(time / h * parts)) * h / parts
     force = (60 + 20 * np.sin(2 * t)) * np.sin(9 * t) + 25 * np.sin(27 * t)

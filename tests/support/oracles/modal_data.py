@@ -134,10 +134,7 @@ def _waves(nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def clamped_beam(length: float, bar: Bar) -> Modes:
-    """A beam element along x, clamped at the frame of the body, by its own six modes: cubic shapes at Gauss points.
-
-    Four points are exact to degree seven; squares of cubics have degree six. The section's polar moment is Iy + Iz.
-    """
+    """A beam clamped at the frame of the body by its six cubic shapes, at four Gauss points (exact to degree seven)."""
     assert bar.rotary and abs(bar.Ip - bar.Iy - bar.Iz) < 1e-12 * bar.Ip
     points, weights = np.polynomial.legendre.leggauss(4)
     xi, weights = np.array([0, 1, *(points + 1) / 2]), np.array([0, 0, *weights / 2])
@@ -160,10 +157,7 @@ def clamped_beam(length: float, bar: Bar) -> Modes:
 
 
 def free_bar(length: float, mass: float, bends: int) -> tuple[Modes, np.ndarray]:
-    """A thin bar along x about its middle: its first stretch, and bending along y and along z by analytic modes.
-
-    Nodes are Gauss points. Also cos x cosh x = 1, from which the bending modes are.
-    """
+    """A thin bar about its middle at Gauss points: its first stretch, and analytic bending along y and along z."""
     points, weights = np.polynomial.legendre.leggauss(60)
     x, masses = length * points / 2, mass * weights / 2
     roots = np.array([scipy.optimize.brentq(lambda k: np.cos(k) - 1 / np.cosh(k), *_between(n)) for n in range(bends)])

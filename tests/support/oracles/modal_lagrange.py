@@ -5,8 +5,6 @@ offset s is at r0 + s + u + th x s, with the turn th = sum_k turn_k e_k. The bod
 are derivatives of these positions in the world; no integral of the shapes is formed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -20,10 +18,7 @@ from .reader import Frame, RobotData
 
 
 class ModalEnergyModel(FlexibleEnergyModel):
-    """Rigid bodies, beams and the named frames with modes. `inertia` of such a frame is that of what is fixed to it.
-
-    Frames and points on a body with modes sit at its named nodes. Its coordinates are `<body>.mode1` and so on.
-    """
+    """Rigid bodies, beams and frames with modes (`<body>.mode1`, ...); `inertia` of such a frame is fixed to it."""
 
     def __init__(self, data: RobotData, modes: Mapping[str, Modes]) -> None:
         self.modes = modes
@@ -93,9 +88,8 @@ class NodalBody(Bent):
         self.weighed, self.spun = [], []
         self.first_moment = ca.SX.zeros(3)
         self.strain = ca.dot(ca.SX(modes.stiffnesses), e**2) / 2
-        for r, mass, moments, shapes in zip(
-            modes.nodes, modes.masses, modes.second_moments, modes.shapes.transpose(1, 2, 0), strict=True
-        ):
+        columns = modes.nodes, modes.masses, modes.second_moments, modes.shapes.transpose(1, 2, 0)
+        for r, mass, moments, shapes in zip(*columns, strict=True):
             if mass:
                 place = root @ ca.vertcat(ca.SX(r) + ca.SX(shapes[:3]) @ e, 1)
                 self.weighed.append((float(mass), place))

@@ -100,11 +100,7 @@ def navaro_model(
     driven: str = "",
     disc: float = 0.0,
 ) -> FrameModel:
-    """The robot from nodes and joints; `masses` at B, C, D, E and springs at A of links 1 and 2 if given.
-
-    `driven` has one digit for each leg: the link that its clutch holds, while the other one turns freely,
-    with a disc of that inertia.
-    """
+    """The robot of nodes and joints; masses at B to E, springs at A; `driven` digits: the link each clutch holds."""
     model = FrameModel()
     centre = model.node([pose[0], pose[1], 0])
     for leg, (gamma, (AD, DE, EP)) in enumerate(zip(GAMMA, directions(*pose), strict=True)):

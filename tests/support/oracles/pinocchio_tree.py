@@ -83,9 +83,8 @@ class PinocchioTree:
     ) -> tuple[np.ndarray, np.ndarray]:
         """What the open tree takes along all rates, and the rows of the closures."""
         qd, qdd = self.motion(q, rates, accelerations)
-        regressor = pin.computeJointTorqueRegressor(
-            self.model, self._work, self._position(q), qd, self._components(qd, qdd)
-        )
+        motion = self._position(q), qd, self._components(qd, qdd)
+        regressor = pin.computeJointTorqueRegressor(self.model, self._work, *motion)
         force = regressor @ self._parameters
         count = len(qd)
         rotors, extra = add_joint_terms(self.data, q, qd, np.zeros((count, count)), np.zeros(count), include)
@@ -108,11 +107,7 @@ class PinocchioTree:
         return np.array([row for row, _ in rows]), np.array([bias for _, bias in rows])
 
     def _rows(self, closure: Closure, qd: np.ndarray) -> list[Row]:
-        """Velocity rows and biases of one closure.
-
-        There are two kinds of row: a direction of the first frame is normal to the gap between the origins,
-        or to a direction of the second frame.
-        """
+        """Velocity rows and biases: a direction of the first frame normal to the gap, or to one of the second."""
         pose_1, jacobian_1, bias_1 = self._frame(closure.first, qd)
         pose_2, jacobian_2, bias_2 = self._frame(closure.second, qd)
         omega_1, omega_2 = jacobian_1[3:] @ qd, jacobian_2[3:] @ qd
@@ -122,12 +117,8 @@ class PinocchioTree:
         for n, m in _directions(closure, self.data.planar, pose_1.rotation):
             n_jacobian, n_rate, n_bias = _direction(n, jacobian_1[3:], omega_1, bias_1[3:])
             if m is None:
-                other, m_jacobian, m_rate, m_bias = (
-                    gap,
-                    gap_jacobian,
-                    gap_jacobian @ qd,
-                    bias_2[:3] - bias_1[:3],
-                )
+                other, m_jacobian, m_rate = gap, gap_jacobian, gap_jacobian @ qd
+                m_bias = bias_2[:3] - bias_1[:3]
             else:
                 other = pose_2.rotation @ m
                 m_jacobian, m_rate, m_bias = _direction(other, jacobian_2[3:], omega_2, bias_2[3:])

@@ -1,9 +1,4 @@
-"""Planar mechanisms of rigid bodies, each with x, y of its centre of mass and its angle.
-
-Points are given in the axes of their body, from its centre of mass; body -1 is the ground.
-"""
-
-from __future__ import annotations
+"""Planar mechanisms of rigid bodies: x, y, angle; points from the centre of mass in body axes; -1 is the ground."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -92,7 +87,6 @@ class Linkage:
         return np.array([x, y]) + arm, v[3 * body : 3 * body + 2] + rate * side, -(rate**2) * arm, side
 
     def point(self, q: Array, body: int, at: Point) -> Array:
-        """Place of a point."""
         return self._point(q, np.zeros(len(q)), body, at)[0]
 
     def openings(self, t: float, q: Array) -> Array:

@@ -4,8 +4,6 @@ Such a body has a node for its frame and one unknown for each mode. The displace
 is that of the frame as a rigid body and that of the modes, turned into place; its kinetic energy is a sum over nodes.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .beam_robots import HEXAGON, add_legs

@@ -27,10 +27,7 @@ QUATERNION = ("qw", "qx", "qy", "qz")
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A frame placed in its parent, moved by at most one axis, a ball (`spherical`) or `free`/`planar`.
-
-    The end of a beam element (`node`, `planar-node`) is moved by its elastic coordinates from the undeformed end.
-    """
+    """A frame moved by one axis, a ball, `free` or `planar`; a beam end (`node`) by its elastic coordinates."""
 
     name: str
     parent: str
@@ -78,10 +75,7 @@ class Coupled:
 
 @dataclass(frozen=True, eq=False)
 class RobotData:
-    """A robot as numbers. Points are fixed frames; parents come before their children.
-
-    `actuated` and `locked` are names of rates. Pose keys carry the name of their joint or frame.
-    """
+    """A robot as numbers; points are fixed frames, parents come first, `actuated` and `locked` are names of rates."""
 
     name: str
     planar: bool

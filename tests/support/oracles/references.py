@@ -5,8 +5,6 @@
 Ordinary tests read the tables; `make verify` makes them anew, coarser, and compares: the difference is their error.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -62,11 +60,7 @@ def bricard_table(coarse: bool = False) -> Table:
 
 
 def flexible_slider_crank_table(coarse: bool = False) -> Table:
-    """The slider-crank with a steel rod for 0.1 s: middle of the rod off its chord, slider, energy of both.
-
-    Cable elements, 16 of them; 8 are 1e-4 of the deflection off. The torque on the crank has the undamped ringing of
-    the rod along its axis and converges slowly: its work, the energy, is kept instead.
-    """
+    """16 cable elements for 0.1 s (8 are 1e-4 off); energy in place of the torque, which rings along the rod."""
     made = flexible_benchmarks.slider_crank(np.linspace(0.0, 0.1, 201), 8 if coarse else 16, 1e-8)
     return {name: made[name] for name in ("t", "deflection", "slider", "energy")}
 
@@ -87,13 +81,11 @@ TABLES: dict[str, Callable[..., Table]] = {
 
 
 def read(name: str) -> Table:
-    """A table that is kept."""
     names = (FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
     return dict(zip(names, np.loadtxt(FOLDER / f"{name}.csv", delimiter=",", skiprows=1).T, strict=True))
 
 
 def write(name: str) -> None:
-    """Make a table and keep it."""
     table = TABLES[name]()
     FOLDER.mkdir(exist_ok=True)
     rows = np.stack(list(table.values()), axis=1)

@@ -5,8 +5,6 @@ rate at every angle, whatever the time; a joint turns back where its dead centre
 joint takes the same share of the load of the freedom, up to what it bears.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

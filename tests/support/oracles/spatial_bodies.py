@@ -4,8 +4,6 @@ Velocities are that of the centre in the world and the angular velocity in the a
 given in the axes of their body, points from its centre of mass; body -1 is the ground.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -106,12 +104,10 @@ class Assembly:
         return own[:3], rotation(own[3:]), v[6 * body + 3 : 6 * body + 6], v[6 * body : 6 * body + 3]
 
     def point(self, q: Array, body: int, at: Vector) -> Array:
-        """Place of a point."""
         p, R, _, _ = self._body(q, np.zeros(len(self.masses)), body)
         return p + R @ np.array(at)
 
     def velocity(self, q: Array, v: Array, body: int, at: Vector) -> Array:
-        """Velocity of a point."""
         _, R, w, speed = self._body(q, v, body)
         return speed + R @ _cross(w, at)
 
@@ -129,9 +125,8 @@ class Assembly:
         return np.array(missed)
 
     def rows(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        parts = [
-            self._ball(q, v, joint) if isinstance(joint, Ball) else self._square(q, v, joint) for joint in self.joints
-        ]
+        rows = {Ball: self._ball, Square: self._square}
+        parts = [rows[type(joint)](q, v, joint) for joint in self.joints]
         G = np.vstack([part[0] for part in parts])
         return G, np.zeros(len(G)), np.concatenate([part[1] for part in parts])
 

@@ -1,81 +1,20 @@
 """A chain of point masses on bars without mass, turning against springs behind locked motors: modes by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 
 Array = np.ndarray
 LENGTHS = (0.5, 0.4, 0.3)
 MASSES = (3.0, 2.0, 1.0)
 
-FILE = """
-format = 1
-name = "chain"
-motion = "planar"
-gravity = [0, 0, 0]
-end_effector = "tip"
-[constants]
-first = {0}
-second = {1}
-third = {2}
-first_damper = 0.0
-second_damper = 0.0
-third_damper = 0.0
-[[frame]]
-name = "a"
-joint = "revolute"
-inertia = {{ M = 3.0, MX = 1.5, ZZ = 0.75 }}
-spring = {{ stiffness = "first" }}
-damper = "first_damper"
-[[frame]]
-name = "motor-b"
-parent = "a"
-joint = "revolute"
-actuated = true
-place = {{ position = [0.5, 0, 0] }}
-[[frame]]
-name = "b"
-parent = "motor-b"
-joint = "revolute"
-inertia = {{ M = 2.0, MX = 0.8, ZZ = 0.32 }}
-spring = {{ stiffness = "second" }}
-damper = "second_damper"
-[[frame]]
-name = "motor-c"
-parent = "b"
-joint = "revolute"
-actuated = true
-place = {{ position = [0.4, 0, 0] }}
-[[frame]]
-name = "c"
-parent = "motor-c"
-joint = "revolute"
-inertia = {{ M = 1.0, MX = 0.3, ZZ = 0.09 }}
-spring = {{ stiffness = "third" }}
-damper = "third_damper"
-[[point]]
-name = "tip"
-frame = "c"
-position = [0.3, 0, 0]
-[poses.bent]
-motor-b = 1.0
-motor-c = -0.5
-[poses.folded]
-motor-b = 2.0
-motor-c = 1.0
-"""
 POSES = {"home": (0.0, 0.0), "bent": (1.0, -0.5), "folded": (2.0, 1.0)}
-
-
 SENSORS = ("b.x", "b.y", "c.x", "c.y", "tip.x", "tip.y")  # the ends of the bars
 
 
 def ends(pose: str) -> Array:
     """What the ends of the bars do per unit of the three angles: bars x (x, y) x angles."""
     angles = np.cumsum([0.0, *POSES[pose]])
-    places = np.cumsum(
-        [[length * np.cos(a), length * np.sin(a)] for length, a in zip(LENGTHS, angles, strict=True)], axis=0
-    )
+    bars = [[length * np.cos(a), length * np.sin(a)] for length, a in zip(LENGTHS, angles, strict=True)]
+    places = np.cumsum(bars, axis=0)
     starts = np.vstack([[0.0, 0.0], places[:-1]])
     found = np.zeros((3, 2, 3))
     for k in range(3):
@@ -86,7 +25,6 @@ def ends(pose: str) -> Array:
 
 
 def mass(pose: str) -> Array:
-    """Mass matrix of the three angles."""
     return sum(m * J.T @ J for m, J in zip(MASSES, ends(pose), strict=True))
 
 

@@ -1,10 +1,4 @@
-"""Rates with which a led robot starts, and what an impulse of its motors does, from M and A of Lagrange's equations.
-
-Both are minima under linear conditions, found from their equations with multipliers. `A` are closures; motors are rows
-of the unit matrix.
-"""
-
-from __future__ import annotations
+"""Rates at the start of a led robot and impulses of its motors: minima under linear conditions, with multipliers."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,9 +1,4 @@
-"""A beam on a joint with dry friction, one cubic element, to first order, integrated from event to event in modes.
-
-Coordinates: angle of the joint; deflection and slope of the tip in the axes of the joint. While the joint sticks the
-beam is clamped; while it slides friction is a constant moment. In both the motion is a sum of sines, and events are
-roots of a sum of sines, found between samples. Shares no code with the package.
-"""
+"""A cubic beam on a joint with dry friction, to first order, from event to event in modes: clamped while it sticks."""
 
 from __future__ import annotations
 

@@ -1,14 +1,9 @@
 """Dry friction with sticking: a mass on a spring and a mass on a belt in closed form, and linkages event by event.
 
-A linkage has accelerations that are affine in forces along its angles, and joints with friction as rows over them.
-Between two events some joints slide, each with a friction of known sign, and the others are held by what their friction
-has to be. At an event the joints at rest are decided anew: friction within its bounds makes the accelerations of these
-joints as small as can be in the metric of the inertia (a bounded least-squares problem, whose motion is unique where
-friction at rest and in motion are equal). Integrated by the method of order eight of Dormand and Prince. Shares no code
-with the package.
+Between events joints slide with friction of known sign or stick. At an event, friction within its bounds makes the
+accelerations of joints at rest as small as possible in the metric of the inertia (bounded least squares). Dormand and
+Prince's method of order eight; independent of the package.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -45,13 +40,11 @@ class Belt:
 
     @property
     def slips(self) -> float:
-        """Time of a slip."""
         w = math.sqrt(self.stiffness / self.mass)
         return 2 * (math.pi - math.atan((self.static - self.coulomb) / self.stiffness * w / self.speed)) / w
 
     @property
     def sticks(self) -> float:
-        """Time on the belt."""
         return 2 * (self.static - self.coulomb) / (self.stiffness * self.speed)
 
     def at(self, t: float) -> float:

@@ -5,8 +5,6 @@ pushes, the ball obeys a linear equation, solved exactly; the linkage is integra
 eight of Dormand and Prince with terminal events. Shares no code with the package.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +19,6 @@ LOOK = 400  # points of a phase at which a change of sign is looked for
 
 @dataclass(frozen=True)
 class Met:
-    """A stop that was met."""
-
     joint: str
     side: str
     time: float

@@ -1,10 +1,4 @@
-"""The planar 3RRR robot by hand: its own geometry, multipliers, control laws and sampled loop, in plain NumPy.
-
-Written from [Zubizarreta2010, section 4] with its errata; shares no code with the package. Also the peer of the
-benchmark of control.
-"""
-
-from __future__ import annotations
+"""The planar 3RRR of [Zubizarreta2010, section 4] with its errata: geometry, multipliers, laws, sampled loop."""
 
 from dataclasses import dataclass, field
 
@@ -96,7 +90,6 @@ def leg_matrices(p: Parameters, q: Array, qd: Array) -> tuple[Array, Array, Arra
 
 
 def platform_matrices(p: Parameters) -> tuple[Array, Array]:
-    """D_x and G_x."""
     m = p.m_p + p.m_c
     return np.diag([m, m, p.I_p + p.I_c]), np.array([0.0, m * G, 0.0])
 

@@ -1,7 +1,5 @@
 """Frequency responses as text of universal files, dataset 58, from its format alone; complex, double, even or not."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Vibrations under any force, by Duhamel's integral on a fine grid, and the modes of a clamped-free beam."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import brentq
 from scipy.signal import lfilter
