@@ -42,7 +42,7 @@ def deflected(robot, pose, frame, k, **given):
 
 def stressed(robot, pose, beam, **given):
     bent = parflex.deflection(robot, pose, **given)
-    from parflex.forces.sections import largest_stress_of
+    from parflex.forces.section_forces import largest_stress_of
 
     return largest_stress_of({beam: bent.beams[beam]})["value"]
 

@@ -15,7 +15,7 @@ from support.robots import load_robot, robot_file
 import parflex
 from parflex import InputError
 from parflex.forces.forces import tree_newton_euler
-from parflex.forces.sections import ElementRows, loads_of_beams, sections_of_element
+from parflex.forces.section_forces import ElementRows, loads_of_beams, sections_of_element
 from parflex.spatial.batched import evaluate_rows
 
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")

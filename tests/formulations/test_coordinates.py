@@ -15,7 +15,7 @@ from support.robots import robot_file
 from support.traced import Sample, difference, inputs, robot, samples
 
 import parflex
-from parflex.codegen.model_condition import model_condition
+from parflex.codegen.program_condition import model_condition
 from parflex.formulations.coordinates import condition_bound
 
 CHOICES = ("platform", "motors", "independent", "all")

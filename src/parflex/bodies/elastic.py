@@ -31,7 +31,7 @@ from parflex.spatial.rotations import cross, hat, inverse_left_jacobian, left_ja
 
 if TYPE_CHECKING:
     from parflex.bodies.reduced_beam import ReducedBeam
-    from parflex.bodies.reduced_matrices import RigidReport
+    from parflex.bodies.superelement_matrices import RigidReport
     from parflex.bodies.superelement import AffineShapes
     from parflex.bodies.two_node import TwoNodeBeam
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.reduced_matrices import (
+from parflex.bodies.superelement_matrices import (
     LARGEST_NUMBER,
     WORDS,
     Freedom,

@@ -26,7 +26,7 @@ import scipy
 from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
 from parflex.bodies.geometric_stiffness import MeanStrain
 from parflex.bodies.modal import ROUND_OFF, drop_rounding
-from parflex.bodies.reduced_matrices import (
+from parflex.bodies.superelement_matrices import (
     WORDS,
     InterfaceNode,
     ReducedMatrices,

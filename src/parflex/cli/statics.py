@@ -22,7 +22,7 @@ from parflex.io import atomic_file
 def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> None:
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
     from parflex import deflection, equilibrium, linear_model
-    from parflex.forces.sections import beam_tables
+    from parflex.forces.section_forces import beam_tables
     from parflex.statics.linear_model import about_equilibrium
     from parflex.statics.stiffness import deflection_at, selected_components, stiffness_of
 

@@ -20,7 +20,7 @@ from parflex.codegen.options import OPERATOR_LIMIT, Options, prepared_robot
 from parflex.codegen.tracer import Tracer, add_gates
 from parflex.forces.forces import forces_along_rates, on_links
 from parflex.forces.reactions import closure_loads, has_reaction
-from parflex.forces.sections import BeamChain, element_signals_of
+from parflex.forces.section_forces import BeamChain, element_signals_of
 from parflex.formulations.base import best_rows
 from parflex.recursion.dynamics import (
     joint_forces,

@@ -17,7 +17,7 @@ from parflex.design.response_value import MultipleValue, combined, inverse
 from parflex.design.rigid_motion import RigidState
 from parflex.design.statics_responses import holding_effort
 from parflex.errors import InputError, did_you_mean
-from parflex.forces.sections import beam_chains
+from parflex.forces.section_forces import beam_chains
 from parflex.recursion.kinematics import jacobians
 from parflex.robot.configuration import SINGULAR
 from parflex.robot.coordinate_names import read_columns

@@ -11,7 +11,7 @@ from parflex.design.design_state import DesignState
 from parflex.design.linear_model import HeldState
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.forces import checked_wrenches
-from parflex.forces.sections import (
+from parflex.forces.section_forces import (
     BeamChain,
     beam_chains,
     element_rows,

@@ -9,7 +9,7 @@ import numpy as np
 from parflex.closure.constraints import Coupling, Distance, Loop
 from parflex.closure.mobility import rank
 from parflex.forces.forces import Wrench, checked_wrenches, element_values, multipliers_of, tree_newton_euler
-from parflex.forces.sections import beam_tables, largest_stress_of, loads_of_beams
+from parflex.forces.section_forces import beam_tables, largest_stress_of, loads_of_beams
 from parflex.recursion.energy import LinkWrenches, add_wrenches
 from parflex.recursion.kinematics import Pose
 from parflex.robot.configuration import Configuration

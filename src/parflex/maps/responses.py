@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.forces.sections import beam_chains, largest_stress_of
+from parflex.forces.section_forces import beam_chains, largest_stress_of
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.configuration import Configuration

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedSections
-from parflex.forces.sections import BeamChain
+from parflex.forces.section_forces import BeamChain
 from parflex.integrators.tableaux import gauss_points
 
 Array = np.ndarray

@@ -16,7 +16,7 @@ import numpy as np
 from parflex.codegen.outputs import joint_wrenches
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.reactions import has_reaction, undetermined_reactions
-from parflex.forces.sections import (
+from parflex.forces.section_forces import (
     FORCES,
     STRESS,
     BeamChain,

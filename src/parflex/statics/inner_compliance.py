@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedSections
 from parflex.bodies.sections import ElementSections
-from parflex.forces.sections import beam_chains
+from parflex.forces.section_forces import beam_chains
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

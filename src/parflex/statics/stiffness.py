@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrenches, element_values
-from parflex.forces.sections import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
+from parflex.forces.section_forces import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
 from parflex.forces.taut_cables import slack_warnings
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.robot.configuration import Configuration, Pose

@@ -179,7 +179,7 @@ def read_superelement(
 ) -> tuple[Body, str | None]:
     """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
     from parflex.bodies.matrix_files import load_matrices
-    from parflex.bodies.reduced_matrices import in_si_units
+    from parflex.bodies.superelement_matrices import in_si_units
     from parflex.bodies.superelement import super_element, superelement_body
 
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.forces.sections import beam_chains
+from parflex.forces.section_forces import beam_chains
 from parflex.io import read_npz
 from parflex.maps.closed_rows import OK
 from parflex.maps.files import FOREIGN

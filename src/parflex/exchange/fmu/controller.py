@@ -17,7 +17,7 @@ from parflex.codegen.trace import MODELS
 from parflex.codegen.tracer import Tracer
 from parflex.control.laws import LAWS, Law, gains_from, make_law
 from parflex.errors import InputError, did_you_mean
-from parflex.exchange.fmu.description import Variable
+from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.plant import column_unit, unit_files
 from parflex.records import Record
 from parflex.robot.configuration import Pose, configure

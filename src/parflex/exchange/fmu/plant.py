@@ -15,7 +15,7 @@ from parflex.codegen.program import Program
 from parflex.codegen.tangent import tangent_program
 from parflex.errors import InputError
 from parflex.exchange.fmu.columns import RunColumns, read_plant_parameters, run_columns, with_plant_parameters
-from parflex.exchange.fmu.description import Variable
+from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.plant_c import (
     data_text,
     deforms_in_loops,
