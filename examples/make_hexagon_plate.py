@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from parflex.bodies.fe_assembly import triangulate
+from parflex.bodies.polygon_mesh import triangulate
 from parflex.bodies.modal import ModalData, save_modal
 from parflex.bodies.plates import Plate, plate_modes
 

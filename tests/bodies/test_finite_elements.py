@@ -20,14 +20,13 @@ from support.paths import ROOT
 from support.robots import load_robot
 
 from parflex import InputError, natural_frequencies
-from parflex.bodies.fe_assembly import (
+from parflex.bodies.craig_bampton import (
     craig_bampton,
     craig_bampton_vectors,
     free_reduction,
     free_vectors,
     lumped_masses,
     structure,
-    triangulate,
 )
 from parflex.bodies.modal import ModalData, integrals, load_modal, modal_body, momenta, normalised, save_modal
 from parflex.bodies.plates import (
@@ -39,6 +38,7 @@ from parflex.bodies.plates import (
     plate_modes,
     static_deflection,
 )
+from parflex.bodies.polygon_mesh import triangulate
 
 BAR = Bar(70e9, 26e9, 2700, 4e-4, 1.3e-8, 2e-8, 2.2e-8, 3.3e-8, rotary=True)
 TIPS = {"a": 1, "b": 2, "c": 3}
@@ -219,7 +219,7 @@ def test_a_solid_without_rotations_keeps_its_frequencies_mass_and_inertia(order)
 def test_large_sparse_bodies_are_solved_like_small_ones(monkeypatch):
     _, K, M, nodes = wye(10)
     small = free_vectors(structure(M, K, nodes, TIPS), 5)[0]
-    monkeypatch.setattr("parflex.bodies.fe_assembly.DENSE", 0)
+    monkeypatch.setattr("parflex.bodies.craig_bampton.DENSE", 0)
     large = free_vectors(structure(sparse.csr_matrix(M), sparse.csr_matrix(K), nodes, TIPS), 5)[0]
     np.testing.assert_allclose(large, small, rtol=1e-8)
     with pytest.raises(InputError, match="negative stiffness"):

@@ -18,7 +18,7 @@ from support.robots import load_robot
 
 import parflex
 from parflex import natural_frequencies, track_modes
-from parflex.bodies.fe_assembly import craig_bampton
+from parflex.bodies.craig_bampton import craig_bampton
 from parflex.bodies.modal import save_modal
 from parflex.statics.modes import energy_shares
 from parflex.statics.zero_dynamics import held_frame

@@ -31,8 +31,8 @@ from parflex.spatial.rotations import cross, hat, inverse_left_jacobian, left_ja
 
 if TYPE_CHECKING:
     from parflex.bodies.reduced_beam import ReducedBeam
-    from parflex.bodies.superelement_matrices import RigidReport
     from parflex.bodies.superelement import AffineShapes
+    from parflex.bodies.superelement_matrices import RigidReport
     from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray

@@ -20,18 +20,9 @@ from scipy.linalg import eigh
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import eigsh, splu
 
-from parflex.bodies.fe_assembly import (
-    area,
-    checked_polygon,
-    corner_of,
-    extent,
-    graded,
-    orthonormalised,
-    quadrature,
-    skfem,
-    triangulate,
-)
+from parflex.bodies.craig_bampton import orthonormalised
 from parflex.bodies.modal import ModalData, normalised
+from parflex.bodies.polygon_mesh import area, checked_polygon, corner_of, extent, graded, quadrature, skfem, triangulate
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 

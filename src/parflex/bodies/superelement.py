@@ -26,6 +26,7 @@ import scipy
 from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
 from parflex.bodies.geometric_stiffness import MeanStrain
 from parflex.bodies.modal import ROUND_OFF, drop_rounding
+from parflex.bodies.rigid import RigidBody
 from parflex.bodies.superelement_matrices import (
     WORDS,
     InterfaceNode,
@@ -35,7 +36,6 @@ from parflex.bodies.superelement_matrices import (
     rigid_report,
     rigid_shapes,
 )
-from parflex.bodies.rigid import RigidBody
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat

@@ -23,8 +23,9 @@ from parflex.errors import InputError
 from parflex.formulations.choice import choose
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.robot import Robot
+from parflex.tree.friction import JointTerms
 from parflex.tree.joints import Joint, helical
-from parflex.tree.tree import JointTerms, Link, Place
+from parflex.tree.tree import Link, Place
 
 Array = np.ndarray
 Numbers = dict[str, float]

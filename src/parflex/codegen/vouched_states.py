@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from parflex.closure import mobility
+from parflex.closure.partition import choose_partition
 from parflex.closure.targets import Target
 from parflex.codegen.model import Model, cached_program
 from parflex.codegen.options import Options
@@ -81,7 +82,7 @@ def _independent(robot: Robot, model: str) -> list[int] | None:
         block = J[:, robot.free]
         if robot.mobility.rank and mobility.condition(block, robot.mobility.rank) > NEAR_SINGULAR:
             continue
-        partition = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
+        partition = choose_partition(J, robot.free, robot.mobility.rank, weights)
         dependent_block = J[np.ix_(partition.rows, partition.dependent)]
         motors, chosen = set(robot.actuated), set(partition.independent.tolist())
         fits = motors <= chosen if robot.tree.elastic else chosen <= motors

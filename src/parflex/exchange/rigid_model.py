@@ -21,8 +21,9 @@ from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import compose, cross
 from parflex.tree import joints
+from parflex.tree.friction import JointTerms
 from parflex.tree.joints import Joint
-from parflex.tree.tree import GROUND, JointTerms
+from parflex.tree.tree import GROUND
 
 Array = np.ndarray
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Closures, Coupling
-from parflex.closure.mobility import Reduction, rank, scaled_jacobian
+from parflex.closure.mobility import rank, scaled_jacobian
+from parflex.closure.partition import Reduction
 from parflex.errors import InputError, SingularError
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix

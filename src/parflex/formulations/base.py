@@ -18,7 +18,8 @@ import scipy
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures, Loop
 from parflex.closure.leg_geometry import Angle
-from parflex.closure.mobility import Partition, scaled_jacobian
+from parflex.closure.mobility import scaled_jacobian
+from parflex.closure.partition import Partition, choose_partition
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.spare_motors import Sharing
 from parflex.recursion.kinematics import jacobians, pose
@@ -348,7 +349,7 @@ def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:
     free = np.array([k for k in robot.free if k not in set(held_rates)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     rank = mobility.rank(J[:, free])
-    return mobility.choose_partition(J, free, rank, robot.preference if rank < len(free) else np.ones(robot.tree.n))
+    return choose_partition(J, free, rank, robot.preference if rank < len(free) else np.ones(robot.tree.n))
 
 
 def newton_closed(robot: Robot, part: Partition, q: Any, steps: int) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.closure.mobility import Partition
+from parflex.closure.partition import Partition
 from parflex.errors import InputError
 from parflex.forces.coupling_losses import refuse_open_losses
 from parflex.formulations.base import Formulation, ModelRequest, best_rows

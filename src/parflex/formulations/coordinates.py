@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.mobility import reduction
+from parflex.closure.partition import reduction
 from parflex.errors import InputError
 from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, newton_closed
 from parflex.records import Record

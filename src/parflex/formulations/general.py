@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.mobility import Partition, Reduction, inverted, reduction
+from parflex.closure.partition import Partition, Reduction, inverted, reduction
 from parflex.forces.coupling_losses import CouplingLosses, coupling_losses, with_losses
 from parflex.forces.forces import forces_along_rates, on_links, singular_inertia_error
 from parflex.forces.program_efforts import program_efforts

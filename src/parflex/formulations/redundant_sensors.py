@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.mobility import Reduction, reduction
+from parflex.closure.partition import Reduction, reduction
 from parflex.errors import InputError
 from parflex.forces.coupling_losses import refuse_losses
 from parflex.forces.forces import on_links

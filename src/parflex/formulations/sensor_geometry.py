@@ -19,6 +19,7 @@ from parflex.checks import numbers
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures, Constraint, Loop
 from parflex.closure.mobility import SINGULAR, condition
+from parflex.closure.partition import choose_partition
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.formulations.base import CHANGE, ModelRequest
 from parflex.formulations.general import GeneralFormulation, general_formulation
@@ -273,7 +274,7 @@ def redundant_sets(robot: Robot) -> RedundantSets:
     else:
         passive = np.array([k for k in robot.free if k not in set(motors)], dtype=int)
         J = mobility.scaled_jacobian(robot.closures, robot.home)
-        chosen = mobility.choose_partition(J, passive, len(passive), np.ones(tree.n))
+        chosen = choose_partition(J, passive, len(passive), np.ones(tree.n))
         partition = replace(chosen, independent=np.sort(np.array(motors, dtype=int)))
     bodies = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
     platform = [k for j in bodies for k in range(tree.links[j].v.start, tree.links[j].v.stop) if k in set(robot.free)]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.mobility import Reduction, reduction
+from parflex.closure.partition import Reduction, reduction
 from parflex.formulations.base import (
     STEPS_FROM_GUESS,
     Answer,

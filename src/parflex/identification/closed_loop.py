@@ -29,7 +29,8 @@ from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem
 from parflex.tree.force_elements import has_contacts
-from parflex.tree.tree import JointTerms, Link
+from parflex.tree.friction import JointTerms
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 

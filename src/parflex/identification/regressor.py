@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.closure.mobility import Partition, choose_partition, scaled_jacobian
+from parflex.closure.mobility import scaled_jacobian
+from parflex.closure.partition import Partition, choose_partition
 from parflex.codegen.model import Model, cached_program, model
 from parflex.codegen.options import Options
 from parflex.codegen.tracer import Tracer

@@ -20,6 +20,7 @@ from parflex.closure.assembler import LEFT
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.continuation import position_units
 from parflex.closure.newton import STRIDE, ClosurePart, strides
+from parflex.closure.partition import choose_partition
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import block
 from parflex.codegen.lower import depth_first
@@ -185,7 +186,7 @@ def _picked(robot: Robot, part: ClosurePart, q: Array) -> Array | None:
     if mobility.rank(J) < len(part.columns):
         return None
     ones = np.arange(len(part.columns))
-    return np.asarray(mobility.choose_partition(J, ones, len(ones), np.ones(len(ones))).rows)
+    return np.asarray(choose_partition(J, ones, len(ones), np.ones(len(ones))).rows)
 
 
 def _repeat(robot: Robot, part: ClosurePart, q: Array) -> bool:

@@ -18,7 +18,8 @@ import numpy as np
 
 from parflex.bodies.elastic import Body
 from parflex.closure.constraints import Closures, Coupling, Distance, Loop, neutral_rotation
-from parflex.closure.mobility import BRANCH, SINGULAR
+from parflex.closure.mobility import SINGULAR
+from parflex.closure.partition import BRANCH
 from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.records import Record
 from parflex.robot.robot import Robot

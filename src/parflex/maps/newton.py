@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from parflex.cache import cached
-from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.leg_geometry import EXACT, Dyad, LegSign
+from parflex.closure.partition import choose_partition
 from parflex.closure.targets import FrameTarget
 from parflex.codegen import cache
 from parflex.codegen.llvm_jit import Kernel, aligned_zeros
@@ -178,7 +178,7 @@ def _stepper(
     residual, J = rows_of(traced.tree, loops, q, rate_columns)
     _, home = rows_of(tree, plain, geometry.home[branch.positions], rate_columns)
     metres = np.concatenate([row.scale(L) for row in plain])
-    best = mobility.choose_partition(
+    best = choose_partition(
         metres[:, None] * home * (units / L),
         np.arange(len(rate_columns)),
         len(rate_columns),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Constraint, Coupling, Distance, Loop, neutral_rotation
-from parflex.closure.mobility import choose_partition
+from parflex.closure.partition import choose_partition
 from parflex.codegen.optimise import make_program
 from parflex.maps.matrices import NotCoveredError, closing_rank
 from parflex.parameters.design_numbers import DesignNumbers

@@ -13,8 +13,9 @@ import scipy
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures, Coupling
-from parflex.closure.mobility import Reduction, condition, reduction
+from parflex.closure.mobility import condition
 from parflex.closure.newton import ClosurePart
+from parflex.closure.partition import Partition, Reduction, choose_partition, reduction
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
 from parflex.records import Answer, Record, count_of
@@ -46,7 +47,7 @@ class Configuration(Answer):
 
     robot: Robot
     q: Array  # its own copy, read only: all else follows from it
-    partition: mobility.Partition | None = field(default=None, compare=False, repr=False)
+    partition: Partition | None = field(default=None, compare=False, repr=False)
     ignore_limits: bool = False
 
     @property
@@ -92,7 +93,7 @@ class Configuration(Answer):
     def reduction(self) -> Reduction:
         """qd_tot = J qd for a well-conditioned choice of independent rates."""
         robot = self.robot
-        partition = self.partition or mobility.choose_partition(
+        partition = self.partition or choose_partition(
             self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference, robot.regular_closure_norm
         )
         return reduction(self.closure_jacobian, partition)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.mobility import Partition
+from parflex.closure.partition import Partition, choose_partition
 from parflex.errors import InputError
 from parflex.robot.configuration import Configuration
 from parflex.robot.legs import find_legs
@@ -58,7 +58,7 @@ def motor_partition(robot: Robot) -> Partition:
     passive = np.array([k for k in robot.free if k not in set(robot.actuated)], dtype=int)
     if mobility.rank(J[:, passive]) < robot.mobility.rank:
         raise _dependent_motors(robot)
-    chosen = mobility.choose_partition(J, passive, robot.mobility.rank, robot.preference)
+    chosen = choose_partition(J, passive, robot.mobility.rank, robot.preference)
     dependent = set(chosen.dependent.tolist())
     independent = np.array([k for k in robot.free if int(k) not in dependent], dtype=int)
     partition = Partition(chosen.rows, chosen.dependent, independent)

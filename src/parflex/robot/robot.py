@@ -13,6 +13,7 @@ from parflex.closure import mobility
 from parflex.closure.assembler import Assembler
 from parflex.closure.constraints import Closures, Coupling, unstretched_rows, with_starts
 from parflex.closure.leg_geometry import drive_springs
+from parflex.closure.partition import refuse_other_branch
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.records import Record, brief, count_of, name_list
 from parflex.recursion.kinematics import pose
@@ -243,7 +244,7 @@ class Robot(ArrayNames, Record):
         positions = self.pose_finder.found(target, home)
         if self.mobility.redundant:  # rows that repeat others at home may hold something elsewhere
             J = mobility.scaled_jacobian(self.closures, positions)
-            mobility.refuse_other_branch(J[:, self.free], self.mobility.rank)
+            refuse_other_branch(J[:, self.free], self.mobility.rank)
         return positions if near is not None else self.tree.within_limits(positions, set(target.values))
 
     @cached_property

@@ -19,6 +19,7 @@ from parflex.checks import short_text
 from parflex.closure import mobility
 from parflex.closure.constraints import Constraint, Coupling
 from parflex.closure.newton import CLOSED
+from parflex.closure.partition import choose_partition
 from parflex.closure.targets import Target
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.records import Record, name_list
@@ -100,7 +101,7 @@ class ArrayNames:
         for q in poses:
             J = mobility.scaled_jacobian(self.closures, q)
             try:
-                chosen = mobility.choose_partition(J, self.free, self.mobility.rank, self.preference)
+                chosen = choose_partition(J, self.free, self.mobility.rank, self.preference)
             except SingularError:
                 if q is poses[-1]:
                     raise

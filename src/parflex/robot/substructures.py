@@ -27,7 +27,7 @@ from parflex.bodies.elastic import Body
 from parflex.bodies.rigid import RigidBody
 from parflex.bodies.two_node import TwoNodeBeam, tip_components
 from parflex.closure.constraints import Loop, neutral_rotation
-from parflex.closure.mobility import Partition
+from parflex.closure.partition import Partition
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot

@@ -17,6 +17,7 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.constraints import Coupling
 from parflex.closure.mobility import scaled_jacobian
+from parflex.closure.partition import pivots, refuse_other_branch
 from parflex.codegen import cache
 from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
 from parflex.codegen.model import Model, model_with
@@ -552,10 +553,10 @@ class PartitionWatch:
     def _best(self, J: Array) -> tuple[tuple[str, ...], float]:
         """The same of rows of the closures."""
         robot = self.problem.robot
-        mobility.refuse_other_branch(J, self.rank)
+        refuse_other_branch(J, self.rank)
         candidates = []
         for weights in (np.ones(robot.tree.n), robot.preference):
-            dependent = set(self.free[mobility.pivots(J * weights[self.free], self.rank)])
+            dependent = set(self.free[pivots(J * weights[self.free], self.rank)])
             names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
             candidates.append((self.quality(J, names), names))
         quality, names = max(candidates)

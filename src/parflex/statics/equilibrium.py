@@ -18,8 +18,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from parflex.closure.mobility import reduction
 from parflex.closure.newton import CLOSED
+from parflex.closure.partition import reduction
 from parflex.errors import InputError, ParflexError, SingularError
 from parflex.forces.forces import Values, element_values
 from parflex.forces.shared_efforts import shared_efforts

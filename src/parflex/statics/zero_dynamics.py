@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from parflex.closure.mobility import Partition
+from parflex.closure.partition import Partition
 from parflex.errors import InputError, SingularError
 from parflex.forces.forces import Without, Wrench, checked_wrenches
 from parflex.records import Record

@@ -31,7 +31,8 @@ from parflex.tree.build_elements import (
     with_elements,
 )
 from parflex.tree.force_elements import coupled_spring
-from parflex.tree.tree import GROUND, JointTerms, Link, NamedPlaces, Place, Tree, place_on_node
+from parflex.tree.friction import JointTerms
+from parflex.tree.tree import GROUND, Link, NamedPlaces, Place, Tree, place_on_node
 
 Array = np.ndarray
 

@@ -20,7 +20,8 @@ from parflex.spatial.batched import VariedNumberError, is_varied
 from parflex.spatial.rotations import vector_length
 from parflex.tree import joints
 from parflex.tree.force_elements import PointElement, curve_of
-from parflex.tree.tree import GROUND, JointTerms, Link, Place, Tree
+from parflex.tree.friction import JointTerms
+from parflex.tree.tree import GROUND, Link, Place, Tree
 
 if TYPE_CHECKING:
     from parflex.bodies.modal import ModalData
@@ -179,8 +180,8 @@ def read_superelement(
 ) -> tuple[Body, str | None]:
     """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
     from parflex.bodies.matrix_files import load_matrices
-    from parflex.bodies.superelement_matrices import in_si_units
     from parflex.bodies.superelement import super_element, superelement_body
+    from parflex.bodies.superelement_matrices import in_si_units
 
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: superelement"

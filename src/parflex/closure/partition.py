@@ -1,0 +1,201 @@
+"""Partition of the rates into independent and dependent ones, and forces reduced to the independent rates.
+
+All coordinates follow from the independent ones, over any scalar, for a fixed choice of dependent rates.
+Theory (12), (13): with J_f the block of the dependent and J_0 that of the independent rates, qd_f = -J_f^-1 J_0 qd and
+qdd_f = -J_f^-1 (J_0 qdd + b_star). Forces go the other way: J^T f = f_0 - J_0^T J_f^-T f_f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy
+
+from parflex.closure.constraints import Closures
+from parflex.closure.mobility import SINGULAR, TINY, Usual, condition
+from parflex.errors import SingularError
+from parflex.records import Record
+from parflex.recursion.kinematics import Pose, motion
+from parflex.spatial.linear import scalar_type, solve
+
+Array = np.ndarray
+
+BRANCH = 1e-6  # of the largest singular value: repeated rows are below, also at double roots, other branches far above
+
+
+def refuse_other_branch(block: Array, generic_rank: int) -> None:
+    """Raise where rows that repeat others in general do not: there the loops close, but hold more motions than at home.
+
+    What is computed with as many rows as at home would open the others without a word.
+    """
+    if min(block.shape) <= generic_rank:
+        return
+    values = np.linalg.svd(block, compute_uv=False)
+    if values[generic_rank] > BRANCH * max(values[0], TINY):
+        free_motions = block.shape[1] - int(np.sum(values > BRANCH * values[0]))
+        raise SingularError(
+            f"the loops close here in another way than at home, where they leave {block.shape[1] - generic_rank} "
+            f"motions: here they leave {free_motions}",
+            key="pose",
+            hint="choose a pose inside the workspace",
+        )
+
+
+def pivots(matrix: Array, count: int) -> list[int]:
+    """So many columns, each the longest of what those before it leave."""
+    residual, chosen = np.array(matrix, dtype=float), list[int]()
+    for _ in range(count):
+        sizes = np.einsum("ij,ij->j", residual, residual)
+        sizes[chosen] = -1.0
+        chosen.append(int(np.argmax(sizes)))
+        direction = residual[:, chosen[-1]] / max(np.sqrt(sizes[chosen[-1]]), TINY)
+        residual -= np.outer(direction, direction @ residual)
+    return chosen
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Partition(Record):
+    """Which rows are used and which of the free columns depend on the others."""
+
+    rows: Array
+    dependent: Array
+    independent: Array
+
+
+def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array, usual: Usual | None = None) -> Partition:
+    """Rows and columns of a well-conditioned square block of the scaled `J`.
+
+    Rows first, then columns, both by pivoting; `weights` says which columns had better depend on others, so that the
+    choice is the natural one (joints of the legs before the platform) unless that is ten times worse. `usual` as in
+    `condition`.
+    """
+    if generic_rank == 0:
+        return Partition(np.zeros(0, int), np.zeros(0, int), free)
+    block = J[:, free]
+    refuse_other_branch(block, generic_rank)
+    if generic_rank == len(free):  # no column is left to choose
+        rows, dependent = np.sort(pivots(block.T, generic_rank)), np.sort(free)
+    else:
+        _, _, row_order = scipy.linalg.qr(block.T, mode="economic", pivoting=True)
+        rows = np.sort(row_order[:generic_rank])
+        _, _, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)
+        dependent = np.sort(free[column_order[:generic_rank]])
+    worst = condition(block[rows], generic_rank, usual)
+    if worst > SINGULAR:
+        raise SingularError(
+            f"the closures are singular at this pose (condition number {worst:.1e}): "
+            "the mechanism may change its motion mode here",
+            key="pose",
+            hint="choose another pose",
+        )
+    return Partition(rows, dependent, np.setdiff1d(free, dependent))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduction(Record):
+    """The two blocks of the closure rows at a pose, and the number of all rates."""
+
+    partition: Partition
+    block: Array  # J_f
+    rest: Array  # J_0
+    size: int
+
+    def rates(self, independent: Array) -> Array:
+        """All rates."""
+        return self.matrix @ independent
+
+    def accelerations(self, closures: Closures, at: Pose, qd: Array, independent: Array) -> Array:
+        """All accelerations from the independent ones, in a motion with all rates `qd`.
+
+        The independent accelerations alone open the loops; that the others close them again costs fewer operators than
+        J qdd + b would.
+        """
+        start: Array = np.zeros(self.size, dtype=scalar_type(independent, qd))
+        start[self.partition.independent] = independent
+        if not len(self.partition.dependent):
+            return start
+        return start + self.closing(closures.bias(at, motion(closures.tree, at, qd, start)))
+
+    def closing(self, rows: Array) -> Array:
+        """Accelerations of the dependent rates that cancel those of the closure rows."""
+        part = self.partition
+        result: Array = np.zeros(self.size, dtype=scalar_type(self.block, rows))
+        if len(part.dependent):
+            result[part.dependent] = -solve(self.block, rows[part.rows])
+        return result
+
+    def forces(self, f: Array) -> Array:
+        """J^T f: forces along the independent rates."""
+        return self.matrix.T @ f
+
+    @cached_property
+    def matrix(self) -> Array:
+        """J: all rates per independent rate."""
+        part = self.partition
+        J: Array = np.zeros((self.size, len(part.independent)), dtype=scalar_type(self.block))
+        J[part.independent, range(len(part.independent))] = 1.0
+        if len(part.dependent):
+            J[part.dependent] = solve(self.block, -self.rest)
+        return J
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InvertedReduction(Reduction):
+    """The same by the inverse of J_f, whose size bounds the condition number of the closures and of what follows.
+
+    `inverse` is that of the block without units: its rows times `row_units`, its rates times `rate_units`.
+    """
+
+    inverse: Array
+    row_units: Array  # of the rows of the block
+    rate_units: Array  # of the dependent rates
+
+    @cached_property
+    def matrix(self) -> Array:
+        """J: all rates per independent rate."""
+        part = self.partition
+        J: Array = np.zeros((self.size, len(part.independent)), dtype=scalar_type(self.inverse))
+        J[part.independent, range(len(part.independent))] = 1.0
+        if len(part.dependent):
+            J[part.dependent] = -self._dependent(self.rest)
+        return J
+
+    def closing(self, rows: Array) -> Array:
+        """Accelerations of the dependent rates that cancel those of the closure rows."""
+        part = self.partition
+        result: Array = np.zeros(self.size, dtype=scalar_type(self.inverse, rows))
+        if len(part.dependent):
+            result[part.dependent] = -self._dependent(rows[part.rows])
+        return result
+
+    def _dependent(self, rows: Array) -> Array:
+        """J_f^-1 times rows: of one number each, or of one for every right side."""
+        column = (slice(None), *(None,) * (rows.ndim - 1))
+        return self.rate_units[column] * (self.inverse @ (self.row_units[column] * rows))
+
+    def forces(self, f: Array) -> Array:
+        """J^T f, by one product with the inverse."""
+        part = self.partition
+        if not len(part.dependent):
+            return f[part.independent]
+        multipliers = self.row_units * (self.inverse.T @ (self.rate_units * f[part.dependent]))
+        return f[part.independent] - self.rest.T @ multipliers
+
+
+def inverted(J_tot: Array, partition: Partition, row_units: Array, rate_units: Array) -> InvertedReduction:
+    """The reduction of closure rows, with the units of all rows and rates, by the inverse of a block."""
+    plain = reduction(J_tot, partition)
+    rows, rates = row_units[partition.rows], rate_units[partition.dependent]
+    block = rows[:, None] * plain.block * rates
+    inverse = solve(block, np.eye(len(block), dtype=scalar_type(block))) if len(block) else np.zeros((0, 0))
+    return InvertedReduction(partition, plain.block, plain.rest, plain.size, inverse, rows, rates)
+
+
+def reduction(J_tot: Array, partition: Partition) -> Reduction:
+    """The reduction of closure rows by a choice of rows and columns."""
+    part = partition
+    return Reduction(
+        part, J_tot[np.ix_(part.rows, part.dependent)], J_tot[np.ix_(part.rows, part.independent)], J_tot.shape[1]
+    )
