@@ -171,7 +171,7 @@ def test_a_smooth_step_is_the_quintic_from_rest_to_rest():
 @pytest.mark.skipif(os.name == "nt", reason="the folder is made unusable by a plain file, which is treated otherwise")
 def test_loops_run_where_nothing_can_be_cached(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    code = "from parflex.integrators.common import rows_ahead\nprint(rows_ahead(42.5, 1.0, 100))"
+    code = "from parflex.integrators.step_size import rows_ahead\nprint(rows_ahead(42.5, 1.0, 100))"
     without = {name: value for name, value in os.environ.items() if name != "PARFLEX_CACHE"}
     for chosen in ({"XDG_CACHE_HOME": str(tmp_path / "file")}, {"PARFLEX_CACHE": "off"}):
         words = {"capture_output": True, "text": True, "check": False, "env": without | chosen}

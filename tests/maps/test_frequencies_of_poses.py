@@ -127,7 +127,7 @@ def test_modes_of_loops_without_beams_are_those_of_single_poses(name):
     robot = load_robot(name)
     single = parflex.natural_frequencies(robot, lock="none", servo=SERVO, about="undeformed")
     free, modes = len(single.free_motions), len(single.frequencies)
-    held, geometry = held_robot(robot, robot.home, "none", SERVO), Geometry(robot)
+    held, geometry = held_robot(robot, robot.home, parflex.LoadCase("none", servo=SERVO)), Geometry(robot)
     whole = np.sqrt(lowest(*home_matrices(robot, held), free, modes)) / (2 * np.pi)
     assert whole == pytest.approx(single.frequencies, rel=1e-8)  # rounding of LAPACK times a condition of 1e6
     finder = ModeFinder(held, modes, free)
