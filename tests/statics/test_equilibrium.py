@@ -332,7 +332,7 @@ def test_an_arm_that_its_weight_pulls_far_down_comes_to_rest_where_its_spring_ho
     rest = parflex.equilibrium(load_robot("arm-behind-spring"))
     own = scipy.optimize.brentq(lambda sag: 15.0 * sag + 2.0 * 9.81 * np.cos(1.0 + sag), -2.0, 0.0, xtol=1e-14)
     assert rest.configuration.q[1] == pytest.approx(own, abs=1e-10)  # rounding over the stiffness
-    assert rest.stable and not rest.snaps
+    assert rest.stable
 
 
 @pytest.mark.parametrize("times", [1.1, 60.0])  # of the limit load; Newton's method finds nothing, or jumps unseen
@@ -356,7 +356,7 @@ def test_a_column_that_leans_buckles_to_the_side_it_leans_to():
     column = load_robot("rod-on-motor")
     rest = parflex.equilibrium(column, {"turn": np.pi / 2 + 0.02}, wrench={"rod.tip": [0, -1.2 * buckling, 0]})
     tip = rest.configuration.at.of(column.tree.places["rod.tip"])[1]
-    assert rest.stable and not rest.snaps and tip[0] < -0.25
+    assert rest.stable and tip[0] < -0.25
 
 
 # -- random mechanisms -----------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ def test_a_column_that_leans_little_bends_far_beyond_its_critical_load(lean, tmp
         for _ in range(3):
             slope = stiff @ (angles - begun) + share * load * 0.5 * np.cos(angles)
             angles = angles - np.linalg.solve(stiff - np.diag(share * load * 0.5 * np.sin(angles)), slope)
-    assert rest.stable and not rest.snaps
+    assert rest.stable
     assert np.cumsum(rest.configuration.q[1:]) == pytest.approx(
         angles, abs=1e-8
     )  # both by Newton's method, to rounding
@@ -511,7 +511,7 @@ def test_equilibria_of_random_mechanisms_are_reached_by_growing_loads_in_an_inde
             continue
         led = own.led(first, second)
         if led is None:
-            assert rest is None or rest.snaps or rest.lost or not rest.stable, seed
+            assert rest is None or not rest.stable, seed
         else:
-            assert rest is not None and rest.stable and not rest.snaps and not rest.lost, seed
+            assert rest is not None and rest.stable , seed
             assert np.abs(result - led).max() < 1e-7, seed  # both end at rounding over the softest stiffness
