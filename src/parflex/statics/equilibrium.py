@@ -304,6 +304,7 @@ def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> 
         try:
             StiffnessSolver(start, K).solve(-start.reduction.forces(loading.forces(start)))
         except SingularError as error:
+            error.hint = f"{error.hint}, or start from a pose near the equilibrium"
             return error
         name = _softest(start, K)
         return SingularError(

@@ -41,7 +41,7 @@ FIRST_ARC, LONGEST_ARC = 0.1, 0.6  # in load factor, rad and typical lengths: a 
 
 SHORTEST_ARC = 2e-4  # resolves the load factor of a critical point, and the turn of a column that leans by 1e-4 rad
 
-FOLD_ARC = 0.05  # across a limit point: the load factor of its ends is off by about the square
+FOLD_ARC = 0.02  # across a limit point: the load factor of its ends is off by about the square
 
 GROWTH, FEW = 2.0, 5  # of an arc, after a point that took few Newton steps
 
@@ -49,7 +49,7 @@ ALIGNED = 0.87  # cosine between tangents at both ends of an arc: a quarter turn
 
 NEAR_PATH = 1e-6  # of an arc: the tangent stiffness at a point so near is that of the path
 
-MOST_ARCS = 300  # several times those of a path that turns around
+MOST_ARCS = 100  # more than a path that turns around needs
 
 
 @dataclass(eq=False, repr=False)
@@ -168,10 +168,10 @@ def inverse_of(model: StaticModel, states: States) -> Inverse:
     except np.linalg.LinAlgError:  # one of them is singular to the last digit
         for k in np.flatnonzero(ok).tolist():
             inverse.matrices[k] = _inverse(K[k])
-    size = np.abs(K).sum(axis=1).max(axis=1, initial=0.0) * np.abs(inverse.matrices).sum(axis=1).max(
-        axis=1, initial=0.0
-    )
-    for k in np.flatnonzero(ok & ~(size < REGULAR)).tolist():
+    norms = [np.abs(matrices).sum(axis=1).max(axis=1, initial=0.0) for matrices in (K, inverse.matrices)]
+    with np.errstate(invalid="ignore"):
+        odd = ok & ~(norms[0] * norms[1] < REGULAR)
+    for k in np.flatnonzero(odd).tolist():
         try:
             split = split_stiffness((K[k] + K[k].T) / 2, model.mass(states, k))
         except (np.linalg.LinAlgError, ValueError):
@@ -257,9 +257,10 @@ def _corrected(
     The first step is at most `reach`; a step below `near` is the last. Without `near`, all states are to be stable.
     """
     count, none = len(rows), np.zeros(len(rows), dtype=bool)
-    states = model.states(q, share, rows)
+    states = model.states(q.copy(), share, rows)
     point = _Points(q.copy(), share.copy(), none, none.copy(), none.astype(int), across.copy(), states)
     stands, way, going, at = none.copy(), np.zeros(count), np.arange(count), states
+    step, stiffness = np.zeros_like(across[:, :-1]), np.zeros(count)  # along it
     for number in range(CORRECTIONS):
         inverse, loads = inverse_of(model, at), np.stack([at.force, at.load], axis=2)
         x, more, ahead = _newton_step(inverse, loads, at.over_rates(across[going]))
@@ -269,8 +270,14 @@ def _corrected(
         positive, bound = np.array([is_positive(K) for K in at.K]), CONTRACTION**number * reach[going]
         point.steps[going] += 1
         point.stable[going], point.along[going] = positive, _over_all_rates(model, at, ahead)
-        good = inverse.ok & ~inverse.driven(loads) & (positive | stands[going] | (near[going] > 0.0))
+        before = step[going][:, at.partition.independent]
+        ratio = np.einsum("ri,rij,rj->r", before, at.K, before) / np.maximum(stiffness[going], 1e-300)
+        straight = (way[going] <= BALANCED) | (np.abs(np.log2(np.maximum(ratio, 1e-9))) <= 1.0)
+        good = inverse.ok & ~inverse.driven(loads) & ((positive & straight) | stands[going] | (near[going] > 0.0))
         good &= size <= np.maximum(bound, ROUNDING)
+        step[going], stiffness[going] = (at.motions @ x[:, :, None])[:, :, 0] / model.rate_units, -np.sum(
+            x * at.force, axis=1
+        )
         way[going] += size
         last = (size <= np.maximum(near[going], np.maximum(QUADRATIC * way[going], FINE))) | (bound < ROUNDING)
         x[~good] = 0.0
@@ -310,7 +317,7 @@ def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
     """
     count, n = len(rows), len(model.rate_units)
     q, share, arc, shortened = equilibria.q[rows], np.zeros(count), np.full(count, FIRST_ARC), np.zeros(count, bool)
-    here = model.states(q, share, rows)
+    here = model.states(q.copy(), share, rows)
     inverse, load = inverse_of(model, here), here.load[:, :, None]
     stable = inverse.ok & ~inverse.driven(load) & np.array([is_positive(K) for K in here.K])
     along = _over_all_rates(model, here, -(inverse.matrices @ load)[:, :, 0])
