@@ -521,5 +521,5 @@ def test_equilibria_of_random_mechanisms_are_reached_by_growing_loads_in_an_inde
         if led is None:
             assert rest is None or not rest.stable, seed
         else:
-            assert rest is not None and rest.stable , seed
+            assert rest is not None and rest.stable, seed
             assert np.abs(result - led).max() < 1e-7, seed  # both end at rounding over the softest stiffness

@@ -504,7 +504,7 @@ def test_an_equilibrium_is_found_from_a_slack_cable_and_knows_its_elements():
     lifted = parflex.equilibrium(robot, {"drop": 0.3}, wrench={"drop": [0, 0, 20]})  # above the roof, until it is taut
     assert lifted.elements["rope"]["force"] == pytest.approx(20 - 9.81, rel=1e-9)
     assert lifted.configuration.q[0] == pytest.approx(0.5 + (20 - 9.81) / 2000, rel=1e-9)
-    with pytest.raises(parflex.SingularError, match="nothing constrains 'drop' \\('rope' is slack\\).*near the equil"):
+    with pytest.raises(parflex.SingularError, match=r"'drop' \('rope' is slack\).*near the equil"):
         parflex.equilibrium(robot, wrench={"drop": [0, 0, 20]})  # below the roof: the rope would pass through it
     wheel = {"joint": "revolute", "place": {"position": [0.3, 0, 0]}, "inertia.about_centre": [0.01, 0.01, 0.01]}
     turning = load_robot("hanging-weight", settings={f"frame.0.{key}": value for key, value in wheel.items()})

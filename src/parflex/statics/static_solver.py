@@ -1,11 +1,12 @@
 """Find static equilibria of rows of states by Newton's method, or by arc length while the loads grow.
 
-Newton's method from the unloaded pose is accepted if every tangent stiffness is positive definite and the steps stay
-below bounds that start at the trust length and halve. Otherwise the stable states are followed by arc length in motion
-and load factor s, from the pose with its tension released to all of the loads:
-F(q, s) = s F_1(q) + (1 - s) (F_0(q) - F_0(q_0)). F_1 are the forces under all loads and F_0 those without loads. Where
-loads alone hold a coordinate, as the weight holds a pendulum, F_0 = F_1. The path ends at a critical point, where the
-tangent stiffness becomes singular: states beyond it are not searched.
+Newton's method from the pose is accepted if every tangent stiffness is positive definite, the stiffness along each step
+stays within a factor of two, and steps stay below bounds that start at the trust length and halve.
+
+Otherwise the stable states are followed by arc length in motion and load factor s, from the pose with its tension
+released to all of the loads: F(q, s) = s F_1(q) + (1 - s) (F_0(q) - F_0(q_0)). F_1 are the forces under all loads and
+F_0 those without loads. Where loads alone hold a coordinate, as the weight holds a pendulum, F_0 = F_1. The path ends
+at a critical point, where the tangent stiffness becomes singular: states beyond it are not searched.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ TRUST = 0.3  # rad or typical lengths: the tangent of a rotation by this is off 
 CONTRACTION = 0.5  # of the bound of a Newton step to the bound before: convergence slower than this is not awaited
 
 FINE = 1e-12  # rad or typical lengths: a step this short is the last, the next would be rounding
+
+STEADY = 2.0  # factor of the stiffness along a Newton step: beyond, the step may pass unstable states unseen
 
 QUADRATIC = 1e-7  # of the way so far: the square of this is rounding, so a step this short is the last
 
@@ -109,10 +112,6 @@ class StaticModel(Protocol):
     def released(self, q: Array, loads_hold: bool) -> Self:
         """Return the model with a path of loads, along which the tension at the positions `q` is released."""
 
-
-class BacklashModel(StaticModel, Protocol):
-    """A robot with couplings that have backlash."""
-
     def stretch(self, q: Array) -> tuple[Array, Array]:
         """Return the stretch of the couplings from the middle of their backlash, and half of the backlash."""
 
@@ -124,7 +123,7 @@ class BacklashModel(StaticModel, Protocol):
 class Equilibria(Record):
     """Rows of equilibria: positions, rows that have one, load factor reached and number of linearised states.
 
-    Rows without an equilibrium have the last stable state on the path of the loads. `stable` holds these rows.
+    `last` has the last stable state of rows whose path of loads was followed.
     """
 
     q: Array
@@ -163,15 +162,13 @@ def inverse_of(model: StaticModel, states: States) -> Inverse:
     """Return the inverses of the stiffnesses of states."""
     K, ok = states.K, states.ok & np.isfinite(states.K).all(axis=(1, 2))
     inverse = Inverse(np.zeros_like(K), {}, ok)
-    try:
-        inverse.matrices[ok] = np.linalg.inv(K[ok])
-    except np.linalg.LinAlgError:  # one of them is singular to the last digit
-        for k in np.flatnonzero(ok).tolist():
-            inverse.matrices[k] = _inverse(K[k])
-    norms = [np.abs(matrices).sum(axis=1).max(axis=1, initial=0.0) for matrices in (K, inverse.matrices)]
-    with np.errstate(invalid="ignore"):
-        odd = ok & ~(norms[0] * norms[1] < REGULAR)
-    for k in np.flatnonzero(odd).tolist():
+    for k in np.flatnonzero(ok).tolist():
+        try:
+            inverse.matrices[k] = np.linalg.inv(K[k])
+            if np.linalg.norm(K[k], 1) * np.linalg.norm(inverse.matrices[k], 1) < REGULAR:
+                continue
+        except np.linalg.LinAlgError:
+            pass  # singular to the last digit
         try:
             split = split_stiffness((K[k] + K[k].T) / 2, model.mass(states, k))
         except (np.linalg.LinAlgError, ValueError):
@@ -180,13 +177,6 @@ def inverse_of(model: StaticModel, states: States) -> Inverse:
         inverse.matrices[k], along = split.solve(np.eye(K.shape[1]))
         inverse.free[k] = (split.free, along)
     return inverse
-
-
-def _inverse(K: Array) -> Array:
-    try:
-        return np.linalg.inv(K)
-    except np.linalg.LinAlgError:
-        return np.full_like(K, np.inf)
 
 
 def is_positive(K: Array) -> bool:
@@ -216,7 +206,7 @@ def find_equilibria(model: StaticModel, q: Array) -> Equilibria:
     return equilibria
 
 
-def find_on_flanks(model: BacklashModel, q: Array) -> Equilibria:
+def find_on_flanks(model: StaticModel, q: Array) -> Equilibria:
     """Return the equilibria at which loads press each coupling with backlash to one of its flanks.
 
     Without backlash the loads determine in which direction a coupling is stretched. On that flank, which pushes and
@@ -233,8 +223,8 @@ def find_on_flanks(model: BacklashModel, q: Array) -> Equilibria:
     return equilibria
 
 
-@dataclass(eq=False, repr=False)
-class _Points(Record):
+@dataclass
+class _Points:
     """Rows of points on a path: the last states before convergence, and unit directions of the path there."""
 
     q: Array
@@ -245,39 +235,36 @@ class _Points(Record):
     along: Array
     states: States
 
-    def _told(self) -> str:
-        return f"{int(self.ok.sum())} of {len(self.ok)} points"
-
 
 def _corrected(
     model: StaticModel, q: Array, share: Array, across: Array, reach: Array, near: Array, rows: Array
 ) -> _Points:
     """Newton's method to the states of balance in the planes across directions of all rates and the load factor.
 
-    The first step is at most `reach`; a step below `near` is the last. Without `near`, all states are to be stable.
+    The first step is at most `reach`, and a step below `near` is the last. With `near` zero, all states have to be
+    stable and the stiffness steady.
     """
-    count, none = len(rows), np.zeros(len(rows), dtype=bool)
-    states = model.states(q.copy(), share, rows)
-    point = _Points(q.copy(), share.copy(), none, none.copy(), none.astype(int), across.copy(), states)
-    stands, way, going, at = none.copy(), np.zeros(count), np.arange(count), states
-    step, stiffness = np.zeros_like(across[:, :-1]), np.zeros(count)  # along it
+    count, nowhere = len(rows), np.zeros(len(rows), dtype=bool)
+    at = model.states(q.copy(), share, rows)
+    point = _Points(q.copy(), share.copy(), nowhere.copy(), nowhere.copy(), nowhere.astype(int), across.copy(), at)
+    stands, free, way, going = nowhere.copy(), near > 0.0, np.zeros(count), np.arange(count)
+    step, along_step = np.zeros_like(across[:, :-1]), np.zeros(count)  # without units, and the stiffness along it
     for number in range(CORRECTIONS):
         inverse, loads = inverse_of(model, at), np.stack([at.force, at.load], axis=2)
         x, more, ahead = _newton_step(inverse, loads, at.over_rates(across[going]))
-        size = np.sqrt(np.sum(x * x, axis=1) + more * more)
+        size, bound = np.sqrt(np.sum(x * x, axis=1) + more * more), CONTRACTION**number * reach[going]
         if number == 0:
             stands = size <= BALANCED
-        positive, bound = np.array([is_positive(K) for K in at.K]), CONTRACTION**number * reach[going]
+        stable = np.array([is_positive(K) for K in at.K])
         point.steps[going] += 1
-        point.stable[going], point.along[going] = positive, _over_all_rates(model, at, ahead)
+        point.stable[going], point.along[going] = stable, _over_all_rates(model, at, ahead)
         before = step[going][:, at.partition.independent]
-        ratio = np.einsum("ri,rij,rj->r", before, at.K, before) / np.maximum(stiffness[going], 1e-300)
-        straight = (way[going] <= BALANCED) | (np.abs(np.log2(np.maximum(ratio, 1e-9))) <= 1.0)
-        good = inverse.ok & ~inverse.driven(loads) & ((positive & straight) | stands[going] | (near[going] > 0.0))
+        now = np.einsum("ri,rij,rj->r", before, at.K, before)
+        steady = (now <= STEADY * along_step[going]) & (now >= along_step[going] / STEADY) | (way[going] <= BALANCED)
+        good = inverse.ok & ~inverse.driven(loads) & (stable & steady | stands[going] | free[going])
         good &= size <= np.maximum(bound, ROUNDING)
-        step[going], stiffness[going] = (at.motions @ x[:, :, None])[:, :, 0] / model.rate_units, -np.sum(
-            x * at.force, axis=1
-        )
+        step[going] = (at.motions @ x[:, :, None])[:, :, 0] / model.rate_units
+        along_step[going] = -np.sum(x * at.force, axis=1)
         way[going] += size
         last = (size <= np.maximum(near[going], np.maximum(QUADRATIC * way[going], FINE))) | (bound < ROUNDING)
         x[~good] = 0.0
