@@ -141,7 +141,7 @@ def test_frames_and_state_spaces_unpack():
     position, rotation = parflex.frames(robot())["tip"]
     place = parflex.frames(robot())["tip"]
     assert np.array_equal(place.position, position) and np.array_equal(place.rotation, rotation)
-    system = parflex.state_space(parflex.load("four-bar"), ["crank"], ["crank"], lock="none")
+    system = parflex.state_space(parflex.load("four-bar"), ["crank"], ["crank"], lock="none", about="undeformed")
     A, B, C, D = system
     assert A is system.A and B is system.B and C is system.C and D is system.D
 

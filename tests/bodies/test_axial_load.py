@@ -11,6 +11,7 @@ from support.oracles import columns
 from support.robots import load_robot
 
 import parflex
+from parflex import SingularError
 from parflex.bodies.modal import ModalData, load_modal, normalised, save_modal
 
 L, E, DENSITY, THIN, WIDE = 1.0, 2e11, 7870.0, 2e-3, 3e-3
@@ -49,8 +50,12 @@ def pulled(robot, tension: float):
 
 
 def softest(robot, tension: float) -> float:
-    """The lowest square of a circular frequency, negative where something grows."""
-    model = pulled(robot, tension)
+    """The lowest square of a circular frequency; -1 if the load is refused, as a critical point lies below it."""
+    try:
+        model = pulled(robot, tension)
+    except SingularError as error:
+        assert "becomes unstable" in error.message
+        return -1.0
     return float(scipy.linalg.eigh(model.K, model.M, eigvals_only=True)[0])
 
 

@@ -101,7 +101,7 @@ def test_many_poses_and_equilibria_of_coupled_beams_are_those_of_single_ones():
     zero = np.zeros(robot.tree.n)
     qdd, _ = saddle(balance, Configuration(robot, held.configuration.q), zero, still.efforts)
     assert largest(qdd) < 1e-6  # rad/s2, of elastic forces of 1e4 N and masses of grams
-    free = parflex.equilibrium(robot, lock="none", effort=still.efforts, pose={"motor": 7.5})
+    free = parflex.equilibrium(robot, Configuration(robot, held.configuration.q), "none", effort=still.efforts)
     assert free.configuration.q[:2] == pytest.approx(held.configuration.q[:2], abs=1e-6)
 
 

@@ -96,13 +96,17 @@ def test_accelerations_efforts_energies_and_forces_are_those_of_lagrange(name, f
     assert worst < (1e-9 if name == BEAMS else TIGHT)  # beams are stiff: their forces take digits
 
 
+HANGING = np.array([0.9, *np.array([0.96, 0.2, -0.16, 0.11]) / np.linalg.norm([0.96, 0.2, -0.16, 0.11])])
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_frequencies_about_rest_are_the_second_derivatives_of_the_energies(name, figure):
     """About an equilibrium, with the multipliers of all rows and the tension of all elements."""
     robot, oracle = load(name), lagrange(name)
     lock = "actuators" if name == BEAMS else "none"
     held = {} if name in (BEAMS, "sprung-arm") else parflex.inverse_dynamics(robot).efforts
-    rest = parflex.equilibrium(robot, None, lock, effort=held)
+    near = parflex.Configuration(robot, HANGING) if name == "sprung-arm" else None  # its start is not stable
+    rest = parflex.equilibrium(robot, near, lock, effort=held)
     at = rest.configuration
     named, back = positions(at), np.argsort(order_of(robot, oracle))
     tau = np.array([held.get(k, 0.0) for k in robot.actuated_names])
@@ -118,7 +122,7 @@ def test_frequencies_about_rest_are_the_second_derivatives_of_the_energies(name,
     K = oracle.tangent(named, lam[: len(A)])
     Z = scipy.linalg.null_space(rows)
     expected = np.sort(scipy.linalg.eigvalsh(Z.T @ K @ Z, Z.T @ M @ Z))
-    model = parflex.linear_model(robot, None, lock, "equilibrium", effort=held)
+    model = parflex.linear_model(robot, near, lock, "equilibrium", effort=held)
     found = np.sort(scipy.linalg.eigvalsh((model.K + model.K.T) / 2, model.M))
     error = largest(found - expected) / largest(expected)
     figure(f"{name}: squares of frequencies against Lagrange", error, 1e-8)
@@ -467,9 +471,11 @@ def test_an_equilibrium_is_found_from_a_slack_cable_and_knows_its_elements():
     robot = load_robot("hanging-weight")
     hung = {"length": pytest.approx(0.5 + 9.81 / 2000), "rate": 0.0, "force": pytest.approx(9.81)}
     assert parflex.equilibrium(robot).elements["rope"] == hung == parflex.deflection(robot).elements["rope"]
-    lifted = parflex.equilibrium(robot, wrench={"drop": [0, 0, 20]})  # beyond the roof, where the rope is taut again
+    lifted = parflex.equilibrium(robot, {"drop": 0.3}, wrench={"drop": [0, 0, 20]})  # above the roof, until it is taut
     assert lifted.elements["rope"]["force"] == pytest.approx(20 - 9.81, rel=1e-9)
     assert lifted.configuration.q[0] == pytest.approx(0.5 + (20 - 9.81) / 2000, rel=1e-9)
+    with pytest.raises(parflex.SingularError, match=r"'drop' \('rope' is slack\).*near the equil"):
+        parflex.equilibrium(robot, wrench={"drop": [0, 0, 20]})  # below the roof: the rope would pass through it
     wheel = {"joint": "revolute", "place": {"position": [0.3, 0, 0]}, "inertia.about_centre": [0.01, 0.01, 0.01]}
     turning = load_robot("hanging-weight", settings={f"frame.0.{key}": value for key, value in wheel.items()})
     with pytest.raises(parflex.SingularError, match="nothing constrains 'drop' \\('rope' is slack\\)"):

@@ -24,7 +24,7 @@ from parflex.records import Record, count_of
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
-from parflex.statics.equilibrium import BEYOND, LOST_WARNING, NOT_STABLE
+from parflex.statics.equilibrium import NOT_STABLE
 from parflex.statics.modes import Modes
 
 Array = np.ndarray
@@ -80,7 +80,7 @@ class BatchResult(Record):
 
     @property
     def unstable(self) -> Array:
-        """Rows that are about an equilibrium that is not stable, or that growing loads do not lead to."""
+        """Rows that are about an equilibrium that is not stable."""
         return unstable_rows(self.reasons)
 
     def warn(self, level: int) -> None:
@@ -107,18 +107,13 @@ def mark_unfinite(result: BatchResult, names: list[str], values: Array) -> Array
 
 
 def row_warning(modes: Modes) -> str:
-    """What is said of a row by its modes: that its equilibrium is not stable, or not what growing loads lead to."""
-    if modes.unstable_motions:
-        return NOT_STABLE
-    return next((warning for warning in (BEYOND, LOST_WARNING) if warning in modes.model.warnings), "")
+    """What is said of a row by its modes: that its equilibrium is not stable."""
+    return NOT_STABLE if modes.unstable_motions else ""
 
 
 def unstable_rows(reasons: Sequence[str]) -> Array:
     """Rows of which that is said."""
-    unstable_warnings = (NOT_STABLE, BEYOND, LOST_WARNING)
-    unstable = {
-        reason: any(warning in reason for warning in unstable_warnings) for reason in set(reasons)
-    }  # few texts for many rows
+    unstable = {reason: NOT_STABLE in reason for reason in set(reasons)}  # few texts for many rows
     if not any(unstable.values()):
         return np.zeros(len(reasons), dtype=bool)
     return np.array([unstable[reason] for reason in reasons], dtype=bool)
@@ -129,8 +124,7 @@ def warn_of_unstable(reasons: Sequence[str], level: int) -> None:
     count = int(unstable_rows(reasons).sum())
     if count:
         warnings.warn(
-            f"{count} of {len(reasons)} poses are about an equilibrium that is not stable, that lies beyond "
-            "a limit point, or to which growing loads were not followed: reasons say which",
+            f"{count} of {len(reasons)} poses are about an equilibrium that is not stable: reasons say which",
             ParflexWarning,
             stacklevel=level + 1,
         )

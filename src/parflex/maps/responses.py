@@ -14,7 +14,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot, file_frame
-from parflex.statics.equilibrium import BEYOND, LOST_WARNING, NOT_STABLE, Equilibrium, equilibrium_of
+from parflex.statics.equilibrium import NOT_STABLE, Equilibrium, equilibrium_of
 from parflex.statics.linear_model import LinearModel, about_equilibrium, linear_model_of
 from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import equilibrium_reason, locked_robot
@@ -107,7 +107,7 @@ class SinglePoseResponses:
         words = [word for part in ("model", "bent") if part in made for word in made[part].warnings]
         if "modes" in made and made["modes"].unstable_motions:
             words.append(NOT_STABLE)
-        return next((word for word in (NOT_STABLE, BEYOND, LOST_WARNING) if word in words), "")
+        return NOT_STABLE if NOT_STABLE in words else ""
 
     @property
     def is_implicitly_balanced(self) -> bool:

@@ -17,14 +17,13 @@ from parflex.maps.batch import BatchResult
 from parflex.maps.equilibria import (
     EquilibriumResponses,
     EquilibriumRows,
-    EquilibriumSolver,
     FramePrograms,
-    RowEquilibria,
     batched,
     single_equilibrium_reason,
 )
 from parflex.maps.equilibrium_programs import EquilibriumPrograms
 from parflex.maps.responses import STATIC, ResponseName, read_responses
+from parflex.maps.row_statics import RowEquilibria, RowStatics
 from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -58,7 +57,7 @@ class SpringRows:
         self.robot, self.held, self.modes, self.designs = robot, held, modes, designs
         self.rest = EquilibriumRows(robot, held, responses, modes, designs)
         self.responses = self.rest.responses
-        self.still = EquilibriumSolver(EquilibriumPrograms(self.rest.locked, (), ("gravity",), designs))
+        self.still = RowStatics(EquilibriumPrograms(self.rest.locked, (), ("gravity",), designs))
         self.all_statics = has_force_elements(robot.tree)
 
     def prepare(self) -> None:
@@ -120,12 +119,7 @@ class SpringRows:
 
     def _undeformed(self, whole: Array) -> RowEquilibria:
         """Motions and stiffness about the poses themselves, at which nothing is under tension."""
-        solver, count = self.still, len(whole)
-        G, J, good = solver.motions(whole)
-        w, F = np.zeros((count, 1)), np.zeros((count, self.robot.tree.n))
-        K = solver.stiffness(whole, G, J, F, w)
-        inverse, free, own = solver.inverse(whole, J, K)
-        return RowEquilibria(whole, J, F, G, K, inverse, free, good & own, np.zeros(count, dtype=int), whole, good)
+        return self.still.linearised(whole, np.zeros((len(whole), 1)), np.ones(len(whole), dtype=bool), forces=False)
 
     def _slack(self, found: BatchResult, rows: Array, whole: Array, designs: Array | None) -> Array:
         """Rows without tension: modes and stiffness of the pose, statics of the equilibrium where elements turn."""

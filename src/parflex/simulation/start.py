@@ -39,9 +39,10 @@ from parflex.robot.motions_at_home import Mobility
 from parflex.robot.robot import Robot
 from parflex.robot.states import refuse_contradicted_positions
 from parflex.simulation.problem import Problem
-from parflex.statics.equilibrium import equilibrium, is_stable
+from parflex.statics.equilibrium import equilibrium
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
+from parflex.statics.pose_statics import is_stable
 from parflex.statics.zero_dynamics import held_frame
 from parflex.trajectories.frame_motion import PoseMotion
 from parflex.trajectories.motor_motion import MotorMotion
@@ -199,7 +200,7 @@ def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
         warning = "the run starts in an equilibrium that is not stable: the robot will leave it"
-        return _Placed(rest.configuration.q, kind, [rest.way] * bool(rest.way) if rest.stable else [warning])
+        return _Placed(rest.configuration.q, kind, [] if rest.stable else [warning])
     if problem.prescribed != "platform":
         return _Placed(held_frame(robot, here, wrench=loads).configuration.q, kind)
     driven = zero_dynamics(robot, here, wrench=loads)

@@ -176,7 +176,7 @@ def about_equilibrium(rest: Equilibrium) -> LinearModel:
     here = rest.configuration
     lam = multipliers(here, rest.loading.forces(here))
     stressed = stress_warnings(here, rest.loading.wrenches(here, lam))
-    why = [word for word in (rest.why, rest.way) if word]
+    why = [rest.why] if rest.why else []
     warnings = [
         *why,
         *deflection_warnings(rest.robot.tree, here.q),

@@ -26,10 +26,11 @@ from parflex.robot.configuration import NEAR_SINGULAR, SINGULAR, Configuration, 
 from parflex.robot.load import acting_configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
-from parflex.statics.equilibrium import FINE, STRIDE, closed_step
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.loads import AppliedLoads, tangent_stiffness
+from parflex.statics.pose_statics import closed_step
+from parflex.statics.static_solver import FINE, TRUST
 
 Array = np.ndarray
 STEPS = 40
@@ -155,7 +156,7 @@ def held_frame(
         if x is None or not np.isfinite(x).all():
             break
         size = float(np.abs(x / units).max(initial=0.0))
-        there = closed_step(here, x * min(1.0, STRIDE / max(size, 1e-300)))
+        there = closed_step(here, x * min(1.0, TRUST / max(size, 1e-300)))
         if there is None:
             break
         here = there
