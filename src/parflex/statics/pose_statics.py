@@ -153,8 +153,10 @@ def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> 
         )
     share, here = float(found.share[0]), Configuration(start.robot, found.q[0], found.last[0].partition)
     name = _softest(here, found.last[0].K[0])
+    end = f"at {100 * share:.3g} % of them '{name}' becomes unstable"
+    lost = f"growing loads could not be followed beyond {100 * share:.3g} % of them, where '{name}' has least stiffness"
     return SingularError(
-        f"no equilibrium under these loads: at {100 * share:.3g} % of them '{name}' becomes unstable",
+        f"no equilibrium under these loads: {end if 0 in found.critical else lost}",
         key="wrench",
         value=name,
         hint=f"{element_advice(start.robot.tree, here.q, share) if share > 0 else ''}reduce the loads, servo-hold more "

@@ -123,7 +123,8 @@ class StaticModel(Protocol):
 class Equilibria(Record):
     """Rows of equilibria: positions, rows that have one, load factor reached and number of linearised states.
 
-    `last` has the last stable state of rows whose path of loads was followed.
+    `last` has the last stable state of rows whose path of loads was followed, and `critical` those of them that stop at
+    a critical point; the path of others is lost.
     """
 
     q: Array
@@ -131,6 +132,7 @@ class Equilibria(Record):
     share: Array
     steps: Array
     last: dict[int, States]
+    critical: set[int]
 
     def _told(self) -> str:
         return f"{int(self.ok.sum())} of {len(self.ok)} rows in equilibrium"
@@ -198,7 +200,7 @@ def find_equilibria(model: StaticModel, q: Array) -> Equilibria:
     ones, full_load = np.ones(count), np.zeros((count, n + 1))
     full_load[:, n] = 1.0
     point = _corrected(model, q, ones, full_load, TRUST * ones, 0.0 * ones, np.arange(count))
-    equilibria = Equilibria(np.where(point.ok[:, None], point.q, q), point.ok, 1.0 * point.ok, point.steps, {})
+    equilibria = Equilibria(np.where(point.ok[:, None], point.q, q), point.ok, 1.0 * point.ok, point.steps, {}, set())
     for loads_hold in (False, True):
         rows = np.array([k for k in np.flatnonzero(~equilibria.ok).tolist() if k not in equilibria.last], dtype=int)
         if len(rows):
@@ -310,6 +312,7 @@ def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
     along = _over_all_rates(model, here, -(inverse.matrices @ load)[:, :, 0])
     bend, full_load = np.zeros_like(along), np.append(np.zeros(n), 1.0)
     equilibria.steps[rows] += 1
+    critical = np.zeros(count, bool)
     for _ in range(MOST_ARCS):
         going = np.flatnonzero(stable & (share < 1.0) & (arc >= SHORTEST_ARC))
         if not len(going):
@@ -338,6 +341,7 @@ def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
         longer = np.where(shortened[going] | (point.steps > FEW), 1.0, GROWTH) * step
         arc[going] = np.where(good, np.minimum(LONGEST_ARC, longer), np.where(fold, 0.0, step / 2))
         shortened[going], there = ~good, going[good]
+        critical[going] = fold | found & ~point.stable
         if len(there):
             bend[there] = (point.along[good] - along[there]) / step[good][:, None]
             q[there], share[there], along[there] = point.q[good], point.share[good], point.along[good]
@@ -346,3 +350,5 @@ def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
         row = int(rows[k])
         equilibria.q[row], equilibria.share[row], equilibria.ok[row] = q[k], share[k], share[k] == 1.0
         equilibria.last[row] = here.of_rows(np.array([k]))
+        if critical[k]:
+            equilibria.critical.add(row)
