@@ -33,6 +33,7 @@ from parflex.maps.responses import (
 )
 from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.records import Record
+from parflex.robot.beam_nodes import is_between
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
@@ -48,7 +49,6 @@ from parflex.statics.equilibrium import (
     agrees_with_tangent,
     is_positive,
 )
-from parflex.statics.inner_compliance import is_between
 from parflex.statics.linear_system import REGULAR, loads_rigid_modes, lowest_modes, sorted_modes, split_stiffness
 from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import NEAR_REST, AppliedLoads, locked_robot

@@ -89,6 +89,16 @@ class LoadCase:
         return self.about
 
     @property
+    def forced_frames(self) -> list[str]:
+        """Frames on which wrenches act."""
+        return list(self.wrench) if isinstance(self.wrench, Mapping) else []
+
+    @property
+    def deforming_frames(self) -> list[str]:
+        """Frames of wrenches that deform the robot before it is linearised."""
+        return self.forced_frames if self.at_equilibrium else []
+
+    @property
     def at_equilibrium(self) -> bool:
         """Whether the state of linearisation is the equilibrium."""
         return self.state() == "equilibrium"
@@ -133,7 +143,11 @@ def read_load_case(load_case: LoadCase | None = None, /, **keywords: Any) -> Loa
 
 def full_load_case(lock: Lock, about: About | None, load: Mapping[str, Any]) -> LoadCase:
     """Return the load case of a function that supports all keywords."""
-    keywords: dict[str, Any] = {entry.name: entry.default for entry in fields(LoadCase)} | {"lock": lock, "about": about, **load}
+    keywords: dict[str, Any] = {entry.name: entry.default for entry in fields(LoadCase)} | {
+        "lock": lock,
+        "about": about,
+        **load,
+    }
     return read_load_case(keywords.pop("load_case", None), **keywords)
 
 
