@@ -480,9 +480,9 @@ class BeamChain(Record):
     def located(self, s: float) -> tuple[int, float]:
         """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
         if self.ends:
-            element = next(k for k, end in enumerate(self.ends) if s <= end or k == len(self.ends) - 1)
+            element = next(k for k, end in enumerate(self.ends) if s <= end + JUST_BEHIND or k == len(self.ends) - 1)
             start = (0.0, *self.ends)[element]
-            return element, (s - start) / (self.ends[element] - start)
+            return element, min((s - start) / (self.ends[element] - start), 1.0)
         along = s * len(self.links)
         element = min(max(int(np.ceil(along)) - 1, 0), len(self.links) - 1)
         return element, along - element
