@@ -32,6 +32,7 @@ ROWS = {  # group: class and what it is, by column
         ("Target", "what a pose specifies"),
     ),
     "statics": (
+        ("LoadCase", "how held and loaded"),
         ("Equilibrium", "at rest under loads"),
         ("LinearModel", "M, D and K at a pose"),
         ("Response", "a number of a design"),
@@ -59,7 +60,8 @@ ARROWS = (
     ("Robot", "Configuration", "configure"),
     ("Target", "Assembler", "rows"),
     ("Assembler", "Configuration", "solve"),
-    ("Configuration", "Equilibrium", "equilibrium"),
+    ("Configuration", "LoadCase", "hold, load"),
+    ("LoadCase", "Equilibrium", "solve"),
     ("Equilibrium", "LinearModel", "linearise"),
     ("LinearModel", "Response", "modes"),
     ("ModelRequest", "Formulation", "choose"),

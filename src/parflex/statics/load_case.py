@@ -143,11 +143,8 @@ def read_load_case(load_case: LoadCase | None = None, /, **keywords: Any) -> Loa
 
 def full_load_case(lock: Lock, about: About | None, load: Mapping[str, Any]) -> LoadCase:
     """Return the load case of a function that supports all keywords."""
-    keywords: dict[str, Any] = {entry.name: entry.default for entry in fields(LoadCase)} | {
-        "lock": lock,
-        "about": about,
-        **load,
-    }
+    keywords: dict[str, Any] = {entry.name: entry.default for entry in fields(LoadCase)}
+    keywords |= {"lock": lock, "about": about, **load}
     return read_load_case(keywords.pop("load_case", None), **keywords)
 
 
