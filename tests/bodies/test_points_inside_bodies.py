@@ -487,6 +487,15 @@ def test_an_offset_point_between_nodes_moves_as_what_carries_it(tmp_path):
     assert one == pytest.approx(fine, rel=1e-9)
 
 
+def test_a_force_on_an_offset_point_deflects_a_run_as_its_moment_does(tmp_path):
+    more = '[[point]]\nname = "hook"\nframe = "bar@0.3"\nposition = [0, 0.05, 0]\n'
+    robot, word = bars.beam(tmp_path, more=more), "bar.tangent_y@0.4"
+    pushes = ({"hook": [1.0, 0, 0]}, {"bar@0.3": [1.0, 0, -0.05]})
+    first, second = (parflex.simulate(robot, None, 0.002, wrench=push, outputs=[word])[word][0] for push in pushes)
+    assert first == pytest.approx(second, rel=1e-3)  # the arm turns with the bar, by 1e-3
+    assert first == pytest.approx(-0.05 * 0.3 * L * (0.8 * L - 0.3 * L) / (2 * EI), rel=1e-3)
+
+
 def test_slopes_and_maps_have_the_compliance_between_nodes(tmp_path):
     """Under a force and the weight: slopes and differences over 2e-6 of a size, with 1e-12/1e-6 of rounding."""
     robot = bars.beam(tmp_path, joint=bars.HINGE, gravity=(0, -9.81, 0))

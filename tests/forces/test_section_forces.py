@@ -139,13 +139,14 @@ def test_loads_inside_a_beam_make_steps_in_what_it_carries(elements):
     R = parflex.frames(robot)["arm"].rotation
     loads = {0.5: R @ [40.0, 7.0, -3.0], 0.75: R @ [-25.0, 4.0, 12.0]}
     words = {"about": "equilibrium", "wrench": {f"arm@{s}": [*load, 0, 0, 0] for s, load in loads.items()}}
-    bent, at = parflex.deflection(robot, **words), parflex.linear_model(robot, **words).configuration.at
+    bent = parflex.deflection(robot, **words)
+    at, places = bent.configuration.at, bent.configuration.robot.tree.places
     for s in (0.0, 0.3, 0.5, 0.500001, 0.7, 0.75, 0.76, 1.0):
-        own, here = at.of(robot.tree.places[f"arm@{s}"])
+        own, here = at.of(places[f"arm@{s}"])
         force, moment = np.zeros(3), np.zeros(3)
         for where, load in loads.items():
             if s <= where:
-                place = at.of(robot.tree.places[f"arm@{where}"])[1]
+                place = at.of(places[f"arm@{where}"])[1]
                 force, moment = force + load, moment + np.cross(place - here, load)
         result = np.array([bent.beams["arm"].at(s)[word] for word in FORCES])
         assert np.abs(result - [*(own.T @ force), *(own.T @ moment)]).max() < 1e-11 * 50, s  # of 50 N

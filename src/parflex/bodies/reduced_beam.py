@@ -363,13 +363,6 @@ class ReducedSections(Record):
         )
         return exact - (response_shapes / stiffness) @ load_shapes.T
 
-    def clamped_gravity_deflection(self, xi: float, gravity: Array, stiffness: Array) -> Array:
-        """Motion of a section by gravity, both ends held, that modes of such stiffness lack."""
-        exact = replace(self.element, length=self.line.length).clamped_gravity_deflection(xi, gravity)
-        first, node = self.line.shapes.shape[2] - len(stiffness), self.line.at(xi)
-        S = self.beyond(np.zeros(1))[1][0, 1 + first :]  # of what modes move
-        return exact - np.concatenate([node.Phi_d, node.Phi_r])[:, first:] @ (S @ gravity / stiffness)
-
     @property
     def _mass(self) -> float:
         return float(self._chain.element.m) * self._chain.count

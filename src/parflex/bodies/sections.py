@@ -224,24 +224,6 @@ class ElementSections(Record):
         T = np.kron(np.eye(2), self._turn)
         return T @ C @ T.T if self.roll else C
 
-    def clamped_gravity_deflection(self, xi: float, gravity: Array) -> Array:
-        """Motion (displacement, turn) of a section by gravity (in axes of the element), both ends held: 6.
-
-        Uniform loads q: w = q x (L - x) (x (L - x) + Ps L^2)/(24 EI), theta = q x (L - x) (L - 2 x)/(12 EI), and along
-        the beam u = q x (L - x)/(2 EA). Moments of a beam that is held at both ends do not depend on its shear.
-        """
-        E, section, L = self.material.E, self.section, self.length
-        load = self.material.density * section.A * (gravity @ self._turn)
-        ratios = self.shear_ratios
-        x, arms = xi * L, xi * (1 - xi) * L**2
-        motion: Array = np.zeros(6, dtype=scalar_type(load, np.array([E, L, *ratios])))
-        motion[0] = load[0] * arms / (2 * E * section.A)
-        for k, n, sense, I, Ps in ((1, 5, 1, section.Iz, ratios[0]), (2, 4, -1, section.Iy, ratios[1])):
-            motion[k] = load[k] / (24 * E * I) * arms * (arms + Ps * L**2)
-            motion[n] = sense * load[k] / (12 * E * I) * arms * (L - 2 * x)
-        motion[[k for k in range(6) if k not in self._used]] = 0.0
-        return np.kron(np.eye(2), self._turn) @ motion if self.roll else motion
-
     @property
     def shear_ratios(self) -> tuple[Any, Any]:
         """Ps of bending along y and along z of the section; zero where shear is left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -345,12 +345,12 @@ def condition_options(command: Command) -> Command:
     return command
 
 
-def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """The linear model that the options ask for, and what it is about."""
-    from parflex import linear_model
+def linear_model_of(robot: str, options: dict[str, Any], frames: Sequence[str] = ()) -> tuple[Any, str]:
+    """The linear model that the options ask for, with nodes at frames, and what it is about."""
+    from parflex.statics.linear_model import linear_model_of
 
     loaded, pose, case = read_load_options(robot, options, loads_matter=False)
-    model = linear_model(loaded, pose, load_case=case)
+    model = linear_model_of(loaded, pose, case, frames)
     return model, model.about
 
 

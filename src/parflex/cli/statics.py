@@ -23,11 +23,13 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
     from parflex import deflection, equilibrium, linear_model
     from parflex.forces.section_forces import beam_tables
+    from parflex.robot.beam_nodes import at_nodes
     from parflex.statics.linear_model import about_equilibrium
     from parflex.statics.stiffness import deflection_at, selected_components, stiffness_of
 
     loaded, pose, case = read_load_options(robot, options)
-    frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *(case.wrench or ())]))
+    frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *case.forced_frames]))
+    loaded, pose = at_nodes(loaded, pose, frames)
     if case.at_equilibrium:
         static_equilibrium = equilibrium(loaded, pose, load_case=case)
         deflected, result = (
@@ -118,11 +120,11 @@ def statespace(
     """State space A B C D and frequency response between any input and any output."""
     import numpy as np
 
-    from parflex.statics.statespace import mode_warnings, state_space_of
+    from parflex.statics.statespace import forced_frames, mode_warnings, state_space_of
 
     if path is not None:
         check_suffix(path)
-    model, about = linear_model_of(robot, options)
+    model, about = linear_model_of(robot, options, forced_frames(_split(inputs)))
     system = state_space_of(model, _split(inputs), _split(outputs))
     hertz = read_range(span) if span else []
     diagnostics = system.doubts(hertz) if span else mode_warnings(system.model)

@@ -27,6 +27,7 @@ from parflex.design.parameter_slopes import numbers_by_program
 from parflex.errors import InputError, RobotFileError
 from parflex.parameters.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
+from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.gearing import coupling_order
 from parflex.robot.pose_input import read_distance, read_pose
@@ -77,6 +78,11 @@ class SensitiveDesign:
 
     def __init__(self, robot: Robot, keys: Sequence[str], often: bool = False) -> None:
         self.keys, self.robot, self.often = tuple(keys), robot, often
+        self._by_nodes: dict[tuple[str, ...], SensitiveDesign] = {}
+
+    def of(self, robot: Robot) -> SensitiveDesign:
+        """Return the design of the same robot with more nodes."""
+        return self._by_nodes.setdefault(robot.nodes, SensitiveDesign(robot, self.keys, self.often))
 
     @cached_property
     def _numbers(self) -> DesignNumbers:
@@ -164,6 +170,15 @@ class DesignState:
         self.here = configure(robot, pose)
         self.design = design or SensitiveDesign(robot, self.keys)
         self.moving: tuple[Array, Array] | None = None  # all rates and accelerations, where they are known
+
+    def with_nodes_at(self, frames: Collection[str]) -> DesignState:
+        """Return the state of the robot with its beams divided at frames between nodes."""
+        robot, pose = at_nodes(self.robot, self.here, frames)
+        if robot is self.robot:
+            return self
+        result = DesignState(robot, pose, self.keys, self.case, self.design.of(robot))
+        result.pose = self.pose
+        return result
 
     @property
     def twin(self) -> Robot:

@@ -6,6 +6,7 @@ rates, energies of the robot with derivatives give those of frequencies, complia
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -34,9 +35,13 @@ Array = np.ndarray
 
 
 class HeldState:
-    """The linear model of a robot, and the robot with slopes as it is held and loaded there."""
+    """The linear model of a robot, and the robot with slopes as it is held and loaded there.
 
-    def __init__(self, state: DesignState) -> None:
+    `frames` inside beams become nodes.
+    """
+
+    def __init__(self, state: DesignState, frames: Sequence[str] = ()) -> None:
+        state = state.with_nodes_at([*frames, *state.case.deforming_frames])
         self.state, circumstances = state, state.case
         if not state.robot.tree.elastic and not _springy(state.robot, circumstances):
             raise InputError(

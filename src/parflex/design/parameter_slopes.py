@@ -114,7 +114,7 @@ def name_of_file(robot: Robot, keys: Sequence[str], *more: Any) -> str | None:
         return None
     bare = apply_settings(json.loads(json.dumps(written.table)), dict.fromkeys(keys, 0.0), robot.file)
     text = json.dumps(
-        [bare, list(keys), written.elements, written.rigid, str(robot.file), robot.actuation, *more],
+        [bare, list(keys), written.elements, written.nodes, written.rigid, str(robot.file), robot.actuation, *more],
         sort_keys=True,
         default=repr,
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from parflex.bodies.sections import ElementSections
 from parflex.design.design_state import DesignState
 from parflex.design.linear_model import HeldState
 from parflex.errors import InputError, did_you_mean
@@ -26,14 +26,6 @@ from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import vector_from_rotation
-from parflex.statics.inner_compliance import (
-    in_world,
-    inner_compliance,
-    inner_deflection,
-    is_between,
-    section_at,
-    seen_from,
-)
 from parflex.statics.loads import has_force_elements
 from parflex.statics.stiffness import selected_components, stiffness_of
 from parflex.tree.build_elements import element_parts
@@ -62,7 +54,7 @@ def frame_and_direction(state: DesignState, argument: str, name: str, directions
 def stiffness(state: DesignState, argument: str) -> Any:
     """Stiffness of a frame in a direction: on the diagonal of its matrix."""
     frame, k = frame_and_direction(state, argument, "stiffness", PLANAR if state.robot.tree.planar else SPATIAL)
-    C = compliance_of(HeldState(state), frame, argument)
+    C = compliance_of(HeldState(state, [frame]), frame, argument)
     unit = np.zeros(len(C))
     unit[k] = 1.0
     return solve(C, unit.astype(C.dtype))[k]
@@ -71,7 +63,7 @@ def stiffness(state: DesignState, argument: str) -> Any:
 def compliance(state: DesignState, argument: str) -> Any:
     """Compliance of a frame in a direction: its motion under a unit force or moment."""
     frame, k = frame_and_direction(state, argument, "compliance", PLANAR if state.robot.tree.planar else SPATIAL)
-    return compliance_of(HeldState(state), frame)[k, k]
+    return compliance_of(HeldState(state, [frame]), frame)[k, k]
 
 
 def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
@@ -95,19 +87,17 @@ def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
 
         left = held.there.along(StiffnessSolver(configuration, held.model.K.T).solve(P.T))
     rows = held.there.frame_rows(frame)[components]
-    C = rows @ right + (rows @ left).T - left.T @ held.stiffness_times(right)
-    between = _between(held, frame, frame)
-    return C if between is None else C + between[np.ix_(components, components)]
+    return rows @ right + (rows @ left).T - left.T @ held.stiffness_times(right)
 
 
-def deflected(state: DesignState) -> HeldState:
+def deflected(state: DesignState, frames: Sequence[str] = ()) -> HeldState:
     """The robot under its loads; elements between points turn, so that their robots are about the equilibrium."""
     circumstances = state.case
     if circumstances.about is None and has_force_elements(state.robot.tree):
         from dataclasses import replace
 
         state.case = replace(circumstances, about="equilibrium")
-    return HeldState(state)
+    return HeldState(state, [*frames, *state.case.forced_frames])
 
 
 def frame_displacement(held: HeldState, frame: str) -> Array:
@@ -115,79 +105,31 @@ def frame_displacement(held: HeldState, frame: str) -> Array:
     with_keys = bool(held.state.count)
     if held.model.about == "undeformed":
         here = held.there if with_keys else held.model.configuration
-        return here.frame_rows(frame) @ held.step + _inner_deflection(held, frame)
+        return here.frame_rows(frame) @ held.step
     start, here = (held.start, held.there) if with_keys else (held.model.start, held.model.configuration)
     place = here.robot.tree.place(frame)
     (R0, P0), (R, P) = start.at.of(place), here.at.of(place)
-    return np.concatenate([P - P0, vector_from_rotation(R @ R0.T)]) + _inner_deflection(held, frame)
-
-
-def _inner_deflection(held: HeldState, frame: str) -> Array:
-    """What wrenches and weight between the same two nodes deflect a frame by beside the shapes of its element."""
-    robot = held.state.robot
-    wrenches = checked_wrenches(robot.tree, held.loading.wrench)
-    if not held.state.count:
-        return inner_deflection(held.model.configuration, wrenches, frame, held.loading.gravity(robot.tree))
-    compliances = [(_between(held, loaded, frame), wrench) for loaded, wrench in wrenches.items()]
-    weighed = _weight_deflection(held, frame) if is_between(robot, frame) else np.zeros(6)
-    return sum((compliance @ wrench for compliance, wrench in compliances if compliance is not None), weighed)
-
-
-def _weight_deflection(held: HeldState, frame: str) -> Array:
-    """What its weight deflects an element by at a frame between its nodes beside shapes, with slopes."""
-    robot, there = held.state.robot, held.there
-    gravity, j = held.loading.gravity(there.robot.tree), robot.tree.places[frame].link
-    if not np.any(held.loading.gravity(robot.tree)):
-        return np.zeros(6)
-    parts = _cut_with_slopes(held, j, frame)
-    deflection = parts.clamped_gravity_deflection(section_at(robot, frame), there.at.rotation[j].T @ gravity)
-    return seen_from(robot, there.at, deflection, frame)
-
-
-def _cut_with_slopes(held: HeldState, j: int, frame: str) -> ElementSections:
-    """The element of a link, to be cut at its sections, with slopes."""
-    chain = next(candidate for candidate in beam_chains(held.state.robot).values() if j in candidate.links)
-    _refuse_reduced(chain, "deflection between its ends", frame)
-    return _sensitive_chain(held.state, chain, held.there, j).parts
-
-
-def _between(held: HeldState, loaded: str, frame: str) -> Array | None:
-    """Motion of a frame by a unit wrench between the same two nodes that shapes lack, with slopes."""
-    robot, there = held.state.robot, held.there
-    if inner_compliance(robot, loaded, frame) is None:
-        return None
-    parts = _cut_with_slopes(held, robot.tree.places[loaded].link, frame)
-    compliance = parts.clamped_compliance(section_at(robot, loaded), section_at(robot, frame))
-    return in_world(robot, there.at, compliance, loaded, frame)
-
-
-def _refuse_reduced(chain: BeamChain, what: str, value: str) -> None:
-    if chain.reduced:
-        raise InputError(
-            f"'{chain.name}' is reduced, so that its {what} has no slopes",
-            key="response",
-            value=value,
-            hint="leave 'reduce' out of the beam",
-        )
+    return np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
 
 
 def deflection(state: DesignState, argument: str) -> Any:
     """Deflection of a frame in a direction under gravity, springs and the wrench."""
     frame, k = frame_and_direction(state, argument, "deflection", SPATIAL)
-    return frame_displacement(deflected(state), frame)[k]
+    return frame_displacement(deflected(state, [frame]), frame)[k]
 
 
 def static_error(state: DesignState, argument: str) -> Any:
     """How far a frame is from its place under gravity, springs and the wrench."""
     frame = argument or state.robot.tree.end_effector
     state.robot.tree.place(frame)
-    moved = frame_displacement(deflected(state), frame)[:3]
+    moved = frame_displacement(deflected(state, [frame]), frame)[:3]
     return np.sqrt(moved @ moved)
 
 
 def holding_effort(state: DesignState, number: int) -> Any:
     """Effort of a motor that holds a flexible robot at rest under its loads."""
     held = deflected(state)
+    state = held.state
     k = state.robot.actuated[number]
     j = state.robot.tree.link_of_rate[k]
     if k in held.model.robot.locked:
@@ -203,7 +145,7 @@ def holding_effort(state: DesignState, number: int) -> Any:
 def stress(state: DesignState, argument: str) -> Any:
     """Largest normal stress in a beam under gravity, springs and the wrench; of all beams where none is named."""
     held = deflected(state)
-    robot = held.model.robot
+    state, robot = held.state, held.model.robot
     chains = {name: chain for name, chain in beam_chains(robot).items() if chain.parts.fibres is not None}
     if not chains or (argument and argument not in chains):
         known = bool(chains)
@@ -233,7 +175,13 @@ def _without_keys(state: DesignState) -> DesignState:
 def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, Array]) -> Any:
     """The stress at a place of a beam with slopes: where it is largest along the beam, the place need not move."""
     there, tree, zero_rates = held.there, held.there.robot.tree, np.zeros(held.there.robot.tree.n)
-    _refuse_reduced(chain, "stress", f"stress:{chain.name}")
+    if chain.reduced:
+        raise InputError(
+            f"'{chain.name}' is reduced, so that its stress has no slopes",
+            key="response",
+            value=f"stress:{chain.name}",
+            hint="leave 'reduce' out of the beam",
+        )
     number, xi = chain.located(s)
     j = chain.links[number]
     chain_with_slopes = _sensitive_chain(held.state, chain, there, j)

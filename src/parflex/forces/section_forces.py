@@ -108,14 +108,21 @@ class BeamLoads(Record):
         return found
 
     def at_ends(self, tree: Tree) -> list[dict[str, Any]]:
-        """The same, but for stress, at both ends of each element, with the names of the nodes there."""
-        found, nodes = [], (*self.chain.links, self.chain.tip)
-        for number, (j, k) in enumerate(pairwise(nodes)):
-            forces = sections_of_element(self.chain.parts_of(number), self.elements[j], [0.0, 1.0])[0]
-            ends = [{FORCES[n]: float(values[n]) for n in self._known} for values in forces]
-            names = [tree.links[node].name for node in (j, k)]
-            found.append({"element": names[0], "nodes": names, "root": ends[0], "tip": ends[1]})
+        """The same, but for stress, at both ends of each element, with the names of the nodes there.
+
+        Nodes beside those of the file end no element.
+        """
+        found, links = [], (*self.chain.links, self.chain.tip)
+        nodes = [number for number, j in enumerate(links) if j not in self.chain.added]
+        for first, after in pairwise(nodes):
+            names = [tree.links[links[node]].name for node in (first, after)]
+            root, tip = self._section(first, 0.0), self._section(after - 1, 1.0)
+            found.append({"element": names[0], "nodes": names, "root": root, "tip": tip})
         return found
+
+    def _section(self, number: int, xi: float) -> dict[str, float]:
+        forces = sections_of_element(self.chain.parts_of(number), self.elements[self.chain.links[number]], [xi])[0, 0]
+        return {FORCES[n]: float(forces[n]) for n in self._known}
 
     @property
     def _known(self) -> tuple[int, ...]:
@@ -453,7 +460,8 @@ class BeamChain(Record):
     """A beam: the links of its elements from root to tip, the link at its tip, and its first element.
 
     A reduced beam has a body of many elements in each link; `reduced` are those. Where these bodies, or the elements of
-    a beam, are not alike, `each` has them, and `ends` are shares of the length.
+    a beam, are not alike, `each` has them, and `ends` are shares of the length. `added` are links on nodes beside those
+    of the file.
     """
 
     name: str
@@ -463,6 +471,7 @@ class BeamChain(Record):
     reduced: bool = False
     each: tuple[ElementSections | ReducedSections, ...] = ()
     ends: Ends = ()
+    added: frozenset[int] = frozenset()
 
     def parts_of(self, element: int) -> ElementSections | ReducedSections:
         """The body of one of the links, to be cut at its sections."""
@@ -471,9 +480,9 @@ class BeamChain(Record):
     def located(self, s: float) -> tuple[int, float]:
         """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
         if self.ends:
-            element = next(k for k, end in enumerate(self.ends) if s <= end or k == len(self.ends) - 1)
+            element = next(k for k, end in enumerate(self.ends) if s <= end + JUST_BEHIND or k == len(self.ends) - 1)
             start = (0.0, *self.ends)[element]
-            return element, (s - start) / (self.ends[element] - start)
+            return element, min((s - start) / (self.ends[element] - start), 1.0)
         along = s * len(self.links)
         element = min(max(int(np.ceil(along)) - 1, 0), len(self.links) - 1)
         return element, along - element
@@ -489,6 +498,7 @@ class BeamChain(Record):
 def beam_chains(robot: Robot) -> dict[str, BeamChain]:
     """All beams of a robot that have sections, by name."""
     found = {}
+    added = frozenset(place.link for node in robot.nodes if (place := robot.tree.places[node]).inner is None)
     for frame in robot.description.frame:
         if frame.beam is None:
             continue
@@ -501,9 +511,8 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
             first = each[0].element if isinstance(each[0], ReducedSections) else each[0]
             ends = np.cumsum(lengths) / sum(lengths)
             alike = not reduced and max(lengths) - min(lengths) <= ALIKE * max(lengths)
-            found[frame.name] = BeamChain(
-                frame.name, own, tip, first, reduced, *(() if alike else (each, tuple(ends.tolist())))
-            )
+            unequal = {} if alike else {"each": each, "ends": tuple(ends.tolist())}
+            found[frame.name] = BeamChain(frame.name, own, tip, first, reduced, added=added, **unequal)
     return found
 
 

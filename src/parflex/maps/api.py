@@ -27,6 +27,7 @@ from parflex.maps.frequency_rows import FrequencyRows
 from parflex.maps.response_rows import CHUNK_ALONE, ResponseRows
 from parflex.maps.responses import ResponseName, check_loads, read_responses
 from parflex.records import Answer, count_of, name_list
+from parflex.robot.beam_nodes import with_nodes_at
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
@@ -161,6 +162,7 @@ def many_frequencies(
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
     modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
     check_loads(conditions, ())
+    robot = with_nodes_at(robot, conditions.deforming_frames)
 
     def pose_of(row: int) -> dict[str, float]:
         return dict(zip(coordinates, values[row].tolist(), strict=True))
@@ -324,8 +326,9 @@ def many_responses(
     >>> found = parflex.many_responses(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], ["stiffness:x", "deflection:z"])
     """
     coordinates, values = pose_table(robot, coordinates, poses)
-    requested = read_responses(robot, responses)
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
+    robot = with_nodes_at(robot, conditions.deforming_frames)
+    requested = read_responses(robot, responses)
     check_loads(conditions, requested)
     columns = {
         key: design_column(robot, key, design_values, len(values)) for key, design_values in (designs or {}).items()

@@ -25,11 +25,11 @@ from parflex.maps.responses import (
 )
 from parflex.maps.row_statics import RowEquilibria, RowStatics
 from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
+from parflex.robot.beam_nodes import is_between
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium
-from parflex.statics.inner_compliance import is_between
 from parflex.statics.linear_system import lowest_modes, sorted_modes
 from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import NEAR_REST, AppliedLoads, locked_robot

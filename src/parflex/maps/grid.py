@@ -26,6 +26,7 @@ from parflex.maps.positions import WAITING
 from parflex.maps.response_rows import ResponseRows
 from parflex.maps.responses import ResponseName, check_loads, read_responses
 from parflex.records import Answer
+from parflex.robot.beam_nodes import with_nodes_at
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
@@ -208,6 +209,7 @@ def frequency_map(
     _check_axes(robot, over, fixed)
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
     modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
+    robot = with_nodes_at(robot, conditions.deforming_frames)
     requested = read_responses(robot, responses) if responses else ()
     check_loads(conditions, requested)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}

@@ -12,6 +12,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.forces.section_forces import beam_chains, largest_stress_of
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
+from parflex.robot.beam_nodes import at_nodes, is_between
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot, file_frame
 from parflex.statics.equilibrium import NOT_STABLE, Equilibrium, equilibrium_of
@@ -64,10 +65,27 @@ class SinglePoseResponses:
         self.robot, self.here, self.held, self.modes_requested = robot, Configuration(robot, q), held, modes
         self._stiffness: dict[str, Stiffness] = {}
         self._rest = rest  # where it is known
+        self._with_nodes: dict[str, SinglePoseResponses] = {}
 
     def answer(self, response: ResponseName) -> Array:
         """The numbers of a response; not a number where it has none here."""
-        return np.asarray(getattr(self, f"_of_{response.kind}")(response), dtype=float)
+        answering = self._at_node(response.of) if response.kind in OF_FRAMES else self
+        return np.asarray(getattr(answering, f"_of_{response.kind}")(response), dtype=float)
+
+    def _at_node(self, frame: str) -> SinglePoseResponses:
+        """Responses of the robot with a node at a frame."""
+        frames = [frame, *self.held.forced_frames]
+        robot, here = at_nodes(self.robot, self.here, frames if is_between(self.robot, frame) else ())
+        if robot is self.robot:
+            return self
+        if frame not in self._with_nodes:
+            assert isinstance(here, Configuration)
+            self._with_nodes[frame] = SinglePoseResponses(robot, here.q, self.held, self.modes_requested)
+        return self._with_nodes[frame]
+
+    @property
+    def _all(self) -> list[SinglePoseResponses]:
+        return [self, *self._with_nodes.values()]
 
     @cached_property
     def rest(self) -> Equilibrium | None:
@@ -103,17 +121,17 @@ class SinglePoseResponses:
     @property
     def said(self) -> str:
         """That the equilibrium which was answered about is not the usual one, and why; else empty."""
-        made = self.__dict__
-        words = [word for part in ("model", "bent") if part in made for word in made[part].warnings]
-        if "modes" in made and made["modes"].unstable_motions:
+        tables = [one.__dict__ for one in self._all]
+        words = [word for made in tables for part in ("model", "bent") if part in made for word in made[part].warnings]
+        if any("modes" in made and made["modes"].unstable_motions for made in tables):
             words.append(NOT_STABLE)
         return NOT_STABLE if NOT_STABLE in words else ""
 
     @property
     def is_implicitly_balanced(self) -> bool:
         """Whether springs under tension make the answers those of an equilibrium that was not asked for."""
-        made = self.__dict__.get("model")
-        return made is not None and made.about == "equilibrium" and not self.held.at_equilibrium
+        models = [one.__dict__["model"] for one in self._all if "model" in one.__dict__]
+        return any(model.about == "equilibrium" for model in models) and not self.held.at_equilibrium
 
     @property
     def rests(self) -> bool:

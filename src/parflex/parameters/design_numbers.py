@@ -207,7 +207,7 @@ def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[st
         raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
     table = apply_settings(copy.deepcopy(written.table), dict(settings), robot.file)
     description = read_version(table, robot.file, written.elements, written.rigid)
-    tree = build_tree(description, written.elements)
+    tree = build_tree(description, written.elements, written.nodes)
     if written.payload is not None:
         tree = with_payload(tree, written.payload)
     closures = build_closures(description, tree)

@@ -97,7 +97,7 @@ def load(
             robot = _build(version, file, payload, actuation, working_mode, refine)
             robot = replace(robot, warnings=(*robot.warnings, *notes))
         mounted = None if payload is None else tuple(float(value) for value in payload)
-        robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read), rigid))
+        robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read), rigid, tree=robot.tree))
         slack_warnings = robot.home_pose.slack_cables()
         return (
             replace(robot, warnings=(*robot.warnings, *slack_warnings), known_home=robot.home)
@@ -116,8 +116,9 @@ def _build(
     actuation: str | None,
     working_mode: str | None,
     refine: int,
+    nodes: Collection[str] = (),
 ) -> Robot:
-    tree = build_tree(description, refine)
+    tree = build_tree(description, refine, nodes)
     warnings = [*inertia_warnings(description, tree), *superelement_warnings(tree)]
     if payload is not None:
         tree = with_payload(tree, payload)
@@ -157,34 +158,37 @@ def with_numbers(robot: Robot, description: schema.RobotFile, payload: Sequence[
     """
     mode = robot.working_mode if robot.working_mode in description.working_modes else None
     actuation = robot.actuation if robot.actuation in description.actuation else None
-    return _build(description, robot.file, payload or robot.payload, actuation, mode, robot.refine)
+    return _build(description, robot.file, payload or robot.payload, actuation, mode, robot.refine, robot.nodes)
 
 
 def with_refined_beams(robot: Robot, times: int) -> Robot:
     """The same robot, held and sensed alike, with every element of its beams divided into as many."""
-    return _divided(robot, robot.refine * times)
+    return divided(robot, robot.refine * times, robot.nodes)
 
 
 def with_file_elements(robot: Robot) -> Robot | None:
     """The same robot with the elements of its file alone; None where it has no others, or some are held."""
     if robot.refine == 1 or robot.locked.intersection(robot.tree.elastic):
         return None
-    return _divided(robot, 1)
+    return divided(robot, 1, robot.nodes)
 
 
-def _divided(robot: Robot, elements: int) -> Robot:
+def divided(robot: Robot, elements: int, nodes: tuple[str, ...]) -> Robot:
+    """The same robot, held and sensed alike, with other elements and nodes of its beams."""
     written = robot.written
     if written is None:
         raise InputError("the robot was not loaded from a file", key="converge", hint="use 'load'")
-    written = replace(written, elements=elements)
-    divided = replace(with_numbers(replace(robot, written=written), robot.description), written=written)
-    names = {name: k for k, name in enumerate(divided.tree.rate_names)}
+    written = replace(written, elements=elements, nodes=nodes)
+    result = with_numbers(replace(robot, written=written), robot.description)
+    names = {name: k for k, name in enumerate(result.tree.rate_names)}
 
     def same(rates: Iterable[int]) -> tuple[int, ...]:
         return tuple(names[robot.tree.rate_names[k]] for k in rates)
 
     actuated, locked = same(robot.actuated), frozenset(same(robot.locked))
-    return replace(divided, actuated=actuated, locked=locked, sensed=same(robot.sensed), warnings=robot.warnings)
+    written = replace(written, tree=result.tree)
+    sensed = same(robot.sensed)
+    return replace(result, actuated=actuated, locked=locked, sensed=sensed, warnings=robot.warnings, written=written)
 
 
 def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
@@ -195,8 +199,9 @@ def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     table = apply_settings(copy.deepcopy(written.table), settings, robot.file)
     description = read_version(copy.deepcopy(table), robot.file, written.elements, written.rigid)
     actuation = None if robot.actuation == "default" else robot.actuation
-    result = _build(description, robot.file, written.payload, actuation, robot.working_mode, written.elements)
-    result = replace(result, written=replace(written, table=table))
+    mesh = written.elements, written.nodes
+    result = _build(description, robot.file, written.payload, actuation, robot.working_mode, *mesh)
+    result = replace(result, written=replace(written, table=table, tree=result.tree))
     return result if result.locked == robot.locked else result.locking(robot.locked)
 
 
@@ -209,7 +214,7 @@ def with_file_of(robot: Robot, settings: Mapping[str, Any], sections_alone: bool
         description, written = robot.description.model_copy(update={"sections": sections}), robot.written
     else:
         description = read_version(copy.deepcopy(table), robot.file, robot.written.elements, robot.written.rigid)
-        written = replace(robot.written, table=table)
+        written = replace(robot.written, table=table, tree=robot.tree)
     return replace(
         robot, description=description, written=written, known_home=robot.home, known_mobility=robot.mobility
     )

@@ -23,6 +23,7 @@ from parflex.robot.motions_at_home import Mobility, MotionsAtHome
 from parflex.robot.pose_finder import PoseFinder
 from parflex.robot.states import ArrayNames, closed_positions
 from parflex.robotfile import schema
+from parflex.robotfile.values import INSIDE
 from parflex.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class WrittenRobot(Record):
     """What a robot was loaded from: its whole table, what was set in it included, payload and refinement.
 
     `files` are all that were read: its own, those that it extends, and those of its bodies. Of the `rigid` version of
-    a robot the table is that of the flexible one.
+    a robot the table is that of the flexible one. `nodes` are places of beams, such as `arm@0.37`, that are nodes
+    beside those of the file. `tree` is the tree as built: a robot with another tree has other numbers than its file.
     """
 
     table: dict[str, Any]
@@ -54,6 +56,8 @@ class WrittenRobot(Record):
     elements: int
     files: tuple[str, ...] = ()
     rigid: bool = False
+    nodes: tuple[str, ...] = ()
+    tree: Tree | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +95,11 @@ class Robot(ArrayNames, Record):
     def refine(self) -> int:
         """Into how many each element of the file is divided."""
         return 1 if self.written is None else self.written.elements
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Places of beams that are nodes beside those of the file."""
+        return () if self.written is None else self.written.nodes
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -198,6 +207,11 @@ class Robot(ArrayNames, Record):
     @cached_property
     def robots_by_omitted_terms(self) -> dict[tuple[str, ...], Robot]:
         """The same robot without terms, by their words, as far as it was made."""
+        return {}
+
+    @cached_property
+    def robots_by_nodes(self) -> dict[tuple[str, ...], Robot]:
+        """The same robot with more nodes, by their places, as far as it was made."""
         return {}
 
     @cached_property
@@ -334,6 +348,7 @@ def frames_at(robot: Robot, q: Array) -> dict[str, tuple[Array, Array]]:
 def file_frame(robot: Robot, link: str) -> str:
     """The frame of the file that an element of a beam belongs to."""
     names = {frame.name for frame in robot.description.frame}
+    link = link.partition(INSIDE)[0]
     while link not in names and "." in link:
         link = link.rpartition(".")[0]
     return link

@@ -1,4 +1,4 @@
-"""Deflection of an element between its nodes by its weight and inertia, beyond its shape functions.
+"""Deflection of an element between its nodes by its weight, inertia and wrenches, beyond its shape functions.
 
 Nodes of elements are exact under distributed loads. Between them the shape functions lack the deflection of a beam
 clamped at both nodes, EI theta''' = q with w = theta = 0 at its ends; w' = theta, with shear theta - EI/(k G A)
@@ -13,10 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedSections
-from parflex.forces.section_forces import BeamChain
+from parflex.forces.section_forces import BeamChain, beam_chains
 from parflex.integrators.tableaux import gauss_points
+from parflex.robot.beam_nodes import is_between
+from parflex.robot.robot import Robot
+from parflex.spatial.rotations import hat
 
 Array = np.ndarray
+MISSING = 0.02  # of a deflection: less is not reported, as nodes may be off by as much because elements are too few
 PLACES = gauss_points(4)[0]
 
 
@@ -72,3 +76,27 @@ def inner_bending(loads: InnerLoads, rotations: Array, felt: Array) -> Array:
     bent = np.zeros(own.shape[1:])
     bent[:, 1:] = np.einsum("prj,pj->rj", own[:, :, 1:], loads.weights)
     return bent @ loads.turn.T
+
+
+def forced_place(robot: Robot, loaded: str, place: str) -> Array | None:
+    """Displacement of the section of a place by a unit wrench on a frame, beyond shape functions: 3 x 6, section axes.
+
+    Of a reduced beam less that of its modes. None where both are not between the same two nodes.
+    """
+    places = robot.tree.places
+    if not (is_between(robot, loaded) and is_between(robot, place)) or places[place].link != places[loaded].link:
+        return None
+    j = places[loaded].link
+    body = robot.tree.links[j].body
+    inner = [places[frame].inner for frame in (loaded, place)]
+    xi, at = (float(one.node.r0[0] / body.nodes["tip"].r0[0]) for one in inner if one is not None)
+    chain = next(beam for beam in beam_chains(robot).values() if j in beam.links)
+    parts = chain.parts_of(chain.links.index(j))
+    if isinstance(parts, ReducedSections):
+        modal = np.diag(body.material_stiffness(np.zeros(body.size)))[body.size - body.held :]
+        compliance = parts.clamped_compliance(xi, at, modal)
+    else:
+        compliance = parts.clamped_compliance(xi, at)
+    moved = np.eye(6)
+    moved[:3, 3:] = -hat(places[loaded].position)
+    return (compliance @ moved.T)[:3]

@@ -26,13 +26,12 @@ from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
 from parflex.simulation.diagnostics import balance_error
-from parflex.simulation.inner_bending import InnerLoads, inner_bending, inner_loads_of
+from parflex.simulation.inner_bending import MISSING, InnerLoads, forced_place, inner_bending, inner_loads_of
 from parflex.simulation.mesh_convergence import largest_beam_deflection
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
 from parflex.spatial.batched import evaluate_rows
 from parflex.spatial.rotations import ORIENTATION, quaternions
-from parflex.statics.inner_compliance import MISSING, forced_place
 from parflex.trajectories.follow import RedundantDrive
 from parflex.tree.tree import Tree
 

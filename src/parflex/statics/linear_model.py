@@ -6,6 +6,7 @@ About the equilibrium under gravity and loads, K is the derivative of the reduce
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Unpack
 
@@ -14,6 +15,7 @@ import numpy as np
 from parflex.forces.forces import Without
 from parflex.records import Record, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
+from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type
@@ -131,9 +133,9 @@ def linear_model(
     return linear_model_of(robot, pose, full_load_case(lock, about, load))
 
 
-def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase) -> LinearModel:
-    """Linear model of a load case."""
-    state = linearisation_state(robot, pose, case)
+def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()) -> LinearModel:
+    """Linear model of a load case; frames inside beams at which forces will act become nodes."""
+    state = linearisation_state(robot, pose, case, frames)
     if isinstance(state, Equilibrium):
         return about_equilibrium(state)
     configuration, loading = state
@@ -144,9 +146,13 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase) -> LinearMo
 
 
 def linearisation_state(
-    robot: Robot, pose: Pose | None, case: LoadCase
+    robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()
 ) -> Equilibrium | tuple[Configuration, AppliedLoads]:
-    """Return the equilibrium that a load case is about, or the undeformed pose and its loads."""
+    """Return the equilibrium that a load case is about, or the undeformed pose and its loads.
+
+    Frames inside beams become nodes, as do places of wrenches that deform the robot.
+    """
+    robot, pose = at_nodes(robot, pose, [*frames, *case.deforming_frames])
     if case.at_equilibrium:
         return equilibrium_of(robot, pose, case)
     configuration, loading = prepare_loads(robot, pose, case)

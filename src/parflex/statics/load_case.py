@@ -89,6 +89,16 @@ class LoadCase:
         return self.about
 
     @property
+    def forced_frames(self) -> list[str]:
+        """Frames on which wrenches act."""
+        return list(self.wrench) if isinstance(self.wrench, Mapping) else []
+
+    @property
+    def deforming_frames(self) -> list[str]:
+        """Frames of wrenches that deform the robot before it is linearised."""
+        return self.forced_frames if self.at_equilibrium else []
+
+    @property
     def at_equilibrium(self) -> bool:
         """Whether the state of linearisation is the equilibrium."""
         return self.state() == "equilibrium"

@@ -19,7 +19,6 @@ from parflex.errors import InputError, ParflexWarning, SingularError, did_you_me
 from parflex.records import Unpacked, count_of, name_list
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
-from parflex.statics.inner_compliance import MISSING, inner_motion
 from parflex.statics.linear_model import LinearModel, linear_model_of
 from parflex.statics.load_case import About, LoadKeywords, Lock, full_load_case
 from parflex.statics.mesh_error import band_warnings, response_warnings
@@ -164,13 +163,18 @@ def state_space(
     """
     case = full_load_case(lock, about, load)
     case.state(loads_matter=False)
-    model = linear_model_of(robot, pose, case)
+    model = linear_model_of(robot, pose, case, forced_frames(inputs))
     system = state_space_of(model, inputs, outputs)
     return replace(system, model=replace(model, warnings=[*model.warnings, *mode_warnings(model)]))
 
 
+def forced_frames(inputs: Sequence[str]) -> list[str]:
+    """Return the frames on which inputs act."""
+    return [word.rpartition(".")[0] for word in inputs]
+
+
 def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:
-    """The state space of a linear model."""
+    """The state space of a linear model, of which forced frames are nodes."""
     for key, words in (("input", inputs), ("output", outputs)):
         if not words:
             raise InputError(f"no {key} is named", key=key, hint=f"name one with --{key}")
@@ -188,15 +192,13 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
     push = scipy.linalg.cho_solve(factor, b)
     A = np.block([[np.zeros((count, count)), np.eye(count)], [flow]])
     B = np.vstack([np.zeros_like(push), push])
-    C, D, told = [], [], []
+    C, D = [], []
     for word in outputs:
         order, name = _order(word)
         row, still = _row(model, name, MOTIONS, "output"), np.zeros(count)
         C.append((np.r_[row, still], np.r_[still, row], row @ flow)[order])
-        direct = np.array([_direct(model, name, force) for force in inputs])
-        D.append((direct, np.zeros(len(inputs)), row @ push)[order])
-        told += _missing(model, word, inputs, row, b, direct) if order else []
-    model = replace(model, warnings=[*model.warnings, *told[:1]])
+        none = np.zeros(len(inputs))
+        D.append((none, none, row @ push)[order])
     states = [*model.names, *(f"velocity:{name}" for name in model.names)]
     return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
 
@@ -205,38 +207,6 @@ def mode_warnings(model: LinearModel) -> list[str]:
     """What `natural_frequencies` says of the usual modes because elements are too few, or beams are reduced."""
     found = modes_of(model)
     return [*found.too_few, *band_warnings(model.robot, found.frequencies)]
-
-
-def _direct(model: LinearModel, output: str, force: str) -> float:
-    """What a force between two nodes of a beam moves a frame there by at once, since no state does."""
-    (seen, _, motion), (loaded, _, push) = output.rpartition("."), force.rpartition(".")
-    places = model.robot.tree.places
-    if motion not in MOTIONS or push not in FORCES or seen not in places or loaded not in places:
-        return 0.0
-    found = inner_motion(model.configuration, loaded, seen)
-    return 0.0 if found is None else float(found[MOTIONS[motion], FORCES[push]])
-
-
-def _missing(model: LinearModel, word: str, inputs: Sequence[str], row: Array, b: Array, direct: Array) -> list[str]:
-    """A sentence where rates of an output lack those of what forces between its nodes move it by at once.
-
-    These follow the rates of the forces, which are no inputs.
-    """
-    if not direct.any():
-        return []
-    try:
-        still = np.abs(row @ np.linalg.solve(model.K, b) + direct)
-    except np.linalg.LinAlgError:  # something moves without stiffness, and no deflection is to compare with
-        return []
-    shares = np.divide(np.abs(direct), still, out=np.ones_like(still), where=still > np.abs(direct))
-    k = int(np.argmax(np.where(direct != 0, shares, 0.0)))
-    if not shares[k] > MISSING:
-        return []
-    return [
-        f"'{word}' lacks {shares[k]:.0%} of what '{inputs[k]}' deflects there at rest: between two nodes the element "
-        "itself follows the force at once, and so its rates are those of the force, which are no input; use elements "
-        "with a node there, or the position as output"
-    ]
 
 
 def _order(word: str) -> tuple[int, str]:

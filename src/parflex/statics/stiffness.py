@@ -17,6 +17,7 @@ from parflex.forces.forces import checked_wrenches, element_values
 from parflex.forces.section_forces import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
 from parflex.forces.taut_cables import slack_warnings
 from parflex.records import Answer, Record, brief, count_of, name_list
+from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.limits import limit_warnings
 from parflex.robot.robot import Robot
@@ -26,7 +27,6 @@ from parflex.statics.equilibrium import (
     equilibrium_of,
     stability_warnings,
 )
-from parflex.statics.inner_compliance import inner_deflection, inner_motion
 from parflex.statics.linear_model import LinearModel, about_pose, linear_model_of, linearisation_state
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
@@ -159,21 +159,15 @@ def cartesian_stiffness(
     """
     case = full_load_case(lock, about, load)
     case.state(loads_matter=False)
-    return stiffness_of(linear_model_of(robot, pose, case), frame)
+    return stiffness_of(linear_model_of(robot, pose, case, [frame] if frame else ()), frame)
 
 
 def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
-    """Stiffness and compliance of a frame of a linear model."""
+    """Stiffness and compliance of a frame of a linear model, of which it is a node."""
     tree = model.robot.tree
     frame = _known(model.robot, frame)
     P = model.configuration.frame_rows(frame)[selected_components(model.robot)] @ model.J
     C = P @ StiffnessSolver(model.configuration, model.K).solve(P.T)
-    between = inner_motion(model.configuration, frame, frame)  # of its element under the unit wrench itself
-    C = (
-        C
-        if between is None
-        else C + between[np.ix_(selected_components(model.robot), selected_components(model.robot))]
-    )
     directions = ("x", "y", "theta") if tree.planar else MOTIONS
     lengths = np.where(np.array(selected_components(model.robot)) < 3, 1.0, tree.length)
     scaled = C * np.outer(lengths, lengths)
@@ -234,6 +228,7 @@ deflection.doubts = lambda found: stability_warnings(found.warnings)  # type: ig
 
 def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()) -> Deflection:
     """Deflections of frames under a load case."""
+    robot, pose = at_nodes(robot, pose, [*frames, *case.forced_frames])
     if case.about == "undeformed" and has_force_elements(robot.tree):
         raise InputError(
             "elements between points turn as the robot deforms, so its deflection is that of the equilibrium",
@@ -250,12 +245,7 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     refuse_cables_at_rest_length(here, loading.without)
     model = about_pose(here, loading)
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(loading.forces(here)))
-    wrenches = checked_wrenches(here.robot.tree, loading.wrench)
-    gravity = loading.gravity(here.robot.tree)
-    displacements = {
-        frame: here.frame_rows(frame) @ step + inner_deflection(here, wrenches, frame, gravity)
-        for frame in _all_known(robot, frames)
-    }
+    displacements = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
     result = _inside(robot, here, loading, step, displacements, model.K_tot @ step)
     return replace(result, warnings=[*result.warnings, *first_order_warnings(_largest_turn(here, step))])
 
@@ -271,14 +261,12 @@ def _largest_turn(here: Configuration, step: Array) -> float:
 
 
 def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
-    """How far an equilibrium is from where it started, and what acts inside the robot there."""
+    """How far an equilibrium is from where it started, and what acts inside the robot there; frames are nodes."""
     here, start, tree = rest.configuration, rest.start, rest.robot.tree
     moved = {}
     for frame in _all_known(rest.robot, frames):
         (R0, P0), (R, P) = start.at.of(tree.places[frame]), here.at.of(tree.places[frame])
         moved[frame] = np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
-        pushed = checked_wrenches(tree, rest.loading.wrench)
-        moved[frame] += inner_deflection(here, pushed, frame, rest.loading.gravity(tree))
     step = np.zeros(tree.n)
     for link in tree.links:
         if link.joint.one_axis:

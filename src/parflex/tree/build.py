@@ -53,9 +53,10 @@ SHORT = Fraction(1, 1000)
 
 
 class _Builder:
-    def __init__(self, robot: schema.RobotFile, refine: int) -> None:
+    def __init__(self, robot: schema.RobotFile, refine: int, nodes: Collection[str]) -> None:
         self.robot = robot
         self.refine = refine
+        self.more_nodes = _by_body(nodes)
         self.planar = robot.motion == "planar"
         self.links: list[Link] = []
         self.nodes: dict[int, dict[str, int]] = {}  # of each body given by modes, the links on its nodes
@@ -186,7 +187,7 @@ class _Builder:
                 hint="add a frame for it",
             )
         attachments = self.mounts.get(frame.name, ()), self.pulls.get(frame.name, ())
-        mesh = beam_mesh(frame.name, spec.elements, self.refine, *attachments)
+        mesh = beam_mesh(frame.name, spec.elements, self.refine, *attachments, self.more_nodes.get(frame.name, ()))
         ends, bodies = self._parts(frame.name, spec, mesh)
         if frame.joint == "fixed":
             self._add_link(
@@ -391,9 +392,9 @@ def _moves(frame: schema.Frame) -> bool:
     return frame.joint != "fixed" or any(body is not None for body in flexible)
 
 
-def build_tree(robot: schema.RobotFile, refine: int = 1) -> Tree:
-    """The tree of a checked description; each element of a beam is cut into `refine`."""
-    return _Builder(robot, refine).build()
+def build_tree(robot: schema.RobotFile, refine: int = 1, nodes: Collection[str] = ()) -> Tree:
+    """The tree of a checked description; each element of a beam is cut into `refine`, then divided at `nodes`."""
+    return _Builder(robot, refine, nodes).build()
 
 
 def read_body(inertia: schema.Inertia, point_masses: tuple[schema.PointMass, ...] = ()) -> RigidBody:
@@ -507,10 +508,18 @@ class BeamMesh:
         return [int(count) if count.denominator == 1 else float(count) for count in counts]
 
 
-def beam_mesh(name: str, elements: int, refine: int, mounted: Collection[str], pulled: Collection[str]) -> BeamMesh:
-    """Of a beam that something is mounted on and pulled at, at places of it; elements are cut into `refine` at last.
+def beam_mesh(
+    name: str,
+    elements: int,
+    refine: int,
+    mounted: Collection[str],
+    pulled: Collection[str],
+    more: Collection[str] = (),
+) -> BeamMesh:
+    """Of a beam that something is mounted on and pulled at, at places of it; elements are cut into `refine`.
 
     Equal elements are kept for what is mounted as long as they are few; else a node divides the element that is there.
+    Nodes at the places `more` are added last, under names such as `BEAM@0.37`: no other node moves.
     """
     places = {
         where: Fraction(repr(s)) for where in (*mounted, *pulled) if (s := position_along_beam(where)) is not None
@@ -520,10 +529,14 @@ def beam_mesh(name: str, elements: int, refine: int, mounted: Collection[str], p
     for where in sorted(places, key=lambda where: where not in mounted):
         _add_node(base, places[where], f"{name}@{where}" if where in mounted else None, Fraction(1, total))
     shares = [a + (b - a) * k / refine for a, b in pairwise(base) for k in range(refine)] + [Fraction(1)]
-    named = _names(name, shares, elements)
+    named = dict(zip(shares, _names(name, shares, elements), strict=True))
+    for where in more:
+        _add_node(shares, Fraction(where), None, Fraction(1, total * refine))
+        named.update({share: f"{name}{INSIDE}{where}" for share in shares if share not in named})
     nodes = {where: _nearest(shares, s) for where, s in places.items()}
     tied = {where: k for where, k in nodes.items() if abs(shares[k] - places[where]) < SAME_NODE}
-    return BeamMesh(tuple(shares), tuple(named), tied, frozenset(nodes.values()))
+    acting = frozenset({*nodes.values(), *(_nearest(shares, Fraction(where)) for where in more)})
+    return BeamMesh(tuple(shares), tuple(named[share] for share in shares), tied, acting)
 
 
 def _equal_parts(elements: int, places: Iterable[Fraction]) -> int:

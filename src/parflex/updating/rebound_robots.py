@@ -125,7 +125,7 @@ class ReboundRobot:
         if numbers is None:
             return None
         made = numbers.with_numbers({k: float(x) for k, x in enumerate(numbers.values[0])})
-        return SensitiveDesign(replace(made, **alike), self.designs.keys)
+        return SensitiveDesign(replace(made, written=replace(written, tree=made.tree), **alike), self.designs.keys)
 
     def modes(self, pose: str, count: int) -> SlopedModes:
         """So many modes at a pose, or all if they are fewer, with slopes."""

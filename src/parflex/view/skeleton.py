@@ -20,7 +20,7 @@ from parflex.bodies.modal import load_modal
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.robot.configuration import Configuration
-from parflex.robot.robot import Robot
+from parflex.robot.robot import Robot, file_frame
 from parflex.robotfile import schema
 from parflex.spatial.rotations import hat
 from parflex.tree.build_elements import read_material, read_section
@@ -353,10 +353,8 @@ def _surface(nodes: Array, along: Array, flat: bool) -> Array:
 
 def beam_of(robot: Robot, link: Link) -> schema.Beam | None:
     """The table of the beam that a link is an element of."""
-    name, tables = link.name, {frame.name: frame.beam for frame in robot.description.frame}
-    while name not in tables and "." in name:
-        name = name.rpartition(".")[0]
-    return tables.get(name) if link.body.by_tip else None
+    tables = {frame.name: frame.beam for frame in robot.description.frame}
+    return tables.get(file_frame(robot, link.name)) if link.body.by_tip else None
 
 
 @lru_cache(maxsize=64)
