@@ -225,8 +225,8 @@ def find_on_flanks(model: StaticModel, q: Array) -> Equilibria:
     return equilibria
 
 
-@dataclass
-class _Points:
+@dataclass(eq=False, repr=False)
+class _Points(Record):
     """Rows of points on a path: the last states before convergence, and unit directions of the path there."""
 
     q: Array
@@ -236,6 +236,9 @@ class _Points:
     steps: Array
     along: Array
     states: States
+
+    def _told(self) -> str:
+        return f"{int(self.ok.sum())} of {len(self.ok)} points"
 
 
 def _corrected(
