@@ -27,7 +27,7 @@ from parflex.formulations.general import general_formulation
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import OMITTED_IN_COUNTS
-from parflex.robot.independent_rates import motor_partition
+from parflex.robot.program_rates import motor_partition
 from parflex.robot.robot import Robot
 
 ROBOT, TOUR, TIME = "gough-stewart-flexible", "tour", 4.2

@@ -31,7 +31,7 @@ from parflex.formulations.base import ModelRequest
 from parflex.formulations.general import general_formulation
 from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
 from parflex.recursion.kinematics import motion
-from parflex.robot.independent_rates import motor_partition
+from parflex.robot.program_rates import motor_partition
 from parflex.robot.substructures import PREFERENCES, find_substructures, substructures_or_reason
 from parflex.statics.linear_model import tree_stiffness
 

@@ -10,7 +10,7 @@ from support.robots import load_robot
 
 import parflex
 from parflex.maps import equilibria, single_positions
-from parflex.statics.static_solver import Equilibria
+from parflex.statics.equilibrium_solver import Equilibria
 
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
 

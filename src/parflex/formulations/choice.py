@@ -25,7 +25,7 @@ from parflex.formulations.legs import leg_formulation
 from parflex.formulations.redundant_sensors import no_direct_model_error, redundant_sensor_formulation
 from parflex.formulations.substructures import substructure_formulation
 from parflex.robot.configuration import Configuration
-from parflex.robot.independent_rates import has_motors, home_partition, motor_partition, named_partition
+from parflex.robot.program_rates import has_motors, home_partition, motor_partition, named_partition
 from parflex.robot.robot import Robot
 
 Array = np.ndarray

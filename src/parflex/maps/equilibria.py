@@ -30,10 +30,10 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium
+from parflex.statics.equilibrium_solver import find_equilibria, find_on_flanks, is_positive
 from parflex.statics.linear_system import lowest_modes, sorted_modes
 from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import NEAR_REST, AppliedLoads, locked_robot
-from parflex.statics.static_solver import find_equilibria, find_on_flanks, is_positive
 from parflex.statics.stiffness import RIGID
 from parflex.tree.tree import Tree
 

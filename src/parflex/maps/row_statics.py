@@ -17,7 +17,7 @@ from parflex.maps.equilibrium_programs import EquilibriumPrograms
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.statics.static_solver import Inverse, States, inverse_of
+from parflex.statics.equilibrium_solver import Inverse, States, inverse_of
 
 Array = np.ndarray
 

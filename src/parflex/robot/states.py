@@ -90,7 +90,7 @@ class ArrayNames:
     @cached_property
     def independent_rates(self: Robot) -> tuple[int, ...]:  # type: ignore[misc]
         """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
-        from parflex.robot.independent_rates import independent_rates  # which takes robots
+        from parflex.robot.program_rates import independent_rates  # which takes robots
 
         try:
             return tuple(int(k) for k in independent_rates(self))

@@ -40,9 +40,9 @@ from parflex.robot.robot import Robot
 from parflex.robot.states import refuse_contradicted_positions
 from parflex.simulation.problem import Problem
 from parflex.statics.equilibrium import equilibrium
+from parflex.statics.equilibrium_at_pose import is_stable
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
-from parflex.statics.pose_statics import is_stable
 from parflex.statics.zero_dynamics import held_frame
 from parflex.trajectories.frame_motion import PoseMotion
 from parflex.trajectories.motor_motion import MotorMotion

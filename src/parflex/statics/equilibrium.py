@@ -21,6 +21,7 @@ from parflex.records import Answer, brief, count_of
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
+from parflex.statics.equilibrium_at_pose import find_equilibrium, is_stable
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import (
@@ -29,7 +30,6 @@ from parflex.statics.loads import (
     least_multipliers,
     prepare_loads,
 )
-from parflex.statics.pose_statics import find_equilibrium, is_stable
 
 NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
 

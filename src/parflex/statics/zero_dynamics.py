@@ -26,11 +26,11 @@ from parflex.robot.configuration import NEAR_SINGULAR, SINGULAR, Configuration, 
 from parflex.robot.load import acting_configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.equilibrium_at_pose import closed_step
+from parflex.statics.equilibrium_solver import FINE, TRUST
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.loads import AppliedLoads, tangent_stiffness
-from parflex.statics.pose_statics import closed_step
-from parflex.statics.static_solver import FINE, TRUST
 
 Array = np.ndarray
 STEPS = 40

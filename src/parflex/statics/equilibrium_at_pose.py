@@ -17,10 +17,10 @@ from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import distance
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.statics.equilibrium_solver import Equilibria, States, find_equilibria, find_on_flanks, is_positive
 from parflex.statics.linear_system import StiffnessSolver, moving_names, rate_units
 from parflex.statics.loads import AppliedLoads, tangent_stiffness
 from parflex.statics.small_deformation import element_advice
-from parflex.statics.static_solver import Equilibria, States, find_equilibria, find_on_flanks, is_positive
 
 Array = np.ndarray
 
