@@ -613,8 +613,6 @@ WHOLE_CATALOGUE: list[tuple[str, str, Callable[[Any], Any], float]] = [
     ("simulate", "energy", lambda r: short_run(r)["energy.total"], CLOSE_RUN),
     ("simulate", "efforts", lambda r: last(r, short_run(r, effort=motion_of(r, 4)), "qd"), CLOSE_RUN),
 ]
-# gravity buckles its plate: the search for a limit point takes minutes
-TOO_LONG = {("gough-stewart-elastic", "equilibrium"), ("gough-stewart-elastic", "q")}
 
 
 def of_robot(name: str, answer: Callable[[Any], Any]) -> Callable[[Bench], Any]:
@@ -623,9 +621,8 @@ def of_robot(name: str, answer: Callable[[Any], Any]) -> Callable[[Bench], Any]:
 
 for _robot in parflex.catalogue_names():
     for _function, _word, _answer, _tolerance in WHOLE_CATALOGUE:
-        if (_robot, _word) not in TOO_LONG:
-            _marks = {"tolerance": _tolerance, "loop": _function == "simulate"}
-            add(_function, f"{_robot} catalogue {_word}", of_robot(_robot, _answer), **_marks)
+        _marks = {"tolerance": _tolerance, "loop": _function == "simulate"}
+        add(_function, f"{_robot} catalogue {_word}", of_robot(_robot, _answer), **_marks)
 
 
 # -- answers -------------------------------------------------------------------------------------------------------
