@@ -287,9 +287,9 @@ def _share(value: Any, key: str) -> Any:
 
 
 def _relative_change(value: Any, key: str) -> Any:
-    from parflex.statics.mesh_error import check_share
+    from parflex.statics.mesh_error import check_convergence_share
 
-    return check_share(value)
+    return check_convergence_share(value)
 
 
 def _name(value: Any, key: str) -> Any:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from parflex.dynamics.dynamics import (
-    FEW_MOTORS,
+    UNDERACTUATED_MESSAGE,
     Result,
     accelerations_under,
     driven_by,
-    driven_with_free,
     equilibrium_warnings,
+    partly_driven_inverse,
     rigid_inverse,
     state_at,
 )
@@ -59,7 +59,7 @@ def inverse_at(
             motor_accelerations(configuration, rates, qdd) - configuration.acceleration_bias(rates)[motors]
         )
         sharing = sharing or read_sharing(robot)
-        return driven_with_free(
+        return partly_driven_inverse(
             configuration, rates, np.eye(robot.nv)[motors], target_accelerations, wrenches, False, sharing
         )
     configuration.refuse_undefined_actuation()
@@ -99,7 +99,7 @@ def array_warnings(result: Result) -> list[str]:
     return [
         message
         for message in result.warnings
-        if message not in known and not message.startswith((SPARE_MOTORS, FEW_MOTORS))
+        if message not in known and not message.startswith((SPARE_MOTORS, UNDERACTUATED_MESSAGE))
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from parflex.closure.constraints import Coupling
-from parflex.dynamics.contact_state import with_own_gates
+from parflex.dynamics.contact_state import with_trace_gates
 from parflex.errors import InputError, did_you_mean
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
@@ -68,7 +68,7 @@ def prepared_robot(robot: Robot, model: str, options: Options) -> Robot:
         if not robot.tree.has(frame, "wrench_frames"):
             hint = did_you_mean(frame, robot.tree.places)
             raise InputError(f"there is no frame '{frame}'", key="wrench_frames", value=frame, hint=hint)
-    robot = with_own_gates(acting_robot(robot, options.without))
+    robot = with_trace_gates(acting_robot(robot, options.without))
     if not options.friction_width:
         return robot
     width = options.friction_width

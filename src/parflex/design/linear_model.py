@@ -29,7 +29,7 @@ from parflex.spatial.dual import (
 from parflex.spatial.linear import is_symbolic
 from parflex.statics.linear_model import LinearModel, linear_model_of, tree_stiffness
 from parflex.statics.linear_system import StiffnessSolver
-from parflex.statics.loads import AppliedLoads, forces_along, held_as, multipliers
+from parflex.statics.loads import AppliedLoads, forces_along, held_like, multipliers
 
 Array = np.ndarray
 
@@ -74,7 +74,7 @@ class HeldState:
         """The robot with slopes at the pose before loads deform it."""
         state, circumstances = self.state, self.state.case
         twin = acting_robot(state.twin, circumstances.without)
-        held_robot = held_as(twin, state.robot, state.q, circumstances)
+        held_robot = held_like(twin, state.robot, state.q, circumstances)
         return FollowingConfiguration(held_robot, state.q, self.model.configuration.reduction.partition)
 
     @cached_property

@@ -17,7 +17,9 @@ Array = np.ndarray
 
 AT_LIMIT = 1e-9  # rad, or typical lengths: a start that is beyond a limit by less is at it
 
-DRIVEN_WIDTH = 1e-6  # rad/s or m/s: friction in the efforts of joints whose motion is prescribed changes its sign so
+DRIVEN_FRICTION_WIDTH = (
+    1e-6  # rad/s or m/s: friction in the efforts of joints whose motion is prescribed changes its sign so
+)
 
 MOVES = 1e-9  # of a rate: what the loops leave less of with all motors held is prescribed by them
 
@@ -42,7 +44,7 @@ def with_stops(robot: Robot, damped: bool = True) -> Robot:
     return with_tree(robot, replace(robot.tree, links=tuple(links)))
 
 
-def with_own_gates(robot: Robot) -> Robot:
+def with_trace_gates(robot: Robot) -> Robot:
     """The robot with gates of its own, where its contacts have gates: each trace puts its symbols into them."""
     return robot if robot.tree.gates is None else with_tree(robot, with_gates(robot.tree))
 
@@ -71,8 +73,8 @@ def refuse_start_outside(robot: Robot, q: Array) -> None:
         if link.terms.stop is None:
             continue
         (low, high), value = link.terms.stop.limits, float(q[link.q.start])
-        near = AT_LIMIT * tree.rate_units[link.v.start]
-        if not low - near <= value <= high + near:
+        tolerance = AT_LIMIT * tree.rate_units[link.v.start]
+        if not low - tolerance <= value <= high + tolerance:
             side, limit = ("lower", low) if value < low else ("upper", high)
             raise InputError(
                 f"'{link.name}' starts at {value:.6g}, beyond its {side} limit {limit:.6g}, where it has a stop",
@@ -82,28 +84,32 @@ def refuse_start_outside(robot: Robot, q: Array) -> None:
             )
 
 
-def sticking_joints(robot: Robot, driven: bool) -> list[int]:
+def stiction_joints(robot: Robot, driven: bool) -> list[int]:
     """Rates of joints whose Coulomb friction may hold them: those that are not prescribed by driven motors."""
     free = set(map(int, robot.free)) - (set(robot.actuated) if driven else set())
-    found = [link.v.start for link in robot.tree.links if link.terms.rubs and link.v.start in free]
-    if not found or not driven or not robot.actuated:
-        return found
-    held = robot.locking(robot.actuated)
-    if not held.mobility.freedoms(len(held.free)):
+    candidates = [link.v.start for link in robot.tree.links if link.terms.rubs and link.v.start in free]
+    if not candidates or not driven or not robot.actuated:
+        return candidates
+    locked_robot = robot.locking(robot.actuated)
+    if not locked_robot.mobility.freedoms(len(locked_robot.free)):
         return []
-    rows = scaled_jacobian(held.closures, held.home)[:, held.free]
-    V = np.linalg.svd(rows, full_matrices=False)[2][: held.mobility.rank] if rows.size else rows
-    ways = [(k, np.eye(1, V.shape[1], int(np.searchsorted(held.free, k)))[0]) for k in found]
-    return [k for k, way in ways if np.abs(way - V.T @ (V @ way)).max() > MOVES]  # what the loops leave of it
+    rows = scaled_jacobian(locked_robot.closures, locked_robot.home)[:, locked_robot.free]
+    V = np.linalg.svd(rows, full_matrices=False)[2][: locked_robot.mobility.rank] if rows.size else rows
+    directions = [(k, np.eye(1, V.shape[1], int(np.searchsorted(locked_robot.free, k)))[0]) for k in candidates]
+    return [
+        k for k, direction in directions if np.abs(direction - V.T @ (V @ direction)).max() > MOVES
+    ]  # what the loops leave of it
 
 
-def with_sticking(robot: Robot, driven: bool) -> Robot:
+def with_stiction(robot: Robot, driven: bool) -> Robot:
     """The robot for a run in which joints stick; friction of joints that are driven enters their efforts alone."""
-    sticking = set(sticking_joints(robot, driven))
+    sticking = set(stiction_joints(robot, driven))
     links = []
     for link in robot.tree.links:
         if link.terms.rubs:
-            own = {"rubbing": StictionJoint()} if link.v.start in sticking else {"width": DRIVEN_WIDTH}
-            link = replace(link, terms=replace(link.terms, **own))
+            friction_terms = (
+                {"rubbing": StictionJoint()} if link.v.start in sticking else {"width": DRIVEN_FRICTION_WIDTH}
+            )
+            link = replace(link, terms=replace(link.terms, **friction_terms))
         links.append(link)
     return with_tree(robot, replace(robot.tree, links=tuple(links)))

@@ -20,7 +20,7 @@ import scipy
 from parflex.checks import numbers, one_of
 from parflex.errors import InputError, SingularError
 from parflex.forces.coupling_losses import with_losses
-from parflex.forces.forces import Without, Wrench, checked_wrenches, values_in_motion
+from parflex.forces.forces import Without, Wrench, checked_wrenches, element_values_in_motion
 from parflex.forces.reactions import reactions_of
 from parflex.forces.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
 from parflex.forces.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing, spare_motors
@@ -46,7 +46,7 @@ from parflex.statics.zero_dynamics import check_system, zero_dynamics
 
 Array = np.ndarray
 
-FEW_MOTORS = "fewer motors than degrees of freedom"
+UNDERACTUATED_MESSAGE = "fewer motors than degrees of freedom"
 
 STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
 
@@ -111,10 +111,10 @@ def inverse_dynamics(
     """
     configuration = acting_configuration(robot, pose, without)
     sharing = read_sharing(configuration.robot, weights, preload, effort_limit)
-    found = _inverse(configuration, velocity, acceleration, wrench, form, reactions, sharing)
+    result = _inverse(configuration, velocity, acceleration, wrench, form, reactions, sharing)
     if not ignore_limits:
-        found.warnings.extend(exceeded_limits(found, sharing))
-    return found
+        result.warnings.extend(exceeded_limits(result, sharing))
+    return result
 
 
 def exceeded_limits(result: Result, sharing: Sharing | None = None) -> list[str]:
@@ -160,17 +160,26 @@ def rigid_inverse(
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     f = state.forces(qdd)
     redundant = len(robot.actuated) > state.J_a.shape[1]
-    shared, lost = _efforts(configuration, state, f, form, sharing or read_sharing(robot))
+    shared, loss_forces = _efforts(configuration, state, f, form, sharing or read_sharing(robot))
     tau = shared.tau
-    f = f - lost  # gears lose it, and neither motors nor closures give it
+    f = f - loss_forces  # gears lose it, and neither motors nor closures give it
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     warnings = [*robot.warnings, *configuration.condition.warnings()]
     warnings += shared.warnings
-    found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
-    elements = values_in_motion(configuration, qd, lambda: f, tau)
+    reaction_wrenches = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
+    elements = element_values_in_motion(configuration, qd, lambda: f, tau)
     warnings += slack_warnings(robot, elements)
     return Result(
-        robot, configuration, qd, qdd, efforts, redundant, found, warnings, elements=elements, internal=shared.internal
+        robot,
+        configuration,
+        qd,
+        qdd,
+        efforts,
+        redundant,
+        reaction_wrenches,
+        warnings,
+        elements=elements,
+        internal=shared.internal,
     )
 
 
@@ -181,25 +190,27 @@ def _efforts(
     motors, freedoms = state.J_a.shape
     if motors > freedoms:
         return _shared(configuration, state, f, sharing)
-    tau, lost = state.driven(f, form) if motors else (np.zeros(0), 0.0)
+    tau, loss_forces = state.driven(f, form) if motors else (np.zeros(0), 0.0)
     refuse_outside(tau, sharing)
-    return SharedEfforts(tau, None, []), lost
+    return SharedEfforts(tau, None, []), loss_forces
 
 
 def _shared(configuration: Configuration, state: Any, f: Array, sharing: Sharing) -> tuple[SharedEfforts, Any]:
     """Efforts that spare motors share, and what gears lose under them."""
     A, losses = state.J_a.T, state.losses
     if losses is None:
-        found = shared_efforts(A, state.reduction.forces(f), sharing)
-        return tautened(found, configuration, A, f, sharing), 0.0
+        shared = shared_efforts(A, state.reduction.forces(f), sharing)
+        return tautened(shared, configuration, A, f, sharing), 0.0
 
-    def answer(lost: Array) -> tuple[SharedEfforts, Array]:
-        found = shared_efforts(A, state.reduction.forces(f - lost), sharing)
-        return found, f - lost - state.along_rates(found.tau)
+    def answer(loss_forces: Array) -> tuple[SharedEfforts, Array]:
+        shared = shared_efforts(A, state.reduction.forces(f - loss_forces), sharing)
+        return shared, f - loss_forces - state.along_rates(shared.tau)
 
-    pushes = losses.pushes
-    taken = [least_norm(A, state.reduction.forces(push), sharing.weights) for push in pushes]
-    return losses.settled(answer, state.along_rates(np.array(taken).T) - pushes.T)
+    forces_per_loss = losses.pushes
+    compensating_efforts = [
+        least_norm(A, state.reduction.forces(forces), sharing.weights) for forces in forces_per_loss
+    ]
+    return losses.settled(answer, state.along_rates(np.array(compensating_efforts).T) - forces_per_loss.T)
 
 
 def forward_dynamics(
@@ -244,9 +255,9 @@ def forward_dynamics(
     """
     configuration = acting_configuration(robot, pose, without)
     tau = read_efforts(configuration.robot, effort)
-    found = accelerations_under(configuration, configuration.rates(velocity), tau, wrench, reactions)
-    found.warnings.extend(exceeded_limits(found))
-    return found
+    result = accelerations_under(configuration, configuration.rates(velocity), tau, wrench, reactions)
+    result.warnings.extend(exceeded_limits(result))
+    return result
 
 
 def accelerations_under(
@@ -254,18 +265,20 @@ def accelerations_under(
 ) -> Result:
     """Accelerations under efforts of all motors, for rates of all coordinates that fit the loops."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
-    free, lost = state.pushed(tau, lambda M, right: _solve_mass(configuration, M, right))
+    free, loss_forces = state.pushed(tau, lambda M, right: _solve_mass(configuration, M, right))
     qdd = configuration.J @ free + state.bias
     warnings = [*robot.warnings, *configuration.condition.warnings()]
     warnings += deflection_warnings(robot.tree, configuration.q)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    found = None
+    reaction_wrenches = None
     if reactions:
-        found = reactions_of(configuration, qd, qdd, state.forces(qdd) - lost, tau, wrench, warnings)
-    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
+        reaction_wrenches = reactions_of(configuration, qd, qdd, state.forces(qdd) - loss_forces, tau, wrench, warnings)
+    elements = element_values_in_motion(configuration, qd, lambda: state.forces(qdd) - loss_forces, tau)
     warnings += slack_warnings(robot, elements)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements, direct=True)
+    return Result(
+        robot, configuration, qd, qdd, efforts, False, reaction_wrenches, warnings, elastic, elements, direct=True
+    )
 
 
 def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
@@ -362,13 +375,17 @@ def energies(
     >>> kinetic, potential = parflex.energies(robot, "home", {"x": 0.5})
     """
     if isinstance(robot, Configuration):
-        here = acting_configuration(robot.robot, robot, without)
-        qd = numbers(pose, (here.robot.tree.n,), "qd")
+        configuration = acting_configuration(robot.robot, robot, without)
+        qd = numbers(pose, (configuration.robot.tree.n,), "qd")
     else:
-        here = acting_configuration(robot, pose, without)
-        qd = here.rates(velocity) if velocity is None or isinstance(velocity, Mapping) else all_rates(here, velocity)
-    found = tree_energies(here.robot.tree, here.at, qd)
-    return Energies(float(found.kinetic), float(found.elastic), float(found.gravity))
+        configuration = acting_configuration(robot, pose, without)
+        qd = (
+            configuration.rates(velocity)
+            if velocity is None or isinstance(velocity, Mapping)
+            else all_rates(configuration, velocity)
+        )
+    energy = tree_energies(configuration.robot.tree, configuration.at, qd)
+    return Energies(float(energy.kinetic), float(energy.elastic), float(energy.gravity))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -427,11 +444,15 @@ class Result(Record):
 
     def _told(self) -> str:
         warned = f"; {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
-        found = self.found_accelerations()
-        line = efforts_line(self.robot, self.efforts) if not found else accelerations_line(self.robot, found)
+        accelerations = self.computed_accelerations()
+        line = (
+            efforts_line(self.robot, self.efforts)
+            if not accelerations
+            else accelerations_line(self.robot, accelerations)
+        )
         return f"{brief(self.robot.name)}: {line}{warned}"
 
-    def found_accelerations(self) -> dict[str, float]:
+    def computed_accelerations(self) -> dict[str, float]:
         """Of a direct model, the accelerations of the motors, or of the independent rates if they are more."""
         robot = self.robot
         independent = self.configuration.reduction.partition.independent
@@ -465,11 +486,11 @@ class MassMatrix(NamedMatrix):
         return f"{len(self.names)}x{len(self.names)} of {name_list(self.names)}"
 
 
-def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
+def is_joint_motion(robot: Robot, *motion_tables: Mapping[str, float] | None) -> bool:
     """Whether a motion is given by joints alone; deformations of bodies do not define frames either."""
-    words = [word for table in given if table for word in table]
+    keys = [key for table in motion_tables if table for key in table]
     names = {link.name for link in robot.tree.links} | elastic_names(robot.tree)
-    return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)
+    return bool(keys) and all(key in names or key.removeprefix("q") in names for key in keys)
 
 
 def reduced_equations(
@@ -501,33 +522,35 @@ def underactuated_inverse(
     """Efforts for given accelerations of motors (others rest) or of as many frames and joints; the rest follows."""
     qd = configuration.rates(velocity)
     b = configuration.acceleration_bias(qd)
-    rows, wanted = _given(configuration, acceleration, qd, b)
-    return driven_with_free(configuration, qd, rows, wanted, wrench, reactions, sharing)
+    rows, desired = _given(configuration, acceleration, qd, b)
+    return partly_driven_inverse(configuration, qd, rows, desired, wrench, reactions, sharing)
 
 
-def driven_with_free(
+def partly_driven_inverse(
     configuration: Configuration,
     qd: Array,
     rows: Array,
-    wanted: Array,
+    desired: Array,
     wrench: Wrench | None,
     reactions: bool,
     sharing: Sharing,
 ) -> Result:
-    """Efforts at which `rows` of all accelerations are as `wanted`, and how the free coordinates move."""
+    """Efforts at which `rows` of all accelerations are as `desired`, and how the free coordinates move."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
-    shared, qdd, lost = driven_by(state, rows @ configuration.J, wanted, sharing)
+    shared, qdd, loss_forces = driven_by(state, rows @ configuration.J, desired, sharing)
     tau = shared.tau
     free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
     names = ", ".join(f"'{name}'" for name in free)
     warnings = [*robot.warnings, *configuration.condition.warnings()]
     count = f"{count_of(len(tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
-    warnings.append(f"{FEW_MOTORS} ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely")
-    f = state.forces(qdd) - lost
-    found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
-    elements = values_in_motion(configuration, qd, lambda: f, tau)
+    warnings.append(f"{UNDERACTUATED_MESSAGE} ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely")
+    f = state.forces(qdd) - loss_forces
+    reaction_wrenches = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
+    elements = element_values_in_motion(configuration, qd, lambda: f, tau)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elements=elements, free=free)
+    return Result(
+        robot, configuration, qd, qdd, efforts, False, reaction_wrenches, warnings, elements=elements, free=free
+    )
 
 
 def _given(
@@ -538,8 +561,8 @@ def _given(
     requested = requested_rates(configuration, acceleration or {}, Bias(qd, b))
     motors = list(robot.actuated)
     if not requested.frames and set(requested.joints) <= set(motors):
-        own = np.array([requested.joints.get(k, 0.0) for k in motors])
-        return np.eye(robot.tree.n)[motors], own - b[motors]
+        motor_accelerations = np.array([requested.joints.get(k, 0.0) for k in motors])
+        return np.eye(robot.tree.n)[motors], motor_accelerations - b[motors]
     requested.refuse_contradicted()
     requested.refuse_impossible()
     count = len(requested.values)
@@ -571,26 +594,28 @@ def flexible_inverse(
     by_frame = not is_joint_motion(robot, velocity, acceleration) and bool(velocity or acceleration)
     qd = configuration.rates(velocity)
     state = state_at(configuration, qd, wrenches)
-    rows, desired = _driven(configuration, velocity, acceleration, qd, state.bias, by_frame)
-    near = check_system(configuration, robot.tree.end_effector) if by_frame else []
+    rows, desired = _driven_rows_and_targets(configuration, velocity, acceleration, qd, state.bias, by_frame)
+    singularity_warnings = check_system(configuration, robot.tree.end_effector) if by_frame else []
     if sharing is None:
         sharing = read_sharing(robot)
-    shared, qdd, lost = driven_by(state, rows, desired, sharing)
+    shared, qdd, loss_forces = driven_by(state, rows, desired, sharing)
     tau = shared.tau
     warnings = [*robot.warnings, *shared.warnings]
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
-        warnings += [*near, *_growth_warnings(configuration)]
+        warnings += [*singularity_warnings, *_growth_warnings(configuration)]
     warnings += equilibrium_warnings(configuration, qdd, moving=bool(velocity or acceleration))
-    found = None
+    reaction_wrenches = None
     if reactions:
-        found = reactions_of(configuration, qd, qdd, state.forces(qdd) - lost, tau, wrenches, warnings)
+        reaction_wrenches = reactions_of(
+            configuration, qd, qdd, state.forces(qdd) - loss_forces, tau, wrenches, warnings
+        )
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
-    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
+    elements = element_values_in_motion(configuration, qd, lambda: state.forces(qdd) - loss_forces, tau)
     warnings += slack_warnings(robot, elements)
     return Result(
-        robot, configuration, qd, qdd, efforts, spare_motors(robot) > 0, found, warnings, elastic, elements,
+        robot, configuration, qd, qdd, efforts, spare_motors(robot) > 0, reaction_wrenches, warnings, elastic, elements,
         internal=shared.internal,
     )  # fmt: skip
 
@@ -604,7 +629,7 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
     M, J_a = state.mass_matrix, state.J_a
     count, k = len(M), len(J_a)
     if k > len(rows):
-        return _shared_by_rows(state, rows, desired, sharing)
+        return _redundant_efforts_by_rows(state, rows, desired, sharing)
     if sharing.preloaded or sharing.weights is not None:
         raise InputError(
             "bodies deform, so motions of all motors determine their efforts: none is spare",
@@ -613,42 +638,52 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
         )
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
 
-    def solved(c: Array, wanted: Array) -> tuple[Array, Array]:
-        solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
+    def solved(c: Array, accelerations: Array) -> tuple[Array, Array]:
+        solution = np.linalg.solve(system, np.concatenate([-c, accelerations]))
         return solution[count:], solution[:count]
 
     try:
-        tau, free, lost = with_losses(state, solved, state.c, desired)
+        tau, free, loss_forces = with_losses(state, solved, state.c, desired)
     except np.linalg.LinAlgError:
         raise SingularError(
             "the motors do not define the motion here", key="pose", hint="choose another pose, or use rigid=True"
         ) from None
     refuse_outside(tau, sharing)
-    return SharedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, lost
+    return SharedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, loss_forces
 
 
-def _shared_by_rows(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array, Any]:
+def _redundant_efforts_by_rows(
+    state: Any, rows: Array, desired: Array, sharing: Sharing
+) -> tuple[SharedEfforts, Array, Any]:
     """The same for more motors than rows."""
     J, k, losses = state.reduction.matrix, len(state.J_a), state.losses
-    push = np.linalg.solve(state.mass_matrix, np.column_stack([state.J_a.T, state.c]))
+    responses = np.linalg.solve(state.mass_matrix, np.column_stack([state.J_a.T, state.c]))
 
-    def answer(lost: Any) -> tuple[tuple[SharedEfforts, Array], Array]:
-        held = push[:, k] - (np.linalg.solve(state.mass_matrix, J.T @ lost) if losses is not None else 0.0)
-        shared = shared_efforts(rows @ push[:, :k], desired + rows @ held, sharing)
-        qdd = J @ (push[:, :k] @ shared.tau - held) + state.bias
-        return (shared, qdd), state.forces(qdd) - lost - state.along_rates(shared.tau)
+    def answer(loss_forces: Any) -> tuple[tuple[SharedEfforts, Array], Array]:
+        bias_response = responses[:, k] - (
+            np.linalg.solve(state.mass_matrix, J.T @ loss_forces) if losses is not None else 0.0
+        )
+        shared = shared_efforts(rows @ responses[:, :k], desired + rows @ bias_response, sharing)
+        qdd = J @ (responses[:, :k] @ shared.tau - bias_response) + state.bias
+        return (shared, qdd), state.forces(qdd) - loss_forces - state.along_rates(shared.tau)
 
     if losses is None:
         return *answer(0.0)[0], 0.0
-    pushes = losses.pushes.T
-    held = np.linalg.solve(state.mass_matrix, J.T @ pushes)
-    taken = -np.array([least_norm(rows @ push[:, :k], rows @ column, sharing.weights) for column in held.T]).T
-    moved = tree_mass_matrix(state.form.robot.tree, state.at) @ (J @ (push[:, :k] @ taken + held))
-    (shared, qdd), lost = losses.settled(answer, moved - pushes - state.along_rates(taken))
-    return shared, qdd, lost
+    forces_per_loss = losses.pushes.T
+    loss_responses = np.linalg.solve(state.mass_matrix, J.T @ forces_per_loss)
+    compensating_efforts = -np.array(
+        [least_norm(rows @ responses[:, :k], rows @ column, sharing.weights) for column in loss_responses.T]
+    ).T
+    inertia_forces = tree_mass_matrix(state.form.robot.tree, state.at) @ (
+        J @ (responses[:, :k] @ compensating_efforts + loss_responses)
+    )
+    (shared, qdd), loss_forces = losses.settled(
+        answer, inertia_forces - forces_per_loss - state.along_rates(compensating_efforts)
+    )
+    return shared, qdd, loss_forces
 
 
-def _driven(
+def _driven_rows_and_targets(
     configuration: Configuration,
     velocity: Mapping[str, float] | None,
     acceleration: Mapping[str, float] | None,
@@ -662,25 +697,30 @@ def _driven(
     """
     robot = configuration.robot
     if not by_frame:
-        given = {word: value for word, value in (acceleration or {}).items() if word not in elastic_names(robot.tree)}
-        joints, _ = read_motion(robot.tree, given, "acceleration")
-        strange = [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]
-        if strange:
+        motor_values = {
+            word: value for word, value in (acceleration or {}).items() if word not in elastic_names(robot.tree)
+        }
+        joints, _ = read_motion(robot.tree, motor_values, "acceleration")
+        undriven = [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]
+        if undriven:
             raise InputError(
-                f"'{strange[0]}' is not a motor",
+                f"'{undriven[0]}' is not a motor",
                 key="acceleration",
-                value=strange[0],
+                value=undriven[0],
                 hint="give accelerations of motors",
             )
         desired = np.array([joints.get(k, 0.0) for k in robot.actuated])
         return configuration.J_a, desired - b[list(robot.actuated)]
     frame = robot.tree.end_effector
-    words = {**(velocity or {}), **(acceleration or {})}
-    _, frames = read_motion(robot.tree, words, "acceleration")
-    other = [name for name in frames if name != frame]
-    if other:
+    all_values = {**(velocity or {}), **(acceleration or {})}
+    _, frames = read_motion(robot.tree, all_values, "acceleration")
+    other_frames = [name for name in frames if name != frame]
+    if other_frames:
         raise InputError(
-            f"'{other[0]}' is not the end effector", key="acceleration", value=other[0], hint=f"drive '{frame}'"
+            f"'{other_frames[0]}' is not the end effector",
+            key="acceleration",
+            value=other_frames[0],
+            hint=f"drive '{frame}'",
         )
     _, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
     parts = [0, 1, 5] if robot.tree.planar else list(range(6))

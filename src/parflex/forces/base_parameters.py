@@ -90,8 +90,8 @@ def regressor(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
         for unit in np.eye(10):
             links = list(empty)
             links[j] = replace(links[j], body=body_from_parameters(unit))
-            found = newton_euler(replace(tree, links=tuple(links), elements=()), at, moving).forces
-            columns.append(0 * found if tree.links[j].strut else found)  # the slide of a strut is no body
+            forces = newton_euler(replace(tree, links=tuple(links), elements=()), at, moving).forces
+            columns.append(0 * forces if tree.links[j].strut else forces)  # the slide of a strut is no body
     return np.array(columns).T
 
 
@@ -169,7 +169,7 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
     values = np.concatenate([body_parameters(link.body.as_rigid()) for link in tree.links])
     matrix = _closed_regressor(robot, tree, samples) if closed else _stacked_regressor(tree, samples)
     size = np.abs(matrix).max(axis=0)
-    ruled_out = {k for k, _ in _handed_down_columns(tree)}
+    ruled_out = {k for k, _ in _regrouped_columns(tree)}
     candidates = [k for k in range(len(labels)) if size[k] > 1e-10 * size.max() and k not in ruled_out]
     scaled = matrix[:, candidates] / size[candidates]
     _, R, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
@@ -194,7 +194,7 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
     return BaseParameters([labels[k] for k in kept], values[kept], grouped, len(candidates), lean)
 
 
-def _handed_down_columns(tree: Tree) -> list[tuple[int, str]]:
+def _regrouped_columns(tree: Tree) -> list[tuple[int, str]]:
     """Columns of the parameters that the rules have set to zero."""
     columns = []
     for j, link in enumerate(tree.links):
@@ -233,14 +233,14 @@ def _closed_regressor(robot: Robot, tree: Tree, samples: int) -> Array:
             for (name, place, k), part in zip(motors, drawn, strict=True)
         }
         try:
-            here = Configuration(robot, robot.assemble(pose))
-            J = here.J
+            configuration = Configuration(robot, robot.assemble(pose))
+            J = configuration.J
         except (UnreachableError, SingularError):
             reach *= NEARER
             continue
         qd = J @ rng.uniform(-2, 2, J.shape[1])
-        qdd = J @ rng.uniform(-4, 4, J.shape[1]) + here.acceleration_bias(qd)
-        W = J.T @ regressor(tree, here.q, qd, qdd)
+        qdd = J @ rng.uniform(-4, 4, J.shape[1]) + configuration.acceleration_bias(qd)
+        W = J.T @ regressor(tree, configuration.q, qd, qdd)
         rows.append(W / np.abs(W).max())
     return np.concatenate(rows)
 

@@ -27,7 +27,7 @@ Array = np.ndarray
 OPEN_SHARE = 1e-9  # of a gear in a combination of efforts that acts on nothing, above rounding
 SETTLING, SETTLED = 60, 1e-13  # steps, of the efforts: rounding
 FLAT, NOTHING = 1e-12, 1e-9  # determinants, and efforts as shares of the largest, that are rounding
-ALL_WAYS = 6  # gears up to which all directions of power are tried
+MAX_ENUMERATED_GEARS = 6  # gears up to which all directions of power are tried
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,11 +42,11 @@ class CouplingLosses(Record):
     @property
     def pushes(self) -> Array:
         """Rows: along all rates, what a loss of one pushes."""
-        found: Array = np.zeros((len(self.gears), self.reduction.size), dtype=scalar_type(self.reduction.rest))
+        forces: Array = np.zeros((len(self.gears), self.reduction.size), dtype=scalar_type(self.reduction.rest))
         for i, gear in enumerate(self.gears):
             for c, k in gear.others:
-                found[i, k] = c
-        return found
+                forces[i, k] = c
+        return forces
 
     def efforts(self, missing: Array) -> Array:
         """Efforts in the gears that give the dependent rates what they lack, theory (18); columns are cases."""
@@ -55,23 +55,23 @@ class CouplingLosses(Record):
 
     def forces(self, missing: Array, per_loss: Array) -> tuple[Array, Array]:
         """Losses, and their forces along all rates; `missing` is what the rows give, and `per_loss` its change."""
-        lost = self._solved(self.efforts(missing), self.efforts(per_loss))
-        return lost, self.pushes.T @ lost
+        losses = self._solved(self.efforts(missing), self.efforts(per_loss))
+        return losses, self.pushes.T @ losses
 
-    def settled(self, answer: Callable[[Array], tuple[Any, Array]], per_loss: Array) -> tuple[Any, Array]:
+    def settled(self, evaluate: Callable[[Array], tuple[Any, Array]], per_loss: Array) -> tuple[Any, Array]:
         """An answer that is not linear in the losses, and their forces along all rates, both as they fit each other.
 
-        `answer` gives it for forces of losses, with what the rows then give; `per_loss` is about the change of that.
+        `evaluate` gives it for forces of losses, with what the rows then give; `per_loss` is about the change of that.
         """
-        K, lost = self.efforts(per_loss), np.zeros(len(self.gears))
+        K, losses = self.efforts(per_loss), np.zeros(len(self.gears))
         for _ in range(SETTLING):
-            forces = self.pushes.T @ lost
-            found, missing = answer(forces)
+            forces = self.pushes.T @ losses
+            result, missing = evaluate(forces)
             effort = self.efforts(missing)
-            new = self._solved(effort - K @ lost, K)
-            if np.abs(new - lost).max() <= SETTLED * (np.abs(new).max() + np.abs(effort).max()):
-                return found, forces
-            lost = new
+            new_losses = self._solved(effort - K @ losses, K)
+            if np.abs(new_losses - losses).max() <= SETTLED * (np.abs(new_losses).max() + np.abs(effort).max()):
+                return result, forces
+            losses = new_losses
         raise SingularError(
             f"spare motors at their limits and what '{self.gears[0].name}' loses do not fit each other",
             key="efficiency",
@@ -86,44 +86,46 @@ class CouplingLosses(Record):
         are tried, and only one may fit.
         """
         count = len(self.gears)
-        if scalar_type(start, K, self.turns) is not object and count <= ALL_WAYS:
-            return self._only_fitting(start, K)
+        if scalar_type(start, K, self.turns) is not object and count <= MAX_ENUMERATED_GEARS:
+            return self._consistent_losses(start, K)
         effort = start
         for _ in range(1 if count == 1 else count + 1):
             shares = self._shares([np.sign(value) for value in effort])
             effort = solve(np.eye(count) - K * shares, start)
         return shares * effort * self._regular(K)
 
-    def _only_fitting(self, start: Array, K: Array) -> Array:
+    def _consistent_losses(self, start: Array, K: Array) -> Array:
         """The losses of the one direction of power of each gear that fits; refused where none or several do."""
-        found: list[tuple[Array, Array]] = []  # efforts and losses
+        solutions: list[tuple[Array, Array]] = []  # efforts and losses
         size = float(np.abs(start).max())
-        for sides in itertools.product((1.0, -1.0), repeat=len(self.gears)):
-            shares = self._shares(sides)
+        for directions in itertools.product((1.0, -1.0), repeat=len(self.gears)):
+            shares = self._shares(directions)
             system = np.eye(len(self.gears)) - K * shares
             if abs(np.linalg.det(system)) < FLAT:
-                raise self._jams(K, shares)
+                raise self._jamming_error(K, shares)
             effort = np.linalg.solve(system, start)
-            fits = np.all(np.array(sides) * effort >= -NOTHING * size)  # an idle gear fits both ways
-            if fits and not any(np.abs(effort - other).max() <= NOTHING * size for other, _ in found):
-                found.append((effort, shares * effort))
-        if len(found) != 1:
-            raise self._jams(K, self._shares(-np.sign(start)))
-        return found[0][1]
+            fits = np.all(np.array(directions) * effort >= -NOTHING * size)  # an idle gear fits both ways
+            if fits and not any(np.abs(effort - known_effort).max() <= NOTHING * size for known_effort, _ in solutions):
+                solutions.append((effort, shares * effort))
+        if len(solutions) != 1:
+            raise self._jamming_error(K, self._shares(-np.sign(start)))
+        return solutions[0][1]
 
-    def _shares(self, sides: Any) -> Array:
-        shares = [gear_loss(t, s, g.efficiency, g.back) for g, t, s in zip(self.gears, self.turns, sides, strict=True)]
+    def _shares(self, directions: Any) -> Array:
+        shares = [
+            gear_loss(t, s, g.efficiency, g.back) for g, t, s in zip(self.gears, self.turns, directions, strict=True)
+        ]
         return np.array(shares)
 
     def _regular(self, K: Array) -> Any:
         """One, and in programs not a number where a gear jams, so that a run ends there."""
-        found = []
+        factors = []
         for i in range(len(self.gears)):
             up, down = (1.0 - K[i, i] * self._shares(np.full(len(self.gears), side))[i] for side in (1.0, -1.0))
-            found.append(np.sqrt(up) * np.sqrt(down) / np.sqrt(up * down))
-        return np.array(found)
+            factors.append(np.sqrt(up) * np.sqrt(down) / np.sqrt(up * down))
+        return np.array(factors)
 
-    def _jams(self, K: Array, shares: Array) -> SingularError:
+    def _jamming_error(self, K: Array, shares: Array) -> SingularError:
         """What is said where no direction of power fits, or several do."""
         worst = self.gears[int(np.argmin(1.0 - np.diag(K) * shares))].name
         return SingularError(
@@ -139,31 +141,37 @@ def coupling_losses(closures: Closures, reduction: Reduction, qd: Array) -> Coup
     gears = [row for row in closures.constraints if isinstance(row, Coupling) and row.lossy]
     if not gears:
         return None
-    own = {id(row): part.start for part, row in zip(closures.slices(), closures.rows, strict=True)}
-    kept = [int(row) for row in reduction.partition.rows]
+    row_starts = {id(row): part.start for part, row in zip(closures.slices(), closures.rows, strict=True)}
+    chosen_rows = [int(row) for row in reduction.partition.rows]
     for gear in gears:
-        if own[id(gear)] not in kept:
-            raise undetermined_loss(gear.name)
-    rows = tuple(kept.index(own[id(gear)]) for gear in gears)
+        if row_starts[id(gear)] not in chosen_rows:
+            raise undetermined_loss_error(gear.name)
+    rows = tuple(chosen_rows.index(row_starts[id(gear)]) for gear in gears)
     return CouplingLosses(reduction, tuple(gears), rows, np.array([gear.turning(qd) for gear in gears]))
 
 
 def with_losses(
-    state: Any, solved: Callable[[Array, Array], tuple[Array, Array]], c: Array, given: Array
+    state: Any, solved: Callable[[Array, Array], tuple[Array, Array]], c: Array, accelerations: Array
 ) -> tuple[Array, Array, Any]:
     """Efforts and independent accelerations with what gears lose, and the forces of the losses along all rates.
 
-    `solved` gives both for forces along the independent rates that are answered, here `c`, and `given` accelerations.
+    `solved` returns both for forces along the independent rates, here `c`, and for `accelerations`.
     """
-    (tau, qdd), losses = solved(c, given), state.losses
+    (tau, qdd), losses = solved(c, accelerations), state.losses
     if losses is None:
         return tau, qdd, 0.0
-    J, pushes = state.reduction.matrix, losses.pushes.T
-    per_loss, moved = solved(-(J.T @ pushes), np.zeros((len(given), pushes.shape[1])))
+    J, forces_per_loss = state.reduction.matrix, losses.pushes.T
+    efforts_per_loss, accelerations_per_loss = solved(
+        -(J.T @ forces_per_loss), np.zeros((len(accelerations), forces_per_loss.shape[1]))
+    )
     missing = state.forces(state.bias + J @ qdd) - state.along_rates(tau)
-    change = mass_matrix(state.form.robot.tree, state.at) @ (J @ moved) - pushes - state.along_rates(per_loss)
-    lost, felt = losses.forces(missing, change)
-    return tau + per_loss @ lost, qdd + moved @ lost, felt
+    change = (
+        mass_matrix(state.form.robot.tree, state.at) @ (J @ accelerations_per_loss)
+        - forces_per_loss
+        - state.along_rates(efforts_per_loss)
+    )
+    loss_efforts, loss_forces = losses.forces(missing, change)
+    return tau + efforts_per_loss @ loss_efforts, qdd + accelerations_per_loss @ loss_efforts, loss_forces
 
 
 def refuse_losses(closures: Closures, who: str, key: str = "efficiency") -> None:
@@ -178,7 +186,7 @@ def refuse_losses(closures: Closures, who: str, key: str = "efficiency") -> None
             )
 
 
-def refuse_open_losses(closures: Closures, q: Array, free: Array) -> None:
+def refuse_undetermined_losses(closures: Closures, q: Array, free: Array) -> None:
     """Raise where other rows hold what a lossy gear holds at the positions `q`: its effort is open."""
     parts = list(zip(closures.slices(), closures.rows, strict=True))
     gears = [(part.start, row.name) for part, row in parts if isinstance(row, Coupling) and row.lossy]
@@ -188,10 +196,10 @@ def refuse_open_losses(closures: Closures, q: Array, free: Array) -> None:
     U = np.linalg.svd(rows)[0][:, rank(rows) :]  # combinations of efforts that act on nothing
     for row, name in gears:
         if np.abs(U[row]).max(initial=0.0) > OPEN_SHARE:
-            raise undetermined_loss(name)
+            raise undetermined_loss_error(name)
 
 
-def undetermined_loss(name: str) -> SingularError:
+def undetermined_loss_error(name: str) -> SingularError:
     """What is said where other rows hold the same, so that the effort in a gear is open, and with it the loss."""
     return SingularError(
         f"the coupling '{name}' repeats what holds the robot anyway: its effort is undetermined, and so is its loss",

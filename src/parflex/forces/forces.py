@@ -61,8 +61,8 @@ def forces_along_rates(
     weight: float = 1.0,
 ) -> Array:
     """The same over any scalar, with wrenches on links."""
-    moved = _under_gravity(tree, at, qd, qdd, external, without, weight)
-    return moved.forces + joint_forces(tree, q, qd, qdd, tuple(without))
+    recursion = _under_gravity(tree, at, qd, qdd, external, without, weight)
+    return recursion.forces + joint_forces(tree, q, qd, qdd, tuple(without))
 
 
 def _under_gravity(
@@ -115,22 +115,22 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
         hint = did_you_mean(str(frame), tree.places)
         raise InputError(f"there is no frame '{frame}'", key=key, value=str(frame), hint=hint)
     try:
-        given = np.array([float(value) for value in values])
+        components = np.array([float(value) for value in values])
     except (TypeError, ValueError):
-        given = np.zeros(0)
-    if not np.isfinite(given).all():
+        components = np.zeros(0)
+    if not np.isfinite(components).all():
         raise InputError(
             f"the {key} on '{frame}' has numbers that are not finite", key=key, value=short_text(values),
             hint="give finite numbers",
         )  # fmt: skip
-    if len(given) not in (3, 6):
+    if len(components) not in (3, 6):
         raise InputError(
             f"the {key} on '{frame}' is not a force and a moment",
             key=key,
             value=short_text(values),
             hint="give fx,fy,mz for a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz",
         )
-    wrench = full_wrench(tree, given, frame, key)
+    wrench = full_wrench(tree, components, frame, key)
     if wrench[3:].any() and not _turns(tree, tree.places[frame]):
         raise InputError(
             f"the rotations of the node at '{frame}' are not known, so that no moment can act there",
@@ -147,23 +147,23 @@ def _turns(tree: Tree, place: Place) -> bool:
     return node is None or node.turns
 
 
-def full_wrench(tree: Tree, given: Array, frame: str, key: str) -> Array:
+def full_wrench(tree: Tree, components: Array, frame: str, key: str) -> Array:
     """Six components: three are a force, of a planar robot a force and a moment in its plane.
 
     Components that do not act on a planar robot are refused, not ignored.
     """
     if not tree.planar:
-        return given if len(given) == 6 else np.array([*given, 0.0, 0.0, 0.0])
-    if len(given) == 3:
-        return np.array([given[0], given[1], 0.0, 0.0, 0.0, given[2]])
-    if np.any(given[2:5]):
+        return components if len(components) == 6 else np.array([*components, 0.0, 0.0, 0.0])
+    if len(components) == 3:
+        return np.array([components[0], components[1], 0.0, 0.0, 0.0, components[2]])
+    if np.any(components[2:5]):
         raise InputError(
             f"fz, mx and my of the {key} on '{frame}' do not act on a planar robot",
             key=key,
-            value=short_text(given.tolist()),
+            value=short_text(components.tolist()),
             hint="give fx,fy,mz, or zero for fz, mx and my",
         )
-    return given
+    return components
 
 
 def checked_wrenches(tree: Tree, wrenches: Any, key: str = "wrench") -> dict[str, Array]:
@@ -185,8 +185,8 @@ def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) ->
     free = N @ scipy.linalg.null_space(driven, rcond=1e-9)
     after = N @ s
     after = after + free @ _positive(free.T @ M @ free, free.T @ (M @ (before - after)))
-    push = N.T @ (M @ (after - before))
-    return after, np.linalg.lstsq(N[motors].T, push, rcond=1e-9)[0]
+    momentum_change = N.T @ (M @ (after - before))
+    return after, np.linalg.lstsq(N[motors].T, momentum_change, rcond=1e-9)[0]
 
 
 def _positive(A: Array, b: Array) -> Array:
@@ -213,37 +213,41 @@ def element_values(configuration: Configuration, qd: Array | None = None, lam: A
     if not robot.description.element:
         return {}
     tree = robot.tree
-    still = np.zeros(tree.n)
-    moving = motion(tree, at, still if qd is None else qd, still)
+    zero_rates = np.zeros(tree.n)
+    moving = motion(tree, at, zero_rates if qd is None else qd, zero_rates)
     rows = {row.name: (part, row) for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True)}
     forces = {element.name: element for element in tree.elements}
-    found: Values = {}
+    values: Values = {}
     for entry in robot.description.element:
         if entry.name in forces:
             element = forces[entry.name]
             ends = (element.first, element.second)
             if element.smooth_at_zero and not np.any(at.of(ends[1])[1] - at.of(ends[0])[1]):
-                found[entry.name] = {"length": 0.0, "rate": 0.0, "force": 0.0}
+                values[entry.name] = {"length": 0.0, "rate": 0.0, "force": 0.0}
                 continue
             _, length, rate = line_between(at, ends, entry.name, moving)
-            found[entry.name] = _shown(length, rate, element.tension(length, rate))
+            values[entry.name] = _shown(length, rate, element.tension(length, rate))
             continue
         part, row = rows[entry.name]
         assert isinstance(row, Distance)
         _, length, rate = line_between(at, row.places, entry.name, moving)
-        found[entry.name] = _shown(length, rate, None if lam is None else -lam[part][0])
-    return found
+        values[entry.name] = _shown(length, rate, None if lam is None else -lam[part][0])
+    return values
 
 
-def values_in_motion(configuration: Configuration, qd: Array, forces: Callable[[], Array], tau: Array) -> Values:
+def element_values_in_motion(
+    configuration: Configuration, qd: Array, forces: Callable[[], Array], tau: Array
+) -> Values:
     """The same in a motion in which these forces of the open tree act; they are asked for only where needed."""
     robot = configuration.robot
     if not robot.description.element:
         return {}
-    held = any(isinstance(row, Distance) for row in robot.closures.constraints)
-    return element_values(configuration, qd, multipliers_of(configuration, forces(), tau) if held else None)
+    has_distance_rows = any(isinstance(row, Distance) for row in robot.closures.constraints)
+    return element_values(
+        configuration, qd, multipliers_of(configuration, forces(), tau) if has_distance_rows else None
+    )
 
 
 def _shown(length: Any, rate: Any, force: Any) -> dict[str, Any]:
-    shown = {"length": float(length), "rate": float(rate)}
-    return shown if force is None else {**shown, "force": float(force) + 0.0}
+    values = {"length": float(length), "rate": float(rate)}
+    return values if force is None else {**values, "force": float(force) + 0.0}

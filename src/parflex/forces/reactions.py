@@ -35,7 +35,7 @@ def reactions_of(
     undetermined = _undetermined(configuration)
     closures, acting = closure_wrenches(configuration, lam)
     result = tree_newton_euler(configuration, qd, qdd, wrenches, more=acting)
-    loose = _loose_joints(configuration, undetermined)
+    loose = _undetermined_joints(configuration, undetermined)
     if len(undetermined):
         warnings.append("the robot is over-constrained: reactions marked undetermined are those of least norm")
     joints = {
@@ -52,16 +52,16 @@ def reactions_of(
         effort = -float(spring.effort(configuration.q, qd))
         couplings[spring.name] = {"effort": effort, "undetermined": False}
     elements = {
-        name: {**found, "undetermined": False} for name, found in element_values(configuration, qd, lam).items()
+        name: {**value, "undetermined": False} for name, value in element_values(configuration, qd, lam).items()
     }
     for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True):
         kinds = {Coupling: couplings, Distance: elements}
-        shown = kinds.get(type(row), closures)[row.name]
-        shown["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
-    answer: dict[str, Any] = {"joints": joints, "closures": closures, "couplings": couplings, "elements": elements}
+        entry = kinds.get(type(row), closures)[row.name]
+        entry["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
+    reactions: dict[str, Any] = {"joints": joints, "closures": closures, "couplings": couplings, "elements": elements}
     beams = loads_of_beams(configuration, qd, qdd, result, checked_wrenches(robot.tree, wrenches))
-    answer |= {"beams": beam_tables(beams), "largest_stress": largest_stress_of(beams)}
-    return {key: found for key, found in answer.items() if found or key in ("joints", "closures")}
+    reactions |= {"beams": beam_tables(beams), "largest_stress": largest_stress_of(beams)}
+    return {key: value for key, value in reactions.items() if value or key in ("joints", "closures")}
 
 
 def has_reaction(link: Link) -> bool:
@@ -71,10 +71,10 @@ def has_reaction(link: Link) -> bool:
 
 def undetermined_reactions(configuration: Configuration) -> set[str]:
     """Joints and closures whose reactions are not unique."""
-    robot, open_ones = configuration.robot, _undetermined(configuration)
+    robot, undetermined = configuration.robot, _undetermined(configuration)
     parts = zip(robot.closures.slices(), robot.closures.rows, strict=True)
-    rows = {row.name for part, row in parts if len(open_ones) and np.abs(open_ones[:, part]).max() > 1e-9}
-    return rows | _loose_joints(configuration, open_ones)
+    rows = {row.name for part, row in parts if len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9}
+    return rows | _undetermined_joints(configuration, undetermined)
 
 
 def _undetermined(configuration: Configuration) -> Array:
@@ -88,51 +88,53 @@ def _undetermined(configuration: Configuration) -> Array:
 
 def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str, Any], LinkWrenches]:
     """Wrenches of the closures as reported, and their loads on the links."""
-    found, acting = closure_loads(configuration.robot, configuration.at, lam)
-    shown = {name: {"force": force.tolist(), "moment": moment.tolist()} for name, (force, moment) in found.items()}
-    return shown, acting
+    loop_wrenches, acting = closure_loads(configuration.robot, configuration.at, lam)
+    table = {
+        name: {"force": force.tolist(), "moment": moment.tolist()} for name, (force, moment) in loop_wrenches.items()
+    }
+    return table, acting
 
 
 def closure_loads(robot: Robot, at: Pose, lam: Array) -> tuple[dict[str, tuple[Array, Array]], LinkWrenches]:
     """Force and moment of each loop by name, and loads of all rows on the links, over any scalar."""
-    found: dict[str, tuple[Array, Array]] = {}
+    loop_wrenches: dict[str, tuple[Array, Array]] = {}
     acting: LinkWrenches = {}
     for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=False):  # loops come first
-        force, moment = found[loop.name] = loop.wrench(at, lam[part])
+        force, moment = loop_wrenches[loop.name] = loop.wrench(at, lam[part])
         R1, _ = at.of(loop.first)
         _, P2 = at.of(loop.second)
         for link, sign in ((loop.second.link, 1.0), (loop.first.link, -1.0)):
             if link < 0:
                 continue
             R, P = at.rotation[link], at.position[link]
-            local = sign * R.T @ R1 @ force
-            turn = sign * R.T @ R1 @ moment + cross(R.T @ (P2 - P), local)
-            add_wrenches(acting, {link: (local, turn)})
+            local_force = sign * R.T @ R1 @ force
+            local_moment = sign * R.T @ R1 @ moment + cross(R.T @ (P2 - P), local_force)
+            add_wrenches(acting, {link: (local_force, local_moment)})
     for part, row in list(zip(robot.closures.slices(), robot.closures.rows, strict=True))[len(robot.closures.loops) :]:
         assert not isinstance(row, Loop)
         add_wrenches(acting, row.on_links(at, lam[part]))
-    return found, acting
+    return loop_wrenches, acting
 
 
 def constraint_forces(configuration: Configuration, lam: Array) -> Array:
     """Forces along rates of the constraints that act on no links, for multipliers of all rows."""
     closures = configuration.robot.closures
-    found = np.zeros(configuration.robot.tree.n)
+    forces = np.zeros(configuration.robot.tree.n)
     for part, row in list(zip(closures.slices(), closures.rows, strict=True))[len(closures.loops) :]:
         assert not isinstance(row, Loop)
-        found = found + row.forces(closures.tree, configuration.at, lam[part])
-    return found
+        forces = forces + row.forces(closures.tree, configuration.at, lam[part])
+    return forces
 
 
-def _loose_joints(configuration: Configuration, undetermined: Array) -> set[str]:
+def _undetermined_joints(configuration: Configuration, undetermined: Array) -> set[str]:
     """Joints whose reaction changes with the multipliers that act on nothing."""
     robot = configuration.robot
     loose: set[str] = set()
-    still = np.zeros(robot.tree.n)
-    quiet = ("gravity", "springs")
+    zero_rates = np.zeros(robot.tree.n)
+    omitted_terms = ("gravity", "springs")
     for combination in undetermined:
         _, acting = closure_wrenches(configuration, combination)
-        result = tree_newton_euler(configuration, still, still, None, quiet, acting)
+        result = tree_newton_euler(configuration, zero_rates, zero_rates, None, omitted_terms, acting)
         for j, link in enumerate(robot.tree.links):
             if max(np.abs(result.f[j]).max(), np.abs(result.m[j]).max()) > 1e-9:
                 loose.add(link.name)

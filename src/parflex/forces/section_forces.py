@@ -39,7 +39,7 @@ SHOWN = 11  # places along a beam in a table
 
 NUMBERS = 4e6  # that are held at a time: rows are done in parts
 
-JUST_BEHIND = 1e-12  # of an element: nearer to a load a section may be on either side of it
+SECTION_TOLERANCE = 1e-12  # of an element: nearer to a load a section may be on either side of it
 
 STATIONS = 9  # of a beam of one element; in between, a parabola tells the largest
 
@@ -49,7 +49,7 @@ TOGETHER = 20_000  # rows at a time
 
 NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
 
-TRIED = 20  # rows of a piece, those with the largest parabolas, that have fine stations
+CANDIDATE_ROWS = 20  # rows of a piece, those with the largest parabolas, that have fine stations
 
 FINE = 65  # of these stations
 
@@ -102,23 +102,23 @@ class BeamLoads(Record):
         for where in places:
             read_beam_position(str(where), self.chain.name, "s", str(where))
         forces = sections_at(self.chain, self.elements, places)[0]
-        found: dict[str, Any] = {"s": places} | {FORCES[k]: forces[:, k].tolist() for k in self._known}
+        columns: dict[str, Any] = {"s": places} | {FORCES[k]: forces[:, k].tolist() for k in self._known}
         if self.chain.parts.fibres is not None:
-            found[STRESS] = stresses(self.chain, forces, self.planar).tolist()
-        return found
+            columns[STRESS] = stresses(self.chain, forces, self.planar).tolist()
+        return columns
 
     def at_ends(self, tree: Tree) -> list[dict[str, Any]]:
         """The same, but for stress, at both ends of each element, with the names of the nodes there.
 
         Nodes beside those of the file end no element.
         """
-        found, links = [], (*self.chain.links, self.chain.tip)
+        entries, links = [], (*self.chain.links, self.chain.tip)
         nodes = [number for number, j in enumerate(links) if j not in self.chain.added]
         for first, after in pairwise(nodes):
             names = [tree.links[links[node]].name for node in (first, after)]
             root, tip = self._section(first, 0.0), self._section(after - 1, 1.0)
-            found.append({"element": names[0], "nodes": names, "root": root, "tip": tip})
-        return found
+            entries.append({"element": names[0], "nodes": names, "root": root, "tip": tip})
+        return entries
 
     def _section(self, number: int, xi: float) -> dict[str, float]:
         forces = sections_of_element(self.chain.parts_of(number), self.elements[self.chain.links[number]], [xi])[0, 0]
@@ -135,7 +135,7 @@ class BeamLoads(Record):
 
 
 def loads_of_beams(
-    here: Configuration, qd: Array, qdd: Array, found: NewtonEuler, wrenches: Mapping[str, Array],
+    here: Configuration, qd: Array, qdd: Array, recursion: NewtonEuler, wrenches: Mapping[str, Array],
     without: Sequence[str] = (),
 ) -> dict[str, BeamLoads]:  # fmt: skip
     """Of each beam what it carries in a state, whose wrenches in joints were found with those on frames."""
@@ -146,9 +146,12 @@ def loads_of_beams(
     moving = motion(tree, here.at, qd, qdd, np.zeros(3) if "gravity" in without else -tree.gravity)
     result = {}
     for name, chain in chains.items():
-        signals = element_signals_of(tree, here.at, moving, found, chain, wrenches)
+        signals = element_signals_of(tree, here.at, moving, recursion, chain, wrenches)
         state = (here.q[None], tree.position_rates(here.q, qd)[None], qdd[None])
-        rows = {j: element_rows(tree, j, *state, own[None], list(wrenches)) for j, own in signals.items()}
+        rows = {
+            j: element_rows(tree, j, *state, element_signals[None], list(wrenches))
+            for j, element_signals in signals.items()
+        }
         result[name] = BeamLoads(chain, rows, tree.planar)
     return result
 
@@ -157,15 +160,15 @@ def largest_stress_of(beams: Mapping[str, BeamLoads]) -> dict[str, Any] | None:
     """The largest stress of a state: beam, s, value; None where no fibres are known."""
     if not beams:
         return None
-    elements = {j: rows for one in beams.values() for j, rows in one.elements.items()}
+    elements = {j: rows for beam in beams.values() for j, rows in beam.elements.items()}
     planar = next(iter(beams.values())).planar
-    most = largest_stress({name: one.chain for name, one in beams.items()}, elements, planar)
-    return None if most is None else {"beam": most.beam, "s": most.s, "value": most.value}
+    largest = largest_stress({name: beam.chain for name, beam in beams.items()}, elements, planar)
+    return None if largest is None else {"beam": largest.beam, "s": largest.s, "value": largest.value}
 
 
 def beam_tables(beams: Mapping[str, BeamLoads]) -> dict[str, Any]:
     """Tables of all beams by name."""
-    return {name: one.table() for name, one in beams.items()}
+    return {name: beam.table() for name, beam in beams.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,17 +184,17 @@ class ElementRows(Record):
     tip: Array  # rows x 6: what its tip puts on whatever comes behind
     loads: list[tuple[float, Array]] = field(default_factory=list)  # xi, and what acts there on the element
 
-    def part(self, own: Any) -> ElementRows:
+    def part(self, selection: Any) -> ElementRows:
         """Some of the rows."""
         parts = (self.a, self.w, self.al, self.e, self.ed, self.edd, self.tip)
-        a, w, al, e, ed, edd, tip = (rows[own] for rows in parts)
-        return ElementRows(a, w, al, e, ed, edd, tip, [(xi, load[own]) for xi, load in self.loads])
+        a, w, al, e, ed, edd, tip = (rows[selection] for rows in parts)
+        return ElementRows(a, w, al, e, ed, edd, tip, [(xi, load[selection]) for xi, load in self.loads])
 
 
 def join_elements(elements: Sequence[ElementRows]) -> ElementRows:
     """Rows of alike elements without loads on them, one element behind the other."""
     names = ("a", "w", "al", "e", "ed", "edd", "tip")
-    a, w, al, e, ed, edd, tip = (np.concatenate([getattr(one, name) for one in elements]) for name in names)
+    a, w, al, e, ed, edd, tip = (np.concatenate([getattr(element, name) for element in elements]) for name in names)
     return ElementRows(a, w, al, e, ed, edd, tip)
 
 
@@ -211,36 +214,39 @@ class InnerLoad(NamedTuple):
 def inner_loads(tree: Tree, j: int, frames: Sequence[str]) -> list[InnerLoad]:
     """What may act on an element of a beam between its ends, where wrenches act on these frames."""
     length = float(without_slopes(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
-    found = [InnerLoad(0.0, tree.places[frame], frame=frame) for frame in frames]
-    for one in tree.elements:
-        if one.acts:
-            found += [InnerLoad(0.0, one.first, element=one), InnerLoad(0.0, one.second, element=one, sign=-1.0)]
-    own = [load for load in found if load.place.link == j and load.place.inner is not None]
+    candidates = [InnerLoad(0.0, tree.places[frame], frame=frame) for frame in frames]
+    for element in tree.elements:
+        if element.acts:
+            candidates += [
+                InnerLoad(0.0, element.first, element=element),
+                InnerLoad(0.0, element.second, element=element, sign=-1.0),
+            ]
+    link_loads = [load for load in candidates if load.place.link == j and load.place.inner is not None]
     return [
         load._replace(part=float(without_slopes(load.place.inner.node.r0)[0]) / length)
-        for load in own
+        for load in link_loads
         if load.place.inner
     ]
 
 
 def element_signals_of(
-    tree: Tree, at: Pose, moving: Motion, found: NewtonEuler, chain: BeamChain, pushed: Mapping[str, Array]
+    tree: Tree, at: Pose, moving: Motion, recursion: NewtonEuler, chain: BeamChain, wrenches: Mapping[str, Array]
 ) -> dict[int, Array]:
     """Of each element of a beam a, w, al of its root, the wrench at its tip and its inner loads; over any scalar.
 
-    Wrenches are about its root and in its axes; `pushed` are wrenches on frames, in world axes.
+    Wrenches are about its root and in its axes; `wrenches` are wrenches on frames, in world axes.
     """
     result = {}
     for j, k in zip(chain.links, (*chain.links[1:], chain.tip), strict=True):
-        force, moment = at.to_parent(tree, k, found.f[k]), at.to_parent(tree, k, found.m[k])
+        force, moment = at.to_parent(tree, k, recursion.f[k]), at.to_parent(tree, k, recursion.m[k])
         parts = [moving.a[j], moving.w[j], moving.al[j], force, moment + cross(at.local_position[k], force)]
-        for load in inner_loads(tree, j, list(pushed)):
+        for load in inner_loads(tree, j, list(wrenches)):
             if load.element is not None:
-                push = wrench_on_link(at, load.place, load.sign * line_wrench(at, load.element, moving))
+                local_wrench = wrench_on_link(at, load.place, load.sign * line_wrench(at, load.element, moving))
             else:
-                wrench = pushed[load.frame or ""]
-                push = wrench_on_link(at, load.place, wrench[:3], wrench[3:])
-            parts += [*push[:2]]
+                wrench = wrenches[load.frame or ""]
+                local_wrench = wrench_on_link(at, load.place, wrench[:3], wrench[3:])
+            parts += [*local_wrench[:2]]
         result[j] = np.concatenate(parts)
     return result
 
@@ -267,31 +273,31 @@ def sections_of_element(
     shapes, beyond = parts.shapes(xi), parts.beyond(xi)
     count, fields = len(rows.a), beyond[1].shape[1]
     length = max(1, int(NUMBERS / (len(xi) * fields * 9)))
-    found: Array = np.empty((count, len(xi), 6), dtype=scalar_type(rows.tip, beyond[1]))
+    result: Array = np.empty((count, len(xi), 6), dtype=scalar_type(rows.tip, beyond[1]))
     for first in range(0, count, length):
-        own = slice(first, first + length)
-        found[own] = _sections(rows.part(own), xi, shapes, beyond, behind)
-    return found
+        selection = slice(first, first + length)
+        result[selection] = _sections(rows.part(selection), xi, shapes, beyond, behind)
+    return result
 
 
 def _sections(rows: ElementRows, xi: Array, shapes: Any, beyond: Any, behind: bool) -> Array:
     force, moment = _inertia(rows, *beyond)
     force, moment = force + rows.tip[:, None, :3], moment + rows.tip[:, None, 3:]
     for where, load in rows.loads:
-        on = (where > xi + JUST_BEHIND if behind else where >= xi - JUST_BEHIND)[:, None]
+        on = (where > xi + SECTION_TOLERANCE if behind else where >= xi - SECTION_TOLERANCE)[:, None]
         force, moment = force - on * load[:, None, :3], moment - on * load[:, None, 3:]
     r0, Phi_d, Phi_r = shapes
-    place, turns = r0 + _along(Phi_d, rows.e), _along(Phi_r, rows.e)
+    place, rotations = r0 + _along(Phi_d, rows.e), _along(Phi_r, rows.e)
     moment = moment - np.cross(place, force)
-    R = batched_exponentials(turns)
+    R = batched_exponentials(rotations)
     return -np.concatenate([np.einsum("rnij,rni->rnj", R, part) for part in (force, moment)], axis=2)
 
 
 def _inertia(rows: ElementRows, m: Array, S: Array, G: Array) -> tuple[Array, Array]:
     """Force and moment at the origin that move what lies beyond, rows x n x 3: theory (24), (25) with its integrals."""
     count, unit = len(rows.a), np.eye(3)
-    one, none = np.ones((count, 1)), np.zeros((count, 1))
-    c, cd, cdd = np.hstack([one, rows.e]), np.hstack([none, rows.ed]), np.hstack([none, rows.edd])
+    ones, zeros = np.ones((count, 1)), np.zeros((count, 1))
+    c, cd, cdd = np.hstack([ones, rows.e]), np.hstack([zeros, rows.ed]), np.hstack([zeros, rows.edd])
     W = _hats(rows.w)
     U = _hats(rows.al) + W @ W
     # a point of the field f accelerates with a + sum B_a f_a
@@ -315,12 +321,14 @@ def _hats(vectors: Array) -> Array:
     return np.cross(np.eye(3), vectors[..., None, :])
 
 
-def batched_exponentials(turns: Array) -> Array:
+def batched_exponentials(rotation_vectors: Array) -> Array:
     """Rotation matrices of rotation vectors, which stand along the last axis."""
-    if turns.dtype == object:
-        return np.array([exponential(turn) for turn in turns.reshape(-1, 3)]).reshape(*turns.shape, 3)
-    angle = np.linalg.norm(turns, axis=-1)[..., None, None]
-    H = _hats(turns)
+    if rotation_vectors.dtype == object:
+        return np.array([exponential(vector) for vector in rotation_vectors.reshape(-1, 3)]).reshape(
+            *rotation_vectors.shape, 3
+        )
+    angle = np.linalg.norm(rotation_vectors, axis=-1)[..., None, None]
+    H = _hats(rotation_vectors)
     return np.eye(3) + np.sinc(angle / np.pi) * H + 0.5 * np.sinc(angle / (2 * np.pi)) ** 2 * (H @ H)
 
 
@@ -328,12 +336,14 @@ def sections_at(chain: BeamChain, elements: Mapping[int, ElementRows], s: Sequen
     """The same at places along a whole beam: rows x n x 6."""
     located = [chain.located(where) for where in s]
     count = len(next(iter(elements.values())).a)
-    found = np.empty((count, len(located), 6))
+    forces = np.empty((count, len(located), 6))
     for number, link in enumerate(chain.links):
-        own = [k for k, (element, _) in enumerate(located) if element == number]
-        if own:
-            found[:, own] = sections_of_element(chain.parts_of(number), elements[link], [located[k][1] for k in own])
-    return found
+        indices = [k for k, (element, _) in enumerate(located) if element == number]
+        if indices:
+            forces[:, indices] = sections_of_element(
+                chain.parts_of(number), elements[link], [located[k][1] for k in indices]
+            )
+    return forces
 
 
 @dataclass(frozen=True)
@@ -368,13 +378,13 @@ def largest_stress(
         if chain.parts.fibres is not None:
             for number, link in enumerate(chain.links):
                 pieces += [_Piece(chain, number, elements[link], span, planar) for span in _spans(elements[link])]
-    peaks = _peaks_of(pieces)
+    peaks = _peaks_of_pieces(pieces)
     best: LargestStress | None = None
     for k in sorted(range(len(pieces)), key=lambda k: -float(peaks[k].max(initial=0.0))):
         if best is not None and peaks[k].max() < NEAR * best.value:
             break
-        found = pieces[k].largest(np.argsort(peaks[k])[::-1][:TRIED])
-        best = found if best is None or found.value > best.value else best
+        candidate = pieces[k].largest(np.argsort(peaks[k])[::-1][:CANDIDATE_ROWS])
+        best = candidate if best is None or candidate.value > best.value else best
     return best
 
 
@@ -405,44 +415,44 @@ class _Piece:
         """About the largest of each row."""
         xi, rows = np.linspace(*self.span, self.count), len(self.rows.a)
         parts = [self.rows.part(slice(first, first + TOGETHER)) for first in range(0, rows, TOGETHER)]
-        return np.concatenate([_tops(self.stresses(xi, part)) for part in parts]) if parts else np.zeros(0)
+        return np.concatenate([_parabola_maxima(self.stresses(xi, part)) for part in parts]) if parts else np.zeros(0)
 
-    def largest(self, tried: Array) -> LargestStress:
+    def largest(self, candidates: Array) -> LargestStress:
         """Of these rows, to rounding."""
         xi = np.linspace(*self.span, FINE)
-        found = self.stresses(xi, self.rows.part(tried))
-        best = int(found.max(axis=1).argmax())
-        row, where = int(tried[best]), int(found[best].argmax())
-        place, value, own = float(xi[where]), float(found[best, where]), self.rows.part(slice(row, row + 1))
+        sampled = self.stresses(xi, self.rows.part(candidates))
+        best = int(sampled.max(axis=1).argmax())
+        row, where = int(candidates[best]), int(sampled[best].argmax())
+        place, value, row_data = float(xi[where]), float(sampled[best, where]), self.rows.part(slice(row, row + 1))
         for _ in range(ZOOMS):
             xi = np.linspace(xi[max(where - 1, 0)], xi[min(where + 1, len(xi) - 1)], ZOOM)
-            near = self.stresses(xi, own)[0]
-            where = int(near.argmax())
-            if near[where] > value * (1 + ROUNDING):  # an end is named as it is
-                place, value = float(xi[where]), float(near[where])
+            zoomed = self.stresses(xi, row_data)[0]
+            where = int(zoomed.argmax())
+            if zoomed[where] > value * (1 + ROUNDING):  # an end is named as it is
+                place, value = float(xi[where]), float(zoomed[where])
         return LargestStress(self.chain.name, self.chain.share(self.number, place), row, value)
 
 
-def _peaks_of(pieces: Sequence[_Piece]) -> list[Array]:
+def _peaks_of_pieces(pieces: Sequence[_Piece]) -> list[Array]:
     """About the largest of each row, of each piece; elements of a beam without loads on them are one table of rows."""
-    found: list[Array] = [np.zeros(0)] * len(pieces)
-    alike: dict[tuple[int, ...], list[int]] = {}
+    result: list[Array] = [np.zeros(0)] * len(pieces)
+    groups: dict[tuple[int, ...], list[int]] = {}
     for k, piece in enumerate(pieces):
-        own = id(piece.chain.parts_of(piece.number)), id(piece.chain.parts), piece.count
-        alike.setdefault(own if not piece.rows.loads else (*own, k), []).append(k)
-    for group in alike.values():
+        key = id(piece.chain.parts_of(piece.number)), id(piece.chain.parts), piece.count
+        groups.setdefault(key if not piece.rows.loads else (*key, k), []).append(k)
+    for group in groups.values():
         first = pieces[group[0]]
-        together = first.rows if len(group) == 1 else join_elements([pieces[k].rows for k in group])
-        peaks = replace(first, rows=together).peaks()
-        for k, own_peaks in zip(group, np.split(peaks, len(group)), strict=True):
-            found[k] = own_peaks
-    return found
+        rows = first.rows if len(group) == 1 else join_elements([pieces[k].rows for k in group])
+        peaks = replace(first, rows=rows).peaks()
+        for k, piece_peaks in zip(group, np.split(peaks, len(group)), strict=True):
+            result[k] = piece_peaks
+    return result
 
 
-def _tops(found: Array) -> Array:
+def _parabola_maxima(values: Array) -> Array:
     """Of each row the largest at a station, or on the parabola through it and its neighbours."""
-    top = found.max(axis=1)
-    a, b, c = found[:, :-2], found[:, 1:-1], found[:, 2:]
+    top = values.max(axis=1)
+    a, b, c = values[:, :-2], values[:, 1:-1], values[:, 2:]
     bend = a - 2 * b + c
     with np.errstate(divide="ignore", invalid="ignore"):
         raised = np.where((bend < 0) & (np.abs(a - c) <= -2 * bend), b - (a - c) ** 2 / (8 * bend), top[:, None])
@@ -480,7 +490,9 @@ class BeamChain(Record):
     def located(self, s: float) -> tuple[int, float]:
         """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
         if self.ends:
-            element = next(k for k, end in enumerate(self.ends) if s <= end + JUST_BEHIND or k == len(self.ends) - 1)
+            element = next(
+                k for k, end in enumerate(self.ends) if s <= end + SECTION_TOLERANCE or k == len(self.ends) - 1
+            )
             start = (0.0, *self.ends)[element]
             return element, min((s - start) / (self.ends[element] - start), 1.0)
         along = s * len(self.links)
@@ -497,33 +509,35 @@ class BeamChain(Record):
 
 def beam_chains(robot: Robot) -> dict[str, BeamChain]:
     """All beams of a robot that have sections, by name."""
-    found = {}
+    chains = {}
     added = frozenset(place.link for node in robot.nodes if (place := robot.tree.places[node]).inner is None)
     for frame in robot.description.frame:
         if frame.beam is None:
             continue
         links = _elements(robot.tree, robot.tree.number(frame.name))
         if links is not None:
-            own, tip = tuple(links[:-1]), links[-1]
-            bodies = [robot.tree.links[j].body for j in own]
+            element_links, tip = tuple(links[:-1]), links[-1]
+            bodies = [robot.tree.links[j].body for j in element_links]
             reduced, lengths = bodies[0].reduced is not None, [float(body.nodes["tip"].r0[0]) for body in bodies]
             each = tuple(_cut(robot, frame.beam, body, length) for body, length in zip(bodies, lengths, strict=True))
             first = each[0].element if isinstance(each[0], ReducedSections) else each[0]
             ends = np.cumsum(lengths) / sum(lengths)
-            alike = not reduced and max(lengths) - min(lengths) <= ALIKE * max(lengths)
-            unequal = {} if alike else {"each": each, "ends": tuple(ends.tolist())}
-            found[frame.name] = BeamChain(frame.name, own, tip, first, reduced, added=added, **unequal)
-    return found
+            equal = not reduced and max(lengths) - min(lengths) <= ALIKE * max(lengths)
+            unequal = {} if equal else {"each": each, "ends": tuple(ends.tolist())}
+            chains[frame.name] = BeamChain(frame.name, element_links, tip, first, reduced, added=added, **unequal)
+    return chains
 
 
 def missing_stress_warning(robot: Robot, chains: Mapping[str, BeamChain]) -> list[str]:
     """A sentence about beams whose stress is not known, where that of others is."""
-    known = {name for name, chain in chains.items() if chain.parts.fibres is not None}
-    names = [frame.name for frame in robot.description.frame if frame.beam is not None and frame.name not in known]
-    if not known or not names:
+    with_stress = {name for name, chain in chains.items() if chain.parts.fibres is not None}
+    names = [
+        frame.name for frame in robot.description.frame if frame.beam is not None and frame.name not in with_stress
+    ]
+    if not with_stress or not names:
         return []
-    shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"the largest stress leaves out {shown}: with a section given by numbers"]
+    listed = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"the largest stress leaves out {listed}: with a section given by numbers"]
 
 
 def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementSections | ReducedSections:
@@ -583,7 +597,7 @@ def expand_places(word: str, key: str = "outputs") -> list[str]:
 
 def expand_all_places(words: Sequence[str], key: str) -> list[str]:
     """All texts of a list, ranges of places as each of them."""
-    return [one for word in words for one in (expand_places(word, key) if isinstance(word, str) else [word])]
+    return [place for word in words for place in (expand_places(word, key) if isinstance(word, str) else [word])]
 
 
 def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[str]:
@@ -612,7 +626,7 @@ def read_section_output(
     left, _, where = word.partition("@")
     beam, _, quantity = left.rpartition(".")
     if beam not in chains:
-        raise InputError(_no_beam(robot, beam), key=key, value=word, hint=did_you_mean(beam, chains))
+        raise InputError(_not_a_beam_message(robot, beam), key=key, value=word, hint=did_you_mean(beam, chains))
     if robot.tree.planar and quantity not in ("N", "Vy", "Mz", STRESS):
         raise InputError(
             f"a planar robot does not say what '{beam}' carries as {quantity}", key=key, value=word,
@@ -640,7 +654,7 @@ def read_beam_position(where: str, beam: str, key: str, word: str) -> float:
     return s
 
 
-def _no_beam(robot: Robot, name: str) -> str:
+def _not_a_beam_message(robot: Robot, name: str) -> str:
     if name not in robot.tree.places:
         return f"there is no beam '{name}'"
     link = robot.tree.places[name].link

@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.closure.partition import Partition
 from parflex.errors import InputError
-from parflex.forces.coupling_losses import refuse_open_losses
+from parflex.forces.coupling_losses import refuse_undetermined_losses
 from parflex.formulations.base import Formulation, ModelRequest, best_rows
 from parflex.formulations.general import (
     GeneralFormulation,
@@ -116,7 +116,7 @@ def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
     """The general form, with the independent rates that the question needs."""
     model = question.model
     if robot.mobility.redundant and model not in CLOSING:
-        refuse_open_losses(robot.closures, robot.home, robot.free)
+        refuse_undetermined_losses(robot.closures, robot.home, robot.free)
     if question.at is not None:
         return GeneralFormulation(robot, question.at.reduction.partition, question=question)
     if model in CLOSING:

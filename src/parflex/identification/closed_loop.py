@@ -17,7 +17,7 @@ from parflex.codegen.tracer import Tracer
 from parflex.control.control import LoopSettings, SampledRun
 from parflex.control.laws import Gains, make_law
 from parflex.control.plant import Plant
-from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_tree
+from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_tree
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.identification.recordings import ColumnMap, FeedbackLaw, Recording
@@ -283,7 +283,7 @@ class PlantMembers:
         changed = with_tree(
             self.regressor.robot, replace(with_element_numbers(tree, elements), links=tuple(links))
         )  # fmt: skip
-        return with_gates_for_run(with_sticking(changed, False))
+        return with_gates_for_run(with_stiction(changed, False))
 
     def plant(self, values: Array, carried: Mapping[int, float] = {}) -> Plant:
         """The plant with these numbers."""

@@ -33,9 +33,9 @@ from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
 from parflex.statics.load_case import LoadCase, read_load_case
 from parflex.statics.loads import has_force_elements
-from parflex.statics.mesh_error import TOO_HIGH, bound_at, inner_beams, warn_beyond_band
+from parflex.statics.mesh_error import WARNING_EXCESS, bound_at, inner_beams, warn_beyond_band
 from parflex.statics.modes import default_number_of_modes, natural_frequencies
-from parflex.statics.small_deformation import FIRST_ORDER
+from parflex.statics.small_deformation import FIRST_ORDER_ROTATION
 
 Array = np.ndarray
 
@@ -413,7 +413,7 @@ def warn_of_few_elements(
 
 def _are_enough(robot: Robot, highest: float, held: LoadCase) -> bool:
     """Whether a frequency (Hz) is so far below those of elements by themselves that nothing need be solved."""
-    return not inner_beams(robot) or (not held.at_equilibrium and bound_at(robot, highest).largest <= TOO_HIGH)
+    return not inner_beams(robot) or (not held.at_equilibrium and bound_at(robot, highest).largest <= WARNING_EXCESS)
 
 
 def warn_of_first_order(
@@ -436,13 +436,15 @@ def warn_of_first_order(
     for response in bent:
         deflections = np.abs(values[response.name]).reshape(len(beyond), -1)
         beyond |= (
-            deflections > FIRST_ORDER * (lengths if response.direction is None else lengths[response.direction])
+            deflections
+            > FIRST_ORDER_ROTATION * (lengths if response.direction is None else lengths[response.direction])
         ).any(axis=1)
     beyond &= ~rests
     if beyond.any():
         warnings.warn(
-            f"{int(beyond.sum())} of {len(beyond)} poses deflect by more than {FIRST_ORDER} of the size of the robot, "
-            f"or turn by more than {FIRST_ORDER} rad: first order does not hold there, so ask about='equilibrium'",
+            f"{int(beyond.sum())} of {len(beyond)} poses deflect by more than {FIRST_ORDER_ROTATION} of the size of the "
+            f"robot, or turn by more than {FIRST_ORDER_ROTATION} rad: first order does not hold there, "
+            "so ask about='equilibrium'",
             ParflexWarning,
             stacklevel=level + 1,
         )

@@ -47,7 +47,7 @@ from parflex.spatial.batched import VariedNumberError
 from parflex.statics.linear_model import About
 from parflex.statics.linear_system import ZERO, lowest_modes
 from parflex.statics.load_case import LoadCase
-from parflex.statics.loads import NEAR_REST, locked_robot
+from parflex.statics.loads import REST_LENGTH_TOLERANCE, locked_robot
 from parflex.statics.modes import natural_frequencies
 
 Array = np.ndarray
@@ -289,7 +289,7 @@ class DesignedPoses:
                 terms = ("links", j, "terms")
                 if np.any(self.numbers.values_at((*terms, "stiffness"), link.terms.stiffness)):
                     rest = self.numbers.values_at((*terms, "rest"), link.terms.rest)
-                    tolerance = NEAR_REST * float(self.robot.tree.rate_units[link.v.start])
+                    tolerance = REST_LENGTH_TOLERANCE * float(self.robot.tree.rate_units[link.v.start])
                     springs.append((int(np.searchsorted(self.geometry.kept, link.q.start)), rest, tolerance))
         return springs
 

@@ -33,7 +33,7 @@ from parflex.statics.equilibrium import Equilibrium
 from parflex.statics.equilibrium_solver import find_equilibria, find_on_flanks, is_positive
 from parflex.statics.linear_system import lowest_modes, sorted_modes
 from parflex.statics.load_case import LoadCase
-from parflex.statics.loads import NEAR_REST, AppliedLoads, locked_robot
+from parflex.statics.loads import REST_LENGTH_TOLERANCE, AppliedLoads, locked_robot
 from parflex.statics.stiffness import RIGID
 from parflex.tree.tree import Tree
 
@@ -151,7 +151,7 @@ class EquilibriumRows:
         cables = [k for k, one in enumerate(tree.elements) if one.pulls_only and one.acts]
         if cables:
             beyond = self.programs.elements(q)[:, 0, cables]
-            found |= (np.abs(beyond) < NEAR_REST * tree.length).any(axis=1)
+            found |= (np.abs(beyond) < REST_LENGTH_TOLERANCE * tree.length).any(axis=1)
         return found
 
     def _by_objects(

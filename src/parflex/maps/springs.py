@@ -28,7 +28,13 @@ from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase
-from parflex.statics.loads import NEAR_REST, equilibrium_reason, has_force_elements, has_springs, locked_robot
+from parflex.statics.loads import (
+    REST_LENGTH_TOLERANCE,
+    equilibrium_reason,
+    has_force_elements,
+    has_springs,
+    locked_robot,
+)
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
@@ -104,7 +110,7 @@ class SpringRows:
             for k, one in enumerate(tree.elements):
                 if one.acts:
                     size = max(map(abs, one.curve.y)) if one.curve else stiffness[:, k] * tree.length
-                    found |= np.abs(stored[:, k]) > NEAR_REST * size
+                    found |= np.abs(stored[:, k]) > REST_LENGTH_TOLERANCE * size
         rows = np.flatnonzero(found).tolist()
         if len(rows) and not self._felt(whole, designs, rows[0]):  # some have springs that no motion feels
             found[rows] = [self._felt(whole, designs, k) for k in rows]
@@ -185,12 +191,14 @@ def prestressed_rows(locked: Robot, tree: Tree, q: Array, kept: Array, rows: Arr
 
     for link, plain in zip(tree.links, locked.tree.links, strict=True):
         if plain.joint.one_axis and plain.v.start not in locked.locked and np.any(number(link.terms.stiffness)):
-            found |= np.abs(column(plain.q.start) - number(link.terms.rest)) > NEAR_REST * units[plain.v.start]
+            found |= (
+                np.abs(column(plain.q.start) - number(link.terms.rest)) > REST_LENGTH_TOLERANCE * units[plain.v.start]
+            )
     for spring, own in zip(tree.springs, locked.tree.springs, strict=True):
         off = -number(spring.offset)
         for k, c in zip(own.positions, spring.coefficients, strict=True):
             off = off + number(c) * column(k)
-        found |= np.abs(off) - number(spring.play) / 2 > NEAR_REST * units[own.rates[0]]
+        found |= np.abs(off) - number(spring.play) / 2 > REST_LENGTH_TOLERANCE * units[own.rates[0]]
     return found
 
 

@@ -48,7 +48,7 @@ from parflex.spatial.rotations import ORIENTATION, hat
 from parflex.statics.mesh_error import ENOUGH as MODES_RESOLVED
 from parflex.statics.mesh_error import (
     REACHED,
-    TOO_HIGH,
+    WARNING_EXCESS,
     BeamElements,
     InnerMotions,
     at_same_pose,
@@ -56,7 +56,7 @@ from parflex.statics.mesh_error import (
     inner_beams,
     numbers_of_elements,
     reduced_beams,
-    refinable,
+    refinement_messages,
     same_positions,
 )
 from parflex.trajectories.frame_motion import PoseMotion
@@ -121,7 +121,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
             hint="give a pose and velocities by name",
         )
     named = [*(arguments.get("frames") or ()), *(arguments.get("wrench") or ())]
-    notes = refinable(robot, [*named, *(word.rpartition(".")[0] for word in outputs)])
+    notes = refinement_messages(robot, [*named, *(word.rpartition(".")[0] for word in outputs)])
     if arguments.get("reactions"):
         outputs.append("reaction")
     steps: list[dict[str, Any]] = []
@@ -466,7 +466,7 @@ def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool 
 def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     """One sentence about the beam that vibrates fastest for the length of its elements."""
     worst = strain_content(robot, columns, reductions=True)
-    if not worst.error > TOO_HIGH:
+    if not worst.error > WARNING_EXCESS:
         return []
     enough = int(np.ceil(worst.count * (worst.squared / worst.alone / (2 * MODES_RESOLVED)) ** 0.25))
     fast, alone = (f"{np.sqrt(value) / (2 * np.pi):.3g} Hz" for value in (worst.squared, worst.alone))

@@ -26,7 +26,7 @@ from parflex.codegen.outputs import MANY_RATES, closure_rows, contact_gaps, lose
 from parflex.codegen.program import Program
 from parflex.codegen.simd_plan import simd_pays
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
-from parflex.dynamics.contact_state import with_gates_for_run, with_sticking, with_stops
+from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_stops
 from parflex.errors import InputError, did_you_mean
 from parflex.formulations.base import best_rows, cheapest_closures
 from parflex.integrators.driver import Method, System, compile_loop
@@ -334,7 +334,7 @@ def prepare_problem(
     changed = with_stops(changed, "damping" not in without) if stops else changed
     sticking = sticking and prescribed != "platform"
     if sticking:
-        changed = with_sticking(changed, prescribed == "motors")
+        changed = with_stiction(changed, prescribed == "motors")
     changed = with_gates_for_run(changed)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_losses(changed) or (has_coulomb(changed) and not sticking) else 0.0

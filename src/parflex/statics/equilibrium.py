@@ -150,7 +150,7 @@ def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) 
     Answers about it say why in their warnings.
     """
     try:
-        rest = equilibrium_of(robot, Configuration(robot, at.q), case)
+        solution = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
         raise SingularError(
             f"{why}, and the robot has no equilibrium to be linearised about: {error.message}",
@@ -159,7 +159,7 @@ def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) 
             hint="lock or servo-hold more joints, choose another pose, or ask about='undeformed', "
             "which leaves out what balances the tension",
         ) from None
-    return replace(rest, why=f"{why}: the answer is about the equilibrium")
+    return replace(solution, why=f"{why}: the answer is about the equilibrium")
 
 
 def stability_warnings(warnings: Sequence[str]) -> list[str]:
@@ -178,13 +178,20 @@ def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Eq
     tau, internal = _holding(start, sharing, case)
     here = start
     if robot.deformations:
-        here, tau = _deformed(start, tau, sharing, case)
-    held, loading = prepare_loads(robot, here, replace(case, effort=None, weights=None, preload=None))
+        here, tau = _deformed_equilibrium(start, tau, sharing, case)
+    held_configuration, loading = prepare_loads(robot, here, replace(case, effort=None, weights=None, preload=None))
     efforts = np.zeros(robot.tree.n)
     for k, effort in zip(robot.actuated, tau, strict=True):
-        efforts[k] = 0.0 if k in held.robot.locked else effort
+        efforts[k] = 0.0 if k in held_configuration.robot.locked else effort
     loading = replace(loading, tau=efforts, internal=internal)
-    return Equilibrium(robot, held, Configuration(held.robot, start.q), loading, 0, held_at=held)
+    return Equilibrium(
+        robot,
+        held_configuration,
+        Configuration(held_configuration.robot, start.q),
+        loading,
+        0,
+        held_at=held_configuration,
+    )
 
 
 def _holding(start: Configuration, sharing: Sharing, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
@@ -198,7 +205,9 @@ def _holding(start: Configuration, sharing: Sharing, case: LoadCase) -> tuple[Ar
     return shared.tau, shared.internal
 
 
-def _deformed(start: Configuration, tau: Array, sharing: Sharing, case: LoadCase) -> tuple[Configuration, Array]:
+def _deformed_equilibrium(
+    start: Configuration, tau: Array, sharing: Sharing, case: LoadCase
+) -> tuple[Configuration, Array]:
     """Where bodies deform: the preloaded motors push with their efforts, the others stand, and efforts of all."""
     robot, motors, spare = start.robot, start.robot.actuated_names, spare_motors(start.robot)
     if len(sharing.preloaded) != spare:
@@ -208,10 +217,12 @@ def _deformed(start: Configuration, tau: Array, sharing: Sharing, case: LoadCase
             value=", ".join(motors[k] for k in sharing.preloaded),
             hint=f"name {spare} of {', '.join(motors)}",
         )
-    stand = [name for k, name in enumerate(motors) if k not in sharing.preloaded]
+    locked_motors = [name for k, name in enumerate(motors) if k not in sharing.preloaded]
     efforts = {motors[k]: tau[k] for k in sharing.preloaded}
-    rest = equilibrium_of(robot, start, LoadCase(stand, wrench=case.wrench, effort=efforts, without=case.without))
-    return rest.configuration, _efforts_at(rest.configuration, rest.loading)[list(robot.actuated)]
+    solution = equilibrium_of(
+        robot, start, LoadCase(locked_motors, wrench=case.wrench, effort=efforts, without=case.without)
+    )
+    return solution.configuration, _efforts_at(solution.configuration, solution.loading)[list(robot.actuated)]
 
 
 def _efforts_at(here: Configuration, loading: AppliedLoads) -> Array:
@@ -237,16 +248,19 @@ def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase
         return None
     start = configure(robot, pose)
     held = held_robot(robot, start.q, case)
-    own, now = ([tree.links[tree.link_of_rate[k]].terms.stiffness for k in robot.actuated]
+    stiffnesses, held_stiffnesses = ([tree.links[tree.link_of_rate[k]].terms.stiffness for k in robot.actuated]
                 for tree in (robot.tree, held.tree))  # fmt: skip
-    if any(k not in held.locked and one == other for k, one, other in zip(robot.actuated, own, now, strict=True)):
+    if any(
+        k not in held.locked and stiffness == held_stiffness
+        for k, stiffness, held_stiffness in zip(robot.actuated, stiffnesses, held_stiffnesses, strict=True)
+    ):
         return None
     try:
-        rest = preloaded_equilibrium(robot, start, case)
+        solution = preloaded_equilibrium(robot, start, case)
     except ParflexError:  # the motors do not hold this pose, and what is asked may not need them to
         return None
-    internal = rest.loading.internal
-    return replace(rest, why=HELD) if internal is not None and internal["chosen_by"].endswith(TAUT) else None
+    internal = solution.loading.internal
+    return replace(solution, why=HELD) if internal is not None and internal["chosen_by"].endswith(TAUT) else None
 
 
 def pushing_cable_warnings(

@@ -94,8 +94,8 @@ class LinearModel(Record):
         return self.configuration.robot
 
     def _told(self) -> str:
-        held = "about the undeformed pose" if self.about == "undeformed" else "about an equilibrium"
-        return f"{brief(self.robot.name)}: {count_of(len(self.names), 'independent coordinate')}, {held}"
+        state = "about the undeformed pose" if self.about == "undeformed" else "about an equilibrium"
+        return f"{brief(self.robot.name)}: {count_of(len(self.names), 'independent coordinate')}, {state}"
 
 
 def linear_model(
@@ -160,9 +160,9 @@ def linearisation_state(
         why = equilibrium_reason(configuration, loading.without)
         if why:
             return equilibrium_near(robot, configuration, why, case)
-        rest = equilibrium_with_taut_cables(robot, pose, case)
-        if rest is not None:
-            return rest
+        equilibrium = equilibrium_with_taut_cables(robot, pose, case)
+        if equilibrium is not None:
+            return equilibrium
     return configuration, loading
 
 
@@ -173,21 +173,21 @@ def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearMod
     return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
 
 
-def about_equilibrium(rest: Equilibrium) -> LinearModel:
+def about_equilibrium(equilibrium: Equilibrium) -> LinearModel:
     """The linear model about an equilibrium."""
-    refuse_cables_at_rest_length(rest.configuration, rest.loading.without)
-    K = tangent_stiffness(rest.configuration, rest.loading)
-    _, D_tot = tree_stiffness(rest.configuration, rest.loading.without)
-    model = _model(rest.configuration, rest.start, rest.loading, K, D_tot)
-    here = rest.configuration
-    lam = multipliers(here, rest.loading.forces(here))
-    stressed = stress_warnings(here, rest.loading.wrenches(here, lam))
-    why = [rest.why] if rest.why else []
+    refuse_cables_at_rest_length(equilibrium.configuration, equilibrium.loading.without)
+    K = tangent_stiffness(equilibrium.configuration, equilibrium.loading)
+    _, D_tot = tree_stiffness(equilibrium.configuration, equilibrium.loading.without)
+    model = _model(equilibrium.configuration, equilibrium.start, equilibrium.loading, K, D_tot)
+    here = equilibrium.configuration
+    lam = multipliers(here, equilibrium.loading.forces(here))
+    stressed = stress_warnings(here, equilibrium.loading.wrenches(here, lam))
+    why = [equilibrium.why] if equilibrium.why else []
     warnings = [
         *why,
-        *deflection_warnings(rest.robot.tree, here.q),
+        *deflection_warnings(equilibrium.robot.tree, here.q),
         *stressed,
-        *pushing_cable_warnings(here, rest.loading),
+        *pushing_cable_warnings(here, equilibrium.loading),
     ]
     return replace(model, warnings=warnings, about="equilibrium")
 
@@ -224,6 +224,6 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
         K[np.ix_(rates, rates)] += spring.stiffness * np.outer(c, c)
         D[np.ix_(rates, rates)] += spring.damping * np.outer(c, c)
     if tree.elements and "springs" not in without:
-        own, lost = element_stiffness(configuration)
-        K, D = K + own, D + lost
+        K_elements, D_elements = element_stiffness(configuration)
+        K, D = K + K_elements, D + D_elements
     return K, D

@@ -58,9 +58,9 @@ class StiffnessSolver:
             names = ", ".join(f"'{name}'" for name in self.free_motions())
             here = self.configuration
             idle = [s.name for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
-            lost = f" (the backlash of {', '.join(map(repr, idle))} is not taken up)" if idle else slack_cables(here)
+            reason = f" (the backlash of {', '.join(map(repr, idle))} is not taken up)" if idle else slack_cables(here)
             raise SingularError(
-                f"the stiffness is singular: nothing constrains {names}{lost}",
+                f"the stiffness is singular: nothing constrains {names}{reason}",
                 key="stiffness",
                 value=names,
                 hint="lock or servo-hold more joints, or give them springs",
@@ -87,8 +87,8 @@ class SplitStiffness(Record):
         n = len(self.scale)
         right = np.zeros((len(self.factor[0]), *columns.shape[1:]))
         right[:n] = (columns.T * self.scale).T
-        found = scipy.linalg.lu_solve(self.factor, right, check_finite=False)
-        return (found[:n].T * self.scale).T, found[n:] * self.border
+        solution = scipy.linalg.lu_solve(self.factor, right, check_finite=False)
+        return (solution[:n].T * self.scale).T, solution[n:] * self.border
 
     def driven_by(self, columns: Array) -> bool:
         """Whether one of these loads drives a free motion."""
@@ -114,11 +114,11 @@ def split_stiffness(K: Array, M: Array, modes: tuple[Array, Array] | None = None
     order = np.argsort(np.abs(values), kind="stable")
     most = int(np.sum(np.abs(values) <= ZERO**2 * np.abs(values).max(initial=0.0)))
     fewer = min(most, count_nearly_free(K)) if most else 0
-    made = _bordered(K, M, values[order], vectors[:, order], fewer)
+    bordered = _bordered(K, M, values[order], vectors[:, order], fewer)
     # a coordinate whose stiffness is rounding looks held beside itself, and leaves the system as singular as it was
-    if fewer < most and not np.linalg.cond(made[1], 1) < REGULAR:
-        made = _bordered(K, M, values[order], vectors[:, order], most)
-    split, matrix = made
+    if fewer < most and not np.linalg.cond(bordered[1], 1) < REGULAR:
+        bordered = _bordered(K, M, values[order], vectors[:, order], most)
+    split, matrix = bordered
     return replace(split, factor=scipy.linalg.lu_factor(matrix))
 
 
@@ -177,13 +177,13 @@ def lowest_modes(K: Array, M: Array, free: int, modes: int) -> tuple[Array, Arra
         if shift <= 0.0:
             return rough
     try:
-        values, vectors = _of_inverse(K + shift * M, M, free + modes)
+        values, vectors = _modes_by_inverse(K + shift * M, M, free + modes)
         return values - shift, vectors
     except np.linalg.LinAlgError:  # not positive definite
         return rough or scipy.linalg.eigh(K, M, subset_by_index=[0, min(free + modes, len(K)) - 1])
 
 
-def _of_inverse(K: Array, M: Array, modes: int) -> tuple[Array, Array]:
+def _modes_by_inverse(K: Array, M: Array, modes: int) -> tuple[Array, Array]:
     diagonal = np.diag(K)
     if not (diagonal > 0.0).all():
         raise np.linalg.LinAlgError("no stiffness on the diagonal")
@@ -198,14 +198,14 @@ def _of_inverse(K: Array, M: Array, modes: int) -> tuple[Array, Array]:
 
 def count_nearly_free(K: Array) -> int:
     """How many motions have no stiffness beside that of their own coordinates: a soft spring beside a stiff one has."""
-    return int(np.sum(_own_shares(K) < NEARLY))
+    return int(np.sum(_unit_diagonal_eigenvalues(K) < NEARLY))
 
 
-def _own_shares(K: Array) -> Array:
+def _unit_diagonal_eigenvalues(K: Array) -> Array:
     """Eigenvalues of a stiffness with unit diagonal; as many are negative as motions grow."""
     diagonal = np.diag(K)
-    held = diagonal > 0.0
-    scale = np.where(held, 1.0 / np.sqrt(np.where(held, diagonal, 1.0)), 0.0)
+    has_stiffness = diagonal > 0.0
+    scale = np.where(has_stiffness, 1.0 / np.sqrt(np.where(has_stiffness, diagonal, 1.0)), 0.0)
     return np.linalg.eigvalsh(np.outer(scale, scale) * K)
 
 
@@ -226,7 +226,7 @@ def sorted_modes(values: Array, vectors: Array, K: Array, M: Array) -> SortedMod
     """
     limit = ZERO**2 * max(float(np.abs(values).max(initial=0.0)), 1e-300)
     unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
-    shares = _own_shares(K) if free and (np.diag(K) > 0.0).all() else np.ones(1)
+    shares = _unit_diagonal_eigenvalues(K) if free and (np.diag(K) > 0.0).all() else np.ones(1)
     growing = int(np.sum(shares < -NEARLY))
     if growing <= unstable:
         if not unstable:
@@ -235,20 +235,20 @@ def sorted_modes(values: Array, vectors: Array, K: Array, M: Array) -> SortedMod
     if (np.abs(shares) > NEARLY).all():
         slow = slice(unstable, unstable + free)
         values, vectors = values.copy(), vectors.copy()
-        values[slow], vectors[:, slow] = _slowest(K, M, free)
+        values[slow], vectors[:, slow] = _lowest_by_inverse(K, M, free)
     return SortedModes(values, vectors, growing, int(np.sum(np.abs(shares) <= NEARLY)))
 
 
-def _slowest(K: Array, M: Array, count: int) -> tuple[Array, Array]:
+def _lowest_by_inverse(K: Array, M: Array, count: int) -> tuple[Array, Array]:
     """Squared frequencies nearest to zero, of either sign, with M-normalised vectors: the largest of the inverse."""
     scale = 1.0 / np.sqrt(np.diag(K))
     both = np.outer(scale, scale)
     L = np.linalg.cholesky(both * M)
     inverse = L.T @ np.linalg.solve(both * K, L)
-    shares, turned = np.linalg.eigh((inverse + inverse.T) / 2)
-    own = np.argsort(-np.abs(shares), kind="stable")[:count]
-    own = own[np.argsort(1.0 / shares[own])]
-    return 1.0 / shares[own], scale[:, None] * np.linalg.solve(L.T, turned[:, own])
+    shares, eigenvectors = np.linalg.eigh((inverse + inverse.T) / 2)
+    order = np.argsort(-np.abs(shares), kind="stable")[:count]
+    order = order[np.argsort(1.0 / shares[order])]
+    return 1.0 / shares[order], scale[:, None] * np.linalg.solve(L.T, eigenvectors[:, order])
 
 
 def with_soft_modes(values: Array, vectors: Array, K: Array, M: Array, free: int) -> tuple[Array, Array, int]:
@@ -261,7 +261,7 @@ def with_soft_modes(values: Array, vectors: Array, K: Array, M: Array, free: int
     if not soft or count_nearly_free(K):
         return values, vectors, free
     try:
-        own, shapes = _of_inverse(K, M, soft)
+        soft_values, soft_vectors = _modes_by_inverse(K, M, soft)
     except np.linalg.LinAlgError:
         return values, vectors, free
-    return np.concatenate([own, values[soft:]]), np.concatenate([shapes, vectors[:, soft:]], axis=1), 0
+    return np.concatenate([soft_values, values[soft:]]), np.concatenate([soft_vectors, vectors[:, soft:]], axis=1), 0

@@ -35,7 +35,7 @@ from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 
-NEAR_REST = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes
+REST_LENGTH_TOLERANCE = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes
 
 STILL = 1e-12  # of a motion without units: what moves less does not
 
@@ -56,21 +56,23 @@ class AppliedLoads(Record):
 
     def forces(self, configuration: Configuration) -> Array:
         """F: what the rates of the open tree would need to stay at rest, less the efforts."""
-        still = np.zeros(configuration.robot.tree.n)
-        return tree_forces(configuration, still, still, self.wrench, self.without, self.weight) - self.tau
+        zero_rates = np.zeros(configuration.robot.tree.n)
+        return tree_forces(configuration, zero_rates, zero_rates, self.wrench, self.without, self.weight) - self.tau
 
     def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
         """Wrenches in all joints of the tree at rest, with the closures acting."""
-        still = np.zeros(configuration.robot.tree.n)
+        zero_rates = np.zeros(configuration.robot.tree.n)
         _, acting = closure_wrenches(configuration, lam)
-        return tree_newton_euler(configuration, still, still, self.wrench, self.without, acting, self.weight)
+        return tree_newton_euler(configuration, zero_rates, zero_rates, self.wrench, self.without, acting, self.weight)
 
     def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
         """F - J_tot^T lam."""
-        still = np.zeros(configuration.robot.tree.n)
-        own = joint_forces(configuration.robot.tree, configuration.q, still, still, tuple(self.without))
-        held = constraint_forces(configuration, lam)
-        return self.wrenches(configuration, lam).forces + own - self.tau - held
+        zero_rates = np.zeros(configuration.robot.tree.n)
+        joint_term = joint_forces(
+            configuration.robot.tree, configuration.q, zero_rates, zero_rates, tuple(self.without)
+        )
+        constraint_term = constraint_forces(configuration, lam)
+        return self.wrenches(configuration, lam).forces + joint_term - self.tau - constraint_term
 
     def _told(self) -> str:
         words = (("wrenches on", list(self.wrench)), ("without", list(self.without)))
@@ -146,8 +148,8 @@ def forces_along(
     """How F - J_tot^T lam changes along columns of motions that the closures allow, for constant lam."""
     tree = configuration.robot.tree
     lam = multipliers(configuration, loading.forces(configuration) if acting is None else acting)
-    moved = Configuration(configuration.robot, tree.moved(configuration.q, seed_slopes(motions)))
-    return slopes(loading.closed_forces(moved, lam), motions.shape[1])
+    dual_configuration = Configuration(configuration.robot, tree.moved(configuration.q, seed_slopes(motions)))
+    return slopes(loading.closed_forces(dual_configuration, lam), motions.shape[1])
 
 
 def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = ()) -> Robot:
@@ -156,7 +158,7 @@ def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = 
         return robot
     if lock == "actuators":
         return robot.locking(set(robot.actuated) - set(but))
-    held: set[int] = set()
+    locked_rates: set[int] = set()
     for name in [lock] if isinstance(lock, str) else lock:
         links = [
             link
@@ -166,13 +168,13 @@ def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = 
         if not links:
             joints = [link.name for link in robot.tree.links if link.joint.rate_labels]
             raise InputError(f"there is no joint '{name}'", key="lock", value=name, hint=did_you_mean(name, joints))
-        own = {k for link in links for k in range(link.v.start, link.v.stop)}
-        if own & set(but):
+        joint_rates = {k for link in links for k in range(link.v.start, link.v.stop)}
+        if joint_rates & set(but):
             raise InputError(
                 f"'{name}' cannot be locked and held by a servo", key="lock", value=name, hint="keep one of them"
             )
-        held |= own
-    return robot.locking(held)
+        locked_rates |= joint_rates
+    return robot.locking(locked_rates)
 
 
 def held_robot(robot: Robot, q: Array, case: LoadCase) -> Robot:
@@ -192,7 +194,7 @@ def held_robot(robot: Robot, q: Array, case: LoadCase) -> Robot:
     return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
 
 
-def held_as(robot: Robot, like: Robot, q: Array, case: LoadCase) -> Robot:
+def held_like(robot: Robot, like: Robot, q: Array, case: LoadCase) -> Robot:
     """A robot over any scalar that is held as another one, which moves alike, at positions `q` of any scalar."""
     stiffness = _by_motor(like, case.servo, "servo", case.lock)
     locked = locked_robot(robot, case.lock, stiffness.keys())
@@ -210,10 +212,10 @@ def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping
         total = terms.stiffness + stiffness.get(k, 0.0)
         # two springs in parallel are one, which rests at the weighted mean
         pull = terms.stiffness * terms.rest + stiffness.get(k, 0.0) * position
-        own = replace(
+        servo_terms = replace(
             terms, stiffness=total, rest=pull / total if total else 0.0, damper=terms.damper + damping.get(k, 0.0)
         )
-        links[j] = replace(links[j], terms=own)
+        links[j] = replace(links[j], terms=servo_terms)
     return replace(robot.tree, links=tuple(links), known_length=robot.tree.length)
 
 
@@ -254,27 +256,27 @@ def prestressed_parts(configuration: Configuration, without: Sequence[str] = ())
     tree = configuration.robot.tree
     if "springs" in without or not has_springs(tree):
         return []
-    found = []
+    names = []
     for element in tree.elements:
         if element.acts and _apart(configuration, element.first, element.second):
             length = _length(configuration, element)
             size = max(map(abs, element.curve.y)) if element.curve else float(element.stiffness) * tree.length
-            if abs(float(element.stored(length))) > NEAR_REST * size:
-                found.append(element.name)
+            if abs(float(element.stored(length))) > REST_LENGTH_TOLERANCE * size:
+                names.append(element.name)
     for link in tree.links:
         k = link.v.start
         if not (link.joint.one_axis and link.terms.stiffness):
             continue
         stretch = abs(configuration.q[link.q.start] - link.terms.rest)
-        if stretch > NEAR_REST * tree.rate_units[k] and _moves(configuration, np.eye(tree.n)[k]):
-            found.append(link.name)
+        if stretch > REST_LENGTH_TOLERANCE * tree.rate_units[k] and _moves(configuration, np.eye(tree.n)[k]):
+            names.append(link.name)
     for spring in tree.springs:
         row = np.zeros(tree.n)
         row[list(spring.rates)] = spring.coefficients
         stretch = abs(float(spring.pressed(configuration.q)))
-        if stretch > NEAR_REST * tree.rate_units[spring.rates[0]] and _moves(configuration, row):
-            found.append(spring.name)
-    return found
+        if stretch > REST_LENGTH_TOLERANCE * tree.rate_units[spring.rates[0]] and _moves(configuration, row):
+            names.append(spring.name)
+    return names
 
 
 def equilibrium_reason(configuration: Configuration, without: Sequence[str] = ()) -> str:
@@ -296,15 +298,15 @@ def undeformed_warnings(names: Sequence[str]) -> list[str]:
 
 def cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
     """Names of cables at their rest length: longer they have their stiffness, shorter they have none."""
-    tree, found = configuration.robot.tree, []
+    tree, names = configuration.robot.tree, []
     for element in tree.elements if "springs" not in without else ():
         if element.pulls_only and element.acts:
-            off = abs(_length(configuration, element) - float(element.rest))
-            if off < NEAR_REST * tree.length and _apart(configuration, element.first, element.second):
-                found.append(element.name)
+            deviation = abs(_length(configuration, element) - float(element.rest))
+            if deviation < REST_LENGTH_TOLERANCE * tree.length and _apart(configuration, element.first, element.second):
+                names.append(element.name)
     cables = [spring for spring in tree.springs if spring.pulls_only and "springs" not in without]
-    near = NEAR_REST * tree.length
-    return found + [cable.joints[0] for cable in cables if abs(float(cable.stretch(configuration.q))) < near]
+    tolerance = REST_LENGTH_TOLERANCE * tree.length
+    return names + [cable.joints[0] for cable in cables if abs(float(cable.stretch(configuration.q))) < tolerance]
 
 
 def refuse_cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> None:
@@ -353,15 +355,15 @@ def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
     rates are measured make the derivative unsymmetric; its symmetric part is the second derivative.
     """
     tree = configuration.robot.tree
-    moved = pose(tree, tree.moved(configuration.q, seed_slopes(np.eye(tree.n))))
-    acting, zero = element_wrenches(tree, moved, None), np.zeros(3)
+    dual_pose = pose(tree, tree.moved(configuration.q, seed_slopes(np.eye(tree.n))))
+    acting, zero = element_wrenches(tree, dual_pose, None), np.zeros(3)
     f = [-acting[j][0] if j in acting else zero for j in range(len(tree.links))]
     m = [-acting[j][1] if j in acting else zero for j in range(len(tree.links))]
     bend = [
         -acting[j][2] if j in acting and len(acting[j]) > 2 else np.zeros(link.body.size)
         for j, link in enumerate(tree.links)
     ]
-    K = slopes(propagate_inwards(tree, moved, f, m, bend).forces, tree.n)
+    K = slopes(propagate_inwards(tree, dual_pose, f, m, bend).forces, tree.n)
     return (K + K.T) / 2, _damping(configuration)
 
 

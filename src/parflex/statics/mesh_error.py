@@ -38,7 +38,7 @@ from parflex.tree.tree import Link
 
 Array = np.ndarray
 
-TOO_HIGH = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
+WARNING_EXCESS = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
 
 FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure, as near critical loads
 
@@ -56,7 +56,7 @@ BISECTIONS = 12  # until a large share is known to a thousandth
 
 CLEAR = 0.5  # of the same: with this many elements something can
 
-HALVES = 2  # of an element of a reduced beam: its inside is far above what is left out
+SUBDIVISIONS = 2  # of an element of a reduced beam: its inside is far above what is left out
 
 FINE = 8  # elements that stand for the inside: in stretch and shear they have 1/64 of the error that is estimated
 
@@ -64,7 +64,7 @@ LEAST = 1e-9  # answers of finely divided robots have rounding of about 1e-10: s
 
 MOST = 64  # elements that each element of the file is divided into
 
-DEFORMED = 1e-9  # m or rad: a configuration with larger elastic coordinates belongs to its number of elements
+DEFORMED_TOLERANCE = 1e-9  # m or rad: a configuration with larger elastic coordinates belongs to its number of elements
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -102,7 +102,7 @@ class BeamElements(Record):
 
 def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]]:
     """Numbers of the links that are elements of each beam, from root to tip; what was reduced has none, or alone."""
-    tree, found = robot.tree, {}
+    tree, beams = robot.tree, {}
     carried = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None and link.parent >= 0}
     for frame in robot.description.frame:
         if frame.beam is None or (frame.beam.reduce is not None) != reduced:
@@ -113,16 +113,16 @@ def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]
             links.append(j)
             j = carried.get(j)
         if links:
-            found[frame.name] = tuple(links)
-    return found
+            beams[frame.name] = tuple(links)
+    return beams
 
 
 def inner_beams(robot: Robot) -> dict[str, BeamElements]:
     """Of each beam its elements; those of alike beams are made once, and of a robot once."""
     if robot.inner_motions:
         return robot.inner_motions
-    made: dict[str, BeamElements] = {}
-    known: dict[tuple[str, float], InnerMotions] = {}
+    beams: dict[str, BeamElements] = {}
+    cache: dict[tuple[str, float], InnerMotions] = {}
     specs = {frame.name: frame.beam for frame in robot.description.frame}
     for name, links in beam_links(robot).items():
         spec, inside = specs[name], []
@@ -130,38 +130,38 @@ def inner_beams(robot: Robot) -> dict[str, BeamElements]:
         for j in links:
             count = float(f"{spec.length / robot.tree.links[j].body.nodes['tip'].r0[0]:.12g}")  # without rounding
             key = spec.model_dump_json(), count
-            if key not in known:
-                known[key] = inner_motions_of_beam(robot.description, name, spec, count)
-            inside.append(known[key])
-        made[name] = BeamElements(name, links, tuple(inside))
-    robot.inner_motions.update(made)  # all at once: another thread may ask meanwhile
-    return made
+            if key not in cache:
+                cache[key] = inner_motions_of_beam(robot.description, name, spec, count)
+            inside.append(cache[key])
+        beams[name] = BeamElements(name, links, tuple(inside))
+    robot.inner_motions.update(beams)  # all at once: another thread may ask meanwhile
+    return beams
 
 
 def reduced_beams(robot: Robot) -> dict[str, BeamElements]:
     """Of each reduced beam its bodies, and what these leave out; of a robot once."""
     if robot.truncated_motions:
         return robot.truncated_motions
-    made, specs = {}, {frame.name: frame.beam for frame in robot.description.frame}
-    known: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}
+    beams, specs = {}, {frame.name: frame.beam for frame in robot.description.frame}
+    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}
     for name, links in beam_links(robot, reduced=True).items():
-        spec, parts, said = specs[name], [], []
+        spec, parts, reductions = specs[name], [], []
         assert spec is not None
         for body in (robot.tree.links[j].body for j in links):
             assert body.reduced is not None and isinstance(body.inner, ReducedCentreLine)
             length = float(body.nodes["tip"].r0[0])
             key = spec.model_dump_json(), body.reduced.elements, f"{length:.12g}"
-            if key not in known:
+            if key not in cache:
                 count = body.reduced.elements * spec.length / length
-                element = read_element(robot.description, name, spec, HALVES * count)
+                element = read_element(robot.description, name, spec, SUBDIVISIONS * count)
                 alone = inner_motions_of_beam(robot.description, name, spec, count).still[0]
-                known[key] = inner_motions_of_reduced(element, body.inner), float(alone.min())
-            parts.append(known[key])
-            said.append(body.reduced)
-        worst = min(said, key=lambda one: one.left_out)
-        made[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
-    robot.truncated_motions.update(made)
-    return made
+                cache[key] = inner_motions_of_reduced(element, body.inner), float(alone.min())
+            parts.append(cache[key])
+            reductions.append(body.reduced)
+        worst = min(reductions, key=lambda reduction: reduction.left_out)
+        beams[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
+    robot.truncated_motions.update(beams)
+    return beams
 
 
 def _axial_force(link: Link, q: Array) -> float:
@@ -206,7 +206,7 @@ def _shares(values: Array, inside: list[_Inside], count: int, limit: float) -> A
     together = _Inside(
         *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
     )
-    return np.array([_too_high(values, together, k, limit) for k in range(count)])
+    return np.array([_frequency_excess(values, together, k, limit) for k in range(count)])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -217,7 +217,7 @@ class _Inside(Record):
     pulled: Array
     moved: Array
 
-    def of_modes(self, count: int) -> _Inside:
+    def lowest_only(self, count: int) -> _Inside:
         """In the lowest modes alone."""
         return _Inside(self.own, self.pulled[:, :count], self.moved[:, :count])
 
@@ -234,31 +234,31 @@ def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
     for j, inside in zip(beam.links, beam.inside, strict=True):
         link, (J_v, J_w) = here.robot.tree.links[j], here.link_jacobians[j]
         N = _axial_force(link, here.q)
-        own, vectors = inside.still if N == 0 else inside.modes(N)
+        squared_frequencies, vectors = inside.still if N == 0 else inside.modes(N)
         x = np.vstack([J_v @ shapes, J_w @ shapes, shapes[link.e_v]])
-        rows.append((own, N * (vectors.T @ (inside.G_ib @ x)), vectors.T @ (inside.M_ib @ x)))
+        rows.append((squared_frequencies, N * (vectors.T @ (inside.G_ib @ x)), vectors.T @ (inside.M_ib @ x)))
     return _Inside(*(np.concatenate(part) for part in zip(*rows, strict=True)))
 
 
-def _too_high(values: Array, inside: _Inside, k: int, limit: float) -> float:
+def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> float:
     """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
     values = values[: np.searchsorted(values, ABOVE * values[k])]
-    inside = inside.of_modes(len(values))
+    inside = inside.lowest_only(len(values))
 
     def left(value: float) -> float:
         return float(np.linalg.eigvalsh(np.diag(values) - inside.taken(values, value))[k])
 
     upper = min(float(values[k]), limit)
-    found = left(upper) if limit > 0 else np.inf
-    if found > upper and upper < values[k]:
+    eigenvalue = left(upper) if limit > 0 else np.inf
+    if eigenvalue > upper and upper < values[k]:
         return np.inf
-    if found < (1 - 2 * ENOUGH) * values[k]:  # far off: the value at which it is right itself
+    if eigenvalue < (1 - 2 * ENOUGH) * values[k]:  # far off: the value at which it is right itself
         lower = 0.0
         for _ in range(BISECTIONS):
             middle = (lower + upper) / 2
             lower, upper = (middle, upper) if left(middle) > middle else (lower, middle)
-        found = upper
-    return float(np.sqrt(values[k] / min(found, values[k])) - 1) if found > 0 else np.inf
+        eigenvalue = upper
+    return float(np.sqrt(values[k] / min(eigenvalue, values[k])) - 1) if eigenvalue > 0 else np.inf
 
 
 def bound_at(robot: Robot, hertz: float) -> ElementErrors:
@@ -275,7 +275,7 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
     b, value = int(np.argmin(alone)), (2 * np.pi * hertz) ** 2
     share, links = value / alone[b], len(beams[b].links)
     most = 1 / np.sqrt(1 - share) - 1 if share < REACHED else np.inf
-    allowed = 1 - (1 + TOO_HIGH) ** -2
+    allowed = 1 - (1 + WARNING_EXCESS) ** -2
     enough = int(np.ceil(links * (share / allowed) ** 0.25))  # squared frequencies go with the fourth power
     return ElementErrors(np.array([most]), beams[b].name, links, max(enough, links + 1), alone[b])
 
@@ -287,14 +287,14 @@ def response_warnings(robot: Robot, highest: float) -> list[str]:
 
 def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[str]:
     """One sentence about the mode that is most too high because elements are too few, or about `what` reaches there."""
-    if errors.largest <= TOO_HIGH:
+    if errors.largest <= WARNING_EXCESS:
         return []
     worst = int(np.argmax(errors.shares))
     mode = f"{what} up to" if what else f"mode {worst + 1}"
     mode += f" {frequencies[worst]:.4g} Hz" if what else f" ({frequencies[worst]:.4g} Hz)"
     its = "its element is" if errors.count == 1 else f"its {errors.count} elements are"
     advice = f"use {errors.enough} elements" + ("" if what else ", or converge=1e-3")
-    held = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
+    clamped_frequency = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
     if errors.reduced is not None:
         if frequencies[worst] > errors.reduced.band and np.isfinite(errors.largest):
             return []  # which is told of all modes beyond the band
@@ -313,7 +313,7 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
         return [f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its}; {advice}"]
     return [
         f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both ends "
-        f"({held}): from there on modes are missing or far too high; {advice}"
+        f"({clamped_frequency}): from there on modes are missing or far too high; {advice}"
     ]
 
 
@@ -340,32 +340,32 @@ class InnerMotions(Record):
         return eigen_pairs(self.K_ii + N * self.G_ii, self.M_ii)
 
 
-def inner_motions(pieces: list[Body], kept: Array | None = None) -> InnerMotions:
+def inner_motions(pieces: list[Body], mode_coordinates: Array | None = None) -> InnerMotions:
     """Of an element from the `pieces` that it is cut into, one behind the other.
 
-    A reduced beam has modes, too: `kept` are the coordinates of the pieces in each. Motions of which these have no
-    strain energy in common are what is left out.
+    A reduced beam has modes, too: `mode_coordinates` are the coordinates of the pieces in each. Motions without
+    strain energy in common with these are left out.
     """
     N = pieces[0].size
     size = 6 + N * len(pieces)
     M, K, G = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
     root = np.hstack([np.eye(6), np.zeros((6, size - 6))])  # twist of the node before each piece
     for j, piece in enumerate(pieces):
-        own = np.zeros((N, size))
-        own[:, 6 + N * j : 6 + N * (j + 1)] = np.eye(N)
-        rows, tip = np.vstack([root, own]), piece.nodes["tip"]
+        selector = np.zeros((N, size))
+        selector[:, 6 + N * j : 6 + N * (j + 1)] = np.eye(N)
+        rows, tip = np.vstack([root, selector]), piece.nodes["tip"]
         M += rows.T @ piece.inertia_matrix(np.zeros(N)) @ rows
-        K += own.T @ piece.material_stiffness(np.zeros(N)) @ own
+        K += selector.T @ piece.material_stiffness(np.zeros(N)) @ selector
         G += rows.T @ _shortening(piece) @ rows
         shift = np.block([[np.eye(3), -hat(tip.r0)], [np.zeros((3, 3)), np.eye(3)]])
-        root = shift @ root + np.vstack([tip.Phi_d, tip.Phi_r]) @ own
+        root = shift @ root + np.vstack([tip.Phi_d, tip.Phi_r]) @ selector
     tip = pieces[0].nodes["tip"]
     relative = (np.vstack([tip.Phi_d, tip.Phi_r]).T @ root)[:, 6:]  # coordinates of the whole tip by those of pieces
     K_e = K[6:, 6:]
     shapes = np.linalg.solve(K_e, relative.T)
     shapes = shapes @ np.linalg.inv(relative @ shapes)  # of the least energy: the cubic shapes of the whole
-    if kept is not None:
-        shapes, relative = np.hstack([shapes, kept]), np.vstack([relative, kept.T @ K_e])
+    if mode_coordinates is not None:
+        shapes, relative = np.hstack([shapes, mode_coordinates]), np.vstack([relative, mode_coordinates.T @ K_e])
     inner = null_space(relative / np.linalg.norm(relative, axis=1)[:, None], len(relative))
     B = np.vstack([np.zeros((6, inner.shape[1])), inner])
     T = np.zeros((size, 6 + shapes.shape[1]))
@@ -393,17 +393,17 @@ def inner_motions_of_beam(robot: schema.RobotFile, name: str, spec: schema.Beam,
 
 def inner_motions_of_reduced(element: Body, line: ReducedCentreLine) -> InnerMotions:
     """Of a reduced beam of such elements, or of their parts: what its modes leave out, and the inside of elements."""
-    parts = (len(line.shapes) - 1) * HALVES
+    parts = (len(line.shapes) - 1) * SUBDIVISIONS
     N = element.size
     tip = element.nodes["tip"]
     used = np.vstack([tip.Phi_d, tip.Phi_r])
-    kept = np.zeros((parts * N, line.shapes.shape[2] - N))
+    mode_coordinates = np.zeros((parts * N, line.shapes.shape[2] - N))
     ends = [line.at(k / parts) for k in range(parts + 1)]
-    moved = [np.vstack([end.Phi_d, end.Phi_r])[:, N:] for end in ends]
+    end_motions = [np.vstack([end.Phi_d, end.Phi_r])[:, N:] for end in ends]
     for k in range(parts):
-        carried = np.vstack([moved[k][:3] - hat(tip.r0) @ moved[k][3:], moved[k][3:]])
-        kept[k * N : (k + 1) * N] = used.T @ (moved[k + 1] - carried)
-    return inner_motions([element] * parts, kept if kept.size else None)
+        carried = np.vstack([end_motions[k][:3] - hat(tip.r0) @ end_motions[k][3:], end_motions[k][3:]])
+        mode_coordinates[k * N : (k + 1) * N] = used.T @ (end_motions[k + 1] - carried)
+    return inner_motions([element] * parts, mode_coordinates if mode_coordinates.size else None)
 
 
 def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[str]:
@@ -411,29 +411,32 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[str]
 
     Their errors have a bound in the frequencies found, too: lambda >= lambda_k mu/(mu + lambda_k), theory (56).
     """
-    said = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
-    lowest = min(said, key=lambda name: said[name].band, default="")
-    beyond = np.flatnonzero(np.asarray(frequencies) > said[lowest].band) if lowest else np.zeros(0, dtype=int)
+    reductions = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
+    lowest = min(reductions, key=lambda name: reductions[name].band, default="")
+    beyond = np.flatnonzero(np.asarray(frequencies) > reductions[lowest].band) if lowest else np.zeros(0, dtype=int)
     if not beyond.size:
         return []
-    highest, left_out = float(np.max(np.asarray(frequencies)[beyond])), min(one.left_out for one in said.values())
+    highest, left_out = (
+        float(np.max(np.asarray(frequencies)[beyond])),
+        min(reduction.left_out for reduction in reductions.values()),
+    )
     if np.isinf(left_out):  # all modes are kept: nothing is higher
         return []
     modes = f"mode {beyond[0] + 1}" if len(beyond) == 1 else f"modes {beyond[0] + 1} to {beyond[-1] + 1}"
     much = f"{100 * (np.sqrt(1 + (highest / left_out) ** 2) - 1):.3g} %"
     digit = 10.0 ** (np.floor(np.log10(highest)) - 1)
     return [
-        f"{what or modes} (up to {highest:.4g} Hz): beyond the band of {said[lowest].band:g} Hz for which '{lowest}' "
-        f"is reduced, frequencies may be up to {much} higher than with all elements; "
+        f"{what or modes} (up to {highest:.4g} Hz): beyond the band of {reductions[lowest].band:g} Hz for which "
+        f"'{lowest}' is reduced, frequencies may be up to {much} higher than with all elements; "
         f"give 'reduce' a band of {np.ceil(highest / digit) * digit:g} Hz"
     ]
 
 
 def warn_beyond_band(robot: Robot, frequencies: Array, level: int, what: str = "frequencies of the map") -> None:
     """Warn once of the highest of all frequencies (Hz), in any order."""
-    found = np.asarray(frequencies, dtype=float).ravel()
-    for told in band_warnings(robot, found[np.isfinite(found)], what):
-        warnings.warn(told, ParflexWarning, stacklevel=level + 1)
+    values = np.asarray(frequencies, dtype=float).ravel()
+    for message in band_warnings(robot, values[np.isfinite(values)], what):
+        warnings.warn(message, ParflexWarning, stacklevel=level + 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -464,11 +467,11 @@ class Refinement(Record):
     why: str = ""
 
     def _told(self) -> str:
-        answer = "converged" if self.converged else "not converged"
-        return f"{answer} with {count_of(self.elements, 'element')} in each of the file, last change {self.change:.2g}"
+        state = "converged" if self.converged else "not converged"
+        return f"{state} with {count_of(self.elements, 'element')} in each of the file, last change {self.change:.2g}"
 
 
-def check_share(converge: Any) -> float:
+def check_convergence_share(converge: Any) -> float:
     """Refuse what is no relative change, or one that rounding forbids."""
     number = not isinstance(converge, bool) and isinstance(converge, int | float | np.number)
     if not number or not 0 < converge < 1:
@@ -484,7 +487,7 @@ def check_share(converge: Any) -> float:
     return float(converge)
 
 
-def refinable(robot: Robot, names: Collection[str] = ()) -> list[str]:
+def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[str]:
     """Sentences about what stays as it is while beams are refined; a robot without beams is refused.
 
     `names` are frames that the answer is about: nodes between elements that the robot was loaded with are elsewhere
@@ -520,18 +523,18 @@ def refinable(robot: Robot, names: Collection[str] = ()) -> list[str]:
                 value=name,
                 hint="load the robot without elements, and give the beam elements in its file",
             )
-    told = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
+    messages = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
     if reduced:
-        told.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
-    return told
+        messages.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
+    return messages
 
 
 def _inner_nodes(robot: Robot) -> set[str]:
     """Nodes inside the elements of the file, which are elsewhere when these are divided further."""
-    tree, found = robot.tree, set()
+    tree, nodes = robot.tree, set()
     for name, links in beam_links(robot).items():
-        found |= {tree.links[j].name for j in links[1:] if tree.links[j].name.removeprefix(f"{name}.").count(".")}
-    return found
+        nodes |= {tree.links[j].name for j in links[1:] if tree.links[j].name.removeprefix(f"{name}.").count(".")}
+    return nodes
 
 
 def modal_bodies(robot: Robot) -> list[str]:
@@ -545,7 +548,7 @@ def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
         return pose
     here = configure(robot, pose)
     elastic = {k for link in robot.tree.links for k in range(link.e.start, link.e.stop)}
-    if np.abs(here.q[sorted(elastic)]).max(initial=0.0) > DEFORMED:
+    if np.abs(here.q[sorted(elastic)]).max(initial=0.0) > DEFORMED_TOLERANCE:
         raise InputError(
             "this configuration is deformed: its elastic coordinates belong to its number of elements",
             key="pose",
@@ -557,10 +560,10 @@ def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
 def same_positions(robot: Robot, finer: Robot, q: Array) -> Array:
     """Positions of an undeformed robot as those of the same robot with other elements."""
     values = dict(zip(robot.tree.position_names, q, strict=True))
-    found = np.array([values.get(name, 0.0) for name in finer.tree.position_names])
+    positions = np.array([values.get(name, 0.0) for name in finer.tree.position_names])
     for link in finer.tree.links:
-        found[link.e] = 0.0
-    return found
+        positions[link.e] = 0.0
+    return positions
 
 
 def numbers_of_elements(robot: Robot, most: int) -> Iterable[int]:

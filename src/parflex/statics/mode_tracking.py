@@ -21,7 +21,7 @@ from parflex.statics.modes import default_number_of_modes, natural_frequencies
 
 Array = np.ndarray
 
-AGREEMENT = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
+MIN_MAC = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
 
 CLOSE = 1e-3  # relative distance of frequencies within which modes are taken as one subspace
 
@@ -91,7 +91,7 @@ def track_modes(
     poses: Sequence[str | Mapping[str, float]],
     modes: int | None = None,
     lock: str | Sequence[str] = "actuators",
-    agreement: float = AGREEMENT,
+    agreement: float = MIN_MAC,
     finest: float = 1 / 64,
 ) -> TrackedModes:
     """Track the lowest modes of the first pose along a path of poses, by their shapes.
@@ -123,57 +123,57 @@ def track_modes(
         if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
             raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
     stations = _stations(robot, poses)
-    look = _Looker(robot, stations, modes, lock)
-    here = look.at(0.0, robot.home)
-    here = TrackedPose(0.0, here.q, here.M, here.frequencies[:modes], here.shapes[:, :modes])
-    found, agreements, doubtful = [here], [np.ones(modes)], []
+    look = _ModeSolver(robot, stations, modes, lock)
+    current = look.at(0.0, robot.home)
+    current = TrackedPose(0.0, current.q, current.M, current.frequencies[:modes], current.shapes[:, :modes])
+    tracked, agreements, doubtful = [current], [np.ones(modes)], []
     waiting = [look.at(float(k), None) for k in reversed(range(1, len(stations)))]
     while waiting:
-        there = waiting[-1]
-        before = _settled(here, there) if len(found) == 1 else here
-        match = match_modes(before, there)
-        near = there.place - here.place <= finest
-        if match.agreement.min() < agreement and not near:
-            waiting.append(look.at((here.place + there.place) / 2, here.q))
+        next_pose = waiting[-1]
+        before = _settled(current, next_pose) if len(tracked) == 1 else current
+        match = match_modes(before, next_pose)
+        at_finest = next_pose.place - current.place <= finest
+        if match.agreement.min() < agreement and not at_finest:
+            waiting.append(look.at((current.place + next_pose.place) / 2, current.q))
             continue
         if match.agreement.min() < agreement:
-            doubtful.append(there.place)
-        found[-1] = before
-        here = TrackedPose(there.place, there.q, there.M, match.frequencies, match.shapes)
-        found.append(here)
+            doubtful.append(next_pose.place)
+        tracked[-1] = before
+        current = TrackedPose(next_pose.place, next_pose.q, next_pose.M, match.frequencies, match.shapes)
+        tracked.append(current)
         agreements.append(match.agreement)
         waiting.pop()
     return TrackedModes(
-        np.array([one.place for one in found]),
-        np.array([one.q for one in found]),
-        np.array([one.frequencies for one in found]),
-        np.array([one.shapes for one in found]),
+        np.array([tracked_pose.place for tracked_pose in tracked]),
+        np.array([tracked_pose.q for tracked_pose in tracked]),
+        np.array([tracked_pose.frequencies for tracked_pose in tracked]),
+        np.array([tracked_pose.shapes for tracked_pose in tracked]),
         np.array(agreements),
         doubtful,
     )
 
 
-def match_modes(before: TrackedPose, there: TrackedPose) -> _Match:
-    """The modes of `there` that continue those of `before`."""
+def match_modes(before: TrackedPose, after: TrackedPose) -> _Match:
+    """The modes of `after` that continue those of `before`."""
     from scipy.optimize import linear_sum_assignment  # a tenth of a second to load
 
-    overlap = before.shapes.T @ (0.5 * (before.M + there.M)) @ there.shapes
-    sizes = np.outer(*(np.sqrt(np.einsum("ik,ij,jk->k", s.shapes, s.M, s.shapes)) for s in (before, there)))
+    overlap = before.shapes.T @ (0.5 * (before.M + after.M)) @ after.shapes
+    sizes = np.outer(*(np.sqrt(np.einsum("ik,ij,jk->k", s.shapes, s.M, s.shapes)) for s in (before, after)))
     overlap = overlap / sizes
-    groups = close_groups(there.frequencies)
+    groups = close_groups(after.frequencies)
     likeness = np.empty_like(overlap)
     for group in groups:
         likeness[:, group] = (overlap[:, group] ** 2).sum(axis=1)[:, None]  # of the whole subspace
     branches, partners = linear_sum_assignment(-likeness)
     shapes, squares = np.empty_like(before.shapes), np.empty(len(branches))
     for group in groups:
-        own = np.flatnonzero(np.isin(partners, group))
-        if not len(own):
+        matched = np.flatnonzero(np.isin(partners, group))
+        if not len(matched):
             continue
-        U, _, Vt = np.linalg.svd(overlap[own][:, group], full_matrices=False)
-        turn = (U @ Vt).T  # columns: the basis of the group nearest to the branches
-        shapes[:, own] = there.shapes[:, group] @ turn
-        squares[own] = (there.frequencies[group] ** 2) @ turn**2
+        U, _, Vt = np.linalg.svd(overlap[matched][:, group], full_matrices=False)
+        rotation = (U @ Vt).T  # columns: the basis of the group nearest to the branches
+        shapes[:, matched] = after.shapes[:, group] @ rotation
+        squares[matched] = (after.frequencies[group] ** 2) @ rotation**2
     return _Match(np.sqrt(squares), shapes, likeness[branches, partners])
 
 
@@ -188,21 +188,21 @@ def close_groups(frequencies: Array) -> list[list[int]]:
     return groups
 
 
-def _settled(first: TrackedPose, there: TrackedPose) -> TrackedPose:
+def _settled(first: TrackedPose, after: TrackedPose) -> TrackedPose:
     """The first pose has no pose before it: inside its double modes the basis is taken from the next pose."""
     shapes = first.shapes.copy()
-    mean = 0.5 * (first.M + there.M)
+    mean = 0.5 * (first.M + after.M)
     for group in close_groups(first.frequencies):
         if len(group) == 1:
             continue
-        overlap = first.shapes[:, group].T @ mean @ there.shapes
+        overlap = first.shapes[:, group].T @ mean @ after.shapes
         partners = np.sort(np.argsort(-(overlap**2).sum(axis=0))[: len(group)])
         U, _, Vt = np.linalg.svd(overlap[:, partners])
         shapes[:, group] = first.shapes[:, group] @ (U @ Vt)
     return TrackedPose(first.place, first.q, first.M, first.frequencies, shapes)
 
 
-class _Looker:
+class _ModeSolver:
     """Modes at any place of the path; coordinates between two poses are interpolated."""
 
     def __init__(self, robot: Robot, stations: list[dict[str, float]], modes: int, lock: str | Sequence[str]) -> None:
@@ -212,27 +212,27 @@ class _Looker:
         k = min(int(place), len(self.stations) - 2) if len(self.stations) > 1 else 0
         first, last = self.stations[k], self.stations[min(k + 1, len(self.stations) - 1)]
         share = place - k
-        given = {word: (1 - share) * value + share * last[word] for word, value in first.items()}
-        q = self.robot.assemble(given, near)
+        coordinates = {word: (1 - share) * value + share * last[word] for word, value in first.items()}
+        q = self.robot.assemble(coordinates, near)
         configuration = Configuration(self.robot, q)
         try:
-            found = natural_frequencies(self.robot, configuration, self.modes + SPARE, self.lock)
+            modes = natural_frequencies(self.robot, configuration, self.modes + SPARE, self.lock)
         except InputError:  # fewer modes than that: all of them do
-            found = natural_frequencies(self.robot, configuration, self.modes, self.lock)
-        M = mass_matrix(self.robot.tree, found.model.configuration.at)
-        return TrackedPose(place, q, M, found.frequencies, found.shapes)
+            modes = natural_frequencies(self.robot, configuration, self.modes, self.lock)
+        M = mass_matrix(self.robot.tree, modes.model.configuration.at)
+        return TrackedPose(place, q, M, modes.frequencies, modes.shapes)
 
 
 def _stations(robot: Robot, poses: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:
     """The poses of the path as coordinates by name; all give the same ones, so that there are poses between."""
     if len(poses) < 2:
         raise InputError("a path needs at least two poses", key="poses", value=len(poses), hint="give start and end")
-    known = robot.description.poses
+    file_poses = robot.description.poses
     stations = []
     for entry in poses:
-        if isinstance(entry, str) and entry not in known:
+        if isinstance(entry, str) and entry not in file_poses:
             raise InputError(f"the robot has no pose '{entry}'", key="poses", value=entry, hint="see 'parflex info'")
-        stations.append(dict(known[entry] if isinstance(entry, str) else entry))
+        stations.append(dict(file_poses[entry] if isinstance(entry, str) else entry))
         if stations[-1].keys() != stations[0].keys():
             raise InputError(
                 "the poses of a path give different coordinates",

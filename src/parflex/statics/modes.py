@@ -34,7 +34,7 @@ from parflex.statics.mesh_error import (
     element_errors,
     element_warnings,
     numbers_of_elements,
-    refinable,
+    refinement_messages,
 )
 from parflex.tree.tree import Link
 
@@ -115,10 +115,15 @@ class Modes(Answer):
         return (*self.model.robot.warnings, *self.model.warnings)
 
     def _told(self) -> str:
-        apart = ((self.free_motions, "motion", " without stiffness"), (self.unstable_motions, "unstable motion", ""))
+        special_motions = (
+            (self.free_motions, "motion", " without stiffness"),
+            (self.unstable_motions, "unstable motion", ""),
+        )
         modes = f"{count_of(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
         parts = [f"{brief(self.model.robot.name)}: {modes}"]
-        return "; ".join([*parts, *(f"{count_of(len(names), word)}{rest}" for names, word, rest in apart if names)])
+        return "; ".join(
+            [*parts, *(f"{count_of(len(names), word)}{suffix}" for names, word, suffix in special_motions if names)]
+        )
 
 
 def natural_frequencies(
@@ -214,7 +219,7 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
             f"{modes} modes are requested, but the robot has {count - first}",
             key="modes",
             value=modes,
-            hint=_fewer(first),
+            hint=_fewer_modes_hint(first),
         )
     reduced = units[:, None] * vectors
     shapes = model.J @ reduced
@@ -229,7 +234,7 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
     too_few = element_warnings(omega / (2 * np.pi), errors)
     warnings += too_few
     warnings += band_warnings(here.robot, omega / (2 * np.pi))
-    told = replace(model, warnings=warnings)
+    model_with_warnings = replace(model, warnings=warnings)
     return Modes(
         omega / (2 * np.pi),
         picked * signs,
@@ -237,7 +242,7 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
         names[0],
         count,
         names[1],
-        told,
+        model_with_warnings,
         errors.shares,
         by_elements=errors.by_elements,
         too_few=too_few,
@@ -255,14 +260,14 @@ def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tu
     return strained[order], vectors[:, order]
 
 
-def _fewer(left_out: int) -> str:
+def _fewer_modes_hint(left_out: int) -> str:
     return "request fewer" if not left_out else f"request fewer; {left_out} motions have no frequency"
 
 
 def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge: float, case: LoadCase) -> Modes:
     """Modes with as many elements as the relative change `converge` takes."""
     named = [*(case.wrench or ()), *(() if isinstance(case.lock, str) else case.lock)]
-    kept = refinable(robot, named)
+    messages = refinement_messages(robot, named)
     steps: list[dict[str, Any]] = []
     best: Modes | None = None
     refusal: InputError | None = None
@@ -272,21 +277,21 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
         finer = robot if times == 1 else with_refined_beams(robot, times)
         try:
             model = linear_model_of(finer, at_same_pose(robot, finer, pose), case)
-            found = modes_of(model, modes)
+            result = modes_of(model, modes)
         except InputError as error:  # nothing can move yet, or there are fewer modes than are asked for
             if not (error.key == "lock" and times < 4) and not (error.key == "modes" and (modes or 0) > 0):
                 raise
             refusal = error
             continue
-        change = _change(best, found)
-        own = found.excess if found.by_elements is None else found.by_elements  # reductions stay as they are
-        left = max(float(own.max(initial=0.0)), change * LEFT[model.about])
-        step = {"elements": finer.refine, "coordinates": found.independent_coordinates, "change": change}
-        step |= {"remaining": left, "seconds": perf_counter() - begin, "frequencies": found.frequencies.tolist()}
+        change = _change(best, result)
+        excess = result.excess if result.by_elements is None else result.by_elements  # reductions stay as they are
+        remaining = max(float(excess.max(initial=0.0)), change * LEFT[model.about])
+        step = {"elements": finer.refine, "coordinates": result.independent_coordinates, "change": change}
+        step |= {"remaining": remaining, "seconds": perf_counter() - begin, "frequencies": result.frequencies.tolist()}
         steps.append(step)
-        best = found
-        if max(change, left) <= converge and (model.about == "undeformed" or _settles(steps)):
-            return _with(best, Refinement(finer.refine, change, left, True, steps), kept)
+        best = result
+        if max(change, remaining) <= converge and (model.about == "undeformed" or _settles(steps)):
+            return _with(best, Refinement(finer.refine, change, remaining, True, steps), messages)
     if best is None:
         assert refusal is not None
         raise refusal
@@ -295,12 +300,12 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
         f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {last['change']:.2g} "
         f"and an error of about {last['remaining']:.2g}, not the {converge:g} asked for"
     )
-    return _with(best, Refinement(last["elements"], last["change"], last["remaining"], False, steps, why), kept)
+    return _with(best, Refinement(last["elements"], last["change"], last["remaining"], False, steps, why), messages)
 
 
-def _with(found: Modes, refinement: Refinement, said: list[str]) -> Modes:
-    sentences = [*found.model.warnings, *said, *([refinement.why] if refinement.why else [])]
-    return replace(found, refinement=refinement, model=replace(found.model, warnings=sentences))
+def _with(modes: Modes, refinement: Refinement, messages: list[str]) -> Modes:
+    sentences = [*modes.model.warnings, *messages, *([refinement.why] if refinement.why else [])]
+    return replace(modes, refinement=refinement, model=replace(modes.model, warnings=sentences))
 
 
 def _settles(steps: list[dict[str, Any]]) -> bool:
@@ -309,38 +314,38 @@ def _settles(steps: list[dict[str, Any]]) -> bool:
     return len(changes) > 1 and changes[-1] <= max(changes[-2], 1e-12)
 
 
-def _change(before: Modes | None, found: Modes) -> float:
+def _change(before: Modes | None, after: Modes) -> float:
     """Largest relative change of the frequencies; infinite where there are other modes than before."""
-    if before is None or len(before.frequencies) != len(found.frequencies):
+    if before is None or len(before.frequencies) != len(after.frequencies):
         return np.inf
-    sizes = [(len(one.free_motions), len(one.unstable_motions)) for one in (before, found)]
-    if sizes[0] != sizes[1] or not _all_known(before, found):
+    sizes = [(len(modes.free_motions), len(modes.unstable_motions)) for modes in (before, after)]
+    if sizes[0] != sizes[1] or not _all_known(before, after):
         return np.inf
-    return float(np.abs(before.frequencies / found.frequencies - 1).max(initial=0.0))
+    return float(np.abs(before.frequencies / after.frequencies - 1).max(initial=0.0))
 
 
-def _all_known(before: Modes, found: Modes) -> bool:
+def _all_known(before: Modes, after: Modes) -> bool:
     """Whether each mode moves the nodes of both as modes of about its frequency did with half the elements."""
-    known, new = _node_motions(before, found)
-    top = found.frequencies.max(initial=0.0)
-    for k, frequency in enumerate(found.frequencies):
+    known_motions, new_motions = _node_motions(before, after)
+    top = after.frequencies.max(initial=0.0)
+    for k, frequency in enumerate(after.frequencies):
         if frequency > HIGHEST * top:
             continue
-        alike = known[:, np.abs(before.frequencies / frequency - 1) < ABOUT]
-        size, rest = np.linalg.norm(new[:, k]), new[:, k]
-        if not alike.size or not size > 0:
+        candidates = known_motions[:, np.abs(before.frequencies / frequency - 1) < ABOUT]
+        size, residual = np.linalg.norm(new_motions[:, k]), new_motions[:, k]
+        if not candidates.size or not size > 0:
             return False
-        rest = rest - alike @ np.linalg.lstsq(alike, rest, rcond=None)[0]
-        if 1 - (np.linalg.norm(rest) / size) ** 2 < SAME:
+        residual = residual - candidates @ np.linalg.lstsq(candidates, residual, rcond=None)[0]
+        if 1 - (np.linalg.norm(residual) / size) ** 2 < SAME:
             return False
     return True
 
 
-def _node_motions(before: Modes, found: Modes) -> tuple[Array, Array]:
+def _node_motions(before: Modes, after: Modes) -> tuple[Array, Array]:
     """Twists, turns times a length, of the nodes that both robots have, one column a mode."""
-    links = beam_links(before.model.robot), beam_links(found.model.robot)
-    inside = [{j for row in one.values() for j in row[1:]} for one in links]
-    trees = [modes.model.robot.tree for modes in (before, found)]
+    links = beam_links(before.model.robot), beam_links(after.model.robot)
+    inside = [{j for row in beams.values() for j in row[1:]} for beams in links]
+    trees = [modes.model.robot.tree for modes in (before, after)]
     pairs = [
         (j, trees[1].number(link.name))
         for j, link in enumerate(trees[0].links)
@@ -351,7 +356,7 @@ def _node_motions(before: Modes, found: Modes) -> tuple[Array, Array]:
     length = trees[0].length
     return tuple(  # type: ignore[return-value]
         np.vstack([np.vstack([J_v, length * J_w]) @ modes.shapes for J_v, J_w in (jacobians[p[side]] for p in pairs)])
-        for side, (modes, jacobians) in enumerate((m, m.model.configuration.link_jacobians) for m in (before, found))
+        for side, (modes, jacobians) in enumerate((m, m.model.configuration.link_jacobians) for m in (before, after))
     )
 
 
@@ -372,8 +377,8 @@ def strain_shares(here: Configuration, shape: Array) -> dict[str, float]:
     """The share of the strain energy of a motion in each frame with a beam or a spring, and in each element."""
     bending, springs = _strain(here, shape)
     table: dict[str, float] = {}
-    own = [(file_frame(here.robot, link.name), bending[j] + springs[j]) for j, link in _links(here.robot)]
-    for name, energy in [*own, *_stretched(here, shape)]:
+    link_energies = [(file_frame(here.robot, link.name), bending[j] + springs[j]) for j, link in _links(here.robot)]
+    for name, energy in [*link_energies, *_stretched(here, shape)]:
         table[name] = table.get(name, 0.0) + energy
     total = sum(table.values())
     return {name: energy / total for name, energy in table.items()} if total else table
@@ -395,17 +400,17 @@ def energy_shares(modes: Modes) -> list[dict[str, Any]]:
         bending, springs = _strain(here, shape)
         kinetic, share = _kinetic(here, shape, normal, bent)
         total = [a + b for a, b in zip(bending, springs, strict=True)]
-        between = _stretched(here, shape)
-        whole = sum(total) + sum(energy for _, energy in between)
+        element_energies = _stretched(here, shape)
+        total_energy = sum(total) + sum(energy for _, energy in element_energies)
         result.append(
             {
                 "strain": {
-                    "bodies": _by(robot, bending, _body, whole),
-                    "joints": _by(robot, springs, _body, whole),
-                    "legs": _by(robot, total, _leg, whole),
-                    **({"elements": _shares(between, whole)} if between else {}),
+                    "bodies": _shares_by(robot, bending, _body, total_energy),
+                    "joints": _shares_by(robot, springs, _body, total_energy),
+                    "legs": _shares_by(robot, total, _leg, total_energy),
+                    **({"elements": _shares(element_energies, total_energy)} if element_energies else {}),
                 },
-                "kinetic": {"bodies": _by(robot, kinetic, _body), "legs": _by(robot, kinetic, _leg)},
+                "kinetic": {"bodies": _shares_by(robot, kinetic, _body), "legs": _shares_by(robot, kinetic, _leg)},
                 "in_plane": share,
                 "kind": _kind(share),
             }
@@ -429,8 +434,8 @@ def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]
     for link in here.robot.tree.links:
         e = shape[link.e_v]
         bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e))
-        turns = link.joint.one_axis
-        springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if turns else 0.0)
+        one_axis = link.joint.one_axis
+        springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if one_axis else 0.0)
     for spring in here.robot.tree.springs:
         if not spring.slack(here.q):
             springs[spring.numbers[0]] += spring.stiffness * float(spring.rate(shape)) ** 2  # counted with its joint
@@ -439,7 +444,7 @@ def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]
 
 def _stretched(here: Configuration, shape: Array) -> list[tuple[str, float]]:
     """Twice the energy that a motion stretches each element between two points with, but for what its tension adds."""
-    tree, found = here.robot.tree, []
+    tree, energies = here.robot.tree, []
     for element in tree.elements:
         if not element.acts:
             continue
@@ -448,8 +453,8 @@ def _stretched(here: Configuration, shape: Array) -> list[tuple[str, float]]:
         J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.at, here.link_jacobians, end)[0] for end in ends)
         tension = element.tension(Dual(float(length), np.ones(1)), 0.0)
         slope = float(tension.slope[0]) if isinstance(tension, Dual) else 0.0
-        found.append((element.name, slope * float(across @ (J2 - J1) @ shape / length) ** 2))
-    return found
+        energies.append((element.name, slope * float(across @ (J2 - J1) @ shape / length) ** 2))
+    return energies
 
 
 def _kinetic(
@@ -461,14 +466,14 @@ def _kinetic(
     """
     energies, inside, outside = [], 0.0, 0.0
     links = zip(here.robot.tree.links, here.link_jacobians, here.at.rotation, bent, strict=True)
-    for link, (J_v, J_w), R, own in links:
+    for link, (J_v, J_w), R, planar_part in links:
         M = link.body.inertia_matrix(here.q[link.e])
         motor = link.terms.motor_inertia * float(shape[link.v.start]) ** 2 if link.terms.motor_inertia else 0.0
         twist = np.concatenate([J_v @ shape, J_w @ shape, shape[link.e_v]])
         energies.append(float(twist @ M @ twist) + motor)
         if normal is not None:
             n = R.T @ normal
-            planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), own @ twist[6:]])
+            planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), planar_part @ twist[6:]])
             inside += float(planar @ M @ planar) + motor
             outside += float((twist - planar) @ M @ (twist - planar))
     return energies, inside / (inside + outside) if normal is not None else None
@@ -490,27 +495,27 @@ def plane_normal(here: Configuration) -> Array | None:
     tree = here.robot.tree
     if tree.planar:
         return np.array([0.0, 0.0, 1.0])
-    hinges, slides = [], []
+    rotation_axes, translation_axes = [], []
     for link, R in zip(tree.links, here.at.rotation, strict=True):
         if link.joint.moves_freely:
             continue
         if len(link.joint.rate_labels) > 1:
             return None
-        hinges += list((R @ link.joint.S_w).T[link.joint.S_w.any(axis=0)])
-        slides += [axis / np.linalg.norm(axis) for axis in (R @ link.joint.S_v).T[link.joint.S_v.any(axis=0)]]
-    hinges += [
+        rotation_axes += list((R @ link.joint.S_w).T[link.joint.S_w.any(axis=0)])
+        translation_axes += [axis / np.linalg.norm(axis) for axis in (R @ link.joint.S_v).T[link.joint.S_v.any(axis=0)]]
+    rotation_axes += [
         here.at.of(loop.first)[0] @ loop.u1 for loop in here.robot.closures.loops if loop.turning == "about-axis"
     ]
-    if not hinges:
+    if not rotation_axes:
         return None
-    normal = hinges[0]
+    normal = rotation_axes[0]
     parallel = all(
-        np.linalg.norm(np.cross(normal, axis)) < 1e-2 for axis in hinges
+        np.linalg.norm(np.cross(normal, axis)) < 1e-2 for axis in rotation_axes
     )  # a deflected robot is a little off
-    return normal if parallel and all(abs(normal @ axis) < 1e-2 for axis in slides) else None
+    return normal if parallel and all(abs(normal @ axis) < 1e-2 for axis in translation_axes) else None
 
 
-def _by(robot: Robot, energies: list[float], name: Callable[[Robot, Link], str | None], of: float = 0.0) -> dict:
+def _shares_by(robot: Robot, energies: list[float], name: Callable[[Robot, Link], str | None], of: float = 0.0) -> dict:
     named = ((name(robot, link), energies[j]) for j, link in _links(robot))
     return _shares(((label, energy) for label, energy in named if label is not None), of or sum(energies))
 
@@ -539,7 +544,7 @@ def default_number_of_modes(
         check_modes(modes)
         return modes
     try:
-        found = len(natural_frequencies(robot, None, None, lock, about).frequencies)
+        count = len(natural_frequencies(robot, None, None, lock, about).frequencies)
     except ParflexError:  # what cannot be asked at home may be asked elsewhere, or is refused there
         return USUAL
-    return found or USUAL
+    return count or USUAL

@@ -17,12 +17,14 @@ Array = np.ndarray
 
 # of the bending stiffness of an element: beyond, what a normal force N adds needs more elements. It is N L^2 = EI of
 # one clamped at its root, which is then up to 5 % off where N varies along it, and 1 % under loads at its ends
-STIFFENED = 0.4
+AXIAL_STIFFNESS_LIMIT = 0.4
 
 # rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
-FIRST_ORDER = 0.1
+FIRST_ORDER_ROTATION = 0.1
 
-NEGLECTED = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: what is left out is told beyond this
+NEGLECTED_STIFFNESS = (
+    0.1  # of the stiffness of a mode, or a twentieth of its frequency: what is left out is told beyond this
+)
 
 
 def deflections(tree: Tree, q: Array) -> dict[str, float]:
@@ -31,16 +33,16 @@ def deflections(tree: Tree, q: Array) -> dict[str, float]:
     `q` may have rows of positions; the largest of all rows is given.
     """
     rows = np.atleast_2d(q)
-    found = {}
+    result = {}
     for link in tree.links:
         if link.body.small:
-            found[link.name] = _largest(link, rows) / link.body.small
-    return found
+            result[link.name] = _largest(link, rows) / link.body.small
+    return result
 
 
 def _largest(link: Link, rows: Array) -> float:
-    moved = [np.linalg.norm(rows[:, link.e] @ node.Phi_d.T, axis=1).max() for node in link.body.nodes.values()]
-    return float(max(moved, default=0.0))
+    displacements = [np.linalg.norm(rows[:, link.e] @ node.Phi_d.T, axis=1).max() for node in link.body.nodes.values()]
+    return float(max(displacements, default=0.0))
 
 
 @dataclass(frozen=True)
@@ -54,21 +56,21 @@ class AxialLoad:
 def axial_loads(tree: Tree, q: Array) -> dict[str, AxialLoad]:
     """Of each beam, what pulls or presses it most; `q` may have rows of positions."""
     rows = np.atleast_2d(q)
-    found: dict[str, AxialLoad] = {}
-    known: dict[int, list[float]] = {}  # elements of a beam share their body
+    loads: dict[str, AxialLoad] = {}
+    softenings: dict[int, list[float]] = {}  # elements of a beam share their body
     for link in tree.links:
         if not link.body.by_tip:
             continue
         e = rows[:, link.e]
-        if id(link.body) not in known:
-            known[id(link.body)] = [_softening(link.body, strain) for strain in link.body.strains]
-        for strain, softest in zip(link.body.strains, known[id(link.body)], strict=True):
+        if id(link.body) not in softenings:
+            softenings[id(link.body)] = [_softening(link.body, strain) for strain in link.body.strains]
+        for strain, softest in zip(link.body.strains, softenings[id(link.body)], strict=True):
             bent = 0.5 * np.einsum("ni,ij,nj->n", e, strain.H, e) if strain.acts else 0.0
             forces = strain.k * (e @ strain.row + bent)
             force = float(forces[np.abs(forces).argmax()])
-            if link.name not in found or abs(force) * softest > found[link.name].share:
-                found[link.name] = AxialLoad(force, abs(force) * softest)
-    return found
+            if link.name not in loads or abs(force) * softest > loads[link.name].share:
+                loads[link.name] = AxialLoad(force, abs(force) * softest)
+    return loads
 
 
 def _softening(body: Any, strain: Any) -> float:
@@ -78,16 +80,16 @@ def _softening(body: Any, strain: Any) -> float:
 
 def squared_shares(tree: Tree, q: Any) -> list[Any]:
     """Squares of deflections and axial loads relative to their limits, over any scalar: above 1 there is a warning."""
-    found = []
+    squares = []
     for link in tree.links:
         e, body = q[link.e], link.body
         for node in body.nodes.values() if body.small else ():
-            moved = node.Phi_d @ e / body.small
-            found.append(moved @ moved)
+            displacement = node.Phi_d @ e / body.small
+            squares.append(displacement @ displacement)
         for strain in body.strains if body.by_tip else ():
             bent = 0.5 * e @ (strain.H @ e) if strain.acts else 0.0
-            found.append((_softening(body, strain) / STIFFENED * strain.k * (strain.row @ e + bent)) ** 2)
-    return found
+            squares.append((_softening(body, strain) / AXIAL_STIFFNESS_LIMIT * strain.k * (strain.row @ e + bent)) ** 2)
+    return squares
 
 
 def _elements(tree: Tree, name: str) -> tuple[str, int]:
@@ -99,31 +101,31 @@ def _elements(tree: Tree, name: str) -> tuple[str, int]:
         return j
 
     root = first(tree.number(name))
-    others = [j for j, link in enumerate(tree.links) if link.body.size and first(j) == root]
-    return tree.links[root].name, len(others)
+    elements = [j for j, link in enumerate(tree.links) if link.body.size and first(j) == root]
+    return tree.links[root].name, len(elements)
 
 
 def axial_warnings(tree: Tree, q: Array) -> list[str]:
     """One sentence about the beam whose elements are longest for what pulls or presses them."""
-    found = {name: pull for name, pull in axial_loads(tree, q).items() if pull.share > STIFFENED}
-    worst = max(found, key=lambda name: found[name].share, default=None)
+    excessive = {name: load for name, load in axial_loads(tree, q).items() if load.share > AXIAL_STIFFNESS_LIMIT}
+    worst = max(excessive, key=lambda name: excessive[name].share, default=None)
     if worst is None:
         return []
-    pull, body = found[worst], tree.links[tree.number(worst)].body
-    does = f"{'in tension' if pull.force > 0 else 'in compression'} under {abs(pull.force):.3g} N"
+    load, body = excessive[worst], tree.links[tree.number(worst)].body
+    does = f"{'in tension' if load.force > 0 else 'in compression'} under {abs(load.force):.3g} N"
     if not body.acting:
         return [
-            f"'{worst}' is {does}, which would change its bending stiffness by {pull.share:.0%}, but its axial strain "
+            f"'{worst}' is {does}, which would change its bending stiffness by {load.share:.0%}, but its axial strain "
             'is linear: the model neglects that (axial = "mean" includes it)'
         ]
     if body.reduced is not None:
         return [
-            f"'{worst}' is {does}, which changes its bending stiffness by {pull.share:.0%}: a reduced beam takes its "
+            f"'{worst}' is {does}, which changes its bending stiffness by {load.share:.0%}: a reduced beam takes its "
             "normal force as constant, and the bound of its reduction is for a beam without load (leave out 'reduce')"
         ]
-    changes = f"which changes the bending stiffness of its element by {pull.share:.0%}"
+    changes = f"which changes the bending stiffness of its element by {load.share:.0%}"
     name, count = _elements(tree, worst)
-    enough = _enough(count, pull.share)
+    enough = _enough(count, load.share)
     return [
         f"'{name}' is {does}, {changes}: its {'element is' if count == 1 else f'{count} elements are'} too long for "
         f"that; use {enough} elements"
@@ -132,22 +134,24 @@ def axial_warnings(tree: Tree, q: Array) -> list[str]:
 
 def _enough(count: int, share: float) -> int:
     """Elements instead of so many, of which each has a small enough share of its bending stiffness taken or added."""
-    return int(np.ceil(count * np.sqrt(share / STIFFENED)))
+    return int(np.ceil(count * np.sqrt(share / AXIAL_STIFFNESS_LIMIT)))
 
 
 def element_advice(tree: Tree, q: Array, reached: float) -> str:
     """Advice where a beam is pressed by more than its elements carry, in a state under a share of the loads."""
-    found = {
-        name: pull
-        for name, pull in axial_loads(tree, q).items()
-        if pull.force < 0 and pull.share > STIFFENED * reached and tree.links[tree.number(name)].body.reduced is None
+    excessive = {
+        name: load
+        for name, load in axial_loads(tree, q).items()
+        if load.force < 0
+        and load.share > AXIAL_STIFFNESS_LIMIT * reached
+        and tree.links[tree.number(name)].body.reduced is None
     }
-    if not found:
+    if not excessive:
         return ""
-    worst = max(found, key=lambda name: found[name].share)
+    worst = max(excessive, key=lambda name: excessive[name].share)
     name, count = _elements(tree, worst)
-    carries = f"{'one carries' if count == 1 else f'{count} carry'} no more than about {-found[worst].force:.3g} N"
-    return f"use {_enough(count, found[worst].share / reached)} elements for '{name}', of which {carries}; or "
+    carries = f"{'one carries' if count == 1 else f'{count} carry'} no more than about {-excessive[worst].force:.3g} N"
+    return f"use {_enough(count, excessive[worst].share / reached)} elements for '{name}', of which {carries}; or "
 
 
 def deflection_warnings(tree: Tree, q: Array) -> list[str]:
@@ -157,11 +161,11 @@ def deflection_warnings(tree: Tree, q: Array) -> list[str]:
 
 def first_order_warnings(turned: float) -> list[str]:
     """One sentence where a deflection of first order turns some body (rad) beyond what that holds for."""
-    if turned <= FIRST_ORDER:
+    if turned <= FIRST_ORDER_ROTATION:
         return []
     return [
-        f"bodies turn by up to {turned:.2g} rad as they deflect: first order does not hold beyond {FIRST_ORDER} rad, "
-        "so ask about='equilibrium'"
+        f"bodies turn by up to {turned:.2g} rad as they deflect: first order does not hold beyond "
+        f"{FIRST_ORDER_ROTATION} rad, so ask about='equilibrium'"
     ]
 
 
@@ -172,17 +176,19 @@ def _bending_warnings(tree: Tree, q: Array) -> list[str]:
     if worst is None or shares[worst] <= 1.0:
         return []
     link = tree.links[tree.number(worst)]
-    way = shares[worst] * link.body.small
+    deflection = shares[worst] * link.body.small
     size = "half its thickness" if not link.body.by_tip else "a tenth of its length"
-    others = sum(share > 1.0 for share in shares.values()) - 1
-    more = f" (and {others} more)" if others else ""
+    other_count = sum(share > 1.0 for share in shares.values()) - 1
+    more = f" (and {other_count} more)" if other_count else ""
     if not link.body.acting:
         beyond = "small deformations, and the model has no stiffening"
     elif link.body.reduced is None:
         beyond = "the small deformations of an element: use more elements"
     else:
         beyond = "the small deformations of a reduced beam (leave out 'reduce', and use more elements)"
-    return [f"'{worst}'{more} deflects by {way:.3g} m, {shares[worst]:.2g} times {size}: that is beyond {beyond}"]
+    return [
+        f"'{worst}'{more} deflects by {deflection:.3g} m, {shares[worst]:.2g} times {size}: that is beyond {beyond}"
+    ]
 
 
 def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[str]:
@@ -191,24 +197,24 @@ def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[str]:
     The integral of the stress over a body is that of what acts on it times where it acts; taken as the same everywhere
     it changes the stiffness by its product with the slopes of the modes. An estimate, for a warning.
     """
-    tree, said = here.robot.tree, []
+    tree, messages = here.robot.tree, []
     for j, link in enumerate(tree.links):
         body = link.body
         if body.acting or body.slopes is None:
             continue
         weight = here.at.rotation[j].T @ tree.gravity
-        still = np.zeros(body.size)
-        stress = np.outer(weight, body.deformed(still)[0])
-        for k, other in enumerate(tree.links):
-            if other.parent == j and other.node is not None:
+        undeformed = np.zeros(body.size)
+        stress = np.outer(weight, body.deformed(undeformed)[0])
+        for k, child in enumerate(tree.links):
+            if child.parent == j and child.node is not None:
                 stress = stress - np.outer(here.at.to_parent(tree, k, wrenches.f[k]), here.at.local_position[k])
         added = np.einsum("ij,abij->ab", (stress + stress.T) / 2, body.slopes)
-        shares = scipy.linalg.eigh(added, body.material_stiffness(still), eigvals_only=True)
+        shares = scipy.linalg.eigh(added, body.material_stiffness(undeformed), eigvals_only=True)
         worst = float(shares[np.abs(shares).argmax()])
-        if abs(worst) > NEGLECTED:
+        if abs(worst) > NEGLECTED_STIFFNESS:
             has = "linear strain neglects that" if body.strains else "its data have no 'geometric' stiffness"
-            said.append(
+            messages.append(
                 f"loads in the plane of '{link.name}' would make it about {abs(worst):.0%} "
                 f"{'stiffer' if worst > 0 else 'softer'} in some mode: {has}"
             )
-    return said
+    return messages

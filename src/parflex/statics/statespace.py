@@ -74,8 +74,8 @@ class StateSpace(Unpacked):
 
         A warning says where elements of beams are too few for the highest one.
         """
-        for told in self.doubts(frequencies):
-            warnings.warn(told, ParflexWarning, stacklevel=2)
+        for message in self.doubts(frequencies):
+            warnings.warn(message, ParflexWarning, stacklevel=2)
         return self._response(_hertz(frequencies))
 
     def doubts(self, frequencies: float | Sequence[float] | Array) -> list[str]:
@@ -105,19 +105,19 @@ class StateSpace(Unpacked):
         )
 
 
-def _hertz(given: Any) -> Array:
+def _hertz(frequencies: Any) -> Array:
     try:
-        found = np.atleast_1d(np.asarray(given, dtype=float))
+        values = np.atleast_1d(np.asarray(frequencies, dtype=float))
     except (TypeError, ValueError):
-        found = np.array([np.nan])
-    if found.ndim != 1 or not np.isfinite(found).all() or (found < 0).any():
+        values = np.array([np.nan])
+    if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any():
         raise InputError(
             "the frequencies are not finite numbers of zero or more",
             key="frequencies",
-            value=short_text(given),
+            value=short_text(frequencies),
             hint="give Hz, e.g. [10.0, 20.0]",
         )
-    return found
+    return values
 
 
 def state_space(
@@ -189,24 +189,24 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
             hint="give the bodies that move a mass and an inertia",
         ) from None
     flow = -scipy.linalg.cho_solve(factor, np.hstack([model.K, model.D]))
-    push = scipy.linalg.cho_solve(factor, b)
+    input_rows = scipy.linalg.cho_solve(factor, b)
     A = np.block([[np.zeros((count, count)), np.eye(count)], [flow]])
-    B = np.vstack([np.zeros_like(push), push])
+    B = np.vstack([np.zeros_like(input_rows), input_rows])
     C, D = [], []
     for word in outputs:
         order, name = _order(word)
-        row, still = _row(model, name, MOTIONS, "output"), np.zeros(count)
-        C.append((np.r_[row, still], np.r_[still, row], row @ flow)[order])
-        none = np.zeros(len(inputs))
-        D.append((none, none, row @ push)[order])
+        row, zeros = _row(model, name, MOTIONS, "output"), np.zeros(count)
+        C.append((np.r_[row, zeros], np.r_[zeros, row], row @ flow)[order])
+        no_feedthrough = np.zeros(len(inputs))
+        D.append((no_feedthrough, no_feedthrough, row @ input_rows)[order])
     states = [*model.names, *(f"velocity:{name}" for name in model.names)]
     return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
 
 
 def mode_warnings(model: LinearModel) -> list[str]:
     """What `natural_frequencies` says of the usual modes because elements are too few, or beams are reduced."""
-    found = modes_of(model)
-    return [*found.too_few, *band_warnings(model.robot, found.frequencies)]
+    modes = modes_of(model)
+    return [*modes.too_few, *band_warnings(model.robot, modes.frequencies)]
 
 
 def _order(word: str) -> tuple[int, str]:
@@ -241,6 +241,6 @@ def _row(model: LinearModel, word: str, components: dict[str, int], key: str) ->
         if component == "theta" and not tree.planar:
             raise InputError("a spatial robot has no 'theta'", key=key, value=word, hint="use rx, ry, rz")
         return model.configuration.frame_rows(frame)[components[component]] @ model.J
-    known = [*names, *(f"{place}.{part}" for place in tree.places for part in components)]
+    known_names = [*names, *(f"{place}.{part}" for place in tree.places for part in components)]
     what = "a joint or a force on a frame" if key == "input" else "a coordinate or a component of a frame"
-    raise InputError(f"'{word}' is not {what}", key=key, value=word, hint=did_you_mean(word, known))
+    raise InputError(f"'{word}' is not {what}", key=key, value=word, hint=did_you_mean(word, known_names))

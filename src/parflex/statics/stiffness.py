@@ -79,9 +79,9 @@ class Stiffness(Answer):
 
     def _told(self) -> str:
         units = ["rad/(N m)" if word in ("rx", "ry", "rz", "theta") else "m/N" for word in self.directions]
-        own = zip(self.directions, np.diag(self.compliance), units, strict=True)
-        given = f", rigid: {name_list(self.rigid)}" if self.rigid else ""
-        return f"of '{self.frame}': compliance {name_list([f'{w} {c:.4g} {u}' for w, c, u in own])}{given}"
+        diagonal = zip(self.directions, np.diag(self.compliance), units, strict=True)
+        rigid_text = f", rigid: {name_list(self.rigid)}" if self.rigid else ""
+        return f"of '{self.frame}': compliance {name_list([f'{w} {c:.4g} {u}' for w, c, u in diagonal])}{rigid_text}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,9 +121,9 @@ class Deflection(Record):
 
     def _told(self) -> str:
         norm = np.linalg.norm
-        moved = [f"'{name}' {norm(d[:3]):.4g} m, {norm(d[3:]):.4g} rad" for name, d in self.frames.items()]
+        displacements = [f"'{name}' {norm(d[:3]):.4g} m, {norm(d[3:]):.4g} rad" for name, d in self.frames.items()]
         warned = f"; {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
-        return f"{brief(self.configuration.robot.name)}: moved {name_list(moved, 3)}{warned}"
+        return f"{brief(self.configuration.robot.name)}: moved {name_list(displacements, 3)}{warned}"
 
 
 def cartesian_stiffness(
@@ -176,9 +176,14 @@ def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
     if not weak.any():
         S = np.linalg.inv(scaled) * np.outer(lengths, lengths)
         return Stiffness(frame, directions, C, S, [], model)
-    held = np.abs(U[:, weak]).max(axis=1)
+    weak_components = np.abs(U[:, weak]).max(axis=1)
     return Stiffness(
-        frame, directions, C, None, [d for d, size in zip(directions, held, strict=True) if size > 0.3], model
+        frame,
+        directions,
+        C,
+        None,
+        [d for d, size in zip(directions, weak_components, strict=True) if size > 0.3],
+        model,
     )
 
 
@@ -247,56 +252,67 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(loading.forces(here)))
     displacements = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
     result = _inside(robot, here, loading, step, displacements, model.K_tot @ step)
-    return replace(result, warnings=[*result.warnings, *first_order_warnings(_largest_turn(here, step))])
+    return replace(result, warnings=[*result.warnings, *first_order_warnings(_largest_rotation(here, step))])
 
 
-def _largest_turn(here: Configuration, step: Array) -> float:
+def _largest_rotation(here: Configuration, step: Array) -> float:
     """The largest rotation (rad) of a body, and of its nodes, to first order."""
-    found = [0.0]
+    angles = [0.0]
     for link, (_, J_w) in zip(here.robot.tree.links, here.link_jacobians, strict=True):
-        turn, e = J_w @ step, step[link.e_v]
-        found += [float(np.linalg.norm(turn + node.Phi_r @ e)) for node in link.body.nodes.values()]
-        found.append(float(np.linalg.norm(turn)))
-    return max(found)
+        rotation, e = J_w @ step, step[link.e_v]
+        angles += [float(np.linalg.norm(rotation + node.Phi_r @ e)) for node in link.body.nodes.values()]
+        angles.append(float(np.linalg.norm(rotation)))
+    return max(angles)
 
 
-def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
+def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
     """How far an equilibrium is from where it started, and what acts inside the robot there; frames are nodes."""
-    here, start, tree = rest.configuration, rest.start, rest.robot.tree
-    moved = {}
-    for frame in _all_known(rest.robot, frames):
+    here, start, tree = equilibrium.configuration, equilibrium.start, equilibrium.robot.tree
+    displacements = {}
+    for frame in _all_known(equilibrium.robot, frames):
         (R0, P0), (R, P) = start.at.of(tree.places[frame]), here.at.of(tree.places[frame])
-        moved[frame] = np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
+        displacements[frame] = np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
     step = np.zeros(tree.n)
     for link in tree.links:
         if link.joint.one_axis:
-            step[link.v] = here.q[link.q] - (rest.held_at or start).q[link.q]
-    found = _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
-    return replace(found, warnings=[*rest.warnings, *found.warnings])
+            step[link.v] = here.q[link.q] - (equilibrium.held_at or start).q[link.q]
+    result = _inside(equilibrium.given, here, equilibrium.loading, step, displacements, np.zeros(tree.n))
+    return replace(result, warnings=[*equilibrium.warnings, *result.warnings])
 
 
 def _inside(
-    given: Robot, here: Configuration, loading: AppliedLoads, step: Array, moved: dict[str, Array], strain: Array
+    robot: Robot,
+    here: Configuration,
+    loading: AppliedLoads,
+    step: Array,
+    displacements: dict[str, Array],
+    strain: Array,
 ) -> Deflection:
     """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
-    held = here.robot
+    held_robot = here.robot
     lam = least_multipliers(here, loading.forces(here) + strain)
     needed = loading.closed_forces(here, lam) + strain
     efforts = {}
-    for k in given.actuated:
-        j = given.tree.link_of_rate[k]
-        pull = held.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
-        efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
+    for k in robot.actuated:
+        j = robot.tree.link_of_rate[k]
+        servo_stiffness = held_robot.tree.links[j].terms.stiffness - robot.tree.links[j].terms.stiffness
+        efforts[robot.tree.rate_names[k]] = float(
+            needed[k] if k in held_robot.locked else loading.tau[k] - servo_stiffness * step[k]
+        )
     wrenches = loading.wrenches(here, lam)
-    warnings = [*given.warnings, *limit_warnings(given, here.q), *deflection_warnings(here.robot.tree, here.q)]
+    warnings = [*robot.warnings, *limit_warnings(robot, here.q), *deflection_warnings(here.robot.tree, here.q)]
     warnings += stress_warnings(here, wrenches)
-    if held.mobility.redundant:
+    if held_robot.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
-    elements, still = element_values(here, None, lam), np.zeros(held.tree.n)
-    beams = loads_of_beams(here, still, still, wrenches, checked_wrenches(held.tree, loading.wrench), loading.without)
-    warnings += missing_stress_warning(held, {name: one.chain for name, one in beams.items()})
-    sections = [entry for one in beams.values() for entry in one.at_ends(held.tree)]
-    return Deflection(moved, efforts, sections, here, [*warnings, *slack_warnings(held, elements)], elements, beams)
+    elements, zero_rates = element_values(here, None, lam), np.zeros(held_robot.tree.n)
+    beams = loads_of_beams(
+        here, zero_rates, zero_rates, wrenches, checked_wrenches(held_robot.tree, loading.wrench), loading.without
+    )
+    warnings += missing_stress_warning(held_robot, {name: beam.chain for name, beam in beams.items()})
+    sections = [entry for beam in beams.values() for entry in beam.at_ends(held_robot.tree)]
+    return Deflection(
+        displacements, efforts, sections, here, [*warnings, *slack_warnings(held_robot, elements)], elements, beams
+    )
 
 
 def _known(robot: Robot, frame: str | None) -> str:

@@ -108,8 +108,8 @@ def system_jacobian(here: Configuration, frame: str) -> Array:
     """J_sys^-T of [Long2014, eq. (48)], theory (35), without units: what a frame feels per unit effort of motors."""
     M = here.J.T @ tree_mass_matrix(here.robot.tree, here.at) @ here.J
     rows, units = driven_rows(here, frame, spare=True), here.robot.tree.rate_units[list(here.robot.actuated)]
-    answer = np.linalg.solve(M, np.column_stack([rows.T, here.J_a.T / units]))
-    return np.linalg.solve(rows @ answer[:, : len(rows)], rows @ answer[:, len(rows) :])
+    responses = np.linalg.solve(M, np.column_stack([rows.T, here.J_a.T / units]))
+    return np.linalg.solve(rows @ responses[:, : len(rows)], rows @ responses[:, len(rows) :])
 
 
 def check_system(here: Configuration, frame: str) -> list[str]:
@@ -146,7 +146,7 @@ def held_frame(
     tangent, before = None, np.inf
     for _ in range(STEPS):
         tau, missing = _efforts(here, acting)
-        units, away = rate_units(here), _away(here, frame, R, p)
+        units, away = rate_units(here), _frame_error(here, frame, R, p)
         fresh = False
         if before == np.inf and here.J.shape[1] > MANY:
             tangent = _HeldTangent.at(here, frame, here.J.T @ tree_stiffness(here)[0] @ here.J)
@@ -156,10 +156,10 @@ def held_frame(
         if x is None or not np.isfinite(x).all():
             break
         size = float(np.abs(x / units).max(initial=0.0))
-        there = closed_step(here, x * min(1.0, TRUST / max(size, 1e-300)))
-        if there is None:
+        next_configuration = closed_step(here, x * min(1.0, TRUST / max(size, 1e-300)))
+        if next_configuration is None:
             break
-        here = there
+        here = next_configuration
         slow = size > SHORTER * before  # the tangent is that of a pose too far away, or this is rounding
         tangent, before = None if slow else tangent, size
         if tangent is not None and size < NEARBY:
@@ -191,7 +191,7 @@ class _HeldTangent(Record):
     @classmethod
     def at(cls, here: Configuration, frame: str, stiffness: Array) -> _HeldTangent | None:
         """At a pose, with its stiffness, or one that is nearly so; None where it is singular."""
-        P, rows = _beside_motors(here), driven_rows(here, frame)
+        P, rows = _motor_free_combinations(here), driven_rows(here, frame)
         system = np.concatenate([P @ stiffness, rows]) * rate_units(here)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
@@ -218,18 +218,22 @@ def _efforts(here: Configuration, loading: AppliedLoads) -> tuple[Array, Array]:
     return tau, c - here.J_a.T @ tau[motors]
 
 
-def _beside_motors(here: Configuration) -> Array:
+def _motor_free_combinations(here: Configuration) -> Array:
     """P: combinations of the reduced forces in which no motor acts."""
     units = rate_units(here)
     return scipy.linalg.null_space(here.J_a * units).T * units
 
 
-def _away(here: Configuration, frame: str, R: Array, p: Array) -> Array:
+def _frame_error(here: Configuration, frame: str, R: Array, p: Array) -> Array:
     """How far a frame is from where it is held, as the rows of `driven_rows`."""
-    turned, place = here.at.of(here.robot.tree.places[frame])
-    way = (place - p) / here.robot.tree.length
-    turn = vector_from_rotation(turned @ R.T)
-    return np.array([way[0], way[1], turn[2]]) if here.robot.tree.planar else np.concatenate([way, turn])
+    R_frame, position = here.at.of(here.robot.tree.places[frame])
+    translation = (position - p) / here.robot.tree.length
+    rotation = vector_from_rotation(R_frame @ R.T)
+    return (
+        np.array([translation[0], translation[1], rotation[2]])
+        if here.robot.tree.planar
+        else np.concatenate([translation, rotation])
+    )
 
 
 def zero_dynamics(
@@ -243,7 +247,7 @@ def zero_dynamics(
     held = held_frame(robot, pose, frame, wrench, without)
     here, units = held.configuration, rate_units(held.configuration)
     Z = units[:, None] * scipy.linalg.null_space(held.rows * units)
-    P = _beside_motors(here)
+    P = _motor_free_combinations(here)
     _, D_tot = tree_stiffness(here)
     J = here.J
     M, D = J.T @ tree_mass_matrix(here.robot.tree, here.at) @ J, J.T @ D_tot @ J

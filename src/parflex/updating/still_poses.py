@@ -22,7 +22,7 @@ from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot, frames_at
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.statics.linear_model import LinearModel, about_pose, tree_stiffness
-from parflex.statics.loads import cables_at_rest_length, held_as, held_robot, prepare_loads, prestressed_parts
+from parflex.statics.loads import cables_at_rest_length, held_like, held_robot, prepare_loads, prestressed_parts
 from parflex.statics.modes import Modes
 
 Array = np.ndarray
@@ -109,7 +109,7 @@ class StillSlopes:
 
     def __init__(self, design: SensitiveDesign, robot: Robot, here: Configuration, given: ResponseCase) -> None:
         self.here, self.without, self.count = here, given.without, len(design.keys)
-        self.twin = held_as(acting_robot(design.twin, given.without), robot, here.q, given)
+        self.twin = held_like(acting_robot(design.twin, given.without), robot, here.q, given)
 
     @cached_property
     def _bodies(self) -> list[tuple[Array, Array]]:

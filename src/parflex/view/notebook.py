@@ -85,7 +85,7 @@ def result_page(result: Result) -> str:
     shown = ["m/s²"] * 3 + ["rad/s²"] * 3
     moved = table([(w, rounded(v), u) for w, v, u in zip(labels, a, shown, strict=True)], [end, "acceleration", ""])
     accelerations = table(
-        [(n, rounded(v)) for n, v in result.found_accelerations().items()], ["acceleration", "m/s² or rad/s²"]
+        [(n, rounded(v)) for n, v in result.computed_accelerations().items()], ["acceleration", "m/s² or rad/s²"]
     )
     title = f"{result.robot.name}: {'accelerations' if result.direct else 'efforts'}"
     parts = [accelerations] * bool(result.direct) + [efforts, moved, _reactions(result), _couplings(result)]
