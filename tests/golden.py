@@ -13,7 +13,6 @@ Answers have twelve digits; of long arrays a few weighted sums are stored. Opera
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import sys
@@ -403,8 +402,7 @@ add("model", "5r compiled", compiled("5r", "mass-matrix"))
 def told(name: str) -> Callable[[Bench], Any]:
     def ask(bench: Bench) -> Any:
         found = parflex.explain(bench(name))
-        text = "\n".join(line for section in found.sections for line in section.text)
-        return [found.form, found.sizes, found.warnings, hashlib.sha256(text.encode()).hexdigest()]
+        return [found.form, found.sizes, found.warnings, found.forms]
 
     return ask
 

@@ -62,9 +62,7 @@ def info(robot: str, as_json: bool, saving: bool, **choice: Any) -> None:
 
 def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
     """Tables of reduced beams and of what that saves, which go into the answer too."""
-    from parflex.formulations.explain import reduction_of
-
-    answer["reduction"] = reduction_of(loaded)
+    answer["reduction"] = _reductions(loaded)
     head = ["body", "modes kept", "of", "elements", "bound (Hz)", "up to (Hz)"]
     keys = ("body", "kept", "of", "elements", "bound_hz", "band_hz")
     tables: list[tuple] = [("reduced beams", head, [[beam[key] for key in keys] for beam in answer["reduction"]])]
@@ -77,12 +75,33 @@ def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
     return tables if answer["reduction"] else []
 
 
+def _reductions(loaded: Any) -> list[dict[str, Any]]:
+    """Return modes, elements, lowest omitted frequency (Hz) and error bound (Hz) of each reduced beam."""
+    reductions = []
+    for link in loaded.tree.links:
+        reduction = link.body.reduced
+        if reduction is None:
+            continue
+        modes = (link.body.size - link.body.held) * (reduction.elements - 1)
+        reductions.append(
+            {
+                "body": link.name,
+                "kept": reduction.kept,
+                "of": modes,
+                "elements": reduction.elements,
+                "left_out_hz": reduction.left_out if reduction.kept < modes else None,
+                "band_hz": reduction.band,
+                "bound_hz": reduction.bound,
+            }
+        )
+    return reductions
+
+
 @cli.command(epilog="\b\nExample:\n  parflex check my-robot.toml --strict")
 @robot_options
 @click.option("--strict", is_flag=True, help="Reject physically impossible inertias.")
 def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     """Read a robot file, assemble its poses and report what is unusual."""
-    from parflex.formulations.explain import superelements_of
     from parflex.robot.frames import counts
     from parflex.robot.whole_check import unusual
 
@@ -94,7 +113,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     notes = unusual(loaded)
     numbers = counts(loaded)
     answer: dict[str, Any] = {"ok": True, "file": loaded.file, "warnings": notes}
-    superelements = superelements_of(loaded)
+    superelements = {link.name: link.body.found.as_dict() for link in loaded.tree.links if link.body.found is not None}
     answer |= {"superelements": superelements} if superelements else {}
     freedoms = numbers["degrees_of_freedom"]
     rows = [("file", loaded.file), ("degrees of freedom", freedoms), ("motors", len(loaded.actuated)), ("ok", "yes")]
@@ -222,10 +241,9 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore
 @coordinates_option
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
 def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates: str | None, **choice: Any) -> None:
-    """In words and equations: how the model of this robot is made.
+    """Describe the model: bodies, coordinates, loops, motors, sizes, formulation and sources of the data.
 
-    Bodies, coordinates, loops and where they are cut, what depends on what, motors, the form of its programs, and
-    where its numbers come from. Equations have their numbers of the page Theory of the documentation.
+    Numbers of equations are those of the page Theory of the documentation.
     """
     from parflex import explain as explain_robot
     from parflex.maps.explain import with_maps
@@ -238,8 +256,8 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     )
     if counts:
         answer["operators"] = _operators(loaded, coordinates)
-        rows = [f"{name}: {count}" for name, count in answer["operators"].items()]
-        text += "\nOperators of the programs: " + ", ".join(rows) + "\n"
+        rows = [f"{name} {count}" for name, count in answer["operators"].items()]
+        text += "\nOperators: " + ", ".join(rows) + "\n"
     if as_json:
         output.print_result(answer, as_json)
         return
