@@ -442,8 +442,8 @@ def warn_of_first_order(
     beyond &= ~rests
     if beyond.any():
         warnings.warn(
-            f"{int(beyond.sum())} of {len(beyond)} poses deflect by more than {FIRST_ORDER_ROTATION} of the size of the "
-            f"robot, or turn by more than {FIRST_ORDER_ROTATION} rad: first order does not hold there, "
+            f"{int(beyond.sum())} of {len(beyond)} poses deflect by more than {FIRST_ORDER_ROTATION} of the size of "
+            f"the robot, or turn by more than {FIRST_ORDER_ROTATION} rad: first order does not hold there, "
             "so ask about='equilibrium'",
             ParflexWarning,
             stacklevel=level + 1,
