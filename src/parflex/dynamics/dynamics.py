@@ -20,11 +20,18 @@ import scipy
 from parflex.checks import numbers, one_of
 from parflex.errors import InputError, SingularError
 from parflex.forces.coupling_losses import with_losses
+from parflex.forces.effort_allocation import (
+    AllocatedEfforts,
+    EffortAllocation,
+    EffortLimit,
+    Preload,
+    Weights,
+    actuation_redundancy,
+    read_allocation,
+    slack_warnings,
+)
 from parflex.forces.forces import Without, Wrench, checked_wrenches, values_in_motion
 from parflex.forces.reactions import reactions_of
-from parflex.forces.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
-from parflex.forces.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing, spare_motors
-from parflex.forces.taut_cables import slack_warnings, tautened
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
 from parflex.records import NamedMatrix, Record, brief, count_of, name_list
@@ -110,18 +117,18 @@ def inverse_dynamics(
     >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
     configuration = acting_configuration(robot, pose, without)
-    sharing = read_sharing(configuration.robot, weights, preload, effort_limit)
-    found = _inverse(configuration, velocity, acceleration, wrench, form, reactions, sharing)
+    allocation = read_allocation(configuration.robot, weights, preload, effort_limit)
+    found = _inverse(configuration, velocity, acceleration, wrench, form, reactions, allocation)
     if not ignore_limits:
-        found.warnings.extend(exceeded_limits(found, sharing))
+        found.warnings.extend(exceeded_limits(found, allocation))
     return found
 
 
-def exceeded_limits(result: Result, sharing: Sharing | None = None) -> list[str]:
+def exceeded_limits(result: Result, allocation: EffortAllocation | None = None) -> list[str]:
     """Return a sentence for each limit that a state, or the efforts of an inverse model, exceed."""
     efforts: Mapping[str, Any] = {} if result.direct else result.efforts
-    if sharing is not None:
-        efforts = efforts_of_file(efforts, sharing.lower, sharing.upper)
+    if allocation is not None:
+        efforts = efforts_of_file(efforts, allocation.lower, allocation.upper)
     return limit_warnings(result.robot, result.configuration.q, result.rates, efforts)
 
 
@@ -132,19 +139,19 @@ def _inverse(
     wrench: Wrench | None,
     form: str,
     reactions: bool,
-    sharing: Sharing,
+    allocation: EffortAllocation,
 ) -> Result:
     robot = configuration.robot
     if robot.tree.elastic:
-        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
+        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, allocation)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     if configuration.is_underactuated_here:
-        return underactuated_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
+        return underactuated_inverse(configuration, velocity, acceleration, wrench, reactions, allocation)
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
     qdd = configuration.accelerations(acceleration, qd, velocity)
-    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions, sharing)
+    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions, allocation)
 
 
 def rigid_inverse(
@@ -154,13 +161,13 @@ def rigid_inverse(
     wrench: Wrench | None = None,
     form: str = "split",
     reactions: bool = False,
-    sharing: Sharing | None = None,
+    allocation: EffortAllocation | None = None,
 ) -> Result:
     """Efforts for rates and accelerations of all coordinates that fit the loops, where the motors define the motion."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     f = state.forces(qdd)
     redundant = len(robot.actuated) > state.J_a.shape[1]
-    shared, lost = _efforts(configuration, state, f, form, sharing or read_sharing(robot))
+    shared, lost = _efforts(configuration, state, f, form, allocation or read_allocation(robot))
     tau = shared.tau
     f = f - lost  # gears lose it, and neither motors nor closures give it
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
@@ -175,30 +182,31 @@ def rigid_inverse(
 
 
 def _efforts(
-    configuration: Configuration, state: Any, f: Array, form: str, sharing: Sharing
-) -> tuple[SharedEfforts, Any]:
-    """Efforts for forces of the open tree, and what gears lose; with spare motors those that were asked for."""
+    configuration: Configuration, state: Any, f: Array, form: str, allocation: EffortAllocation
+) -> tuple[AllocatedEfforts, Any]:
+    """Return efforts for forces of the open tree, allocated to redundant motors, and the forces that gears lose."""
     motors, freedoms = state.J_a.shape
     if motors > freedoms:
-        return _shared(configuration, state, f, sharing)
+        return _shared(configuration, state, f, allocation)
     tau, lost = state.driven(f, form) if motors else (np.zeros(0), 0.0)
-    refuse_outside(tau, sharing)
-    return SharedEfforts(tau, None, []), lost
+    allocation.check_limits(tau)
+    return AllocatedEfforts(tau, None, []), lost
 
 
-def _shared(configuration: Configuration, state: Any, f: Array, sharing: Sharing) -> tuple[SharedEfforts, Any]:
-    """Efforts that spare motors share, and what gears lose under them."""
+def _shared(
+    configuration: Configuration, state: Any, f: Array, allocation: EffortAllocation
+) -> tuple[AllocatedEfforts, Any]:
+    """Return efforts of redundant motors, and the forces that gears lose under them."""
     A, losses = state.J_a.T, state.losses
     if losses is None:
-        found = shared_efforts(A, state.reduction.forces(f), sharing)
-        return tautened(found, configuration, A, f, sharing), 0.0
+        return allocation.solve(A, state.reduction.forces(f), configuration, f), 0.0
 
-    def answer(lost: Array) -> tuple[SharedEfforts, Array]:
-        found = shared_efforts(A, state.reduction.forces(f - lost), sharing)
+    def answer(lost: Array) -> tuple[AllocatedEfforts, Array]:
+        found = allocation.solve(A, state.reduction.forces(f - lost))
         return found, f - lost - state.along_rates(found.tau)
 
     pushes = losses.pushes
-    taken = [least_norm(A, state.reduction.forces(push), sharing.weights) for push in pushes]
+    taken = [least_norm(A, state.reduction.forces(push), allocation.weights) for push in pushes]
     return losses.settled(answer, state.along_rates(np.array(taken).T) - pushes.T)
 
 
@@ -496,13 +504,13 @@ def underactuated_inverse(
     acceleration: Mapping[str, float] | None,
     wrench: Wrench | None,
     reactions: bool,
-    sharing: Sharing,
+    allocation: EffortAllocation,
 ) -> Result:
     """Efforts for given accelerations of motors (others rest) or of as many frames and joints; the rest follows."""
     qd = configuration.rates(velocity)
     b = configuration.acceleration_bias(qd)
     rows, wanted = _given(configuration, acceleration, qd, b)
-    return driven_with_free(configuration, qd, rows, wanted, wrench, reactions, sharing)
+    return driven_with_free(configuration, qd, rows, wanted, wrench, reactions, allocation)
 
 
 def driven_with_free(
@@ -512,11 +520,11 @@ def driven_with_free(
     wanted: Array,
     wrench: Wrench | None,
     reactions: bool,
-    sharing: Sharing,
+    allocation: EffortAllocation,
 ) -> Result:
     """Efforts at which `rows` of all accelerations are as `wanted`, and how the free coordinates move."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
-    shared, qdd, lost = driven_by(state, rows @ configuration.J, wanted, sharing)
+    shared, qdd, lost = driven_by(state, rows @ configuration.J, wanted, allocation)
     tau = shared.tau
     free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
     names = ", ".join(f"'{name}'" for name in free)
@@ -560,7 +568,7 @@ def flexible_inverse(
     acceleration: Mapping[str, float] | None,
     wrenches: Wrench | None,
     reactions: bool,
-    sharing: Sharing | None = None,
+    allocation: EffortAllocation | None = None,
 ) -> Result:
     """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to deform.
 
@@ -573,9 +581,9 @@ def flexible_inverse(
     state = state_at(configuration, qd, wrenches)
     rows, desired = _driven(configuration, velocity, acceleration, qd, state.bias, by_frame)
     near = check_system(configuration, robot.tree.end_effector) if by_frame else []
-    if sharing is None:
-        sharing = read_sharing(robot)
-    shared, qdd, lost = driven_by(state, rows, desired, sharing)
+    if allocation is None:
+        allocation = read_allocation(robot)
+    shared, qdd, lost = driven_by(state, rows, desired, allocation)
     tau = shared.tau
     warnings = [*robot.warnings, *shared.warnings]
     warnings += deflection_warnings(robot.tree, configuration.q)
@@ -590,12 +598,14 @@ def flexible_inverse(
     elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
     warnings += slack_warnings(robot, elements)
     return Result(
-        robot, configuration, qd, qdd, efforts, spare_motors(robot) > 0, found, warnings, elastic, elements,
+        robot, configuration, qd, qdd, efforts, actuation_redundancy(robot) > 0, found, warnings, elastic, elements,
         internal=shared.internal,
     )  # fmt: skip
 
 
-def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array, Any]:
+def driven_by(
+    state: Any, rows: Array, desired: Array, allocation: EffortAllocation
+) -> tuple[AllocatedEfforts, Array, Any]:
     """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `desired`.
 
     Motors beyond the rows share the efforts; those that accelerate no row are internal ones. Then come forces along
@@ -604,11 +614,11 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
     M, J_a = state.mass_matrix, state.J_a
     count, k = len(M), len(J_a)
     if k > len(rows):
-        return _shared_by_rows(state, rows, desired, sharing)
-    if sharing.preloaded or sharing.weights is not None:
+        return _shared_by_rows(state, rows, desired, allocation)
+    if allocation.preloaded or allocation.weights is not None:
         raise InputError(
             "bodies deform, so motions of all motors determine their efforts: none is spare",
-            key="preload" if sharing.preloaded else "weights",
+            key="preload" if allocation.preloaded else "weights",
             hint="give the motion of the end effector, or leave it out",
         )
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
@@ -623,18 +633,20 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
         raise SingularError(
             "the motors do not define the motion here", key="pose", hint="choose another pose, or use rigid=True"
         ) from None
-    refuse_outside(tau, sharing)
-    return SharedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, lost
+    allocation.check_limits(tau)
+    return AllocatedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, lost
 
 
-def _shared_by_rows(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array, Any]:
+def _shared_by_rows(
+    state: Any, rows: Array, desired: Array, allocation: EffortAllocation
+) -> tuple[AllocatedEfforts, Array, Any]:
     """The same for more motors than rows."""
     J, k, losses = state.reduction.matrix, len(state.J_a), state.losses
     push = np.linalg.solve(state.mass_matrix, np.column_stack([state.J_a.T, state.c]))
 
-    def answer(lost: Any) -> tuple[tuple[SharedEfforts, Array], Array]:
+    def answer(lost: Any) -> tuple[tuple[AllocatedEfforts, Array], Array]:
         held = push[:, k] - (np.linalg.solve(state.mass_matrix, J.T @ lost) if losses is not None else 0.0)
-        shared = shared_efforts(rows @ push[:, :k], desired + rows @ held, sharing)
+        shared = allocation.solve(rows @ push[:, :k], desired + rows @ held)
         qdd = J @ (push[:, :k] @ shared.tau - held) + state.bias
         return (shared, qdd), state.forces(qdd) - lost - state.along_rates(shared.tau)
 
@@ -642,7 +654,7 @@ def _shared_by_rows(state: Any, rows: Array, desired: Array, sharing: Sharing) -
         return *answer(0.0)[0], 0.0
     pushes = losses.pushes.T
     held = np.linalg.solve(state.mass_matrix, J.T @ pushes)
-    taken = -np.array([least_norm(rows @ push[:, :k], rows @ column, sharing.weights) for column in held.T]).T
+    taken = -np.array([least_norm(rows @ push[:, :k], rows @ column, allocation.weights) for column in held.T]).T
     moved = tree_mass_matrix(state.form.robot.tree, state.at) @ (J @ (push[:, :k] @ taken + held))
     (shared, qdd), lost = losses.settled(answer, moved - pushes - state.along_rates(taken))
     return shared, qdd, lost
@@ -709,7 +721,7 @@ def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool)
 
 def _growth_warnings(configuration: Configuration) -> list[str]:
     """Whether the deformations would grow while the end effector is driven."""
-    if spare_motors(configuration.robot) > 0:
+    if actuation_redundancy(configuration.robot) > 0:
         return ["how the deformations go on depends on how spare motors share the efforts: it is not judged"]
     try:
         return zero_dynamics(configuration.robot, configuration).warnings()
