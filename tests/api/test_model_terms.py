@@ -13,7 +13,7 @@ import parflex
 from parflex.codegen.options import Options
 from parflex.codegen.trace import MODELS, formulation_of, trace
 from parflex.codegen.tracer import Tracer
-from parflex.forces.taut_cables import driven_cables
+from parflex.forces.effort_allocation import driven_cables
 from parflex.robot.load import OMITTED_IN_COUNTS, TERMS
 
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))

@@ -19,9 +19,7 @@ from support.states import Draws, State, random_states
 
 import parflex
 from parflex import InputError
-from parflex.forces.program_efforts import internal_direction, program_efforts
-from parflex.forces.shared_efforts import shared_efforts
-from parflex.forces.spare_motors import Sharing
+from parflex.forces.effort_allocation import EffortAllocation, internal_direction
 
 EXACT = 1e-10  # rounding times the condition of the motors' rows (some hundreds) and of limits that act together
 HERE = {"x": 0.03, "y": -0.02, "theta": 0.1}
@@ -402,9 +400,9 @@ def test_programs_keep_limits_where_a_motor_has_no_share():
     """At an exact zero of its share a motor bounds nothing; the others still do."""
     A, g = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]), np.array([4.0, 5.0])
     limits = np.array([-1.0, -9.0, -9.0]), np.array([1.0, 9.0, 9.0])
-    sharing = Sharing(("a", "b", "c"), None, lower=limits[0], upper=limits[1])
-    assert program_efforts(A, g, sharing) == pytest.approx([1.0, 5.0, 3.0])
-    assert shared_efforts(A, g, sharing).tau == pytest.approx([1.0, 5.0, 3.0])
+    allocation = EffortAllocation(("a", "b", "c"), None, lower=limits[0], upper=limits[1])
+    assert allocation.solve_program(A, g) == pytest.approx([1.0, 5.0, 3.0])
+    assert allocation.solve(A, g).tau == pytest.approx([1.0, 5.0, 3.0])
 
 
 @pytest.mark.parametrize(("freedoms", "motors"), [(2, 3), (3, 4), (2, 4), (6, 8)])
@@ -417,14 +415,14 @@ def test_programs_keep_limits_as_the_exact_projection_does(freedoms, motors):
         lower, upper = -rng.uniform(1, 8, motors), rng.uniform(1, 8, motors)
         upper[rng.random(motors) < 0.3] = np.inf
         near = rng.uniform(-4, 4, motors)
-        sharing = Sharing(names, rng.uniform(0.2, 4, motors), lower=lower, upper=upper, near=near)
+        allocation = EffortAllocation(names, rng.uniform(0.2, 4, motors), lower=lower, upper=upper, near=near)
         try:
-            wanted = shared_efforts(A, g, sharing).tau
+            wanted = allocation.solve(A, g).tau
         except InputError:
             continue
-        found = program_efforts(A, g, sharing)
+        found = allocation.solve_program(A, g)
         met += 1
-        moved += bool(shared_efforts(A, g, sharing).internal["at_limit"])
+        moved += bool(allocation.solve(A, g).internal["at_limit"])
         # limits are kept to rounding of the largest effort; sets that differ by less are the same
         assert np.abs(found - wanted).max() < 1e-8 * max(1.0, np.abs(wanted).max())
         assert np.abs(A @ found - g).max() < 1e-9 * np.abs(found).max()

@@ -13,8 +13,8 @@ from parflex.arrays.state_calls import FLOAT, StateCalls
 from parflex.checks import short_text, table
 from parflex.codegen.vouched_states import StateQuestion, group_lengths, state_program
 from parflex.errors import InputError
+from parflex.forces.effort_allocation import EffortAllocation
 from parflex.forces.forces import checked_wrench
-from parflex.forces.spare_motors import Sharing
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
 from parflex.robot.states import as_numbers, close_positions, tolerance_factors, wrong_length
@@ -25,7 +25,7 @@ FAST = {"inverse": "fast inverse", "forward": "fast forward"}  # calls with all 
 
 def answer(
     robot: Robot, model: str, state: tuple[Any, Any, Any], wrench: Any, without: Any, out: Any,
-    sharing: Sharing | None = None, ignore_limits: bool = False,
+    allocation: EffortAllocation | None = None, ignore_limits: bool = False,
 ) -> Array:  # fmt: skip
     """The answer to a state, or to a batch of them; what is asked of spare motors is answered in floats."""
     terms = checked_terms(without)
@@ -38,7 +38,7 @@ def answer(
         q = close_positions(robot, q)
     qd = None if qd is None else as_numbers(qd, "qd")
     last = None if last is None else as_numbers(last, "qdd" if model == "inverse" else "effort")
-    calls, last = _calls(robot, model, qd, last, tuple(loads), terms, sharing)
+    calls, last = _calls(robot, model, qd, last, tuple(loads), terms, allocation)
     arrays: list[Any] = [q, qd, last, *loads.values()]
     _check_shapes(robot, calls, arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
     count = _batch(arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
@@ -77,12 +77,12 @@ def _told(robot: Robot, question: StateQuestion, without: Sequence[str]) -> str:
 
 def _calls(
     robot: Robot, model: str, qd: Any, last: Any, frames: tuple[str, ...], without: Sequence[str],
-    sharing: Sharing | None = None,
+    allocation: EffortAllocation | None = None,
 ) -> tuple[StateCalls, Any]:  # fmt: skip
     """What answers, and the last array as it takes it: of a flexible robot accelerations of the motors."""
     question = StateQuestion(model, _few(robot, model, qd, last), frames)
-    if sharing is not None:
-        return StateCalls(robot, question, group_lengths(robot, question), None, sharing), last
+    if allocation is not None:
+        return StateCalls(robot, question, group_lengths(robot, question), None, allocation), last
     if model == "forward" or not robot.tree.elastic:
         return state_calls(robot, question, without), last
     if last is not None and last.shape[-1:] == (robot.nv,):

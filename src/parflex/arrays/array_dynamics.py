@@ -21,9 +21,8 @@ from parflex.dynamics.dynamics import (
     state_at,
 )
 from parflex.errors import InputError
+from parflex.forces.effort_allocation import REDUNDANT, EffortAllocation, read_allocation
 from parflex.forces.forces import Wrench
-from parflex.forces.shared_efforts import SPARE_MOTORS
-from parflex.forces.spare_motors import Sharing, read_sharing
 from parflex.robot.configuration import Configuration, all_accelerations, all_rates
 from parflex.robot.robot import Robot
 from parflex.robot.states import (
@@ -40,7 +39,7 @@ Array = np.ndarray
 
 def inverse_at(
     robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrench | None = None,
-    tolerances: ToleranceFactors | None = None, sharing: Sharing | None = None,
+    tolerances: ToleranceFactors | None = None, allocation: EffortAllocation | None = None,
 ) -> Result:  # fmt: skip
     """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
 
@@ -52,19 +51,19 @@ def inverse_at(
     configuration = Configuration(robot, closed_positions(robot, q, factor=tolerances.positions))
     rates = all_rates(configuration, qd, tolerances.rates)
     if robot.tree.elastic:
-        return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None, sharing)
+        return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None, allocation)
     if configuration.is_underactuated_here:
         motors = list(robot.actuated)
         target_accelerations = (
             motor_accelerations(configuration, rates, qdd) - configuration.acceleration_bias(rates)[motors]
         )
-        sharing = sharing or read_sharing(robot)
+        allocation = allocation or read_allocation(robot)
         return partly_driven_inverse(
-            configuration, rates, np.eye(robot.nv)[motors], target_accelerations, wrenches, False, sharing
+            configuration, rates, np.eye(robot.nv)[motors], target_accelerations, wrenches, False, allocation
         )
     configuration.refuse_undefined_actuation()
     accelerations = all_accelerations(configuration, rates, qdd, tolerances.accelerations)
-    return rigid_inverse(configuration, rates, accelerations, wrenches, sharing=sharing)
+    return rigid_inverse(configuration, rates, accelerations, wrenches, allocation=allocation)
 
 
 def forward_at(
@@ -99,20 +98,20 @@ def array_warnings(result: Result) -> list[str]:
     return [
         message
         for message in result.warnings
-        if message not in known and not message.startswith((SPARE_MOTORS, UNDERACTUATED_MESSAGE))
+        if message not in known and not message.startswith((REDUNDANT, UNDERACTUATED_MESSAGE))
     ]
 
 
 def _flexible_inverse(
     configuration: Configuration, qd: Array, accelerations: Any, wrenches: Wrench | None, resting: bool,
-    sharing: Sharing | None = None,
+    allocation: EffortAllocation | None = None,
 ) -> Result:  # fmt: skip
     """Motors accelerate as given, all else as it must: entries of `accelerations` for other rates are not used."""
     robot, motors = configuration.robot, list(configuration.robot.actuated)
     state = state_at(configuration, qd, wrenches)
     target_accelerations = motor_accelerations(configuration, qd, accelerations)
     shared, qdd, _ = driven_by(
-        state, state.J_a, target_accelerations - state.bias[motors], sharing or read_sharing(robot)
+        state, state.J_a, target_accelerations - state.bias[motors], allocation or read_allocation(robot)
     )
     tau = shared.tau
     warnings = deflection_warnings(robot.tree, configuration.q)

@@ -11,9 +11,8 @@ from parflex.arrays.array_answers import answer, fast_forward, fast_inverse
 from parflex.dynamics import dynamics
 from parflex.dynamics.dynamics import Result
 from parflex.errors import InputError
+from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, driven_cables, read_allocation
 from parflex.forces.forces import Without, Wrench
-from parflex.forces.spare_motors import EffortLimit, Preload, Weights, read_sharing
-from parflex.forces.taut_cables import driven_cables
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.motor_values import Effort
@@ -126,10 +125,10 @@ def inverse_dynamics(
             weights=weights, preload=preload, effort_limit=effort_limit, ignore_limits=ignore_limits,
         )  # fmt: skip
     _refuse_reactions(reactions)
-    sharing = None
+    allocation = None
     if weights or preload or effort_limit is not None or driven_cables(robot):  # programs do not keep cables taut
-        sharing = read_sharing(acting_robot(robot, checked_terms(without)), weights, preload, effort_limit)
-    return answer(robot, "inverse", state, wrench, without, out, sharing, ignore_limits)
+        allocation = read_allocation(acting_robot(robot, checked_terms(without)), weights, preload, effort_limit)
+    return answer(robot, "inverse", state, wrench, without, out, allocation, ignore_limits)
 
 
 @overload

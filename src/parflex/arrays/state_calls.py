@@ -19,7 +19,7 @@ from parflex.codegen.model import Model
 from parflex.codegen.vouched_states import CHECKS, StateQuestion
 from parflex.dynamics.dynamics import Result, exceeded_limits
 from parflex.errors import InputError, ParflexError
-from parflex.forces.spare_motors import Sharing
+from parflex.forces.effort_allocation import EffortAllocation
 from parflex.robot.robot import Robot
 from parflex.robot.states import ToleranceFactors
 from parflex.statics.small_deformation import deflection_warnings
@@ -41,10 +41,10 @@ class StateCalls:
 
     def __init__(
         self, robot: Robot, question: StateQuestion, lengths: Sequence[int], model: Model | None,
-        sharing: Sharing | None = None,
+        allocation: EffortAllocation | None = None,
     ) -> None:  # fmt: skip
         self.robot, self.question, self.model = robot, question, model
-        self.sharing = sharing  # what is asked of spare motors, in floats
+        self.allocation = allocation  # of redundant motors, in floats
         self.shapes = [(length,) for length in lengths]
         self.size = robot.nu if question.model == "inverse" else robot.nv
         self._pool: list[tuple[Any, ...]] = []  # buffers that no call uses: a call takes one, or makes one
@@ -95,12 +95,12 @@ class StateCalls:
 
     def _outside(self, arrays: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool) -> list[str]:
         """Sentences about limits that a state or its efforts exceed, and about bodies that deform too far."""
-        limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, tolerances), self.sharing)
+        limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, tolerances), self.allocation)
         return [*limits, *deflection_warnings(self.robot.tree, arrays[0])]
 
     def _warnings(self, result: Result, ignore_limits: bool) -> list[str]:
         """All sentences about a state that was answered in floats."""
-        return [*array_warnings(result), *([] if ignore_limits else exceeded_limits(result, self.sharing))]
+        return [*array_warnings(result), *([] if ignore_limits else exceeded_limits(result, self.allocation))]
 
     def in_floats(self, arrays: Sequence[Array | None], tolerances: ToleranceFactors) -> Result:
         """The state with every check, and the rates that suit it."""
@@ -120,7 +120,7 @@ class StateCalls:
         q, qd, last, *loads = arrays
         wrenches: Any = dict(zip(self.question.frames, loads, strict=True)) or None
         if self.question.model == "inverse":
-            return inverse_at(self.robot, q, qd, last, wrenches, tolerances, self.sharing)
+            return inverse_at(self.robot, q, qd, last, wrenches, tolerances, self.allocation)
         return forward_at(self.robot, q, qd, last, wrenches, tolerances)
 
     def answer_of(self, result: Result) -> Array:

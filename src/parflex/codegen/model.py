@@ -18,7 +18,7 @@ from parflex.codegen import cache
 from parflex.codegen.options import OPERATOR_LIMIT, Options
 from parflex.codegen.program import Program
 from parflex.errors import InputError, did_you_mean
-from parflex.forces.spare_motors import EffortLimit, Preload, Weights
+from parflex.forces.effort_allocation import EffortLimit, Preload, Weights
 from parflex.records import Answer, count_of, name_list
 from parflex.recursion.kinematics import pose
 from parflex.robot.load import omitted_terms

@@ -234,7 +234,9 @@ def formulation_of(robot: Robot, model: str, options: Options) -> tuple[Formulat
 def _traced(form: Formulation, model: str, options: Options, graph: Graph, values: dict[str, float]) -> Trace:
     tracer = Tracer(graph)
     if options.weights or options.preload or options.limits:
-        form = replace(form, question=replace(form.question, sharing=symbolic_allocation(tracer, form.robot, options)))
+        form = replace(
+            form, question=replace(form.question, allocation=symbolic_allocation(tracer, form.robot, options))
+        )
     builders = MODELS if options.coordinates is None else MODELS | MODELS_IN_COORDINATES
     outputs, labels = builders[model](tracer, form, options)
     outputs = with_status(outputs, form.robot.tree.length)

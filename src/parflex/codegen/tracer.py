@@ -21,8 +21,7 @@ from parflex.forces.base_parameters import (
     grouped_tree,
     regrouped_tree,
 )
-from parflex.forces.shared_efforts import home_preload
-from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
+from parflex.forces.effort_allocation import EffortAllocation, actuation_redundancy, is_specified, read_allocation
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Expression, Graph
@@ -169,12 +168,12 @@ def with_allocation_options(
     preload: Mapping[str, float] | None,
     effort_limit: Any,
 ) -> Options:
-    """Options with what is asked of spare motors, checked for the robot and the model."""
-    if not any(asked(value) for value in (weights, preload, effort_limit)):
+    """Return options with the effort allocation, checked for the robot and the model."""
+    if not any(is_specified(value) for value in (weights, preload, effort_limit)):
         _warn_of_cables(robot, model)
         return options
     words = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
-    key = next(word for word, value in words.items() if asked(value))
+    key = next(word for word, value in words.items() if is_specified(value))
     if model not in (*EFFORT_MODELS, *LAW_MODELS):
         raise InputError(
             f"'{model}' gives no efforts, so '{key}' has no effect",
@@ -182,8 +181,8 @@ def with_allocation_options(
             value=short_text(words[key]),
             hint="leave it out",
         )
-    sharing, spare = read_sharing(robot, weights, preload, effort_limit), spare_motors(robot)
-    if sharing.bounded and spare not in KEPT:
+    allocation, spare = read_allocation(robot, weights, preload, effort_limit), actuation_redundancy(robot)
+    if allocation.bounded and spare not in KEPT:
         raise InputError(
             f"programs keep limits by internal efforts of one or two spare motors, and the robot has {max(spare, 0)}",
             key="effort_limit",
@@ -191,19 +190,21 @@ def with_allocation_options(
             hint="use inverse_dynamics, which keeps the limits of any number of motors",
         )
     lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
-    if sharing.bounded and lossy:
+    if allocation.bounded and lossy:
         raise InputError(
             f"programs do not keep limits where a rigid coupling ('{lossy[0]}') loses power",
             key="effort_limit",
             value=lossy[0],
             hint="leave out friction, or use inverse_dynamics",
         )
-    names = sharing.names
-    lower, upper = (() if ends is None else ends for ends in (sharing.lower, sharing.upper))
+    names = allocation.names
+    lower, upper = (() if ends is None else ends for ends in (allocation.lower, allocation.upper))
     return replace(
         options,
-        weights=() if sharing.weights is None else tuple(zip(names, map(float, sharing.weights), strict=True)),
-        preload=tuple(zip(names, map(float, home_preload(robot, sharing)), strict=True)) if sharing.preloads else (),
+        weights=() if allocation.weights is None else tuple(zip(names, map(float, allocation.weights), strict=True)),
+        preload=tuple(zip(names, map(float, allocation.home_preload(robot)), strict=True))
+        if allocation.has_preload
+        else (),
         limits=tuple((name, float(a), float(b)) for name, a, b in zip(names, lower, upper, strict=False)),
     )
 
@@ -211,21 +212,21 @@ def with_allocation_options(
 def _warn_of_cables(robot: Robot, model: str) -> None:
     """Programs without limits take the least norm, in which driven cables may push."""
     cables = [link.name for link in robot.tree.links if link.pulls_only]
-    if cables and model in (*EFFORT_MODELS, *LAW_MODELS) and spare_motors(robot) > 0:
+    if cables and model in (*EFFORT_MODELS, *LAW_MODELS) and actuation_redundancy(robot) > 0:
         message = (
             f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
         )
         warnings.warn(ParflexWarning(message), stacklevel=3)
 
 
-def symbolic_allocation(tracer: Tracer, robot: Robot, options: Options) -> Sharing:
-    """The same in symbols, for all motors: `weight[JOINT]`, `preload[JOINT]`, `lowest[JOINT]`, `highest[JOINT]`."""
+def symbolic_allocation(tracer: Tracer, robot: Robot, options: Options) -> EffortAllocation:
+    """Return the allocation in symbols: `weight[JOINT]`, `preload[JOINT]`, `lowest[JOINT]`, `highest[JOINT]`."""
     names = robot.actuated_names
     weights = _symbols([tracer.parameter(f"weight[{name}]", value) for name, value in options.weights])
     near = _symbols([tracer.parameter(f"preload[{name}]", value) for name, value in options.preload])
     lower = _symbols([_limit(tracer, f"lowest[{name}]", low) for name, low, _ in options.limits])
     upper = _symbols([_limit(tracer, f"highest[{name}]", high) for name, _, high in options.limits])
-    return Sharing(tuple(names), weights, lower=lower, upper=upper, near=near)
+    return EffortAllocation(tuple(names), weights, lower=lower, upper=upper, near=near)
 
 
 def _symbols(entries: list[Any]) -> Array | None:

@@ -24,7 +24,7 @@ from parflex.control.plant import (
 from parflex.control.reference_text import reference_from
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
-from parflex.forces.spare_motors import EffortLimit, Preload, Weights, read_limits
+from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, read_limits
 from parflex.integrators.common import record
 from parflex.integrators.driver import NOT_CONVERGED, IntegratedRows, System, grid_of, method_named, run_loop
 from parflex.integrators.explicit import (

@@ -20,7 +20,7 @@ from parflex.codegen.model import Model, model
 from parflex.codegen.tracer import KEPT
 from parflex.control.following import Track
 from parflex.errors import InputError, UnreachableError, did_you_mean
-from parflex.forces.spare_motors import EffortLimit, Preload, Weights, spare_motors
+from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, actuation_redundancy
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -115,7 +115,7 @@ def make_law(
     extended = name == "extended"
     geometry = model(robot, "geometry-redundant" if extended else "geometry-motors")
     words: dict[str, Any] = {"weights": weights, "preload": preload}
-    words["effort_limit"] = effort_limit if spare_motors(robot) in KEPT else None
+    words["effort_limit"] = effort_limit if actuation_redundancy(robot) in KEPT else None
     program = model(robot, PROGRAMS[name], include=compensate, **words)
     values = {"Kp": gains.Kp, "Kv": gains.Kv}
     if name == "pd":

@@ -20,11 +20,18 @@ import scipy
 from parflex.checks import numbers, one_of
 from parflex.errors import InputError, SingularError
 from parflex.forces.coupling_losses import with_losses
+from parflex.forces.effort_allocation import (
+    AllocatedEfforts,
+    EffortAllocation,
+    EffortLimit,
+    Preload,
+    Weights,
+    actuation_redundancy,
+    read_allocation,
+    slack_warnings,
+)
 from parflex.forces.forces import Without, Wrench, checked_wrenches, element_values_in_motion
 from parflex.forces.reactions import reactions_of
-from parflex.forces.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
-from parflex.forces.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing, spare_motors
-from parflex.forces.taut_cables import slack_warnings, tautened
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
 from parflex.records import NamedMatrix, Record, brief, count_of, name_list
@@ -110,18 +117,18 @@ def inverse_dynamics(
     >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
     configuration = acting_configuration(robot, pose, without)
-    sharing = read_sharing(configuration.robot, weights, preload, effort_limit)
-    result = _inverse(configuration, velocity, acceleration, wrench, form, reactions, sharing)
+    allocation = read_allocation(configuration.robot, weights, preload, effort_limit)
+    result = _inverse(configuration, velocity, acceleration, wrench, form, reactions, allocation)
     if not ignore_limits:
-        result.warnings.extend(exceeded_limits(result, sharing))
+        result.warnings.extend(exceeded_limits(result, allocation))
     return result
 
 
-def exceeded_limits(result: Result, sharing: Sharing | None = None) -> list[str]:
+def exceeded_limits(result: Result, allocation: EffortAllocation | None = None) -> list[str]:
     """Return a sentence for each limit that a state, or the efforts of an inverse model, exceed."""
     efforts: Mapping[str, Any] = {} if result.direct else result.efforts
-    if sharing is not None:
-        efforts = efforts_of_file(efforts, sharing.lower, sharing.upper)
+    if allocation is not None:
+        efforts = efforts_of_file(efforts, allocation.lower, allocation.upper)
     return limit_warnings(result.robot, result.configuration.q, result.rates, efforts)
 
 
@@ -132,19 +139,19 @@ def _inverse(
     wrench: Wrench | None,
     form: str,
     reactions: bool,
-    sharing: Sharing,
+    allocation: EffortAllocation,
 ) -> Result:
     robot = configuration.robot
     if robot.tree.elastic:
-        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
+        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, allocation)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     if configuration.is_underactuated_here:
-        return underactuated_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
+        return underactuated_inverse(configuration, velocity, acceleration, wrench, reactions, allocation)
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
     qdd = configuration.accelerations(acceleration, qd, velocity)
-    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions, sharing)
+    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions, allocation)
 
 
 def rigid_inverse(
@@ -154,13 +161,13 @@ def rigid_inverse(
     wrench: Wrench | None = None,
     form: str = "split",
     reactions: bool = False,
-    sharing: Sharing | None = None,
+    allocation: EffortAllocation | None = None,
 ) -> Result:
     """Efforts for rates and accelerations of all coordinates that fit the loops, where the motors define the motion."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     f = state.forces(qdd)
     redundant = len(robot.actuated) > state.J_a.shape[1]
-    shared, loss_forces = _efforts(configuration, state, f, form, sharing or read_sharing(robot))
+    shared, loss_forces = _efforts(configuration, state, f, form, allocation or read_allocation(robot))
     tau = shared.tau
     f = f - loss_forces  # gears lose it, and neither motors nor closures give it
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
@@ -184,31 +191,32 @@ def rigid_inverse(
 
 
 def _efforts(
-    configuration: Configuration, state: Any, f: Array, form: str, sharing: Sharing
-) -> tuple[SharedEfforts, Any]:
-    """Efforts for forces of the open tree, and what gears lose; with spare motors those that were asked for."""
+    configuration: Configuration, state: Any, f: Array, form: str, allocation: EffortAllocation
+) -> tuple[AllocatedEfforts, Any]:
+    """Return efforts for forces of the open tree, allocated to redundant motors, and the forces that gears lose."""
     motors, freedoms = state.J_a.shape
     if motors > freedoms:
-        return _shared(configuration, state, f, sharing)
+        return _shared(configuration, state, f, allocation)
     tau, loss_forces = state.driven(f, form) if motors else (np.zeros(0), 0.0)
-    refuse_outside(tau, sharing)
-    return SharedEfforts(tau, None, []), loss_forces
+    allocation.check_limits(tau)
+    return AllocatedEfforts(tau, None, []), loss_forces
 
 
-def _shared(configuration: Configuration, state: Any, f: Array, sharing: Sharing) -> tuple[SharedEfforts, Any]:
-    """Efforts that spare motors share, and what gears lose under them."""
+def _shared(
+    configuration: Configuration, state: Any, f: Array, allocation: EffortAllocation
+) -> tuple[AllocatedEfforts, Any]:
+    """Return efforts of redundant motors, and the forces that gears lose under them."""
     A, losses = state.J_a.T, state.losses
     if losses is None:
-        shared = shared_efforts(A, state.reduction.forces(f), sharing)
-        return tautened(shared, configuration, A, f, sharing), 0.0
+        return allocation.solve(A, state.reduction.forces(f), configuration, f), 0.0
 
-    def answer(loss_forces: Array) -> tuple[SharedEfforts, Array]:
-        shared = shared_efforts(A, state.reduction.forces(f - loss_forces), sharing)
+    def answer(loss_forces: Array) -> tuple[AllocatedEfforts, Array]:
+        shared = allocation.solve(A, state.reduction.forces(f - loss_forces))
         return shared, f - loss_forces - state.along_rates(shared.tau)
 
     forces_per_loss = losses.pushes
     compensating_efforts = [
-        least_norm(A, state.reduction.forces(forces), sharing.weights) for forces in forces_per_loss
+        least_norm(A, state.reduction.forces(forces), allocation.weights) for forces in forces_per_loss
     ]
     return losses.settled(answer, state.along_rates(np.array(compensating_efforts).T) - forces_per_loss.T)
 
@@ -517,13 +525,13 @@ def underactuated_inverse(
     acceleration: Mapping[str, float] | None,
     wrench: Wrench | None,
     reactions: bool,
-    sharing: Sharing,
+    allocation: EffortAllocation,
 ) -> Result:
     """Efforts for given accelerations of motors (others rest) or of as many frames and joints; the rest follows."""
     qd = configuration.rates(velocity)
     b = configuration.acceleration_bias(qd)
     rows, desired = _given(configuration, acceleration, qd, b)
-    return partly_driven_inverse(configuration, qd, rows, desired, wrench, reactions, sharing)
+    return partly_driven_inverse(configuration, qd, rows, desired, wrench, reactions, allocation)
 
 
 def partly_driven_inverse(
@@ -533,11 +541,11 @@ def partly_driven_inverse(
     desired: Array,
     wrench: Wrench | None,
     reactions: bool,
-    sharing: Sharing,
+    allocation: EffortAllocation,
 ) -> Result:
-    """Efforts at which `rows` of all accelerations are as `desired`, and how the free coordinates move."""
+    """Efforts at which `rows` of all accelerations are as `wanted`, and how the free coordinates move."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
-    shared, qdd, loss_forces = driven_by(state, rows @ configuration.J, desired, sharing)
+    shared, qdd, loss_forces = driven_by(state, rows @ configuration.J, desired, allocation)
     tau = shared.tau
     free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
     names = ", ".join(f"'{name}'" for name in free)
@@ -583,7 +591,7 @@ def flexible_inverse(
     acceleration: Mapping[str, float] | None,
     wrenches: Wrench | None,
     reactions: bool,
-    sharing: Sharing | None = None,
+    allocation: EffortAllocation | None = None,
 ) -> Result:
     """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to deform.
 
@@ -596,9 +604,9 @@ def flexible_inverse(
     state = state_at(configuration, qd, wrenches)
     rows, desired = _driven_rows_and_targets(configuration, velocity, acceleration, qd, state.bias, by_frame)
     singularity_warnings = check_system(configuration, robot.tree.end_effector) if by_frame else []
-    if sharing is None:
-        sharing = read_sharing(robot)
-    shared, qdd, loss_forces = driven_by(state, rows, desired, sharing)
+    if allocation is None:
+        allocation = read_allocation(robot)
+    shared, qdd, loss_forces = driven_by(state, rows, desired, allocation)
     tau = shared.tau
     warnings = [*robot.warnings, *shared.warnings]
     warnings += deflection_warnings(robot.tree, configuration.q)
@@ -615,12 +623,14 @@ def flexible_inverse(
     elements = element_values_in_motion(configuration, qd, lambda: state.forces(qdd) - loss_forces, tau)
     warnings += slack_warnings(robot, elements)
     return Result(
-        robot, configuration, qd, qdd, efforts, spare_motors(robot) > 0, reaction_wrenches, warnings, elastic, elements,
-        internal=shared.internal,
+        robot, configuration, qd, qdd, efforts, actuation_redundancy(robot) > 0, reaction_wrenches, warnings, elastic,
+        elements, internal=shared.internal,
     )  # fmt: skip
 
 
-def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array, Any]:
+def driven_by(
+    state: Any, rows: Array, desired: Array, allocation: EffortAllocation
+) -> tuple[AllocatedEfforts, Array, Any]:
     """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `desired`.
 
     Motors beyond the rows share the efforts; those that accelerate no row are internal ones. Then come forces along
@@ -629,11 +639,11 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
     M, J_a = state.mass_matrix, state.J_a
     count, k = len(M), len(J_a)
     if k > len(rows):
-        return _redundant_efforts_by_rows(state, rows, desired, sharing)
-    if sharing.preloaded or sharing.weights is not None:
+        return _redundant_efforts_by_rows(state, rows, desired, allocation)
+    if allocation.preloaded or allocation.weights is not None:
         raise InputError(
             "bodies deform, so motions of all motors determine their efforts: none is spare",
-            key="preload" if sharing.preloaded else "weights",
+            key="preload" if allocation.preloaded else "weights",
             hint="give the motion of the end effector, or leave it out",
         )
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
@@ -648,22 +658,22 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
         raise SingularError(
             "the motors do not define the motion here", key="pose", hint="choose another pose, or use rigid=True"
         ) from None
-    refuse_outside(tau, sharing)
-    return SharedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, loss_forces
+    allocation.check_limits(tau)
+    return AllocatedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, loss_forces
 
 
 def _redundant_efforts_by_rows(
-    state: Any, rows: Array, desired: Array, sharing: Sharing
-) -> tuple[SharedEfforts, Array, Any]:
+    state: Any, rows: Array, desired: Array, allocation: EffortAllocation
+) -> tuple[AllocatedEfforts, Array, Any]:
     """The same for more motors than rows."""
     J, k, losses = state.reduction.matrix, len(state.J_a), state.losses
     responses = np.linalg.solve(state.mass_matrix, np.column_stack([state.J_a.T, state.c]))
 
-    def answer(loss_forces: Any) -> tuple[tuple[SharedEfforts, Array], Array]:
+    def answer(loss_forces: Any) -> tuple[tuple[AllocatedEfforts, Array], Array]:
         bias_response = responses[:, k] - (
             np.linalg.solve(state.mass_matrix, J.T @ loss_forces) if losses is not None else 0.0
         )
-        shared = shared_efforts(rows @ responses[:, :k], desired + rows @ bias_response, sharing)
+        shared = allocation.solve(rows @ responses[:, :k], desired + rows @ bias_response)
         qdd = J @ (responses[:, :k] @ shared.tau - bias_response) + state.bias
         return (shared, qdd), state.forces(qdd) - loss_forces - state.along_rates(shared.tau)
 
@@ -672,7 +682,7 @@ def _redundant_efforts_by_rows(
     forces_per_loss = losses.pushes.T
     loss_responses = np.linalg.solve(state.mass_matrix, J.T @ forces_per_loss)
     compensating_efforts = -np.array(
-        [least_norm(rows @ responses[:, :k], rows @ column, sharing.weights) for column in loss_responses.T]
+        [least_norm(rows @ responses[:, :k], rows @ column, allocation.weights) for column in loss_responses.T]
     ).T
     inertia_forces = tree_mass_matrix(state.form.robot.tree, state.at) @ (
         J @ (responses[:, :k] @ compensating_efforts + loss_responses)
@@ -749,7 +759,7 @@ def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool)
 
 def _growth_warnings(configuration: Configuration) -> list[str]:
     """Whether the deformations would grow while the end effector is driven."""
-    if spare_motors(configuration.robot) > 0:
+    if actuation_redundancy(configuration.robot) > 0:
         return ["how the deformations go on depends on how spare motors share the efforts: it is not judged"]
     try:
         return zero_dynamics(configuration.robot, configuration).warnings()

@@ -21,7 +21,7 @@ from parflex.closure.leg_geometry import Angle
 from parflex.closure.mobility import scaled_jacobian
 from parflex.closure.partition import Partition, choose_partition
 from parflex.errors import InputError, did_you_mean
-from parflex.forces.spare_motors import Sharing
+from parflex.forces.effort_allocation import EffortAllocation
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -88,7 +88,7 @@ class ModelRequest:
     angle: Angle | None = field(default=None, repr=False)  # from cosine and sine, for symbols; None: of floats
     at: Configuration | None = field(default=None, repr=False)  # numbers at this pose alone, not at every pose
     coordinates: str | None = None  # in which motions are given; None: in those of the form
-    sharing: Sharing | None = field(default=None, repr=False)  # of spare motors, in symbols; None: by least norm
+    allocation: EffortAllocation | None = field(default=None, repr=False)  # in symbols; None: least norm
 
     @property
     def positions_are_inputs(self) -> bool:

@@ -16,9 +16,8 @@ import numpy as np
 
 from parflex.closure.partition import Partition, Reduction, inverted, reduction
 from parflex.forces.coupling_losses import CouplingLosses, coupling_losses, with_losses
+from parflex.forces.effort_allocation import EffortAllocation
 from parflex.forces.forces import forces_along_rates, on_links, singular_inertia_error
-from parflex.forces.program_efforts import program_efforts
-from parflex.forces.spare_motors import Sharing
 from parflex.formulations import coordinates
 from parflex.formulations.base import (
     FAR,
@@ -82,7 +81,7 @@ class GeneralState(Record):
 
     def driven(self, forces: Array, form: str = "split") -> tuple[Array, Any]:
         """Efforts of the motors for forces along all rates, and among these forces those of lossy gears."""
-        return driven_efforts(self, forces, self.form.robot.actuated, form, self.form.question.sharing)
+        return driven_efforts(self, forces, self.form.robot.actuated, form, self.form.question.allocation)
 
     @cached_property
     def losses(self) -> CouplingLosses | None:
@@ -372,15 +371,19 @@ def held_formulation(robot: Robot, held_rates: Sequence[int], question: ModelReq
 
 
 def driven_efforts(
-    state: GeneralState, forces: Array, actuated: Sequence[int], form: str = "split", sharing: Sharing | None = None
+    state: GeneralState,
+    forces: Array,
+    actuated: Sequence[int],
+    form: str = "split",
+    allocation: EffortAllocation | None = None,
 ) -> tuple[Array, Any]:
     """Efforts of motors for forces along all rates, and among these forces those of lossy gears."""
     reduced, losses, motors = state.reduction, state.losses, list(actuated)
-    tau = motor_efforts(reduced, forces, actuated, form, sharing)
+    tau = motor_efforts(reduced, forces, actuated, form, allocation)
     if losses is None:
         return tau, 0.0
     directions = losses.pushes
-    alone = None if sharing is None else sharing.weights_alone()  # what a loss adds is linear in it
+    alone = None if allocation is None else allocation.weights_only()  # what a loss adds is linear in it
     per_loss = np.array([motor_efforts(reduced, direction, actuated, form, alone) for direction in directions]).T
     missing, change = forces.copy(), -directions.T
     missing[motors] = missing[motors] - tau
@@ -390,7 +393,11 @@ def driven_efforts(
 
 
 def motor_efforts(
-    reduced: Reduction, f: Array, actuated: Sequence[int], form: str = "split", sharing: Sharing | None = None
+    reduced: Reduction,
+    f: Array,
+    actuated: Sequence[int],
+    form: str = "split",
+    allocation: EffortAllocation | None = None,
 ) -> Array:
     """Efforts from the forces of the open tree; more motors than freedoms share them, theory (46) to (48).
 
@@ -402,7 +409,7 @@ def motor_efforts(
         return reduced.forces(f)[[independent.index(k) for k in actuated]]
     J_a = reduced.matrix[actuated]
     if len(actuated) > len(independent):
-        return program_efforts(J_a.T, reduced.forces(f), sharing or Sharing())
+        return (allocation or EffortAllocation()).solve_program(J_a.T, reduced.forces(f))
     if form == "projected":
         return solve(J_a.T, reduced.forces(f))
     others = f.copy()

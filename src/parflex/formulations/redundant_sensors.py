@@ -23,8 +23,8 @@ import numpy as np
 from parflex.closure.partition import Reduction, reduction
 from parflex.errors import InputError
 from parflex.forces.coupling_losses import refuse_losses
+from parflex.forces.effort_allocation import EffortAllocation
 from parflex.forces.forces import on_links
-from parflex.forces.spare_motors import Sharing
 from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
 from parflex.formulations.coordinates import fitted_rates
 from parflex.formulations.general import driven_efforts, motor_efforts
@@ -104,7 +104,7 @@ class RedundantSensorFormulation(Formulation):
 
     def inverse(self, state: tuple[Array, Array], motion: Given) -> Answer:
         """Efforts of the motors for accelerations of motors and sensed joints."""
-        return {"effort": redundant_effort(self.sets, *state, motion["qdd"], sharing=self.question.sharing)}
+        return {"effort": redundant_effort(self.sets, *state, motion["qdd"], allocation=self.question.allocation)}
 
     def direct(self, state: Any, tau: Array) -> Answer:
         """D has more columns than rows: efforts do not say accelerations."""
@@ -112,7 +112,7 @@ class RedundantSensorFormulation(Formulation):
 
     def law(self, state: tuple[Array, Array], reference: tuple[Array, Array, Array], Kp: Any, Kv: Any) -> Array:
         """Efforts of the extended computed torque for a reference with its rates and accelerations."""
-        return extended_effort(self.sets, *state, *reference, Kp, Kv, sharing=self.question.sharing)
+        return extended_effort(self.sets, *state, *reference, Kp, Kv, allocation=self.question.allocation)
 
     @property
     def geometry_groups(self) -> Groups:
@@ -257,7 +257,7 @@ def redundant_effort(
     qdd: Array,
     without: tuple[str, ...] = (),
     wrenches: Mapping[str, Array] | None = None,
-    sharing: Sharing | None = None,
+    allocation: EffortAllocation | None = None,
 ) -> Array:
     """D qdd + C qd + G - F_ext: efforts of the motors for accelerations of [q_a, q_s].
 
@@ -271,7 +271,7 @@ def redundant_effort(
         state = form.general.moving(q, fitted_rates(form.robot, J_a, qd), wrenches)
         desired = fitted_rates(form.robot, J_a, qdd - state.bias[motors])
         forces = state.forces(state.accelerations(desired), without)
-        return driven_efforts(state, forces, motors, sharing=sharing)[0]
+        return driven_efforts(state, forces, motors, allocation=allocation)[0]
     if len(form.motors) == len(form.control):
         order = np.argsort(form.control)
         state = form.general.moving(q, qd[order], wrenches)
@@ -282,10 +282,10 @@ def redundant_effort(
     rates, accelerations = _leg_rates(form, qd, passive), _leg_accelerations(form, qdd, passive)
     moving = _moving(form, at, rates, accelerations)
     forces = newton_euler(tree, at, moving, on_links(tree, at, wrenches or {})).forces
-    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without), sharing)
+    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without), allocation)
 
 
-def to_motors(form: RedundantSets, at: Pose, forces: Array, sharing: Sharing | None = None) -> Array:
+def to_motors(form: RedundantSets, at: Pose, forces: Array, allocation: EffortAllocation | None = None) -> Array:
     """T^T (f_r + J_C^T f_x) of forces along all rates.
 
     J_C T is the motion of the platform per motor, so one system in the forces of the loops gives both parts.
@@ -295,7 +295,7 @@ def to_motors(form: RedundantSets, at: Pose, forces: Array, sharing: Sharing | N
     refuse_losses(form.robot.closures, BY_SENSORS)
     if form.spare:
         reduced = reduction(form.robot.closures.jacobian(at, jacobians(tree, at)), part)
-        return motor_efforts(reduced, forces, [int(k) for k in motors], sharing=sharing)
+        return motor_efforts(reduced, forces, [int(k) for k in motors], allocation=allocation)
     if not len(part.dependent):
         return forces[motors]
     J = form.robot.closures.jacobian(at, jacobians(tree, at))[part.rows]
@@ -322,9 +322,9 @@ def extended_effort(
     Kp: Any,
     Kv: Any,
     without: tuple[str, ...] = (),
-    sharing: Sharing | None = None,
+    allocation: EffortAllocation | None = None,
 ) -> Array:
     """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r; without sensed joints the classical."""
     errors = joint_errors(form, q, reference)
     desired = reference_acceleration + Kv * (reference_rate - qd) + Kp * errors
-    return redundant_effort(form, q, qd, desired, without, sharing=sharing)
+    return redundant_effort(form, q, qd, desired, without, allocation=allocation)

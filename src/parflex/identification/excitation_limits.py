@@ -19,7 +19,7 @@ from parflex.codegen.model import Model, cached_program
 from parflex.codegen.options import Options
 from parflex.codegen.tracer import Tracer
 from parflex.errors import InputError, did_you_mean
-from parflex.forces.spare_motors import read_limits
+from parflex.forces.effort_allocation import read_limits
 from parflex.identification.regressor import ClosedMotion, Regressor, known_forces, rows_of
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, motion, pose

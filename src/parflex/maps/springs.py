@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.forces.taut_cables import driven_cables
+from parflex.forces.effort_allocation import driven_cables
 from parflex.maps.batch import BatchResult
 from parflex.maps.equilibria import (
     EquilibriumResponses,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.dynamics.contact_state import limits_without_stop
-from parflex.forces.spare_motors import read_limits
+from parflex.forces.effort_allocation import read_limits
 from parflex.integrators.driver import rounded_down
 from parflex.integrators.stiction import STUCK
 from parflex.recursion.energy import contact_depths

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.codegen.outputs import loses_power
 from parflex.errors import InputError, SingularError
-from parflex.forces.taut_cables import driven_cables
+from parflex.forces.effort_allocation import driven_cables
 from parflex.integrators.driver import Grid
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot

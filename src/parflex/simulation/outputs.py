@@ -19,8 +19,8 @@ import numpy as np
 
 from parflex.codegen.outputs import MANY_RATES, batched_signals, signals
 from parflex.errors import InputError, did_you_mean
+from parflex.forces.effort_allocation import driven_cables
 from parflex.forces.section_forces import beam_chains
-from parflex.forces.taut_cables import driven_cables
 from parflex.integrators.driver import CITATIONS, IntegratedRows
 from parflex.records import Record
 from parflex.recursion.kinematics import pose

@@ -13,8 +13,8 @@ import numpy as np
 from parflex.codegen.model import garbage_collection_paused
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, did_you_mean
+from parflex.forces.effort_allocation import EffortLimit, Preload, Weights
 from parflex.forces.section_forces import expand_all_places, reduced_load_warning
-from parflex.forces.spare_motors import EffortLimit, Preload, Weights
 from parflex.integrators.driver import Grid, SlowConvergenceError, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot

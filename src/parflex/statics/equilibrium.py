@@ -13,10 +13,16 @@ from typing import Any, Unpack
 import numpy as np
 
 from parflex.errors import InputError, ParflexError, SingularError
+from parflex.forces.effort_allocation import (
+    TAUT,
+    EffortAllocation,
+    actuation_redundancy,
+    driven_cables,
+    is_specified,
+    read_allocation,
+    slack_warnings,
+)
 from parflex.forces.forces import Values, element_values
-from parflex.forces.shared_efforts import shared_efforts
-from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
-from parflex.forces.taut_cables import TAUT, driven_cables, slack_warnings, tautened
 from parflex.records import Answer, brief, count_of
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.load import acting_robot
@@ -169,16 +175,16 @@ def stability_warnings(warnings: Sequence[str]) -> list[str]:
 
 def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
     """The robot at rest under the efforts that hold it and those of the preload; motors are then held as asked."""
-    if asked(case.effort):
+    if is_specified(case.effort):
         raise InputError(
             "efforts of the motors are given, and a preload, which chooses them", key="effort", hint="keep one of them"
         )
-    sharing = read_sharing(robot, case.weights, case.preload)
+    allocation = read_allocation(robot, case.weights, case.preload)
     start = configure(robot, pose)
-    tau, internal = _holding(start, sharing, case)
+    tau, internal = _holding(start, allocation, case)
     here = start
     if robot.deformations:
-        here, tau = _deformed_equilibrium(start, tau, sharing, case)
+        here, tau = _deformed_equilibrium(start, tau, allocation, case)
     held_configuration, loading = prepare_loads(robot, here, replace(case, effort=None, weights=None, preload=None))
     efforts = np.zeros(robot.tree.n)
     for k, effort in zip(robot.actuated, tau, strict=True):
@@ -194,31 +200,31 @@ def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Eq
     )
 
 
-def _holding(start: Configuration, sharing: Sharing, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
+def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
     """Efforts that hold the robot with rigid bodies at its pose, as the inverse model has them, theory (46) to (48)."""
     robot = start.robot
     rigid = Configuration(robot.locking(robot.deformations), start.q) if robot.deformations else start
     rigid.refuse_undefined_actuation()
     _, loading = prepare_loads(robot, start, LoadCase("none", wrench=case.wrench, without=case.without))
     A, F = rigid.J_a.T, loading.forces(rigid)
-    shared = tautened(shared_efforts(A, rigid.reduction.forces(F), sharing), rigid, A, F, sharing)
+    shared = allocation.solve(A, rigid.reduction.forces(F), rigid, F)
     return shared.tau, shared.internal
 
 
 def _deformed_equilibrium(
-    start: Configuration, tau: Array, sharing: Sharing, case: LoadCase
+    start: Configuration, tau: Array, allocation: EffortAllocation, case: LoadCase
 ) -> tuple[Configuration, Array]:
     """Where bodies deform: the preloaded motors push with their efforts, the others stand, and efforts of all."""
-    robot, motors, spare = start.robot, start.robot.actuated_names, spare_motors(start.robot)
-    if len(sharing.preloaded) != spare:
+    robot, motors, spare = start.robot, start.robot.actuated_names, actuation_redundancy(start.robot)
+    if len(allocation.preloaded) != spare:
         raise InputError(
             "bodies deform, so each spare motor needs a stated effort",
             key="preload",
-            value=", ".join(motors[k] for k in sharing.preloaded),
+            value=", ".join(motors[k] for k in allocation.preloaded),
             hint=f"name {spare} of {', '.join(motors)}",
         )
-    locked_motors = [name for k, name in enumerate(motors) if k not in sharing.preloaded]
-    efforts = {motors[k]: tau[k] for k in sharing.preloaded}
+    locked_motors = [name for k, name in enumerate(motors) if k not in allocation.preloaded]
+    efforts = {motors[k]: tau[k] for k in allocation.preloaded}
     solution = equilibrium_of(
         robot, start, LoadCase(locked_motors, wrench=case.wrench, effort=efforts, without=case.without)
     )
@@ -244,7 +250,7 @@ def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase
     None where cables are taut under efforts of least norm, where nothing keeps them so, or where a motor is free.
     """
     robot = acting_robot(robot, case.without)
-    if asked(case.effort) or not driven_cables(robot) or robot.deformations or spare_motors(robot) <= 0:
+    if is_specified(case.effort) or not driven_cables(robot) or robot.deformations or actuation_redundancy(robot) <= 0:
         return None
     start = configure(robot, pose)
     held = held_robot(robot, start.q, case)

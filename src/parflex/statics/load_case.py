@@ -10,8 +10,8 @@ import numpy as np
 
 from parflex.checks import instance, one_of
 from parflex.errors import InputError
+from parflex.forces.effort_allocation import Preload, Weights
 from parflex.forces.forces import Without, Wrench
-from parflex.forces.spare_motors import Preload, Weights
 from parflex.robot.motor_values import Effort
 
 Lock = str | Sequence[str]

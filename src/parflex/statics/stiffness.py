@@ -13,9 +13,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.forces.effort_allocation import slack_warnings
 from parflex.forces.forces import checked_wrenches, element_values
 from parflex.forces.section_forces import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
-from parflex.forces.taut_cables import slack_warnings
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose

@@ -19,9 +19,7 @@ import numpy as np
 from parflex.checks import short_text
 from parflex.codegen import cache
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.forces.shared_efforts import home_preload, shared_efforts
-from parflex.forces.spare_motors import Sharing, asked, read_sharing, spare_motors
-from parflex.forces.taut_cables import taut_efforts
+from parflex.forces.effort_allocation import EffortAllocation, actuation_redundancy, is_specified, read_allocation
 from parflex.io import npz_bytes, read_npz
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
@@ -213,7 +211,7 @@ class RedundantDrive(Record):
 
     robot: Robot  # with all its motors
     driven: Robot  # with those that drive it
-    sharing: Sharing
+    allocation: EffortAllocation
 
     def efforts(self, t: Array, q: Array, tau: Array) -> Array:
         """Efforts of all motors from those of the motors that drive, row by row."""
@@ -222,7 +220,7 @@ class RedundantDrive(Record):
             here = Configuration(self.robot, positions)
             g = here.J[list(self.driven.actuated)].T @ driving_efforts
             try:
-                rows.append(shared_efforts(here.J_a.T, g, self.sharing).tau)
+                rows.append(self.allocation.solve(here.J_a.T, g).tau)
             except InputError as error:
                 error.message = f"at t = {time:.6g} s {error.message}"
                 raise
@@ -230,33 +228,28 @@ class RedundantDrive(Record):
 
     def told(self) -> dict[str, Any]:
         """How the efforts of the run were chosen; `preload` are the internal efforts at home."""
-        preloads, names = self.sharing.preloads, self.sharing.names
-        words = ["least weighted norm" if self.sharing.weights is not None else "least norm"]
-        words += ["preload at home, elsewhere the nearest internal efforts"] * preloads + [
-            "limits"
-        ] * self.sharing.bounded
-        near = self.sharing.near if preloads and self.sharing.near is not None else ()
+        near = () if self.allocation.near is None else self.allocation.near
         return {
-            "spare_motors": spare_motors(self.robot),
-            "chosen_by": ", ".join(words),
-            "preload": {name: float(value) for name, value in zip(names, near, strict=False)},
+            "spare_motors": actuation_redundancy(self.robot),
+            "chosen_by": self.allocation.criteria("preload at home, elsewhere the nearest internal efforts"),
+            "preload": {name: float(value) for name, value in zip(self.allocation.names, near, strict=False)},
         }
 
     def taut(self, q: Array, effort: Array, tensions: Array) -> Array:
         """Efforts that keep driven cables taut, row by row, from efforts at which they have these tensions."""
         result = effort.copy()
-        if self.sharing.preloads:
+        if self.allocation.has_preload:
             return result
         for row, (positions, tau, tension) in enumerate(zip(q, effort, tensions, strict=True)):
             here = Configuration(self.robot, positions)
-            tightened = taut_efforts(here, here.J_a.T, self.sharing, tau, tension)
+            tightened = self.allocation.taut_efforts(here, here.J_a.T, tau, tension)
             result[row] = tau if tightened is None else tightened
         return result
 
 
 def is_redundant(robot: Robot) -> bool:
     """Whether motions of all motors of a robot have to fit each other: bodies that deform make them independent."""
-    return not robot.tree.elastic and spare_motors(robot) > 0
+    return not robot.tree.elastic and actuation_redundancy(robot) > 0
 
 
 def positions_of_all_motors(robot: Robot, values: Array, near: Array) -> Array:
@@ -287,7 +280,7 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
             case, robot=spare.driven, motion=moved, given=_columns(case.given, [*driving, *loads]), spare=spare
         )
     for key, value in words.items():
-        if asked(value):
+        if is_specified(value):
             raise InputError(
                 f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}",
                 key=key,
@@ -306,7 +299,7 @@ def with_driving_motors(
 ) -> RedundantDrive:
     """Which motors drive a motion, and how all share the efforts; motions that do not fit are refused."""
     pieces: Polynomials = motion.pieces
-    sharing = read_sharing(robot, weights, preload, effort_limit)
+    allocation = read_allocation(robot, weights, preload, effort_limit)
     lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
     if lossy:
         raise InputError(
@@ -315,8 +308,8 @@ def with_driving_motors(
             value=lossy[0],
             hint="leave out friction, or use a controller",
         )
-    if sharing.preloads:
-        sharing = replace(sharing, preloaded=(), preload=np.zeros(0), near=home_preload(robot, sharing))
+    if allocation.has_preload:
+        allocation = replace(allocation, preloaded=(), preload=np.zeros(0), near=allocation.home_preload(robot))
     motors, q, rows = list(robot.actuated), motion.start, []
     places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
     units = robot.tree.rate_units
@@ -333,7 +326,7 @@ def with_driving_motors(
         raise _contradiction(robot, worst[1], worst[2], worst[0] * float(units[motors[worst[2]]]))
     chosen = _best(np.array(rows))
     driven = replace(robot, actuated=tuple(motors[k] for k in chosen), known_home=robot.home)
-    return RedundantDrive(robot, driven, sharing)
+    return RedundantDrive(robot, driven, allocation)
 
 
 def _best(rows: Array) -> list[int]:
@@ -345,7 +338,7 @@ def _best(rows: Array) -> list[int]:
 
 def _contradiction(robot: Robot, t: float, motor: int, off: float) -> InputError:
     name = robot.actuated_names[motor]
-    freedoms = len(robot.actuated) - spare_motors(robot)
+    freedoms = len(robot.actuated) - actuation_redundancy(robot)
     unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[robot.actuated[motor]]].joint.S_v) else "rad"
     return InputError(
         f"the motions of the {len(robot.actuated)} motors do not fit the {freedoms} freedoms: at t = {t:.4g} s the "

@@ -23,7 +23,7 @@ import numpy as np
 
 from parflex.errors import InputError, UnreachableError
 from parflex.forces.coupling_losses import refuse_losses
-from parflex.forces.taut_cables import driven_cables
+from parflex.forces.effort_allocation import driven_cables
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable

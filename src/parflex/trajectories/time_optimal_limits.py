@@ -22,8 +22,7 @@ import numpy as np
 from parflex.closure.constraints import Coupling
 from parflex.dynamics.dynamics import state_at
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.forces.forces import multipliers_of
-from parflex.forces.taut_cables import cable_rows, driven_cables
+from parflex.forces.effort_allocation import cable_rows, cable_tensions, driven_cables
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.motor_values import by_motor
@@ -488,12 +487,6 @@ def feasible_efforts(
         )  # fmt: skip
         efforts.append(centre + half * solved.x[:count] if solved.success else np.full(count, np.nan))
     return np.array(efforts)
-
-
-def cable_tensions(here: Configuration, f: Array, tau: Array) -> Array:
-    """Of driven cables, for forces of the open tree and the efforts that balance them."""
-    rows = cable_rows(here.robot)
-    return -multipliers_of(here, f, tau)[rows] if rows else np.zeros(0)
 
 
 def taut_bounds(here: Configuration, f: Array) -> Array:

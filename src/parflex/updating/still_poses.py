@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.design.design_state import ResponseCase, SensitiveDesign
 from parflex.design.vibration_responses import frequency_with_slopes
-from parflex.forces.taut_cables import driven_cables
+from parflex.forces.effort_allocation import driven_cables
 from parflex.recursion.dynamics import body_rows
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import acting_robot
