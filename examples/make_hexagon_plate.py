@@ -17,9 +17,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from parflex.bodies.polygon_mesh import triangulate
 from parflex.bodies.modal import ModalData, save_modal
 from parflex.bodies.plates import Plate, plate_modes
+from parflex.bodies.polygon_mesh import triangulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
