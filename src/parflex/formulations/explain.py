@@ -58,8 +58,22 @@ class ExplanationSection(Record):
 class Explanation(Record):
     """Description of the model of a robot.
 
-    `form` is the formulation of the direct model; `forms` has that of every model, None where the robot has no such
-    model.
+    Attributes
+    ----------
+    name : str
+        Name of the robot.
+    title : str
+        Title of the robot.
+    form : str
+        Formulation of the direct model.
+    sizes : dict[str, int]
+        Numbers of bodies, joints, coordinates, rows and operators.
+    sections : tuple[ExplanationSection, ...]
+        Text by subject, with the equations of the theory.
+    warnings : tuple[str, ...]
+        Warnings.
+    forms : dict[str, str | None]
+        Formulation of every model, None where the robot has no such model.
     """
 
     name: str
