@@ -277,7 +277,7 @@ def test_equilibria_beyond_a_limit_point_are_refused():
 
 def no_equilibria(model, q):
     none = np.zeros(len(q), dtype=bool)
-    return Equilibria(q, none, 0.0 * none, none.astype(int), {})
+    return Equilibria(q, none, 0.0 * none, none.astype(int), {}, set())
 
 
 @pytest.mark.verify
