@@ -275,3 +275,20 @@ def test_a_first_compilation_is_said_once_on_a_machine(caplog):
         assert "compiles the time loop" in caplog.text
         loop.is_compiled = lambda: True
         assert not simulate.say_first_compilation(loop)
+
+
+@pytest.mark.parametrize(
+    ("case", "words", "key"),
+    [
+        ({"lock": 5}, {}, "lock"),
+        ({"without": "gravity"}, {}, "without"),
+        ({"about": "rest"}, {}, "about"),
+        ({"servo": 1e5}, {"servo": 0.0}, "servo"),
+        ({"lock": ["11"]}, {"lock": "none"}, "lock"),
+    ],
+)
+def test_a_load_case_is_refused_by_its_keyword(case, words, key):
+    robot = parflex.load("navaro")
+    with pytest.raises(parflex.InputError) as error:
+        parflex.natural_frequencies(robot, load_case=parflex.LoadCase(**case), **words)
+    assert error.value.key == key

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from parflex.checks import instance, one_of
+from parflex.checks import instance, names, one_of
 from parflex.errors import InputError
 from parflex.forces.effort_allocation import Preload, Weights
 from parflex.forces.forces import Without, Wrench
@@ -57,6 +57,10 @@ class LoadCase:
     without: Without = ()
     weights: Weights | None = None
     preload: Preload | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.lock, str):
+            names(self.lock, "lock", "'actuators', 'none' or ['leg1.1']")
 
     @property
     def loaded(self) -> bool:
