@@ -420,7 +420,7 @@ def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list
 
 
 def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[Diagnostic]:
-    """Diagnostics of couplings that leave joints no motion, and for those that do not keep `stated` starts."""
+    """Diagnostics of couplings that leave joints no motion, and of those that do not keep `stated` starts."""
     immobile, names = immobile_joints(constraints, tree)
     text = f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"
     diagnostics = [Diagnostic("immobile-joint", text, immobile[0])] if immobile else []
