@@ -205,7 +205,7 @@ def with_status(outputs: dict[str, Array], length: float, allocation: EffortAllo
     flags = [value.not_within(limit) for value, limit in checked if isinstance(value, Expression)]
     status = reduce(Expression.either, flags) if flags else 0.0  # numbers, where nothing is unknown
     if limited and allocation is not None:
-        status = status + 2.0 * (1.0 - status) * allocation.exceeded(outputs["effort"])
+        status = status + 2.0 * (1.0 - status) * allocation.exceeded(outputs["effort"]).not_within(1.0)  # also if NaN
     return others | residual | {"status": np.array([status], dtype=object)}
 
 

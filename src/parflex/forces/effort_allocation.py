@@ -119,12 +119,12 @@ class EffortAllocation(Record):
         return self.near + least_norm(A, g - A @ self.near, self.weights)
 
     def exceeded(self, tau: Array) -> Any:
-        """Return 1 if one of the efforts of a program exceeds a limit, else 0, over any scalar."""
+        """Return twice the number of limits that efforts exceed, over any scalar."""
         lower, upper = self._bounds(len(tau))
         beyond = [(low, tau_k) for low, tau_k in zip(lower, tau, strict=True)]
         beyond += [(tau_k, high) for tau_k, high in zip(tau, upper, strict=True)]
         signs = [np.sign(a - b) for a, b in beyond if not any(isinstance(x, float) and np.isinf(x) for x in (a, b))]
-        return np.sign(sum(sign * (1.0 + sign) for sign in signs))
+        return sum(sign * (1.0 + sign) for sign in signs)
 
     def check_limits(self, tau: Array) -> None:
         """Raise InputError if efforts without redundancy exceed their limits."""
