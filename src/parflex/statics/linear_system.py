@@ -57,8 +57,10 @@ class StiffnessSolver:
         if refuse and self.split.driven_by(columns):
             names = ", ".join(f"'{name}'" for name in self.free_motions())
             here = self.configuration
-            idle = [s.name for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
-            reason = f" (the backlash of {', '.join(map(repr, idle))} is not taken up)" if idle else slack_cables(here)
+            idle = [repr(s.name) for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
+            slack = [repr(name) for name in slack_cables(here)]
+            reason = f" ({', '.join(slack)} {'is' if len(slack) == 1 else 'are'} slack)" if slack else ""
+            reason = f" (the backlash of {', '.join(idle)} is not taken up)" if idle else reason
             raise SingularError(
                 f"the stiffness is singular: nothing constrains {names}{reason}",
                 key="stiffness",
@@ -132,11 +134,9 @@ def _bordered(K: Array, M: Array, values: Array, vectors: Array, free: int) -> t
     return SplitStiffness(N, scale, float(np.sqrt(softest)), (matrix, np.zeros(0))), matrix
 
 
-def slack_cables(configuration: Configuration) -> str:
-    """In brackets, the cables that are slack at a pose."""
-    elements, at = configuration.robot.tree.elements, configuration.at
-    names = [repr(e.name) for e in elements if e.slack(float(distance(at, (e.first, e.second))))]
-    return f" ({', '.join(names)} {'is' if len(names) == 1 else 'are'} slack)" if names else ""
+def slack_cables(here: Configuration) -> list[str]:
+    """Return the names of the cables that are slack at a pose."""
+    return [e.name for e in here.robot.tree.elements if e.slack(float(distance(here.at, (e.first, e.second))))]
 
 
 def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Array]:
