@@ -372,17 +372,21 @@ def has_force_elements(tree: Tree) -> bool:
     return bool(tree.elements) or any(link.strut and link.terms.stiffness for link in tree.links)
 
 
+def length_row(here: Configuration, element: Any) -> tuple[Any, Array]:
+    """Length of an element between two points, and its change per rate of the open tree."""
+    tree, ends = here.robot.tree, (element.first, element.second)
+    across, length, _ = line_between(here.at, ends, element.name)
+    J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.at, here.link_jacobians, end)[0] for end in ends)
+    return length, across @ (J2 - J1) / length
+
+
 def _damping(configuration: Configuration) -> Array:
     """Slope of the tension over the rate of the length, along the line between the points."""
-    tree, at = configuration.robot.tree, configuration.at
-    D = np.zeros((tree.n, tree.n))
-    for element in tree.elements:
+    D = np.zeros((configuration.robot.tree.n, configuration.robot.tree.n))
+    for element in configuration.robot.tree.elements:
         if not element.acts or (element.damping == 0 and element.speed_curve is None):
             continue
-        ends = (element.first, element.second)
-        across, length, _ = line_between(at, ends, element.name)
-        J1, J2 = (at.of(end)[0] @ place_jacobian(tree, at, configuration.link_jacobians, end)[0] for end in ends)
-        row = across @ (J2 - J1) / length
+        length, row = length_row(configuration, element)
         tension = element.tension(length, Dual(0.0, np.ones(1)))
         D = D + (tension.slope[0] if isinstance(tension, Dual) else 0.0) * np.outer(row, row)  # of any scalar
     return D

@@ -39,31 +39,19 @@ from parflex.tree.tree import Link
 Array = np.ndarray
 
 WARNING_EXCESS = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
-
 FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure, as near critical loads
-
 ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
-
 BESIDE = 24  # modes above those asked for that take part in an estimate
-
 # of a squared frequency: modes above change what is taken from it by about its share of theirs. Those of an element
 # much shorter than others, as beside a place where something acts, lie so high that it would be lost in their rounding
 ABOVE = 1e6
-
 REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
-
 BISECTIONS = 12  # until a large share is known to a thousandth
-
 CLEAR = 0.5  # of the same: with this many elements something can
-
 SUBDIVISIONS = 2  # of an element of a reduced beam: its inside is far above what is left out
-
 FINE = 8  # elements that stand for the inside: in stretch and shear they have 1/64 of the error that is estimated
-
 LEAST = 1e-9  # answers of finely divided robots have rounding of about 1e-10: smaller changes are chance
-
 MOST = 64  # elements that each element of the file is divided into
-
 DEFORMED_TOLERANCE = 1e-9  # m or rad: a configuration with larger elastic coordinates belongs to its number of elements
 
 
@@ -178,34 +166,36 @@ def element_errors(here: Configuration, values: Array, shapes: Array, count: int
     values, shapes = values[: count + BESIDE], shapes[:, : count + BESIDE]
     inside = [_inside(here, beam, shapes) for beam in beams]
     alone = np.array([part.own.min() for part in inside])
-    limit = REACHED * min([float(least) for least in alone[: len(plain)]] + [beam.element for beam in reduced])
-    by_elements = _shares(values, inside[: len(plain)], count, REACHED * float(alone[: len(plain)].min(initial=np.inf)))
-    shares = by_elements
+    shares = by_elements = _shares(values, inside[: len(plain)], count)
     if reduced:
-        shares = _shares(values, inside, count, REACHED * float(alone.min()))
-        left_out = min(float(least) for least in alone[len(plain) :])
+        shares, left_out = _shares(values, inside, count), float(alone[len(plain) :].min())
         # beyond what is left out the bound is all that is known, theory (56); beside elements not even that
+        limit = REACHED * min([*alone[: len(plain)], *(beam.element for beam in reduced)])
         beyond = np.isinf(shares) & (values[:count] < limit)
         shares = np.where(beyond, np.sqrt(1 + values[:count] / left_out) - 1, shares)
     worst = int(np.argmax(shares))
-    infinite, highest = bool(np.isinf(shares[worst])), float(values[count - 1])
     taken = [part.taken(values, float(values[worst]))[worst, worst] for part in inside]
-    b = int(np.argmin(alone) if infinite else np.argmax(taken))
-    links = len(beams[b].links)
-    times = highest / (CLEAR * max(float(alone[b]), 1e-300)) if infinite else shares[worst] / ENOUGH
-    enough = int(np.ceil(links * max(1.0, times) ** 0.25))  # errors and squared frequencies go with the fourth power
-    pressed = any(_axial_force(here.robot.tree.links[j], here.q) < 0 for j in beams[b].links)
-    most = max(enough, links + 1), float(alone[b]), pressed, beams[b].reduced
-    return ElementErrors(shares, beams[b].name, links, *most, by_elements)
+    b = int(np.argmin(alone) if np.isinf(shares[worst]) else np.argmax(taken))
+    links, least = beams[b].links, float(alone[b])
+    times = values[count - 1] / (CLEAR * max(least, 1e-300)) if np.isinf(shares[worst]) else shares[worst] / ENOUGH
+    pressed = any(_axial_force(here.robot.tree.links[j], here.q) < 0 for j in links)
+    enough = _enough(len(links), max(1.0, times))
+    return ElementErrors(shares, beams[b].name, len(links), enough, least, pressed, beams[b].reduced, by_elements)
 
 
-def _shares(values: Array, inside: list[_Inside], count: int, limit: float) -> Array:
-    """Of each mode the share by which it is too high; infinite beyond a limit."""
+def _enough(count: int, times: float) -> int:
+    """Elements in place of so many, with errors that are smaller by a factor or squared frequencies higher by it."""
+    return max(int(np.ceil(count * times**0.25)), count + 1)  # both go with the fourth power
+
+
+def _shares(values: Array, inside: list[_Inside], count: int) -> Array:
+    """Of each mode the share by which it is too high; infinite near and beyond the lowest motion inside elements."""
     if not inside:
         return np.zeros(count)
     together = _Inside(
         *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
     )
+    limit = REACHED * float(together.own.min())
     return np.array([_frequency_excess(values, together, k, limit) for k in range(count)])
 
 
@@ -216,10 +206,6 @@ class _Inside(Record):
     own: Array
     pulled: Array
     moved: Array
-
-    def lowest_only(self, count: int) -> _Inside:
-        """In the lowest modes alone."""
-        return _Inside(self.own, self.pulled[:, :count], self.moved[:, :count])
 
     def taken(self, values: Array, value: float) -> Array:
         """C at a squared frequency; modes above matter where they come below it."""
@@ -243,7 +229,7 @@ def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
 def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> float:
     """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
     values = values[: np.searchsorted(values, ABOVE * values[k])]
-    inside = inside.lowest_only(len(values))
+    inside = _Inside(inside.own, inside.pulled[:, : len(values)], inside.moved[:, : len(values)])
 
     def left(value: float) -> float:
         return float(np.linalg.eigvalsh(np.diag(values) - inside.taken(values, value))[k])
@@ -272,12 +258,11 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
     if not beams:
         return ElementErrors(np.zeros(1))
     alone = [min(float(part.still[0].min()) for part in beam.inside) for beam in beams]
-    b, value = int(np.argmin(alone)), (2 * np.pi * hertz) ** 2
-    share, links = value / alone[b], len(beams[b].links)
+    b = int(np.argmin(alone))
+    share, links = (2 * np.pi * hertz) ** 2 / alone[b], len(beams[b].links)
     most = 1 / np.sqrt(1 - share) - 1 if share < REACHED else np.inf
-    allowed = 1 - (1 + WARNING_EXCESS) ** -2
-    enough = int(np.ceil(links * (share / allowed) ** 0.25))  # squared frequencies go with the fourth power
-    return ElementErrors(np.array([most]), beams[b].name, links, max(enough, links + 1), alone[b])
+    enough = _enough(links, share / (1 - (1 + WARNING_EXCESS) ** -2))
+    return ElementErrors(np.array([most]), beams[b].name, links, enough, alone[b])
 
 
 def response_warnings(robot: Robot, highest: float) -> list[str]:
@@ -289,32 +274,26 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
     """One sentence about the mode that is most too high because elements are too few, or about `what` reaches there."""
     if errors.largest <= WARNING_EXCESS:
         return []
-    worst = int(np.argmax(errors.shares))
-    mode = f"{what} up to" if what else f"mode {worst + 1}"
-    mode += f" {frequencies[worst]:.4g} Hz" if what else f" ({frequencies[worst]:.4g} Hz)"
-    its = "its element is" if errors.count == 1 else f"its {errors.count} elements are"
+    worst, known, far = int(np.argmax(errors.shares)), np.isfinite(errors.largest), errors.largest > FAR
+    hertz = f"{frequencies[worst]:.4g} Hz"
+    mode = f"{what} up to {hertz}" if what else f"mode {worst + 1} ({hertz})"
+    its = f"its {'element is' if errors.count == 1 else f'{errors.count} elements are'} too long"
     advice = f"use {errors.enough} elements" + ("" if what else ", or converge=1e-3")
-    clamped_frequency = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
     if errors.reduced is not None:
-        if frequencies[worst] > errors.reduced.band and np.isfinite(errors.largest):
+        if frequencies[worst] > errors.reduced.band and known:
             return []  # which is told of all modes beyond the band
-        its, advice = "modes that its reduction leaves out are missing", "give 'reduce' a smaller error"
-        if not np.isfinite(errors.largest):
-            advice = "use more elements, or leave out 'reduce'"
-    else:
-        its += " too long"
-    if what and np.isfinite(errors.largest):
-        most = "more than twice" if errors.largest > FAR else f"up to {errors.largest:.0%}"
-        return [f"{mode} may have resonances and zeros {most} too high, by '{errors.beam}' most: {its}; {advice}"]
-    if FAR < errors.largest < np.inf:
-        load = ", which is near a critical load" if errors.pressed else ""
-        return [f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its}; {advice}"]
-    if np.isfinite(errors.largest):
-        return [f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its}; {advice}"]
-    return [
-        f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both ends "
-        f"({clamped_frequency}): from there on modes are missing or far too high; {advice}"
-    ]
+        its = "modes that its reduction leaves out are missing"
+        advice = "give 'reduce' a smaller error" if known else "use more elements, or leave out 'reduce'"
+    if not known:
+        return [
+            f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both "
+            f"ends ({np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz): from there on modes are missing or far "
+            f"too high; {advice}"
+        ]
+    load = ", which is near a critical load" if errors.pressed and far else ""
+    size = "more than twice" if far else f"{'up to' if what else 'about'} {errors.largest:.0%}"
+    size = f"may have resonances and zeros {size}" if what else f"is {size}"
+    return [f"{mode} {size} too high, by '{errors.beam}' most{load}: {its}; {advice}"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -414,14 +393,10 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[str]
     reductions = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
     lowest = min(reductions, key=lambda name: reductions[name].band, default="")
     beyond = np.flatnonzero(np.asarray(frequencies) > reductions[lowest].band) if lowest else np.zeros(0, dtype=int)
-    if not beyond.size:
+    left_out = min((reduction.left_out for reduction in reductions.values()), default=np.inf)
+    if not beyond.size or np.isinf(left_out):  # all modes are kept: nothing is higher
         return []
-    highest, left_out = (
-        float(np.max(np.asarray(frequencies)[beyond])),
-        min(reduction.left_out for reduction in reductions.values()),
-    )
-    if np.isinf(left_out):  # all modes are kept: nothing is higher
-        return []
+    highest = float(np.max(np.asarray(frequencies)[beyond]))
     modes = f"mode {beyond[0] + 1}" if len(beyond) == 1 else f"modes {beyond[0] + 1} to {beyond[-1] + 1}"
     much = f"{100 * (np.sqrt(1 + (highest / left_out) ** 2) - 1):.3g} %"
     digit = 10.0 ** (np.floor(np.log10(highest)) - 1)
