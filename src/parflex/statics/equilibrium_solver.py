@@ -147,11 +147,10 @@ def inverse_of(model: StaticModel, states: States) -> Inverse:
             pass  # singular to the last digit
         try:
             split = split_stiffness((K[k] + K[k].T) / 2, model.mass(states, k))
+            inverse.matrices[k], along = split.solve(np.eye(K.shape[1]))
+            inverse.free[k] = (split.free, along)
         except (np.linalg.LinAlgError, ValueError):
             ok[k], inverse.matrices[k] = False, 0.0
-            continue
-        inverse.matrices[k], along = split.solve(np.eye(K.shape[1]))
-        inverse.free[k] = (split.free, along)
     return inverse
 
 

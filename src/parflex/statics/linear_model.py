@@ -138,11 +138,10 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seq
     state = linearisation_state(robot, pose, case, frames)
     if isinstance(state, Equilibrium):
         return about_equilibrium(state)
-    configuration, loading = state
-    refuse_cables_at_rest_length(configuration, loading.without)
-    model = about_pose(configuration, loading)
-    warnings = undeformed_warnings(prestressed_parts(configuration, loading.without))
-    return replace(model, warnings=warnings + pushing_cable_warnings(configuration, loading, model.K, model.K_tot))
+    here, loading = state
+    model = about_pose(here, loading)
+    warnings = undeformed_warnings(prestressed_parts(here, loading.without))
+    return replace(model, warnings=warnings + pushing_cable_warnings(here, loading, model.K, model.K_tot))
 
 
 def linearisation_state(
@@ -168,6 +167,7 @@ def linearisation_state(
 
 def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearModel:
     """The linear model about an undeformed pose."""
+    refuse_cables_at_rest_length(configuration, loading.without)
     K_tot, D_tot = tree_stiffness(configuration, loading.without)
     K = configuration.J.T @ K_tot @ configuration.J
     return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
@@ -175,19 +175,15 @@ def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearMod
 
 def about_equilibrium(equilibrium: Equilibrium) -> LinearModel:
     """The linear model about an equilibrium."""
-    refuse_cables_at_rest_length(equilibrium.configuration, equilibrium.loading.without)
-    K = tangent_stiffness(equilibrium.configuration, equilibrium.loading)
-    _, D_tot = tree_stiffness(equilibrium.configuration, equilibrium.loading.without)
-    model = _model(equilibrium.configuration, equilibrium.start, equilibrium.loading, K, D_tot)
-    here = equilibrium.configuration
-    lam = multipliers(here, equilibrium.loading.forces(here))
-    stressed = stress_warnings(here, equilibrium.loading.wrenches(here, lam))
-    why = [equilibrium.why] if equilibrium.why else []
+    here, loading = equilibrium.configuration, equilibrium.loading
+    refuse_cables_at_rest_length(here, loading.without)
+    _, D_tot = tree_stiffness(here, loading.without)
+    model = _model(here, equilibrium.start, loading, tangent_stiffness(here, loading), D_tot)
     warnings = [
-        *why,
-        *deflection_warnings(equilibrium.robot.tree, here.q),
-        *stressed,
-        *pushing_cable_warnings(here, equilibrium.loading),
+        *([equilibrium.why] if equilibrium.why else []),
+        *deflection_warnings(here.robot.tree, here.q),
+        *stress_warnings(here, loading.wrenches(here, multipliers(here, loading.forces(here)))),
+        *pushing_cable_warnings(here, loading),
     ]
     return replace(model, warnings=warnings, about="equilibrium")
 
