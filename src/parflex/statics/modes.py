@@ -212,34 +212,21 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
             f"{modes} modes are requested, but the robot has {count - first}",
             key="modes",
             value=modes,
-            hint=_fewer_modes_hint(first),
+            hint="request fewer" + (f"; {first} motions have no frequency" if first else ""),
         )
+    picked = slice(first, first + modes)
     reduced = units[:, None] * vectors
-    shapes = model.J @ reduced
-    picked = shapes[:, first : first + modes]
-    signs = np.sign(picked[np.abs(picked).argmax(axis=0), range(modes)])
-    omega = np.sqrt(values[first : first + modes])
-    damping = np.array([float(v @ model.D @ v) for v in reduced[:, first : first + modes].T]) / (2 * omega)
-    names = [moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable])]
+    shapes, omega = model.J @ reduced, np.sqrt(values[picked])
+    signs = np.sign(shapes[np.abs(shapes[:, picked]).argmax(axis=0), range(first, first + modes)])
+    damping = np.array([float(v @ model.D @ v) for v in reduced[:, picked].T]) / (2 * omega)
+    free_motions, growing = (moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable]))
     if unstable:
-        warnings.append("the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow")
-    errors = element_errors(here, values[first:], shapes[:, first:], modes)
-    too_few = element_warnings(omega / (2 * np.pi), errors)
-    warnings += too_few
-    warnings += band_warnings(here.robot, omega / (2 * np.pi))
-    model_with_warnings = replace(model, warnings=warnings)
-    return Modes(
-        omega / (2 * np.pi),
-        picked * signs,
-        damping,
-        names[0],
-        count,
-        names[1],
-        model_with_warnings,
-        errors.shares,
-        by_elements=errors.by_elements,
-        too_few=too_few,
-    )
+        warnings.append(f"the equilibrium is not stable: {', '.join(map(repr, growing))} would grow")
+    frequencies, errors = omega / (2 * np.pi), element_errors(here, values[first:], shapes[:, first:], modes)
+    too_few = element_warnings(frequencies, errors)
+    model = replace(model, warnings=[*warnings, *too_few, *band_warnings(here.robot, frequencies)])
+    motions = shapes[:, picked] * signs, damping, free_motions, count, growing
+    return Modes(frequencies, *motions, model, errors.shares, by_elements=errors.by_elements, too_few=too_few)
 
 
 def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tuple[Array, Array]:
@@ -251,10 +238,6 @@ def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tu
     strained = np.einsum("ik,ik->k", shapes, K_tot @ shapes)
     order = np.argsort(strained, kind="stable")
     return strained[order], vectors[:, order]
-
-
-def _fewer_modes_hint(left_out: int) -> str:
-    return "request fewer" if not left_out else f"request fewer; {left_out} motions have no frequency"
 
 
 def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge: float, case: LoadCase) -> Modes:
