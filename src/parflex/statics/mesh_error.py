@@ -468,36 +468,27 @@ def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[str]:
     `names` are frames that the answer is about: nodes between elements that the robot was loaded with are elsewhere
     after a refinement.
     """
-    modal = [repr(name) for name in modal_bodies(robot)]
+    modal = [repr(link.name) for link in robot.tree.links if link.body.size and not link.body.by_tip]
     reduced = [repr(frame.name) for frame in robot.description.frame if frame.beam is not None and frame.beam.reduce]
+    value, refused, hint = robot.name, "", ""
+    inner = [name for name in names if name in _inner_nodes(robot)]
     if not beam_links(robot):
-        what, hint = "it has no beams", ""
+        what, hint = "it has no beams", "leave out converge"
         if modal:
-            what, hint = f"{', '.join(modal)} given by modes cannot be refined", ", or give the body more modes"
+            what = f"{', '.join(modal)} given by modes cannot be refined"
+            hint = "leave out converge, or give the body more modes"
         if reduced:
-            what, hint = f"{', '.join(reduced)} are reduced, with an error that the file states", ", or reduce"
-        raise InputError(
-            f"the number of elements of '{robot.name}' cannot be refined: {what}",
-            key="converge",
-            value=robot.name,
-            hint=f"leave out converge{hint}",
-        )
-    if {*robot.locked} & {*robot.tree.elastic}:
-        raise InputError(
-            "a robot with locked elastic coordinates cannot be refined: they belong to its number of elements",
-            key="converge",
-            value=robot.name,
-            hint="lock joints alone",
-        )
-    inner = _inner_nodes(robot)
-    for name in names:
-        if name in inner:
-            raise InputError(
-                f"'{name}' is a node between elements that the robot was loaded with: refined, it is elsewhere",
-                key="converge",
-                value=name,
-                hint="load the robot without elements, and give the beam elements in its file",
-            )
+            what = f"{', '.join(reduced)} are reduced, with an error that the file states"
+            hint = "leave out converge, or reduce"
+        refused = f"the number of elements of '{robot.name}' cannot be refined: {what}"
+    elif {*robot.locked} & {*robot.tree.elastic}:
+        refused = "a robot with locked elastic coordinates cannot be refined: they belong to its number of elements"
+        hint = "lock joints alone"
+    elif inner:
+        value, hint = inner[0], "load the robot without elements, and give the beam elements in its file"
+        refused = f"'{value}' is a node between elements that the robot was loaded with: refined, it is elsewhere"
+    if refused:
+        raise InputError(refused, key="converge", value=value, hint=hint)
     messages = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
     if reduced:
         messages.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
@@ -510,11 +501,6 @@ def _inner_nodes(robot: Robot) -> set[str]:
     for name, links in beam_links(robot).items():
         nodes |= {tree.links[j].name for j in links[1:] if tree.links[j].name.removeprefix(f"{name}.").count(".")}
     return nodes
-
-
-def modal_bodies(robot: Robot) -> list[str]:
-    """Bodies given by modes."""
-    return [link.name for link in robot.tree.links if link.body.size and not link.body.by_tip]
 
 
 def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
