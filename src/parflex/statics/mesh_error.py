@@ -106,51 +106,32 @@ def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]
     return beams
 
 
-def inner_beams(robot: Robot) -> dict[str, BeamElements]:
-    """Of each beam its elements; those of alike beams are made once, and of a robot once."""
-    if robot.inner_motions:
-        return robot.inner_motions
-    beams: dict[str, BeamElements] = {}
-    cache: dict[tuple[str, float], InnerMotions] = {}
-    specs = {frame.name: frame.beam for frame in robot.description.frame}
-    for name, links in beam_links(robot).items():
-        spec, inside = specs[name], []
-        assert spec is not None
-        for j in links:
-            count = float(f"{spec.length / robot.tree.links[j].body.nodes['tip'].r0[0]:.12g}")  # without rounding
-            key = spec.model_dump_json(), count
-            if key not in cache:
-                cache[key] = inner_motions_of_beam(robot.description, name, spec, count)
-            inside.append(cache[key])
-        beams[name] = BeamElements(name, links, tuple(inside))
-    robot.inner_motions.update(beams)  # all at once: another thread may ask meanwhile
-    return beams
-
-
-def reduced_beams(robot: Robot) -> dict[str, BeamElements]:
-    """Of each reduced beam its bodies, and what these leave out; of a robot once."""
-    if robot.truncated_motions:
-        return robot.truncated_motions
+def inner_beams(robot: Robot, reduced: bool = False) -> dict[str, BeamElements]:
+    """Of each beam its elements, of each reduced beam its bodies, and what is inside each; of a robot once."""
+    known = robot.truncated_motions if reduced else robot.inner_motions
+    if known:
+        return known
     beams, specs = {}, {frame.name: frame.beam for frame in robot.description.frame}
-    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}
-    for name, links in beam_links(robot, reduced=True).items():
+    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}  # alike bodies are computed once
+    for name, links in beam_links(robot, reduced).items():
         spec, parts, reductions = specs[name], [], []
         assert spec is not None
         for body in (robot.tree.links[j].body for j in links):
-            assert body.reduced is not None and isinstance(body.inner, ReducedCentreLine)
-            length = float(body.nodes["tip"].r0[0])
-            key = spec.model_dump_json(), body.reduced.elements, f"{length:.12g}"
+            length, elements = float(body.nodes["tip"].r0[0]), body.reduced.elements if body.reduced else 1
+            key = spec.model_dump_json(), elements, f"{length:.12g}"
             if key not in cache:
-                count = body.reduced.elements * spec.length / length
-                element = read_element(robot.description, name, spec, SUBDIVISIONS * count)
-                alone = inner_motions_of_beam(robot.description, name, spec, count).still[0]
-                cache[key] = inner_motions_of_reduced(element, body.inner), float(alone.min())
+                count = float(f"{elements * spec.length / length:.12g}")  # without rounding
+                inside, least = inner_motions_of_beam(robot.description, name, spec, count), np.inf
+                if isinstance(body.inner, ReducedCentreLine):
+                    element, least = read_element(robot.description, name, spec, SUBDIVISIONS * count), inside.lowest
+                    inside = inner_motions_of_reduced(element, body.inner)
+                cache[key] = inside, least
             parts.append(cache[key])
-            reductions.append(body.reduced)
-        worst = min(reductions, key=lambda reduction: reduction.left_out)
+            reductions += [body.reduced] if body.reduced else []
+        worst = min(reductions, key=lambda reduction: reduction.left_out, default=None)
         beams[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
-    robot.truncated_motions.update(beams)
-    return beams
+    known.update(beams)  # all at once: another thread may ask meanwhile
+    return known
 
 
 def _axial_force(link: Link, q: Array) -> float:
@@ -160,7 +141,7 @@ def _axial_force(link: Link, q: Array) -> float:
 
 def element_errors(here: Configuration, values: Array, shapes: Array, count: int) -> ElementErrors:
     """Of the lowest `count` modes: squared frequencies, lowest first, and shapes, also of modes above them."""
-    plain, reduced = list(inner_beams(here.robot).values()), list(reduced_beams(here.robot).values())
+    plain, reduced = (list(inner_beams(here.robot, kind).values()) for kind in (False, True))
     beams = [*plain, *reduced]
     if not count or not beams:
         return ElementErrors(np.zeros(count))
@@ -258,7 +239,7 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
     beams = list(inner_beams(robot).values())
     if not beams:
         return ElementErrors(np.zeros(1))
-    alone = [min(float(part.still[0].min()) for part in beam.inside) for beam in beams]
+    alone = [min(part.lowest for part in beam.inside) for beam in beams]
     b = int(np.argmin(alone))
     share, links = (2 * np.pi * hertz) ** 2 / alone[b], len(beams[b].links)
     most = 1 / np.sqrt(1 - share) - 1 if share < REACHED else np.inf
@@ -315,6 +296,11 @@ class InnerMotions(Record):
     def still(self) -> tuple[Array, Array]:
         """The same without axial force."""
         return self.modes(0.0)
+
+    @property
+    def lowest(self) -> float:
+        """Lowest squared frequency without axial force."""
+        return float(self.still[0].min())
 
     def modes(self, N: float) -> tuple[Array, Array]:
         """Squared frequencies under an axial force, and the mass-normalised motions; not positive: it buckles."""
