@@ -209,7 +209,7 @@ class Diagnostic:
         return self.text
 
     def prefixed(self, prefix: str) -> Diagnostic:
-        """Return the diagnostic with words before its text."""
+        """Return the diagnostic with `prefix` before its text."""
         return replace(self, text=f"{prefix}{self.text}")
 
     def as_dict(self) -> dict[str, Any]:

@@ -147,7 +147,7 @@ class Record:
 
 
 class Answer(Record):
-    """A record that a public function returns; most have their own `diagnostics`."""
+    """A record that a public function returns; most have a field `diagnostics` with the default `()`."""
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:
@@ -169,6 +169,11 @@ class TimedRecord(Answer):
     def diagnostics(self) -> Sequence[Diagnostic]:
         """What the user should know about the answer, as in its summary."""
         return read_diagnostics(self.summary.get("diagnostics", ()))
+
+    @property
+    def warnings(self) -> list[str]:
+        """Texts of the diagnostics, as in its summary."""
+        return list(self.summary.get("warnings", ()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimedRecord) or type(other) is not type(self):
