@@ -448,8 +448,7 @@ def run_control(
     if not ignore_limits:
         stopped = {frame.name for frame in real.description.frame if stops and frame.stop is not None}
         path.refuse_violations(robot, path.reference.time if time is None else min(time, path.reference.time), stopped)
-    shared: dict[str, Any] = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
-    made = make_law(robot, law, gains, compensate=compensate, **shared)
+    made = make_law(robot, law, gains, compensate=compensate, weights=weights, preload=preload)
     check_plant(robot, real, made.sensed)
     moved = make_plant(real, stops, reactions)
     run = run_law(made, moved, path, meeting, time, progress)

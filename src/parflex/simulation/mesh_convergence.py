@@ -56,7 +56,6 @@ from parflex.statics.mesh_error import (
     beam_links,
     inner_beams,
     numbers_of_elements,
-    reduced_beams,
     refinement_messages,
     same_positions,
 )
@@ -465,7 +464,7 @@ class StrainContent:
 def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool = False) -> StrainContent:
     """How fast the beams of a run vibrate for the length of their elements, or for their reduction, in the worst."""
     contents, strains = [], []
-    for beam in (*inner_beams(robot).values(), *(reduced_beams(robot).values() if reductions else ())):
+    for beam in (*inner_beams(robot).values(), *(inner_beams(robot, reduced=True).values() if reductions else ())):
         strain, squared, alone = max(
             (_content(robot, *each, columns) for each in zip(beam.links, beam.inside, strict=True)),
             key=lambda content: content[0],

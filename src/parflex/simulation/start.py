@@ -40,8 +40,7 @@ from parflex.robot.motions_at_home import Mobility
 from parflex.robot.robot import Robot
 from parflex.robot.states import refuse_contradicted_positions
 from parflex.simulation.problem import Problem
-from parflex.statics.equilibrium import equilibrium
-from parflex.statics.equilibrium_at_pose import is_stable
+from parflex.statics.equilibrium import equilibrium, is_stable
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.zero_dynamics import held_frame
