@@ -14,8 +14,8 @@ from support.command_line import answered, refused, run
 from support.robots import load_robot
 
 import parflex
+from parflex.simulation.quantities import unit_of
 from parflex.view import run_figure
-from parflex.view.units import unit_of
 
 T = np.arange(0, 4, 0.005)
 

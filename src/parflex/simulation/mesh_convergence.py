@@ -27,7 +27,6 @@ omega^2/(mu^2 - omega^2) of it.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -42,6 +41,7 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot
 from parflex.simulation.diagnostics import rotation_difference
+from parflex.simulation.quantities import quantity
 from parflex.simulation.runs import Run
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import ORIENTATION, hat
@@ -87,21 +87,6 @@ ROWS_OF_A_MEAN = 7  # a period of what is resolved just so
 ROWS = 200  # of a run in which deflections are looked for
 
 ROUNDING = 1e-10  # of the size of the robot, or of a turn by 1: less is no deflection
-
-QUANTITY = re.compile(r"\.(\w+)(@[0-9.eE+-]+)?$")  # of a column, with the place that it may have behind it
-
-KINDS = {
-    "force": r"N|V[yz]|f[xyz]",
-    "moment": r"T|M[yz]|m[xyz]",
-    "deflection": r"(chord|tangent)_[yz]",
-    "position": r"[xyz]",
-    "turn": r"theta|orientation_[wxyz]",
-    "velocity": r"(local_)?v[xyz]",
-    "angular velocity": r"(local_|sensor_)?w[xyz]",
-    "acceleration": r"(local_)?a[xyz]",
-    "angular acceleration": r"(local_)?al[xyz]",
-    "acceleration of sensors": r"sensor_a[xyz]",  # with gravity, beside which others are small
-}
 
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
 
@@ -191,7 +176,8 @@ def _with(
     updates["warnings"] = sentences
     if interrupted:
         updates["status"] = "interrupted"
-    return replace(run, summary=run.summary | updates)
+    run.summary.update(updates)
+    return run
 
 
 def _not_converged(last: Mapping[str, Any], share: float) -> str:
@@ -421,14 +407,7 @@ def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
         return "force of motors" if link.joint.unit == "m" else "moment of motors"
     if not any(name == word or name.startswith((f"{word}.", f"{word}@")) for word in outputs):
         return None
-    return quantity_of(name)
-
-
-def quantity_of(name: str) -> str:
-    """What a column is, with others that are measured against the largest of them."""
-    match = QUANTITY.search(name)
-    label = match[1] if match else name
-    return next((kind for kind, words in KINDS.items() if re.fullmatch(words, label)), label)
+    return quantity(name).name
 
 
 @dataclass(frozen=True)
