@@ -312,7 +312,7 @@ def simulate(
         *(partition_changed(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
         *(
-            content_warnings(problem.robot, columns)
+            content_warnings(robot, columns)
             or inner_warnings(robot, case.prescribed, columns, state["accelerations"], case.without)
         ),
         *rough_beside,
