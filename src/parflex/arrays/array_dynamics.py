@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.dynamics.dynamics import (
-    UNDERACTUATED_MESSAGE,
     Result,
     accelerations_under,
     driven_by,
@@ -21,7 +21,7 @@ from parflex.dynamics.dynamics import (
     state_at,
 )
 from parflex.errors import InputError
-from parflex.forces.effort_allocation import REDUNDANT, EffortAllocation, read_allocation
+from parflex.forces.effort_allocation import EffortAllocation, read_allocation
 from parflex.forces.forces import Wrench
 from parflex.robot.configuration import Configuration, all_accelerations, all_rates
 from parflex.robot.robot import Robot
@@ -92,13 +92,13 @@ def wrong_effort(robot: Robot, tau: Array) -> InputError:
     )  # fmt: skip
 
 
-def array_warnings(result: Result) -> list[str]:
-    """What is said of this state; what holds for every state of the robot was said when it was loaded."""
-    known = set(result.robot.warnings)
+def array_warnings(result: Result) -> list[Diagnostic]:
+    """Diagnostics of this state, without those that hold for every state of the robot."""
+    known = set(result.robot.diagnostics)
     return [
-        message
-        for message in result.warnings
-        if message not in known and not message.startswith((REDUNDANT, UNDERACTUATED_MESSAGE))
+        diagnostic
+        for diagnostic in result.diagnostics
+        if diagnostic not in known and diagnostic.code not in ("redundant-motors", "underactuated")
     ]
 
 
@@ -114,10 +114,10 @@ def _flexible_inverse(
         state, state.J_a, target_accelerations - state.bias[motors], allocation or read_allocation(robot)
     )
     tau = shared.tau
-    warnings = deflection_warnings(robot.tree, configuration.q)
-    warnings += equilibrium_warnings(configuration, qdd, moving=accelerations is not None) if resting else []
+    diagnostics = deflection_warnings(robot.tree, configuration.q)
+    diagnostics += equilibrium_warnings(configuration, qdd, moving=accelerations is not None) if resting else []
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    return Result(robot, configuration, qd, qdd, efforts, False, None, warnings)
+    return Result(robot, configuration, qd, qdd, efforts, False, None, tuple(diagnostics))
 
 
 def motor_accelerations(configuration: Configuration, qd: Array, accelerations: Any) -> Array:

@@ -9,16 +9,17 @@ import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError, ParflexWarning
 
 INSIDE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 LOG = logging.getLogger("parflex")
 
 
-def warn(sentences: Iterable[str]) -> None:
+def warn(diagnostics: Iterable[Diagnostic]) -> None:
     """Warn, at the line outside of this package that asked."""
-    for sentence in sentences:
-        warnings.warn(ParflexWarning(sentence), stacklevel=_outside())
+    for diagnostic in diagnostics:
+        warnings.warn(ParflexWarning(diagnostic), stacklevel=_outside())
 
 
 def _outside() -> int:
@@ -52,15 +53,17 @@ class BatchWarnings:
         """One more, for a reason of the same kind."""
         self.failed += 1
 
-    def warned(self, number: int, sentences: Callable[[], list[str]]) -> None:
+    def warned(self, number: int, diagnostics: Callable[[], list[Diagnostic]]) -> None:
         """A state is answered, with a warning."""
         if not self.warnings:
-            self._warning = f"state {number}: {'; '.join(sentences())}"
+            self._warning = f"state {number}: {'; '.join(each.text for each in diagnostics())}"
         self.warnings += 1
 
     def say(self) -> None:
         """One warning of each kind."""
         if self.failed:
-            warn([f"{self.failed} of {self.count} states have no answer and are nan, first {self._failure}"])
+            text = f"{self.failed} of {self.count} states have no answer and are nan, first {self._failure}"
+            warn([Diagnostic("failed-states", text, value=self.failed)])
         if self.warnings:
-            warn([f"{self.warnings} of {self.count} states are answered with a warning, first {self._warning}"])
+            text = f"{self.warnings} of {self.count} states are answered with a warning, first {self._warning}"
+            warn([Diagnostic("doubtful-states", text, value=self.warnings)])

@@ -17,6 +17,7 @@ from parflex.arrays.array_dynamics import array_warnings, forward_at, inverse_at
 from parflex.arrays.messages import BatchWarnings, warn
 from parflex.codegen.model import Model
 from parflex.codegen.vouched_states import CHECKS, StateQuestion
+from parflex.diagnostics import Diagnostic
 from parflex.dynamics.dynamics import Result, exceeded_limits
 from parflex.errors import InputError, ParflexError
 from parflex.forces.effort_allocation import EffortAllocation
@@ -93,13 +94,13 @@ class StateCalls:
         checks: Any = y[self.size :]
         return places, y[: self.size], memoryview(checks), pointers, (x, y, work)
 
-    def _outside(self, arrays: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool) -> list[str]:
-        """Sentences about limits that a state or its efforts exceed, and about bodies that deform too far."""
+    def _outside(self, arrays: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool) -> list[Diagnostic]:
+        """Diagnostics of limits that a state or its efforts exceed, and about bodies that deform too far."""
         limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, tolerances), self.allocation)
         return [*limits, *deflection_warnings(self.robot.tree, arrays[0])]
 
-    def _warnings(self, result: Result, ignore_limits: bool) -> list[str]:
-        """All sentences about a state that was answered in floats."""
+    def _warnings(self, result: Result, ignore_limits: bool) -> list[Diagnostic]:
+        """All diagnostics of a state that was answered in floats."""
         return [*array_warnings(result), *([] if ignore_limits else exceeded_limits(result, self.allocation))]
 
     def in_floats(self, arrays: Sequence[Array | None], tolerances: ToleranceFactors) -> Result:

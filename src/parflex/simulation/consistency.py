@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.integrators.driver import Grid, rounded_down
 from parflex.simulation.outputs import Output, RunState, acceleration_columns, add_outputs, motion_columns
 from parflex.simulation.problem import Problem, metres_per_unit
@@ -86,8 +87,8 @@ class AccelerationFilter:
 
 def inconsistency_warnings(
     problem: Problem, shares: Mapping[str, float], requested: Collection[str], follows: AccelerationFilter
-) -> tuple[list[str], list[str]]:
-    """A sentence on columns that differ and were asked for; else a short one on those that every run has.
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """A diagnostic of columns that differ and were asked for; else a short one on those that every run has.
 
     Accelerations inside flexible bodies are in the summary alone: axial vibrations, which nothing but these shows,
     would give a warning in most runs.
@@ -100,9 +101,11 @@ def inconsistency_warnings(
     worst = max(rough_requested or rough, key=lambda name: shares[name])
     by = f"{100 * shares[worst]:.2g} % (root mean square)"
     if not rough_requested:
-        return [], [f"accelerations in the rows, '{worst}' most, differ by {by} from how rates change: {follows.cure}"]
+        text = f"accelerations in the rows, '{worst}' most, differ by {by} from how rates change: {follows.cure}"
+        return [], [Diagnostic("inconsistent-accelerations", text, worst, shares[worst])]
     more = f" (and {len(rough_requested) - 1} more outputs)" if len(rough_requested) > 1 else ""
-    return [f"'{worst}'{more} differs by {by} from what the rates of the rows say: {follows.cure}"], []
+    text = f"'{worst}'{more} differs by {by} from what the rates of the rows say: {follows.cure}"
+    return [Diagnostic("inconsistent-accelerations", text, worst, shares[worst])], []
 
 
 def _kinds(problem: Problem) -> dict[str, tuple[str, float]]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parflex.codegen.outputs import MANY_RATES, batched_signals, joint_wrenches, signals
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import driven_cables
 from parflex.forces.reactions import has_reaction, undetermined_reactions
@@ -454,7 +455,7 @@ def load_summary(state: RunState, outputs: Sequence[Output]) -> dict[str, Any]:
     """Return the largest stress, computed when it is read, the largest reactions of outputs, and those not unique."""
     summary: dict[str, Any] = {}
     stressed = [name for name, chain in state.chains.items() if chain.parts.fibres is not None]
-    left_out = missing_stress_warning(state.robot, state.chains)
+    left_out = [each.text for each in missing_stress_warning(state.robot, state.chains)]
     if stressed:
         summary = {"largest_stress": Deferred(lambda: largest_stress_of(state.beams, state.t))}
         summary |= {"stress_left_out": left_out} if left_out else {}
@@ -480,18 +481,19 @@ def _largest(wrenches: Array, t: Array) -> dict[str, float]:
     return entry
 
 
-def load_warnings(summary: Mapping[str, Any]) -> list[str]:
-    """Sentences where reactions or section forces are not unique."""
-    warnings = list(summary.get("stress_left_out", []))
+def load_warnings(summary: Mapping[str, Any]) -> list[Diagnostic]:
+    """Diagnostics where stresses are unknown, or where reactions or section forces are not unique."""
+    diagnostics = [Diagnostic("unknown-stress", text) for text in summary.get("stress_left_out", [])]
     for key, what in (
         ("undetermined_reactions", "reactions"),
         ("undetermined_sections", "section forces and stresses"),
     ):
-        names = summary.get(key, [])
-        shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        if names:
-            warnings.append(f"the robot is over-constrained: the {what} of {shown} are those of least norm")
-    return warnings
+        if names := summary.get(key, []):
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            shown = ", ".join(f"'{name}'" for name in names[:5]) + more
+            text = f"the robot is over-constrained: the {what} of {shown} are those of least norm"
+            diagnostics.append(Diagnostic("undetermined-forces", text, names[0]))
+    return diagnostics
 
 
 def expand_places(words: Sequence[str], key: str) -> list[str]:

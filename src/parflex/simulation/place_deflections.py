@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from parflex.bodies.reduced_beam import ReducedSections
+from parflex.diagnostics import Diagnostic
 from parflex.forces.section_forces import BeamChain, beam_chains
 from parflex.integrators.tableaux import gauss_points
 from parflex.robot.beam_nodes import is_between
@@ -81,8 +82,8 @@ def _turned_wrenches(R: Array, wrenches: Array) -> Array:
 
 def inner_wrench_warning(
     robot: Robot, signals: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
-) -> list[str]:
-    """A sentence where frames that a run shows lack what wrenches between two nodes deflect their element by.
+) -> list[Diagnostic]:
+    """A diagnostic where frames that a run shows lack what wrenches between two nodes deflect their element by.
 
     Nothing is said where that is little beside the largest deflection of the beam.
     """
@@ -101,10 +102,11 @@ def inner_wrench_warning(
     worst = max(lacks, key=lambda name: lacks[name], default="")
     if not worst:
         return []
-    return [
+    text = (
         f"a load acts between two nodes of a beam: as a frame '{worst}' lacks up to {lacks[worst]:.3g} m of its "
         "deflection there, which BEAM.chord_y@s and BEAM.tangent_y@s have; use elements with a node at the load"
-    ]
+    )
+    return [Diagnostic("load-inside-beam", text, worst, lacks[worst])]
 
 
 class InnerLoads(NamedTuple):
