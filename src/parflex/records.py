@@ -170,6 +170,11 @@ class TimedRecord(Answer):
         """What the user should know about the answer, as in its summary."""
         return read_diagnostics(self.summary.get("diagnostics", ()))
 
+    @property
+    def warnings(self) -> list[str]:
+        """Texts of the diagnostics, as in its summary."""
+        return list(self.summary.get("warnings", ()))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimedRecord) or type(other) is not type(self):
             return NotImplemented

@@ -25,7 +25,7 @@ from parflex.checks import integer, number, one_of, short_text
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.io import read_bytes, read_errors
-from parflex.records import Record
+from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.trajectories.files import read_table
 
@@ -95,7 +95,7 @@ PATTERN = {-2: 1 / 6, -1: -2 / 3, 1: -2 / 3, 2: 1 / 6}  # of a spike of one in t
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recording(Record):
+class Recording(Answer):
     """A record: time (s), positions (m, rad) and efforts (N, N m) of the motors, the reference where it is known."""
 
     name: str

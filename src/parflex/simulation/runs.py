@@ -151,7 +151,7 @@ class Run(TimedRecord, Mapping[str, Array]):
         of = self.settings.get("robot", "")
         why = f"{self.status}: {self.summary['why']}" if self.summary.get("why") else self.status
         parts = [rows, count_of(len(self.columns), "column"), why]
-        parts += [count_of(len(self.diagnostics), "warning")] * bool(self.diagnostics)
+        parts += [count_of(len(self.warnings), "warning")] * bool(self.warnings)
         return (f"{brief(of)}: " if of else "") + ", ".join(parts)
 
 
