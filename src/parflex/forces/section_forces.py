@@ -8,7 +8,7 @@ same forces, to rounding.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -44,8 +44,6 @@ SECTION_TOLERANCE = 1e-12  # of an element: nearer to a load a section may be on
 STATIONS = 9  # of a beam of one element; in between, a parabola estimates the largest
 
 FEWEST = 3  # of an element
-
-TOGETHER = 20_000  # rows at a time
 
 NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
 
@@ -189,16 +187,8 @@ class ElementRows(Record):
 
     def part(self, selection: Any) -> ElementRows:
         """Some of the rows."""
-        loads = [(xi, load[selection]) for xi, load in self.loads]
-        return ElementRows(*(getattr(self, name)[selection] for name in ROW_NAMES), loads)
-
-
-ROW_NAMES = ("a", "w", "al", "e", "ed", "edd", "tip")
-
-
-def join_elements(elements: Sequence[ElementRows]) -> ElementRows:
-    """Rows of alike elements without loads on them, one element behind the other."""
-    return ElementRows(*(np.concatenate([getattr(element, name) for element in elements]) for name in ROW_NAMES))
+        arrays = (self.a, self.w, self.al, self.e, self.ed, self.edd, self.tip)
+        return ElementRows(*(rows[selection] for rows in arrays), [(xi, load[selection]) for xi, load in self.loads])
 
 
 class InnerLoad(NamedTuple):
@@ -217,18 +207,13 @@ class InnerLoad(NamedTuple):
 def inner_loads(tree: Tree, j: int, frames: Sequence[str]) -> list[InnerLoad]:
     """What may act on an element of a beam between its ends, where wrenches act on these frames."""
     length = float(without_slopes(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
-    candidates = [InnerLoad(0.0, tree.places[frame], frame=frame) for frame in frames]
-    for element in tree.elements:
-        if element.acts:
-            candidates += [
-                InnerLoad(0.0, element.first, element=element),
-                InnerLoad(0.0, element.second, element=element, sign=-1.0),
-            ]
-    link_loads = [load for load in candidates if load.place.link == j and load.place.inner is not None]
+    acting: list[Any] = [(tree.places[frame], frame, None, 1.0) for frame in frames]
+    for element in (element for element in tree.elements if element.acts):
+        acting += [(element.first, None, element, 1.0), (element.second, None, element, -1.0)]
     return [
-        load._replace(part=float(without_slopes(load.place.inner.node.r0)[0]) / length)
-        for load in link_loads
-        if load.place.inner
+        InnerLoad(float(without_slopes(place.inner.node.r0)[0]) / length, place, frame, element, sign)
+        for place, frame, element, sign in acting
+        if place.link == j and place.inner is not None
     ]
 
 
@@ -350,13 +335,14 @@ def largest_stress_of(beams: Mapping[str, BeamLoads], times: Array | None = None
     Of each element some stations are computed in all rows. Between them, forces and moments are polynomials of degree
     7 in xi, without kinks that could hold a maximum; so in the rows that come nearest the place is found to rounding.
     """
-    pieces = []
-    for beam in beams.values():
-        if beam.chain.parts.fibres is not None:
-            for number, link in enumerate(beam.chain.links):
-                ends = sorted({0.0, 1.0, *(xi for xi, _ in beam.elements[link].loads)})
-                pieces += [_Piece(beam.chain, number, beam.elements[link], s, beam.planar) for s in pairwise(ends)]
-    peaks = _peaks_of_pieces(pieces)
+    pieces = [
+        _Piece(beam, number, span)
+        for beam in beams.values()
+        if beam.chain.parts.fibres is not None
+        for number, link in enumerate(beam.chain.links)
+        for span in pairwise(sorted({0.0, 1.0, *(xi for xi, _ in beam.elements[link].loads)}))
+    ]
+    peaks = [piece.peaks() for piece in pieces]
     best: tuple[float, str, float, int] | None = None
     for k in sorted(range(len(pieces)), key=lambda k: -float(peaks[k].max(initial=0.0))):
         if best is not None and peaks[k].max() < NEAR * best[0]:
@@ -369,35 +355,32 @@ def largest_stress_of(beams: Mapping[str, BeamLoads], times: Array | None = None
     return {"beam": name, "s": s} | ({} if times is None else {"time": float(times[row])}) | {"value": value}
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
+class _Piece(NamedTuple):
     """A piece of an element between two loads: the one at its begin is not in it, the one at its end is."""
 
-    chain: BeamChain
+    beam: BeamLoads
     number: int
-    rows: ElementRows
     span: tuple[float, float]
-    planar: bool
+
+    @property
+    def rows(self) -> ElementRows:
+        """The element in all rows."""
+        return self.beam.elements[self.beam.chain.links[self.number]]
 
     def stresses(self, xi: Array, rows: ElementRows) -> Array:
         """At stations in rows; what is not finite is no stress."""
-        parts = self.chain.each[self.number]
+        parts = self.beam.chain.each[self.number]
         forces = sections_of_element(parts, rows, xi)
         first = xi <= self.span[0]
         if self.span[0] > 0 and first.any():
             forces[:, first] = sections_of_element(parts, rows, xi[first], behind=True)
-        return np.nan_to_num(stresses(self.chain.parts, forces, self.planar), nan=0.0, posinf=0.0)
-
-    @property
-    def count(self) -> int:
-        """Stations that show about how large its stresses are."""
-        return max(FEWEST, (STATIONS - 1) // len(self.chain.links) + 1, self.chain.each[self.number].stations)
+        return np.nan_to_num(self.beam.quantity(STRESS, forces), nan=0.0, posinf=0.0)
 
     def peaks(self) -> Array:
         """About the largest of each row."""
-        xi, rows = np.linspace(*self.span, self.count), len(self.rows.a)
-        parts = [self.rows.part(slice(first, first + TOGETHER)) for first in range(0, rows, TOGETHER)]
-        return np.concatenate([_parabola_maxima(self.stresses(xi, part)) for part in parts]) if parts else np.zeros(0)
+        chain = self.beam.chain
+        count = max(FEWEST, (STATIONS - 1) // len(chain.links) + 1, chain.each[self.number].stations)
+        return _parabola_maxima(self.stresses(np.linspace(*self.span, count), self.rows))
 
     def largest(self, candidates: Array) -> tuple[float, str, float, int]:
         """The largest of these rows, to rounding: value, beam, share of its length, row."""
@@ -412,23 +395,7 @@ class _Piece:
             where = int(zoomed.argmax())
             if zoomed[where] > value * (1 + ROUNDING):  # an end is named as it is
                 place, value = float(xi[where]), float(zoomed[where])
-        return value, self.chain.name, self.chain.share(self.number, place), row
-
-
-def _peaks_of_pieces(pieces: Sequence[_Piece]) -> list[Array]:
-    """About the largest of each row, of each piece; elements of a beam without loads on them are one table of rows."""
-    result: list[Array] = [np.zeros(0)] * len(pieces)
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for k, piece in enumerate(pieces):
-        key = id(piece.chain.each[piece.number]), id(piece.chain.parts), piece.count
-        groups.setdefault(key if not piece.rows.loads else (*key, k), []).append(k)
-    for group in groups.values():
-        first = pieces[group[0]]
-        rows = first.rows if len(group) == 1 else join_elements([pieces[k].rows for k in group])
-        peaks = replace(first, rows=rows).peaks()
-        for k, piece_peaks in zip(group, np.split(peaks, len(group)), strict=True):
-            result[k] = piece_peaks
-    return result
+        return value, self.beam.chain.name, self.beam.chain.share(self.number, place), row
 
 
 def _parabola_maxima(values: Array) -> Array:
