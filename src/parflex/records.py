@@ -147,7 +147,7 @@ class Record:
 
 
 class Answer(Record):
-    """A record that a public function returns; most have their own `diagnostics`."""
+    """A record that a public function returns; most have a field `diagnostics` with the default `()`."""
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:

@@ -104,7 +104,7 @@ class Recording(Answer):
     effort: Array
     reference: Array | None = None
     payload: tuple[float, float, float, float] | None = None
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
     offset: Array | float = 0.0  # of positions, behind the gains of their columns
     far: list[tuple[str, str]] = field(default_factory=list)  # motors that stand where none can, and in which unit less
     steps: list[str] = field(default_factory=list)  # what was done to it, in words
@@ -208,7 +208,7 @@ def _measurement(
         parts["effort"],
         parts.get("reference"),
         payload,
-        diagnostics,
+        tuple(diagnostics),
         offset,
         far,
         [uneven] if uneven else [],

@@ -427,7 +427,7 @@ def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Seq
     starts = {link.v.start: float(tree.start[link.q.start]) for link in stated if link.joint.one_axis}
     conflict = contradiction(constraints, tree, starts, offsets=True)
     if conflict is not None:
-        diagnostics.append(Diagnostic("coupling-start", f"{conflict.message('start')}: the coupling holds"))
+        diagnostics.append(Diagnostic("far-start", f"{conflict.message('start')}: the coupling holds"))
     return diagnostics
 
 

@@ -27,7 +27,7 @@ def unusual(robot: Robot) -> list[Diagnostic]:
         ]
     if robot.mobility.home_rank < robot.mobility.rank:
         text = "home is a singular pose of the closures: the robot has more degrees of freedom there than elsewhere"
-        notes.append(Diagnostic("singular-home", text))
+        notes.append(Diagnostic("singular", text))
     table = {} if robot.written is None else robot.written.table
     theirs = inherited(table, robot.file).get("constants", {})
     notes += [
