@@ -50,6 +50,7 @@ CODES: dict[str, tuple[str, str]] = {
     "lost-phase": ("Steps lose phase or amplitude of vibrations.", "Use the step in the text."),
     "mesh-not-shown": ("A mesh is not shown.", "Correct the file in the text."),
     "missed-tracking": ("A simulated motor does not follow as recorded.", "Check the controller."),
+    "missing-inertia": ("A part of the robot moves without inertia.", "Give the inertia of its bodies."),
     "model-error": ("The model has an error, or it is unknown.", "Check units and mode numbers, or measure more."),
     "moved-by-noise": ("Noise of positions moves a parameter.", "Use iv or didim, or a lower cutoff."),
     "moved-by-stiction": ("Slow samples move a parameter.", "Use a least speed, or irls."),

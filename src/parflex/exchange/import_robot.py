@@ -234,7 +234,8 @@ def _key(key: str) -> str:
 
 def import_warnings(robot: ImportedTables) -> list[Diagnostic]:
     """Diagnostics of what to check."""
-    return [Diagnostic("suspected-units", text) for text in (*_units(robot), *_masses(robot))]
+    units = [Diagnostic("suspected-units", text) for text in _units(robot)]
+    return [*units, *(Diagnostic("missing-inertia", text) for text in _masses(robot))]
 
 
 def _units(robot: ImportedTables) -> Iterator[str]:
