@@ -20,6 +20,7 @@ from parflex.closure.constraints import Closures, Loop
 from parflex.closure.leg_geometry import Angle
 from parflex.closure.mobility import scaled_jacobian
 from parflex.closure.partition import Partition, choose_partition
+from parflex.closure.targets import Target
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortAllocation
 from parflex.recursion.kinematics import jacobians, pose
@@ -189,6 +190,10 @@ class Formulation(ABC):
         """
         return []
 
+    def inertia(self, state: Any) -> tuple[Array, Array, bool]:
+        """The positive definite matrix that gives accelerations, the units of its rates, and whether it is sparse."""
+        raise self._not_provided("the inertia that gives accelerations")
+
     # -- motion in time --------------------------------------------------------------------------------
 
     def closed(self, q: Array) -> Array:
@@ -314,6 +319,23 @@ def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
     """As many rows of the closures as there are dependent rates, those that determine them best at a pose."""
     block = scaled_jacobian(closures, q)[:, dependent]
     return np.sort(scipy.linalg.qr(block.T, mode="r", pivoting=True)[1][: len(dependent)])
+
+
+def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
+    """Of each leg, or side of a loop, the rows and joints of the largest block that is regular at a reference pose."""
+    assembler, blocks = robot.assembler, []
+    bodies, slices = assembler.free_bodies, zip(robot.closures.rows, robot.closures.slices(), strict=True)
+    numbers = {id(loop): np.arange(*span.indices(robot.closures.size)) for loop, span in slices}
+    parts = assembler.parts(Target(fixed=bodies), robot.locked) if bodies else assembler.sides(robot.locked)
+    for part in parts:
+        if len(part.columns):
+            rows = np.concatenate([numbers[id(loop)] for loop in part.rows])
+            jacobians = [scaled_jacobian(robot.closures, q)[np.ix_(rows, part.columns)] for q in robot.reference_poses]
+            best = max(jacobians, key=mobility.rank)
+            picked = np.sort(scipy.linalg.qr(best.T, mode="r", pivoting=True)[1][: mobility.rank(best)])
+            columns = np.sort(scipy.linalg.qr(best[picked], mode="r", pivoting=True)[1][: len(picked)])
+            blocks.append((rows[picked], part.columns[columns]))
+    return blocks
 
 
 def cheapest_closures(robot: Robot) -> Closures:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from parflex.closure import mobility
 from parflex.closure.partition import Partition, Reduction, inverted, reduction
 from parflex.forces.coupling_losses import CouplingLosses, coupling_losses, with_losses
 from parflex.forces.effort_allocation import EffortAllocation
@@ -31,6 +32,7 @@ from parflex.formulations.base import (
     cheapest_closures,
     newton_closed,
     partition_holding,
+    regular_leg_blocks,
     residual_norm,
     unitless_block,
 )
@@ -197,13 +199,21 @@ class GeneralFormulation(Formulation):
         return state.accelerations(independent)
 
     def systems(self, state: GeneralState, motors: bool) -> list[Array]:
-        """J_f; and J_a unless the motors are independent rates themselves."""
+        """J_f; J_a unless the motors are independent rates themselves; with these what each leg's joints do."""
         units, part = self.robot.tree.rate_units, self.partition
         matrices = [unitless_block(self.robot, part, state.reduction.block)] if len(part.dependent) else []
         actuated = list(self.robot.actuated)
         if motors and len(actuated) >= len(part.independent) and set(actuated) != set(part.independent.tolist()):
             matrices.append(state.J_a * units[part.independent] / units[actuated][:, None])
+        if motors and self.robot.closures.size and not self.robot.tree.elastic:
+            J = self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at))
+            J = mobility.scale(self.robot.closures, J)
+            matrices += [J[np.ix_(*block)] for block in regular_leg_blocks(self.robot)]
         return matrices
+
+    def inertia(self, state: GeneralState) -> tuple[Array, Array, bool]:
+        """M in the independent rates."""
+        return state.mass_matrix, self.robot.tree.rate_units[self.independent], False
 
     # -- motion in time --------------------------------------------------------------------------------
 

@@ -188,6 +188,13 @@ class LegFormulation(Formulation):
         """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
         return closure_systems(self.legs, state, motors)
 
+    def inertia(self, state: LegState) -> tuple[Array, Array, bool]:
+        """That of the platform and what the legs add to it."""
+        A = leg_equations.equations(self.legs, state.values, state.platform)[0]
+        units = np.ones(len(A))
+        units[: 2 if self.legs.planar else 3] = self.robot.tree.length
+        return A, units, False
+
     # -- motion in time --------------------------------------------------------------------------------
 
     def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> LegState:

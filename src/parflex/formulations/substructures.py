@@ -150,6 +150,14 @@ class SubstructureFormulation(Formulation):
         part = self.pieces.partition
         return [unitless_block(self.robot, part, self._reduction(state).block)] if len(part.dependent) else []
 
+    def inertia(self, state: SubstructureState) -> tuple[Array, Array, bool]:
+        """That of the pieces and beams, in the unknowns: twists of pieces, and joints inside them."""
+        units, translations = np.ones(self.pieces.size), [k for k, part in enumerate(self.pieces.used) if part < 3]
+        for piece in self.pieces.pieces:
+            if piece.slots.stop > piece.slots.start:
+                units[[piece.slots.start + k for k in translations]] = self.robot.tree.length
+        return state.A, units, True
+
     # -- motion in time --------------------------------------------------------------------------------
 
     def closed(self, q: Any) -> Any:
