@@ -336,7 +336,7 @@ def test_singular_states_are_refused_or_answered_as_by_names():
     with pytest.warns(ParflexWarning, match="'left' is stretched or folded"):
         found = parflex.inverse_dynamics(robot, stretched.q, known.rates, known.accelerations)
     assert close(found, np.array(list(known.efforts.values())))
-    with pytest.warns(ParflexWarning, match="1 of 3 states have no answer and are nan, first state 1: .*motors locked"):
+    with pytest.warns(ParflexWarning, match="1 of 3 states have no answer and are nan: state 1: .*motors locked"):
         found = parflex.inverse_dynamics(robot, np.array([robot.home, aligned.q, robot.home]))
     assert np.isnan(found[1]).all() and close(found[[0, 2]], parflex.inverse_dynamics(robot, robot.home)[None])
 
@@ -347,7 +347,8 @@ def test_states_of_a_batch_that_fail_are_nan_and_said_once():
     q[[3, 7, 11]] += 0.1
     q[12] = np.nan
     rates[14] += 1.0
-    sentence = "5 of 20 states have no answer and are nan, first state 3: .*open by"
+    reasons = "states 3, 7, 11: .*open by .*; state 12: .* is nan; .*; state 14: .*rates do not keep"
+    sentence = f"5 of 20 states have no answer and are nan: {reasons}"
     with pytest.warns(ParflexWarning, match=sentence) as said:
         found = parflex.inverse_dynamics(robot, q, rates, accelerations)
     failed = [3, 7, 11, 12, 14]
@@ -364,7 +365,7 @@ def test_numbers_that_overflow_are_refused_in_a_sentence_and_nan_in_a_batch():
                 ask(robot, q[0], huge)
         with pytest.raises(InputError, match=r"'effort' is 1e.308, .*is not finite"):
             parflex.forward_dynamics(robot, q[0], qd[0], [1e308, 1e308])
-    with pytest.warns(ParflexWarning, match="1 of 2 states have no answer and are nan, first state 1: .*'qd' is"):
+    with pytest.warns(ParflexWarning, match="1 of 2 states have no answer and are nan: state 1: .*'qd' is"):
         found = parflex.inverse_dynamics(robot, q[:2], np.array([[1.0, 0.0], huge]))
     assert np.isfinite(found[0]).all() and np.isnan(found[1]).all()
 
@@ -420,7 +421,7 @@ def test_joints_outside_their_limits_are_warned_of_and_answered():
         parflex.inverse_dynamics(robot, np.array([0.500001, 0.0, 0.0]))
     with pytest.warns(ParflexWarning, match=f"joint '{name}' is at 0.6, outside its limits"):
         outside = parflex.inverse_dynamics(robot, q[1], np.zeros(3), np.zeros(3))
-    with pytest.warns(ParflexWarning, match="2 of 3 states are answered with a warning, first state 1: joint"):
+    with pytest.warns(ParflexWarning, match="2 of 3 states are answered with a warning: states 1, 2: joint"):
         assert close(parflex.inverse_dynamics(robot, q)[:2], np.array([inside, outside]))
 
 
@@ -433,7 +434,7 @@ def test_bodies_that_deform_too_far_are_warned_of_and_answered():
     with pytest.warns(ParflexWarning) as said:
         found = parflex.forward_dynamics(robot, q)
     assert [str(one.message) for one in said] == expected.warnings and close(found, expected.accelerations)
-    with pytest.warns(ParflexWarning, match="1 of 2 states are answered with a warning, first state 1: "):
+    with pytest.warns(ParflexWarning, match="1 of 2 states are answered with a warning: state 1: "):
         assert close(parflex.forward_dynamics(robot, np.array([robot.home, q]))[1], expected.accelerations)
 
 

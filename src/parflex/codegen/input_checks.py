@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.formulations.base import Answer, Formulation, Given
+from parflex.formulations.base import Answer, Formulation, Given, cheapest_closures
 from parflex.recursion.kinematics import motion, pose
 from parflex.robot.configuration import MISSED, NEAR_SINGULAR
 from parflex.robot.limits import AT_LIMIT, SHARE
@@ -46,7 +46,7 @@ def input_checks(form: Formulation, state: Any, inputs: Given, outputs: Answer) 
     inverse = "qdd" in inputs
     squares = _openings(form, inputs)
     systems = form.systems(state, motors=inverse)
-    squares["condition"] = sum((condition_bound(A) ** 2 for A in systems), 0.0) if systems else 1.0
+    squares["condition"] = sum((_condition(*system) for system in systems), 0.0) if systems else 1.0
     if not inverse:
         squares["pivots"] = _pivot_ratio(*form.inertia(state)) ** 2
     limits = _exceeded(form, inputs, outputs)
@@ -57,9 +57,9 @@ def input_checks(form: Formulation, state: Any, inputs: Given, outputs: Answer) 
 
 
 def _openings(form: Formulation, inputs: Given) -> dict[str, Any]:
-    """Squares of what opens the loops, of how far quaternions are from the length 1, and of what moves locked joints."""
+    """Squares of what opens the loops, of how far quaternions are from unit length, of motions of locked joints."""
     tree, locked = form.robot.tree, sorted(form.robot.locked)
-    loops = [replace(loop, closed=False) for loop in form.robot.closures.loops]
+    loops = [replace(loop, closed=False) for loop in cheapest_closures(form.robot).loops]
     closures = replace(form.robot.closures, loops=tuple(loops))
     q, at, rows = inputs["q"], pose(tree, inputs["q"]), closures.row_units() / tree.length
     quaternions = [q[link.q_quaternion] for link in tree.links if link.joint.quaternion is not None]
@@ -76,15 +76,23 @@ def _openings(form: Formulation, inputs: Given) -> dict[str, Any]:
 
 
 def condition_bound(A: Array) -> Any:
-    """A bound of the condition number of a matrix, at most its size too large: Frobenius norms of A and its inverse.
+    """A bound of the condition number of a matrix, at most its size too large."""
+    return np.sqrt(_condition(A, np.ones(len(A)), np.ones(A.shape[1])))
+
+
+def _condition(A: Array, rows: Array, columns: Array) -> Any:
+    """Square of a bound of the condition number of diag(rows) A diag(columns): of Frobenius norms with the inverse.
 
     Of a matrix with more rows than columns, such as that of spare motors, the inverse is the one of least norm. Entries
     are without units, of the order of 1 in regular poses: a 1 beside them tells where all of them become small, as the
     only entry of a single rate does.
     """
-    identity: Array = np.eye(A.shape[1], dtype=scalar_type(A))
-    inverse = solve(A, identity) if len(A) == len(identity) else solve_positive(A.T @ A, A.T)
-    return np.sqrt(_squares([1.0, *A.ravel()]) * _squares(inverse.ravel()))
+    scaled = rows[:, None] * A * columns
+    if len(A) == A.shape[1]:
+        inverse = solve(A, np.eye(len(A), dtype=scalar_type(A))) / rows / columns[:, None]
+    else:
+        inverse = solve_positive(scaled.T @ scaled, scaled.T)
+    return _squares([1.0, *scaled.ravel()]) * _squares(inverse.ravel())
 
 
 def _pivot_ratio(A: Array, units: Array, sparse: bool) -> Any:

@@ -45,6 +45,7 @@ class Options:
 
         graph = Graph()
         graph.calls = Calls() if self.calls else None
+        graph.inverses = {} if self.checks else None  # which the checks of condition need
         return graph
 
     def question(self, model: str, family: bool = False) -> ModelRequest:

@@ -39,6 +39,8 @@ Given = Mapping[str, Array]  # numbers or symbols of groups
 
 Answer = dict[str, Array]
 
+System = tuple[Array, Array, Array]  # a matrix, and factors of its rows and of its columns
+
 STEPS_FROM_GUESS = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
 
 FAR = 3  # Newton steps from the pose of the last sample, or from any guess nearby
@@ -183,8 +185,8 @@ class Formulation(ABC):
         """Accelerations of all coordinates from the independent ones, of a state in motion."""
         raise self._not_provided("accelerations of all coordinates")
 
-    def systems(self, state: Any, motors: bool) -> list[Array]:
-        """Matrices without units that are regular where the answers of a state are defined.
+    def systems(self, state: Any, motors: bool) -> list[System]:
+        """Matrices that are regular where the answers of a state are defined, with factors that take their units away.
 
         They give the dependent rates, and, if `motors`, the efforts.
         """
@@ -392,7 +394,6 @@ def residual_norm(gaps: Array) -> Array:
     return np.array([np.sqrt(gaps @ gaps + NORM_FLOOR)], dtype=scalar_type(gaps))
 
 
-def unitless_block(robot: Robot, part: Partition, block: Array) -> Array:
-    """The block J_f of the closures, as `mobility.scale` measures it."""
-    tree = robot.tree
-    return robot.closures.row_units()[part.rows][:, None] * block * (tree.rate_units / tree.length)[part.dependent]
+def closure_system(robot: Robot, rows: Array, columns: Array, block: Array) -> System:
+    """A block of the closures, with the factors of `mobility.scale`."""
+    return block, robot.closures.row_units()[rows], (robot.tree.rate_units / robot.tree.length)[columns]
