@@ -395,7 +395,7 @@ def ask(path: Path, number: int) -> str:
         finite("q", configuration.q)
         asked(lambda: finite("frames", parflex.frames(robot, configuration)))
         finite("closure_error", configuration.closure_error)
-        asked(lambda: configuration.condition.warnings())
+        asked(lambda: configuration.condition.warnings)
         efforts = asked(lambda: parflex.inverse_dynamics(robot, configuration, reactions=number % 4 == 0))
         if efforts is not None:
             finite("efforts", efforts.efforts)

@@ -20,6 +20,7 @@ from parflex.design.sensitivity import Sensitivities as Sensitivities
 from parflex.design.sensitivity import sensitivities as sensitivities
 from parflex.design.sweep import Sweep as Sweep
 from parflex.design.sweep import sweep as sweep
+from parflex.diagnostics import Diagnostic as Diagnostic
 from parflex.dynamics.dynamics import MassMatrix as MassMatrix
 from parflex.dynamics.dynamics import Result as Result
 from parflex.dynamics.dynamics import energies as energies

@@ -67,8 +67,8 @@ def with_checked_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
         if call.writes:
             call.check_output(args, kwargs)
         answer = function(*args, **kwargs)
-        for sentence in () if doubts is None or kwargs.get("ignore_limits") else doubts(answer):
-            warnings.warn(sentence, ParflexWarning, stacklevel=2)
+        for diagnostic in () if doubts is None or kwargs.get("ignore_limits") else doubts(answer):
+            warnings.warn(ParflexWarning(diagnostic), stacklevel=2)
         return answer
 
     _describe_load_case(checked_call)

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+from parflex.diagnostics import Diagnostic
+
 CLOSE = 0.65  # likeness of a misspelt word: 'rk5' is for 'rk4', but '12' not for '21', nor 'nope' for 'fore'
 
 
@@ -79,7 +81,11 @@ class ActuationError(ParflexError):
 
 
 class ParflexWarning(UserWarning):
-    """A warning about an answer that is an array; functions that return objects put it in their `warnings`."""
+    """A `diagnostic` of an answer that is an array; functions that return objects put it in their `diagnostics`."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic)
+        self.diagnostic = diagnostic
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:

@@ -41,6 +41,7 @@ from typing import Any, BinaryIO, Protocol
 
 from parflex.cache import cached
 from parflex.checks import integer
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import write_errors
 
@@ -472,7 +473,8 @@ def _check_workers(client: Any) -> None:
             )
         check_source(source_digest(), worker_source, f"the worker {worker}")
     if not sources:
-        warnings.warn("the cluster has no workers yet: waiting for them", ParflexWarning, stacklevel=4)
+        diagnostic = Diagnostic("no-workers", "the cluster has no workers yet: waiting for them")
+        warnings.warn(ParflexWarning(diagnostic), stacklevel=4)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic, read_diagnostics
+
 LONGEST = 240  # letters of a line
 FEW = 6  # entries that are shown
 WORD = 40  # letters of a word that is shown
@@ -145,23 +147,33 @@ class Record:
 
 
 class Answer(Record):
-    """A record that a public function returns; most have their own `warnings`."""
+    """A record that a public function returns; most have a field `diagnostics` with the default `()`."""
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Sentences that the user should read."""
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """What the user should know about the answer."""
         return ()
 
+    @property
+    def warnings(self) -> list[str]:
+        """Texts of the diagnostics."""
+        return [diagnostic.text for diagnostic in self.diagnostics]
 
-class TimedRecord(Record):
+
+class TimedRecord(Answer):
     """A record whose `summary` has computing times among others: these differ from run to run and are not compared."""
 
     summary: dict[str, Any]
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Sentences that the user should read."""
-        return tuple(self.summary.get("warnings", ()))
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """What the user should know about the answer, as in its summary."""
+        return read_diagnostics(self.summary.get("diagnostics", ()))
+
+    @property
+    def warnings(self) -> list[str]:
+        """Texts of the diagnostics, as in its summary."""
+        return list(self.summary.get("warnings", ()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TimedRecord) or type(other) is not type(self):

@@ -111,8 +111,9 @@ def test_tables_show_no_rounding_and_break_no_number(capsys, monkeypatch):
 def test_each_warning_is_reported_once_in_text_and_json(capsys, monkeypatch, as_json):
     @cli.command("warns")
     def warns() -> None:
-        warnings.warn("slow", parflex.ParflexWarning, stacklevel=1)
-        output.print_result({"warnings": ["slow", "far"]}, as_json)
+        slow, far = parflex.Diagnostic("slow-sweep", "slow"), parflex.Diagnostic("far-start", "far")
+        warnings.warn(parflex.ParflexWarning(slow), stacklevel=1)
+        output.print_result({"diagnostics": [slow, far]}, as_json)
 
     monkeypatch.setitem(cli.commands, "warns", cli.commands.pop("warns"))
     for _ in range(2):

@@ -131,7 +131,7 @@ def test_joint_terms_cost_only_where_they_are_asked_for():
 def test_the_command_line_counts_open_robots_with_symbols_and_closed_ones_with_numbers(capsys):
     answer = answered(capsys, "count", "rx90", "inverse")
     keys = ["add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total"]
-    assert list(answer) == [*keys, "coordinates", "without", "warnings"]
+    assert list(answer) == [*keys, "coordinates", "without", "warnings", "diagnostics"]
     assert answer["without"] == ["friction", "springs", "motor-inertia"]
     assert answer["total"] == BASE_COUNTS["rx90"]["total"] and answer["setup"] == BASE_COUNTS["rx90"]["setup"]
     assert answered(capsys, "count", "rx90", "inverse", "--parameters", "numbers")["total"] == COUNTS["rx90"]["inverse"]

@@ -96,7 +96,8 @@ def test_the_verb_prints_text_markdown_or_json(capsys):
     assert markdown.startswith("# 3rrr") and "## Formulation: leg form" in markdown
     assert "Operators: inverse 445, direct " in run(capsys, "explain", "3rrr", "--counts").out
     content = answered(capsys, "explain", "3rrr", "--counts")
-    assert set(content) == {"name", "title", "form", "forms", "sizes", "sections", "operators", "warnings"}
+    keys = ("name", "title", "form", "forms", "sizes", "sections", "operators", "warnings", "diagnostics")
+    assert set(content) == set(keys)
     assert content["operators"]["inverse"] == parflex.model(parflex.load("3rrr"), "inverse").counts["total"]
     equations = [equation for section in content["sections"] for equation in section["equations"]]
     assert {"number": 21, "text": "theory (21)"} in equations

@@ -262,7 +262,7 @@ def test_static_friction_of_the_file_is_retained(tmp_path, static, wanted):
     warnings = write_robot(robot, found, path)
     friction = parflex.load(path).description.frame[0].friction
     assert friction.static == (wanted or friction.coulomb) and friction.coulomb > 2.5
-    assert any("below its sliding friction" in text for text in warnings) == (wanted is None)
+    assert any("below its sliding friction" in each.text for each in warnings) == (wanted is None)
     write_robot(robot, parflex.identify(robot, axis_record(), BY_HAND, cutoff=50, friction="none"), path)
     assert not parflex.load(path).description.frame[0].friction.static
 
@@ -484,7 +484,7 @@ def test_springs_of_legs_are_written_for_each_leg(tmp_path):
     theta |= {"k[B.strut]": 250.0, "d[C.strut]": 5.0, "k[hang]": 400.0, "d[D.strut]": -1.0}
     found = SimpleNamespace(theta=theta, friction="file", estimator="wls", measurements=[], used=0)
     warnings = write_robot(robot, found, tmp_path / "found.toml")
-    assert warnings == ["the damping of 'D.strut' is -1: the file has zero instead"]
+    assert [each.text for each in warnings] == ["the damping of 'D.strut' is -1: the file has zero instead"]
     written = parflex.load(tmp_path / "found.toml").tree
     terms = {link.name: link.terms for link in written.links}
     assert (terms["B.strut"].stiffness, terms["B.strut"].rest) == (250.0, pytest.approx(0.84))
@@ -492,7 +492,7 @@ def test_springs_of_legs_are_written_for_each_leg(tmp_path):
     assert [terms[f"{leg}.strut"].damper for leg in "ACD"] == [4.0, 5.0, 0.0]
     assert (written.elements[0].stiffness, written.elements[0].rest) == (400.0, pytest.approx(0.375))
     _, warnings = changed_elements(robot, {unknown.name: unknown.value for unknown in unknowns(robot, "symmetric")})
-    assert len(warnings) == 6 and "FV, FS of the strut 'A.strut' are not in the file" in warnings[0]
+    assert len(warnings) == 6 and "FV, FS of the strut 'A.strut' are not in the file" in warnings[0].text
 
 
 @pytest.mark.verify

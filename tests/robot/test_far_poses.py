@@ -412,7 +412,7 @@ def test_starts_of_motors_weigh_more_than_starts_of_passive_joints(tmp_path):
     assert all(slides[f"l{k}.slide"] > 0 for k in range(1, 7))
     assert not robot.start_warnings()
     far = write_robot(tmp_path, text.replace("start = 0.45", "start = 2.5"))  # rods reach no slide there
-    assert "joint 'l1.slide' is assembled at" in parflex.load(far).start_warnings()[0]
+    assert "joint 'l1.slide' is assembled at" in parflex.load(far).start_warnings()[0].text
 
 
 @pytest.mark.parametrize("name", ["3rrr", pytest.param("4rrr", marks=pytest.mark.verify)])

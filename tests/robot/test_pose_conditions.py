@@ -336,16 +336,16 @@ def test_with_a_motor_less_the_platform_is_named_and_not_the_spins():
 
 def test_too_few_motors_and_a_passive_hinge_are_neither_a_singularity_nor_a_spin():
     for name in ("rssr", "double-four-bar", "cart-pendulum"):
-        assert configure(load_robot(name)).condition.warnings() == []
+        assert configure(load_robot(name)).condition.warnings == []
     found = parflex.inverse_dynamics(load_robot("cart-pendulum"))
     assert list(found.free) == ["bob"] and "1 motor for 2 freedoms" in found.warnings[-1]
 
 
 def test_a_dead_point_is_reported_as_such_and_not_as_a_singularity():
     robot = load_robot("slider-crank-flexible")
-    (said,) = configure(robot).condition.warnings()
+    (said,) = configure(robot).condition.warnings
     assert "stretched or folded" in said and "singularity" not in said and "inf" not in said
-    assert configure(robot, {"crank": 0.5}).condition.warnings() == []
+    assert configure(robot, {"crank": 0.5}).condition.warnings == []
 
 
 def test_legs_that_spin_do_not_hide_a_singular_pose():

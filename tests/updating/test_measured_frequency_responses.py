@@ -52,7 +52,7 @@ def off(rows, pose, dampers=DAMPERS):
 
 def test_poles_and_shapes_are_those_of_the_chain(tmp_path):
     rows, told = modes_of_responses({"responses": as_csv(tmp_path / "frf.csv", noisy("bent")), "pose": "bent"})
-    assert np.abs(off(rows, "bent")).max() < 4 and "3 modes" in told[0]
+    assert np.abs(off(rows, "bent")).max() < 4 and "3 modes" in told[0].text
     assert all(one.deviation < 1e-3 * one.frequency and one.damping_deviation < 1e-3 for one in rows)
     for k, one in enumerate(rows):
         true, found = spring_chain.shapes("bent", TRUE)[:, k], np.array([one.shape[s] for s in spring_chain.SENSORS])

@@ -81,7 +81,7 @@ def test_frequencies_in_another_unit_are_named(tmp_path, numbered):
 
     assert not doubts(1.0) and not doubts(1.5)
     for unit, factor in (("rad/s", 2 * np.pi), ("rpm", 60.0), ("kHz", 1e-3)):
-        assert len(doubts(factor)) == 1 and f"if they are in {unit}, divide" in doubts(factor)[0]
+        assert len(doubts(factor)) == 1 and f"if they are in {unit}, divide" in doubts(factor)[0].text
     if not numbered:
         with pytest.raises(parflex.InputError, match="if they are in kHz"):  # no partner in the model
             parflex.update(robot, [one | {"frequency_hz": 1e-3 * one["frequency_hz"]} for one in given], KEYS)

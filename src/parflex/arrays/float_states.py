@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.dynamics.dynamics import (
-    UNDERACTUATED_MESSAGE,
     Result,
     accelerations_under,
     driven_by,
@@ -22,7 +22,7 @@ from parflex.dynamics.dynamics import (
     state_at,
 )
 from parflex.errors import InputError
-from parflex.forces.effort_allocation import REDUNDANT, EffortAllocation, read_allocation
+from parflex.forces.effort_allocation import EffortAllocation, read_allocation
 from parflex.robot.configuration import Configuration, all_accelerations, all_rates
 from parflex.robot.robot import Robot
 from parflex.robot.states import ToleranceFactors, as_numbers, closed_positions, refuse_infinite
@@ -63,10 +63,10 @@ def answer_in_floats(
         )
     state = state_at(configuration, rates, wrenches)
     shared, qdd, _ = driven_by(state, state.J_a, target, allocation)
-    warnings = deflection_warnings(robot.tree, configuration.q)
-    warnings += equilibrium_warnings(configuration, qdd, moving=last is not None) if qd is None else []
+    diagnostics = deflection_warnings(robot.tree, configuration.q)
+    diagnostics += equilibrium_warnings(configuration, qdd, moving=last is not None) if qd is None else []
     efforts = dict(zip(robot.actuated_names, map(float, shared.tau), strict=True))
-    return Result(robot, configuration, rates, qdd, efforts, False, None, warnings)
+    return Result(robot, configuration, rates, qdd, efforts, False, None, tuple(diagnostics))
 
 
 def wrong_effort(robot: Robot, tau: Array) -> InputError:
@@ -77,13 +77,13 @@ def wrong_effort(robot: Robot, tau: Array) -> InputError:
     )  # fmt: skip
 
 
-def array_warnings(result: Result) -> list[str]:
-    """What is said of this state; what holds for every state of the robot was said when it was loaded."""
-    known = set(result.robot.warnings)
+def array_diagnostics(result: Result) -> list[Diagnostic]:
+    """Diagnostics of this state, without those that hold for every state of the robot."""
+    known = set(result.robot.diagnostics)
     return [
-        message
-        for message in result.warnings
-        if message not in known and not message.startswith((REDUNDANT, UNDERACTUATED_MESSAGE))
+        diagnostic
+        for diagnostic in result.diagnostics
+        if diagnostic not in known and diagnostic.code not in ("redundant-motors", "underactuated")
     ]
 
 

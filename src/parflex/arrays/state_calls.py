@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.arrays.float_states import answer_in_floats, array_warnings, refuse_overflow
+from parflex.arrays.float_states import answer_in_floats, array_diagnostics, refuse_overflow
 from parflex.codegen.input_checks import ALLOWED
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.options import Options
+from parflex.diagnostics import Diagnostic
 from parflex.dynamics.dynamics import Result, exceeded_limits
 from parflex.errors import ParflexError
 from parflex.forces.effort_allocation import EffortAllocation
@@ -178,8 +179,8 @@ class StateCalls:
         ]
         return failed if np.isfinite(checks[VERDICT]) else [*failed, "verdict"]
 
-    def _outside(self, arrays: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool) -> list[str]:
-        """Sentences about limits that a state or its efforts exceed, and about bodies that deform too far."""
+    def _outside(self, arrays: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool) -> list[Diagnostic]:
+        """Diagnostics of limits that a state or its efforts exceed, and of bodies that deform too far."""
         limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, tolerances), self.allocation)
         return [*limits, *deflection_warnings(self.robot.tree, arrays[0])]
 
@@ -208,16 +209,16 @@ class StateCalls:
     ) -> Array:  # fmt: skip
         """The answer in floats, with its warnings; or the error that says what is wrong with the state."""
         result = self.in_floats(arrays, tolerances)
-        warn(self._warnings(result, ignore_limits))
+        warn(self._diagnostics(result, ignore_limits))
         answer = self.answer_of(result)
         if out is None:
             return answer
         out[...] = answer
         return out
 
-    def _warnings(self, result: Result, ignore_limits: bool) -> list[str]:
-        """All sentences about a state that was answered in floats."""
-        return [*array_warnings(result), *([] if ignore_limits else exceeded_limits(result, self.allocation))]
+    def _diagnostics(self, result: Result, ignore_limits: bool) -> list[Diagnostic]:
+        """All diagnostics of a state that was answered in floats."""
+        return [*array_diagnostics(result), *([] if ignore_limits else exceeded_limits(result, self.allocation))]
 
     # -- a batch ---------------------------------------------------------------------------------------
 
@@ -249,9 +250,9 @@ class StateCalls:
                     rows[row] = np.nan
                     reasons[far.get(row, ())] = notes.fails(start + row, error)
                     continue
-                rows[row], messages = self.answer_of(result), self._warnings(result, ignore_limits)
-                if messages:
-                    notes.warns(start + row, lambda messages=messages: messages)
+                rows[row], diagnostics = self.answer_of(result), self._diagnostics(result, ignore_limits)
+                if diagnostics:
+                    notes.warns(start + row, lambda diagnostics=diagnostics: diagnostics)
         notes.say()
         return out
 

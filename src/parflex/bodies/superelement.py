@@ -36,6 +36,7 @@ from parflex.bodies.superelement_matrices import (
     rigid_report,
     rigid_shapes,
 )
+from parflex.diagnostics import Diagnostic
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat
@@ -255,12 +256,13 @@ def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) 
     return _without_noise(E.T @ D @ E)
 
 
-def damping_note(element: SuperElement) -> list[str]:
+def damping_note(element: SuperElement) -> list[Diagnostic]:
     """What of the damping matrix is not taken: dampers between the body and the ground."""
     D = element.data.D
     if D is None or np.abs(D @ element.X[:, :3]).max() <= DAMPED * np.abs(D).max():
         return []
-    return ["its damping matrix resists rigid motions: that part is left out"]
+    text = "its damping matrix resists rigid motions: that part is left out"
+    return [Diagnostic("superelement-damping", text)]
 
 
 def _stress(

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import RobotFileError
 from parflex.records import Record
 from parflex.spatial.rotations import hat
@@ -236,7 +237,7 @@ class RigidReport(Record):
     lowest_hz: float  # lowest elastic frequency of the free body
     positions: Array = field(repr=False)  # of the nodes
     placed: str = "file"  # who says so: file | robot | matrices
-    notes: tuple[str, ...] = ()
+    notes: tuple[Diagnostic, ...] = ()
 
     def as_dict(self) -> dict[str, object]:
         """Plain numbers."""
@@ -333,7 +334,8 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
             "positions",
             residual,
         )
-    notes = [f"the stiffness matrix has few digits: {summary}"] * (rigid > SAID * lowest)
+    few = Diagnostic("superelement-digits", f"the stiffness matrix has few digits: {summary}", value=rigid / lowest)
+    notes = [few] if rigid > SAID * lowest else []
     notes += unit_warnings(data, mass, centre, inertia, positions, lowest)
     notes += _mass_off_nodes(data, mass, inertia, positions)
     return RigidReport(mass, centre, inertia, residual, rigid, lowest, positions, placed, tuple(notes))
@@ -393,7 +395,7 @@ def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
     return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)
 
 
-def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[str]:
+def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[Diagnostic]:
     """Where matrices cannot tell what turning does: modes of masses away from all nodes, which no node shows."""
     K, M = (matrix[data.interface :, data.interface :] for matrix in (data.K, data.M))
     if not len(M):
@@ -404,11 +406,12 @@ def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, position
     aside = (gyration > ASIDE * np.ptp(positions @ axes, axis=0) / 2) & (gyration > SLENDER * np.linalg.norm(gyration))
     if not aside.any() or speed > MAX_ROTATION_SPEED:
         return []
-    return [
+    text = (
         f"its mass lies {gyration[aside].max():.3g} m (radius of gyration) aside of its interface nodes, which do not "
         f"show how its modes move there: where it turns at {speed:.2g} rad/s or faster, centrifugal loads on them may "
         "be missing; reduce it with nodes where the mass is, not on one line"
-    ]
+    )
+    return [Diagnostic("superelement-nodes", text, value=float(gyration[aside].max()))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -462,7 +465,7 @@ def in_si_units(data: ReducedMatrices, units: str) -> ReducedMatrices:
 
 def unit_warnings(
     data: ReducedMatrices, mass: float, centre: Array, inertia: Array, positions: Array, lowest: float
-) -> list[str]:
+) -> list[Diagnostic]:
     """Report a density or a wave speed that no material has in the units of the robot file.
 
     `lowest` is its lowest elastic frequency in Hz: by Rayleigh's quotient of a uniform strain that of waves over the
@@ -490,10 +493,11 @@ def unit_warnings(
         )
     else:
         return []
-    return [
+    text = (
         f"{issue}: the matrices are read in {UNITS[data.units].said}; check 'units' ({', '.join(UNITS)}) and the order "
         "of the rows"
-    ]
+    )
+    return [Diagnostic("superelement-units", text)]
 
 
 def _speed(data: ReducedMatrices, mass: float, places: Array, axes: Array) -> float:

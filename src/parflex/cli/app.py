@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _told(message: Warning | str, *_: Any, **__: Any) -> None:
     """A warning on the way, in the words of those of an answer."""
-    output.warn([str(message)])
+    output.warn([output.diagnostic_of(message)])
 
 
 @cli.command(

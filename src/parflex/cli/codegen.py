@@ -18,6 +18,7 @@ from parflex.cli.options import (
     split_names,
     without_option,
 )
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 
 
@@ -54,8 +55,8 @@ def _make_model(
     coordinates: Any,
     limit: int,
     spare: dict[str, Any],
-) -> tuple[Any, list[str], list[str]]:
-    """The model, what is left out of it, and its warnings."""
+) -> tuple[Any, list[str], list[Diagnostic]]:
+    """The model, what is left out of it, and its diagnostics."""
     from parflex import model as make
     from parflex.robot.load import omitted_terms
 
@@ -67,7 +68,7 @@ def _make_model(
             loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, coordinates=coordinates,
             operator_limit=limit, **spare,
         )  # fmt: skip
-    return generated, list(terms), list(dict.fromkeys(str(warning.message) for warning in caught))
+    return generated, list(terms), [output.diagnostic_of(warning.message) for warning in caught]
 
 
 @cli.command(
@@ -96,12 +97,12 @@ def count(
     spare = read_allocation(choice)
     loaded = open_robot(robot, **choice)
     default = "numbers" if loaded.closures.size or loaded.tree.elastic else "base"
-    generated, terms, model_warnings = _make_model(
+    generated, terms, diagnostics = _make_model(
         loaded, model, parameters or default, without, included, friction_width, coordinates, operator_limit,
         spare,
     )  # fmt: skip
     rows = [*generated.counts.items(), ("not counted", ", ".join(terms) or "-")]
-    answer = {**generated.counts, "coordinates": coordinates, "without": terms, "warnings": model_warnings}
+    answer = {**generated.counts, "coordinates": coordinates, "without": terms, "diagnostics": diagnostics}
     output.print_result(answer, as_json, (f"{loaded.name} {model}", ["", "operators"], rows))
 
 
@@ -143,7 +144,7 @@ def codegen(
             "a motion is a table, not a program", key="model", value=model,
             hint="write it with 'parflex motion ROBOT MOTION --out FILE.csv'",
         )  # fmt: skip
-    generated, terms, model_warnings = _make_model(
+    generated, terms, diagnostics = _make_model(
         loaded, model, parameters or "numbers", without, None, friction_width, coordinates, operator_limit,
         spare,
     )  # fmt: skip
@@ -161,5 +162,5 @@ def codegen(
     if target == "llvm":
         answer["compiled"] = str(compiled) if compiled else None
         tables.append(("", ["compiled for this machine, kept in"], [(answer["compiled"] or "nothing: no cache",)]))
-    answer |= {"without": terms, "warnings": model_warnings}
+    answer |= {"without": terms, "diagnostics": diagnostics}
     output.print_result(answer, as_json, *tables, ("", ["", "operators"], generated.counts.items()))

@@ -19,6 +19,7 @@ from parflex.cli.options import (
     without_option,
 )
 from parflex.cli.output import count_progress, time_progress
+from parflex.diagnostics import Diagnostic
 
 
 @cli.command(
@@ -102,10 +103,11 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
         "summary": run.summary,
         "settings": run.settings,
         "files": run.save(path) if path else [],
-        "warnings": [*loaded.warnings, *run.warnings],
+        "diagnostics": [*loaded.diagnostics, *run.diagnostics],
     }
     if not run.ok:
-        answer["warnings"].append(f"the run failed at t = {run.stopped_at:g} s: {run.why}")
+        text = f"the run failed at t = {run.stopped_at:g} s: {run.why}"
+        answer["diagnostics"].append(Diagnostic("stopped", text, "time", run.stopped_at))
     rows = [(name, "-" if value is None else value) for name, value in run.errors.items()]
     title = f"{loaded.name} under {run.settings['law']}"
     output.print_result(answer, as_json, (title, ["error of the end effector (m, s)", "value"], rows))

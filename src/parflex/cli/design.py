@@ -66,7 +66,7 @@ def sensitivities(
         from parflex import draw_sensitivities
 
         draw_sensitivities(result, figure)
-    answer = {**result.as_dict(), "figure": figure, "warnings": list(loaded.warnings)}
+    answer = {**result.as_dict(), "figure": figure, "diagnostics": loaded.diagnostics}
     several = result.multiplicity > 1
     head = ["key", "elasticity (% per %)", f"derivative ({result.unit} per unit)"] + ["directional"] * several
     rows = [
@@ -96,7 +96,7 @@ def optimise(file: str, out: str, as_json: bool) -> int:
 
     result = optimised(file, out)
     answer = {**result.as_dict(), "page": write_design_page(result, out)}
-    answer["warnings"] = list(result.warnings)
+    answer["diagnostics"] = result.diagnostics
     responses = [(key, entry["before"], entry["after"], entry["unit"]) for key, entry in result.responses.items()]
     variables = [
         (key, *(entry[word] for word in ("start", "value", "lower", "upper")))

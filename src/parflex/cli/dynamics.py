@@ -62,7 +62,7 @@ def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> Non
             (name, element["length"], element["rate"], element["force"]) for name, element in result.elements.items()
         ]
         tables.append(("elements", ["", "length", "rate", "force"], rows))
-    answer["warnings"] = result.warnings
+    answer["diagnostics"] = result.diagnostics
     if result.reactions is not None:
         answer["reactions"] = result.reactions
         tables += _reaction_tables(result.reactions)

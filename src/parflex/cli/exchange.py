@@ -9,6 +9,7 @@ import click
 from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.options import open_robot, robot_options, split_names, without_option
+from parflex.diagnostics import read_diagnostics
 from parflex.errors import InputError, did_you_mean
 
 FORMATS = ("fmu", "mjcf", "urdf")
@@ -77,7 +78,7 @@ def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any)
     exported = (export_mjcf if format_name == "mjcf" else export_urdf)(loaded, out)
     answer = {"file": exported.file, "files": list(exported.files), "notes": list(exported.notes)}
     rows = [("file", name) for name in exported.files] + [("note", note) for note in exported.notes]
-    output.print_result(answer | {"warnings": list(loaded.warnings)}, as_json, ("", ["", "written"], rows))
+    output.print_result(answer | {"diagnostics": loaded.diagnostics}, as_json, ("", ["", "written"], rows))
 
 
 def _write_fmu(loaded: Any, out: str, fmu_options: dict[str, Any], as_json: bool) -> None:
@@ -96,7 +97,7 @@ def _write_fmu(loaded: Any, out: str, fmu_options: dict[str, Any], as_json: bool
     counts = [(f"{kind}s", kinds.count(kind)) for kind in ("input", "output", "parameter", "local") if kind in kinds]
     rows = [("file", exported.file), ("platforms", ", ".join(exported.platforms)), *counts]
     rows += [("note", note) for note in exported.notes]
-    answer |= {"notes": list(exported.notes), "warnings": list(loaded.warnings)}
+    answer |= {"notes": list(exported.notes), "diagnostics": loaded.diagnostics}
     output.print_result(answer, as_json, ("", ["", "written"], rows))
 
 
@@ -135,7 +136,7 @@ def import_command(
     answer |= {
         "dropped": dropped,
         "check": imported.check,
-        "warnings": [*imported.warnings, *imported.check["warnings"]],
+        "diagnostics": [*imported.diagnostics, *read_diagnostics(imported.check["diagnostics"])],
     }
     rows = [("file", imported.file), ("joints", ", ".join(imported.joints)), ("closures", ", ".join(imported.closures))]
     rows.append(("check", "ok" if imported.check["ok"] else imported.check["error"]["message"]))

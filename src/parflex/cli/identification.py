@@ -11,6 +11,7 @@ from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.options import open_robot, robot_options, split_names, without_option
 from parflex.cli.output import count_progress
+from parflex.diagnostics import Diagnostic
 
 
 @cli.command(
@@ -51,16 +52,16 @@ def identify(
     options["keep"] = split_names(options["keep"])
     result = identified(loaded, list(record), **options)
     answer = result.as_dict()
-    warnings = [*loaded.warnings, *result.warnings]
+    diagnostics = [*loaded.diagnostics, *result.diagnostics]
     if out:
-        warnings += write_robot(loaded, result, out)
-        warnings += _unsaved_option_warnings(load_options)
+        diagnostics += write_robot(loaded, result, out)
+        diagnostics += _unsaved_option_warnings(load_options)
         answer["out"] = out
     if page:
         from parflex.view.fit_report import write_identification
 
         answer["page"] = str(write_identification(page, result))
-    answer["warnings"] = warnings
+    answer["diagnostics"] = diagnostics
     rows = [
         (name, entry.value, entry.deviation, entry.deviation_white, f"{100 * entry.relative:.3g} %",
          "yes" if entry.essential else "no", entry.unit)
@@ -135,7 +136,7 @@ def excite(
     with count_progress("fits") as progress:
         result = excited(loaded, workspace=box, **limits, **options, progress=progress)
     files = write_motion(loaded, result, out, step) if out else []
-    answer = {**result.as_dict(), "files": files, "warnings": list(loaded.warnings)}
+    answer = {**result.as_dict(), "files": files, "diagnostics": loaded.diagnostics}
     limit_entries = [
         (kind, name, entry) for kind in ("position", "speed", "effort", "workspace")
         for name, entry in result.limits[kind].items()
@@ -157,13 +158,13 @@ def excite(
     output.print_result(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))
 
 
-def _unsaved_option_warnings(options: dict[str, Any]) -> list[str]:
-    """A sentence for what the robot had on the command line, and the written file does not have."""
+def _unsaved_option_warnings(options: dict[str, Any]) -> list[Diagnostic]:
+    """A diagnostic for what the robot had on the command line, and the written file does not have."""
     sentences = {
         "settings": "values of --set are not in the file: give them again with it",
         "payload": "the payload is not in the file: give it again with it",
     }
-    return [sentences[word] for word in ("settings", "payload") if options[word]]
+    return [Diagnostic("not-in-file", sentences[word], word) for word in ("settings", "payload") if options[word]]
 
 
 def _said(limits: Any) -> str:
@@ -226,10 +227,10 @@ def update(
     )
     with count_progress("starts") as progress:
         result = updated(loaded, sources, keys, hold_out, lock=locked, **arguments, progress=progress)
-    answer = {**result.as_dict(), "warnings": [*loaded.warnings, *result.warnings]}
+    answer = {**result.as_dict(), "diagnostics": [*loaded.diagnostics, *result.diagnostics]}
     if out:
         answer["out"] = write_updated(robot, loaded, result, out)
-        answer["warnings"] += _unsaved_option_warnings(options)
+        answer["diagnostics"] += _unsaved_option_warnings(options)
     if page:
         from parflex.view.fit_report import write_update
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from parflex.cli.options import (
     wrench_option,
 )
 from parflex.cli.output import count_progress
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 
 
@@ -90,7 +92,7 @@ def map_command(
         result = frequency_map(
             loaded, axes, fixed_values, modes, names, out, progress, responses=list(responses), **arguments
         )
-    answer = _answer(result, out, no_csv, list(loaded.warnings))
+    answer = _answer(result, out, no_csv, loaded.diagnostics)
     drawn = result.lowest_over(left_out) if left_out else result
     if left_out and (drawn.status == OK).any():
         answer["lowest"] = _lowest(drawn)
@@ -130,7 +132,7 @@ def _check_lowest_over(names: list[str], left_out: list[str]) -> None:
         raise InputError("an axis must remain", key="lowest-over", value=",".join(left_out), hint="name fewer axes")
 
 
-def _answer(result: Any, out: str, no_csv: bool, warnings: list[str]) -> dict[str, Any]:
+def _answer(result: Any, out: str, no_csv: bool, diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
     import numpy as np
 
     from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
@@ -159,7 +161,7 @@ def _answer(result: Any, out: str, no_csv: bool, warnings: list[str]) -> dict[st
         "solved_in_full": result.solved_in_full,
         "largest_difference_hz": result.largest_difference,
         "responses": spans,
-        "warnings": warnings,
+        "diagnostics": diagnostics,
     }
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from parflex.errors import InputError
+from parflex.diagnostics import Diagnostic, reported
+from parflex.errors import InputError, ParflexWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,8 +68,10 @@ def print_result(
     answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], Iterable[Iterable[Any]]]
 ) -> None:
     """The answer as JSON, or as tables; warnings go to stderr, and those that came on the way stand in JSON as well."""
-    warn(answer.get("warnings", []))
-    answer["warnings"] = list(dict.fromkeys([*answer.get("warnings", []), *_said()]))
+    entries = answer.pop("diagnostics", ())
+    diagnostics = [each if isinstance(each, Diagnostic) else Diagnostic(**each) for each in entries]
+    warn(diagnostics)
+    answer |= reported({each.text: each for each in (*diagnostics, *_reported().values())}.values())
     if as_json:
         click.echo(json.dumps(json_value(answer), allow_nan=False))
         return
@@ -102,19 +105,26 @@ def one_line(text: str) -> str:
     return printable + ("..." if len(text) > MAX_LINE else "")
 
 
-def warn(warnings: Iterable[str]) -> None:
-    """Warnings, once each in a command, on stderr: some come on the way and stand in the answer as well."""
-    reported = _said()
-    for warning in warnings:
-        if warning not in reported:
-            reported[warning] = None
-            click.echo(f"warning: {one_line(warning)}", err=True)
+def warn(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print each warning once in a command, on stderr: some come on the way and stand in the answer as well."""
+    known = _reported()
+    for diagnostic in diagnostics:
+        if diagnostic.text not in known:
+            known[diagnostic.text] = diagnostic
+            click.echo(f"warning: {one_line(diagnostic.text)}", err=True)
 
 
-def _said() -> dict[str, None]:
-    """Warnings of this command so far, in their order."""
+def diagnostic_of(message: Warning | str) -> Diagnostic:
+    """Return the diagnostic of a warning; libraries have others than parflex."""
+    if isinstance(message, ParflexWarning):
+        return message.diagnostic
+    return Diagnostic("library-warning", str(message))
+
+
+def _reported() -> dict[str, Diagnostic]:
+    """Return the diagnostics of this command so far by text, in their order."""
     context = click.get_current_context(silent=True)
-    return {} if context is None else context.find_root().meta.setdefault("parflex.said", {})
+    return {} if context is None else context.find_root().meta.setdefault("parflex.diagnostics", {})
 
 
 def as_options(hint: str) -> str:

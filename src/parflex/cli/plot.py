@@ -57,9 +57,7 @@ def plot(what: str, as_json: bool, path: str, **options: Any) -> None:
     picture_path(path)
     drawn = _plot_run(what, path, options) if what.endswith(RUNS) else _plot_modes(what, path, options)
     rows = [(key, value) for key, value in drawn.items() if value]
-    output.print_result(
-        {"file": path, **drawn, "warnings": []}, as_json, ("", ["", ""], [("written", path), *_lines(rows)])
-    )
+    output.print_result({"file": path, **drawn}, as_json, ("", ["", ""], [("written", path), *_lines(rows)]))
 
 
 def _lines(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:

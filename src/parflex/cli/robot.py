@@ -50,7 +50,7 @@ def info(robot: str, as_json: bool, saving: bool, **choice: Any) -> None:
     loaded = open_robot(robot, **choice)
     answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title or loaded.name, **counts(loaded)}
     answer["couplings"] = coupling_texts(loaded)
-    answer["warnings"] = [*loaded.warnings, *loaded.start_warnings()]
+    answer["diagnostics"] = [*loaded.diagnostics, *loaded.start_warnings()]
     reduced = _reduced(loaded, answer, saving)
     numbers = [(key.replace("_", " "), value) for key, value in answer.items() if isinstance(value, int)]
     numbers += [(f"{key.replace('_', ' ')}, motors locked", value) for key, value in answer["locked"].items()]
@@ -106,13 +106,13 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     from parflex.robot.whole_check import unusual
 
     loaded = open_robot(robot, **choice)
-    if strict and loaded.warnings:
-        what = "superelement" if loaded.warnings[0].startswith("super-element") else "inertia"
+    if strict and loaded.diagnostics:
+        what = "superelement" if loaded.diagnostics[0].code.startswith("superelement") else "inertia"
         hint = f"correct the {'matrices' if what == 'superelement' else what}, or check without --strict"
         raise RobotFileError(loaded.warnings[0], file=loaded.file, key=what, hint=hint)
     notes = unusual(loaded)
     numbers = counts(loaded)
-    answer: dict[str, Any] = {"ok": True, "file": loaded.file, "warnings": notes}
+    answer: dict[str, Any] = {"ok": True, "file": loaded.file, "diagnostics": notes}
     superelements = {link.name: link.body.found.as_dict() for link in loaded.tree.links if link.body.found is not None}
     answer |= {"superelements": superelements} if superelements else {}
     freedoms = numbers["degrees_of_freedom"]
@@ -152,7 +152,7 @@ def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: 
     configuration = configure(loaded, read_pose_option(pose))
     draw_robot(loaded, configuration, path, frames=split_names(frames or ""))
     output.print_result(
-        {"file": path, "warnings": list(configuration.warnings)}, as_json, ("", ["written", ""], [(path, "")])
+        {"file": path, "diagnostics": configuration.diagnostics}, as_json, ("", ["written", ""], [(path, "")])
     )
 
 
@@ -209,7 +209,7 @@ def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, ignore
         "closure_error": configuration.closure_error,
         "condition": configuration.condition.as_dict(),
         "solutions": geometric_solutions(loaded, configuration),
-        "warnings": list(configuration.warnings),
+        "diagnostics": configuration.diagnostics,
     }
     stretched = element_values(configuration)
     answer |= {"elements": stretched} if stretched else {}
@@ -261,7 +261,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     if as_json:
         output.print_result(answer, as_json)
         return
-    output.warn(explanation.warnings)
+    output.warn(explanation.diagnostics)
     click.echo(text, nl=False)
 
 

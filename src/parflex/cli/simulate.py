@@ -23,6 +23,7 @@ from parflex.cli.options import (
     wrench_option,
 )
 from parflex.cli.output import check_convergence, time_progress
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 
 
@@ -119,10 +120,9 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         run = _with_filtered_accelerations(run, cutoff)
     written = [str(file) for file in [*run.save(path), *drawn(run)]]
     answer = {"files": written, "columns": list(run), **run.summary, "settings": run.settings}
-    from parflex.simulation.diagnostics import stop_warnings
-
-    sentences = [sentence for sentence in run.summary["warnings"] if sentence not in stop_warnings(run.summary)]
-    answer["warnings"] = [*loaded.warnings, *sentences, *_status_warnings(run)]
+    others = [each for each in run.diagnostics if each.code not in ("stopped", "interrupted")]
+    answer["diagnostics"] = [*loaded.diagnostics, *others]
+    answer["diagnostics"] += _status_warnings(run)
     rows = [(key, value) for key, value in run.summary.items() if isinstance(value, (int, float, str))]
     done = run.status == "ok" and run.summary.get("converged", True)
     if "friction" in run.summary:
@@ -213,17 +213,19 @@ def _with_filtered_accelerations(run: Any, cutoff: float) -> Any:
     return replace(run, columns={**run.columns, **{f"{name}.low": run.low_passed(name, cutoff) for name in names}})
 
 
-def _status_warnings(run: Any) -> list[str]:
+def _status_warnings(run: Any) -> list[Diagnostic]:
     if run.status == "interrupted" and "refinement" in run.summary:
         return []  # its warnings say which run is kept
     if run.status == "interrupted":
-        return [f"interrupted at t = {run.t[-1]:g} s; results so far are kept"]
+        text = f"interrupted at t = {run.t[-1]:g} s; results so far are kept"
+        return [Diagnostic("interrupted", text, "time", float(run.t[-1]))]
     if run.status == "diverged":
         summary = run.summary
         where = f"; '{summary['coordinate']}' moves most" if summary["coordinate"] else ""
-        return [
+        text = (
             f"the run stopped after t = {summary['stopped_at']:g} s, since {summary['why']}{where}; what was computed "
             "is kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular "
             "poses"
-        ]
+        )
+        return [Diagnostic("stopped", text, "time", summary["stopped_at"])]
     return []

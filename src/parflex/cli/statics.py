@@ -57,7 +57,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         ),
         **({"elements": deflected.elements} if deflected.elements else {}),
         "about": result.model.about,
-        "warnings": deflected.warnings,
+        "diagnostics": deflected.diagnostics,
     }
     if result.model.loading.internal is not None:
         answer["internal"] = result.model.loading.internal
@@ -139,7 +139,7 @@ def statespace(
         **names,
         "about": about,
         "file": path,
-        "warnings": [*system.warnings, *diagnostics],
+        "diagnostics": [*system.diagnostics, *diagnostics],
     }
     if span:
         answer["frequencies_hz"] = hertz

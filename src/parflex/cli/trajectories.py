@@ -76,7 +76,7 @@ def motion(
     }
     rows = [(name, *values.values()) for name, values in answer["motors"].items()]
     tables: list[Any] = [(f"motion in {answer['time']:.6g} s", ["motor", "way", "velocity", "acceleration"], rows)]
-    warnings = [*loaded.warnings, *plan.warnings]
+    diagnostics = [*loaded.diagnostics, *plan.diagnostics]
     if plan.timing is not None:
         answer |= plan.timing.answer()
         tables += plan.timing.tables()
@@ -85,5 +85,5 @@ def motion(
 
             draw_timing(plan, figure)
             written.append(figure)
-    answer["warnings"] = warnings
+    answer["diagnostics"] = diagnostics
     output.print_result(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))

@@ -61,7 +61,7 @@ def frequencies(
         "independent_coordinates": result.independent_coordinates,
         "about": about,
         "excess": result.excess.tolist(),
-        "warnings": list(result.warnings),
+        "diagnostics": result.diagnostics,
     } | ({"files": written} if written else {})
     steps: list[Any] = []
     if result.refinement is not None:

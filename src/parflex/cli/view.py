@@ -13,6 +13,7 @@ import click
 from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.options import open_robot, read_pose_option, robot_options, split_names
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.io import write_text
 
@@ -89,10 +90,10 @@ def view(
         if record is not None:
             write_text(record, viewer.page(), "record")
             output.print_result(
-                {"file": record, "warnings": list(loaded.warnings)}, as_json, ("", ["written"], [(record,)])
+                {"file": record, "diagnostics": loaded.diagnostics}, as_json, ("", ["written"], [(record,)])
             )
             return
-        _tell(viewer, port, watched, as_json, list(loaded.warnings))
+        _tell(viewer, port, watched, as_json, list(loaded.diagnostics))
         if not no_browser:
             _open_browser(viewer.address)
         viewer.watch(seconds)
@@ -137,16 +138,19 @@ def _check(mode: int | None, amplitude: float, seconds: float | None, record: st
         raise InputError(f"'{record}' is not a page", key="record", value=record, hint="use a name that ends in .html")
 
 
-def _tell(viewer: Any, requested_port: int | None, watched: Path | None, as_json: bool, warnings: list[str]) -> None:
+def _tell(
+    viewer: Any, requested_port: int | None, watched: Path | None, as_json: bool, diagnostics: list[Diagnostic]
+) -> None:
     """Where the page is; stdout is flushed, since a program may wait for it."""
     actual_port = viewer.server.get_port()
     if requested_port and actual_port != requested_port:
-        warnings.append(f"port {requested_port} is in use: the page is on port {actual_port}")
+        text = f"port {requested_port} is in use: the page is on port {actual_port}"
+        diagnostics.append(Diagnostic("other-port", text, "port", actual_port))
     answer = {
         "address": viewer.address,
         "port": actual_port,
         "watching": watched and str(watched),
-        "warnings": warnings,
+        "diagnostics": diagnostics,
     }
     rows = [("page", viewer.address), ("stop it with", "Ctrl-C")]
     if watched is not None:

@@ -27,7 +27,8 @@ from pydantic import BaseModel
 
 from parflex.cache import cached
 from parflex.codegen.program import PackedInstructions, Program, pack
-from parflex.errors import InputError
+from parflex.diagnostics import Diagnostic
+from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file, write_errors
 from parflex.robot.robot import Robot
 
@@ -35,7 +36,7 @@ T = TypeVar("T")
 
 RECORDS = 20_000  # hashes of records in memory: a robot with long beams has thousands
 
-LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
+LEFT_OUT = ("file", "diagnostics")  # of a robot: where it came from changes no program
 
 MANY, FUNCTIONS = "instructions", "functions"  # of a program
 
@@ -351,4 +352,5 @@ def _private(path: Path, status: os.stat_result) -> bool:
 def _warn(place: Path, reason: str) -> None:
     if str(place) not in _told:
         _told.add(str(place))
-        warnings.warn(f"programs are not cached: {place} {reason}", stacklevel=2)
+        diagnostic = Diagnostic("no-cache", f"programs are not cached: {place} {reason}", str(place))
+        warnings.warn(ParflexWarning(diagnostic), stacklevel=2)

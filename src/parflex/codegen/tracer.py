@@ -12,6 +12,7 @@ import numpy as np
 from parflex.bodies.rigid import RigidBody
 from parflex.checks import short_text
 from parflex.codegen.options import Options
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning, did_you_mean
 from parflex.forces.base_parameters import (
     PARAMETERS,
@@ -213,10 +214,8 @@ def _warn_of_cables(robot: Robot, model: str) -> None:
     """Programs without limits take the least norm, in which driven cables may push."""
     cables = [link.name for link in robot.tree.links if link.pulls_only]
     if cables and model in (*EFFORT_MODELS, *LAW_MODELS) and actuation_redundancy(robot) > 0:
-        message = (
-            f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
-        )
-        warnings.warn(ParflexWarning(message), stacklevel=3)
+        text = f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
+        warnings.warn(ParflexWarning(Diagnostic("pushing-cable", text, cables[0])), stacklevel=3)
 
 
 def symbolic_allocation(tracer: Tracer, robot: Robot, options: Options) -> EffortAllocation:

@@ -22,6 +22,7 @@ from parflex.control.plant import (
     start_state,
 )
 from parflex.control.reference_text import reference_from
+from parflex.diagnostics import reported
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
 from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, read_limits
@@ -240,7 +241,7 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
     }
     summary |= coupling_summary(run.plant.robot, columns)
     summary |= loads_on_plant(run.plant, integrated, run.efforts[0], run.grid.out_step, columns)
-    summary["warnings"] = cable_warnings(run.plant.robot, columns)
+    summary |= reported(cable_warnings(run.plant.robot, columns))
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 
@@ -453,8 +454,8 @@ def run_control(
     moved = make_plant(real, stops, reactions)
     run = run_law(made, moved, path, meeting, time, progress)
     if not ignore_limits:
-        limit_warnings = run_limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
-        run.summary["warnings"] = [*run.summary.get("warnings", ()), *limit_warnings]
+        exceeded = run_limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
+        run.summary.update(reported([*run.diagnostics, *exceeded]))
     run.settings["without"] = list(checked_terms(without))
     return run
 

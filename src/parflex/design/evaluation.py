@@ -22,6 +22,7 @@ from parflex.design.problem import ProblemFile
 from parflex.design.registry import ResponseQuestion
 from parflex.design.response_value import MultipleValue, slope_of, value_of
 from parflex.design.vibration_responses import frequency_of, lowest_modes
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.maps.api import many_frequencies
 from parflex.maps.parameters import numbers_of_designs
@@ -64,12 +65,11 @@ class ProblemDesigns:
         self.values_before = {name: self.value(self.before, name) for name in self.questions}
         for key, x, s, z in zip(self.keys, nominal, starts, self.low + self.width * self.start, strict=True):
             if s is None and abs(x - z) > OUTSIDE * abs(x):
-                warnings.warn(
+                text = (
                     f"'{key}' is {x:g} in the robot file, outside its bounds: the search starts at {z:g}, and what is "
-                    "told of the robot before is told of that one",
-                    ParflexWarning,
-                    stacklevel=2,
+                    "told of the robot before is told of that one"
                 )
+                warnings.warn(ParflexWarning(Diagnostic("outside-bounds", text, key, float(x))), stacklevel=2)
 
     def _first(self) -> Robot:
         """The robot at the start; bounds that shut out the robot of the file may make it impossible."""

@@ -23,6 +23,7 @@ from parflex.design.evaluation import ProblemDesigns, ResponsePiece
 from parflex.design.polishing import polished
 from parflex.design.problem import ProblemFile, read_problem, robot_source
 from parflex.design.response_value import value_of
+from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError
 from parflex.io import refuse_overwrite, write_text
 from parflex.parameters.robot_file import extending_file_text
@@ -103,9 +104,10 @@ class Optimised(Answer):
     file_settings: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Warnings of the robot, and why the search ended where the result is not optimal."""
-        return (*self.robot.warnings, *([self.message] if self.status != "optimal" else []))
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of the robot, and why the search ended where the result is not optimal."""
+        ended = [Diagnostic("not-optimal", self.message)] if self.status != "optimal" else []
+        return (*self.robot.diagnostics, *ended)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

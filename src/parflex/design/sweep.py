@@ -27,12 +27,13 @@ from parflex.design.design_rows import LONG, DesignAnswers, DesignRows
 from parflex.design.design_state import checked_number
 from parflex.design.problem import ObjectiveTable, ProblemFile, VariableTable, design_tables, robot_source
 from parflex.design.registry import BUILTIN_RESPONSE_NAMES, RESPONSES, Response, ResponseQuestion
+from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file, check_writable, npz_bytes, read_npz
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
 from parflex.maps.closed_rows import OK
-from parflex.records import Record, brief, name_list
+from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import read_tables
@@ -56,7 +57,7 @@ FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sweep(Record):
+class Sweep(Answer):
     """Responses of many designs.
 
     Attributes
@@ -79,7 +80,7 @@ class Sweep(Record):
         Whether designs are left.
     out : str | None
         File of the table.
-    warnings : list[str]
+    diagnostics : tuple[Diagnostic, ...]
         What is unusual about the designs.
     seconds : float
         Time that it took (s).
@@ -94,7 +95,7 @@ class Sweep(Record):
     computed: int
     interrupted: bool
     out: str | None = None
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -109,8 +110,8 @@ class Sweep(Record):
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        words = ("designs", "done", "computed", "failed", "interrupted", "out", "warnings", "seconds", "units")
-        return {word: getattr(self, word) for word in words}
+        words = ("designs", "done", "computed", "failed", "interrupted", "out", "seconds", "units")
+        return {word: getattr(self, word) for word in words} | reported(self.diagnostics)
 
     def _told(self) -> str:
         return f"{self.done} of {self.designs} designs, {brief(self.failed)} failed; {name_list(list(self.responses))}"
@@ -204,12 +205,12 @@ def sweep(
         len(done) - before[0],
         interrupted,
         None if target is None else str(target),
-        [*beyond_bounds(file, designs), *slow],
+        (*beyond_bounds(file, designs), *slow),
         perf_counter() - begin,
     )
 
 
-def _warn_if_slow(rows: DesignRows, table: SweepTable, designs: Mapping[str, Array]) -> list[str]:
+def _warn_if_slow(rows: DesignRows, table: SweepTable, designs: Mapping[str, Array]) -> list[Diagnostic]:
     """Tell before it starts that a sweep will take long, since designs are made one by one."""
     left = np.setdiff1d(np.arange(table.count), table.done)
     seconds = rows.seconds_left({key: np.asarray(values)[left] for key, values in designs.items()})
@@ -218,9 +219,9 @@ def _warn_if_slow(rows: DesignRows, table: SweepTable, designs: Mapping[str, Arr
     why = f" ({rows.reason})" if rows.reason else ""
     each = f"designs are computed one by one{why}, {rows.first:.2g} s each"
     duration = f"{seconds / 3600:.1f} h" if seconds > 7200 else f"{seconds / 60:.0f} min"
-    message = f"{each}: about {duration} of one process in all"
-    warnings.warn(message, ParflexWarning, stacklevel=3)
-    return [message]
+    slow = Diagnostic("slow-sweep", f"{each}: about {duration} of one process in all", "time", seconds)
+    warnings.warn(ParflexWarning(slow), stacklevel=3)
+    return [slow]
 
 
 def design_rows(arguments: tuple[Any, ...]) -> DesignRows:
@@ -365,8 +366,8 @@ def _listed(sweep: SweepFile, path: Path) -> dict[str, Array]:
     return designs
 
 
-def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[str]:
-    """A sentence for each variable with listed values that its bounds or choices leave out: they are computed."""
+def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[Diagnostic]:
+    """A diagnostic for each variable with listed values that its bounds or choices leave out: they are computed."""
     messages = []
     for key, variable in sweep.variables.items() if sweep.samples.kind == "list" else ():
         values, (low, high) = designs[key], variable.bounds
@@ -375,10 +376,11 @@ def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[str]:
         if outside.any():
             limits = "its choices" if variable.choices else f"its bounds {low:g} and {high:g}"
             first = int(np.argmax(outside))
-            messages.append(
+            text = (
                 f"{int(outside.sum())} of {len(values)} listed designs have a '{key}' beyond {limits}, the first "
                 f"{values[first]:g} in line {first + 1} of the designs; they are computed as they stand"
             )
+            messages.append(Diagnostic("outside-bounds", text, key, float(values[first])))
     return messages
 
 

@@ -11,13 +11,14 @@ accelerations as motors are solved together, theory (17).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import scipy
 
 from parflex.checks import numbers, one_of
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError
 from parflex.forces.coupling_losses import with_losses
 from parflex.forces.effort_allocation import (
@@ -34,7 +35,7 @@ from parflex.forces.forces import Without, Wrench, checked_wrenches, element_val
 from parflex.forces.reactions import reactions_of
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
-from parflex.records import NamedMatrix, Record, brief, count_of, name_list
+from parflex.records import Answer, NamedMatrix, brief, count_of, name_list
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
@@ -52,8 +53,6 @@ from parflex.statics.small_deformation import deflection_warnings
 from parflex.statics.zero_dynamics import check_system, zero_dynamics
 
 Array = np.ndarray
-
-UNDERACTUATED_MESSAGE = "fewer motors than degrees of freedom"
 
 STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
 
@@ -120,12 +119,12 @@ def inverse_dynamics(
     allocation = read_allocation(configuration.robot, weights, preload, effort_limit)
     result = _inverse(configuration, velocity, acceleration, wrench, form, reactions, allocation)
     if not ignore_limits:
-        result.warnings.extend(exceeded_limits(result, allocation))
+        return replace(result, diagnostics=(*result.diagnostics, *exceeded_limits(result, allocation)))
     return result
 
 
-def exceeded_limits(result: Result, allocation: EffortAllocation | None = None) -> list[str]:
-    """Return a sentence for each limit that a state, or the efforts of an inverse model, exceed."""
+def exceeded_limits(result: Result, allocation: EffortAllocation | None = None) -> list[Diagnostic]:
+    """Return a diagnostic for each limit that a state, or the efforts of an inverse model, exceed."""
     efforts: Mapping[str, Any] = {} if result.direct else result.efforts
     if allocation is not None:
         efforts = efforts_of_file(efforts, allocation.lower, allocation.upper)
@@ -171,11 +170,10 @@ def rigid_inverse(
     tau = shared.tau
     f = f - loss_forces  # gears lose it, and neither motors nor closures give it
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    warnings = [*robot.warnings, *configuration.condition.warnings()]
-    warnings += shared.warnings
-    reaction_wrenches = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
+    diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics, *shared.diagnostics]
+    reaction_wrenches = reactions_of(configuration, qd, qdd, f, tau, wrench, diagnostics) if reactions else None
     elements = element_values_in_motion(configuration, qd, lambda: f, tau)
-    warnings += slack_warnings(robot, elements)
+    diagnostics += slack_warnings(robot, elements)
     return Result(
         robot,
         configuration,
@@ -184,7 +182,7 @@ def rigid_inverse(
         efforts,
         redundant,
         reaction_wrenches,
-        warnings,
+        tuple(diagnostics),
         elements=elements,
         internal=shared.internal,
     )
@@ -264,8 +262,7 @@ def forward_dynamics(
     configuration = acting_configuration(robot, pose, without)
     tau = read_efforts(configuration.robot, effort)
     result = accelerations_under(configuration, configuration.rates(velocity), tau, wrench, reactions)
-    result.warnings.extend(exceeded_limits(result))
-    return result
+    return replace(result, diagnostics=(*result.diagnostics, *exceeded_limits(result)))
 
 
 def accelerations_under(
@@ -275,17 +272,29 @@ def accelerations_under(
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     free, loss_forces = state.pushed(tau, lambda M, right: _solve_mass(configuration, M, right))
     qdd = configuration.J @ free + state.bias
-    warnings = [*robot.warnings, *configuration.condition.warnings()]
-    warnings += deflection_warnings(robot.tree, configuration.q)
+    diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics]
+    diagnostics += deflection_warnings(robot.tree, configuration.q)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     reaction_wrenches = None
     if reactions:
-        reaction_wrenches = reactions_of(configuration, qd, qdd, state.forces(qdd) - loss_forces, tau, wrench, warnings)
+        reaction_wrenches = reactions_of(
+            configuration, qd, qdd, state.forces(qdd) - loss_forces, tau, wrench, diagnostics
+        )
     elements = element_values_in_motion(configuration, qd, lambda: state.forces(qdd) - loss_forces, tau)
-    warnings += slack_warnings(robot, elements)
+    diagnostics += slack_warnings(robot, elements)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
     return Result(
-        robot, configuration, qd, qdd, efforts, False, reaction_wrenches, warnings, elastic, elements, direct=True
+        robot,
+        configuration,
+        qd,
+        qdd,
+        efforts,
+        False,
+        reaction_wrenches,
+        tuple(diagnostics),
+        elastic,
+        elements,
+        direct=True,
     )
 
 
@@ -397,7 +406,7 @@ def energies(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Record):
+class Result(Answer):
     """Outcome of a dynamic model.
 
     Attributes
@@ -417,8 +426,8 @@ class Result(Record):
     reactions : dict[str, Any] | None
         If requested: `joints` and `closures`, {name: {force (N), moment (N m), undetermined}}, force and moment as
         [x, y, z]; `couplings`, {name: {effort (N, N m), undetermined}}; `elements`.
-    warnings : list[str]
-        Warnings.
+    diagnostics : tuple[Diagnostic, ...]
+        Diagnostics.
     elastic_accelerations : dict[str, float]
         Accelerations of elastic coordinates by name (SI).
     elements : dict[str, dict[str, Any]]
@@ -438,7 +447,7 @@ class Result(Record):
     efforts: dict[str, float]
     redundant_actuation: bool = False
     reactions: dict[str, Any] | None = None
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
     elastic_accelerations: dict[str, float] = field(default_factory=dict)
     elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
     direct: bool = False  # efforts were given, and accelerations found
@@ -451,7 +460,7 @@ class Result(Record):
         return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
 
     def _told(self) -> str:
-        warned = f"; {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
+        warned = f"; {count_of(len(self.diagnostics), 'warning')}" if self.diagnostics else ""
         accelerations = self.computed_accelerations()
         line = (
             efforts_line(self.robot, self.efforts)
@@ -549,15 +558,25 @@ def partly_driven_inverse(
     tau = shared.tau
     free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
     names = ", ".join(f"'{name}'" for name in free)
-    warnings = [*robot.warnings, *configuration.condition.warnings()]
+    diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics]
     count = f"{count_of(len(tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
-    warnings.append(f"{UNDERACTUATED_MESSAGE} ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely")
+    text = f"fewer motors than degrees of freedom ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely"
+    diagnostics.append(Diagnostic("underactuated", text))
     f = state.forces(qdd) - loss_forces
-    reaction_wrenches = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
+    reaction_wrenches = reactions_of(configuration, qd, qdd, f, tau, wrench, diagnostics) if reactions else None
     elements = element_values_in_motion(configuration, qd, lambda: f, tau)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     return Result(
-        robot, configuration, qd, qdd, efforts, False, reaction_wrenches, warnings, elements=elements, free=free
+        robot,
+        configuration,
+        qd,
+        qdd,
+        efforts,
+        False,
+        reaction_wrenches,
+        tuple(diagnostics),
+        elements=elements,
+        free=free,
     )
 
 
@@ -603,28 +622,28 @@ def flexible_inverse(
     qd = configuration.rates(velocity)
     state = state_at(configuration, qd, wrenches)
     rows, desired = _driven_rows_and_targets(configuration, velocity, acceleration, qd, state.bias, by_frame)
-    singularity_warnings = check_system(configuration, robot.tree.end_effector) if by_frame else []
+    near_singular = check_system(configuration, robot.tree.end_effector) if by_frame else []
     if allocation is None:
         allocation = read_allocation(robot)
     shared, qdd, loss_forces = driven_by(state, rows, desired, allocation)
     tau = shared.tau
-    warnings = [*robot.warnings, *shared.warnings]
-    warnings += deflection_warnings(robot.tree, configuration.q)
+    diagnostics = [*robot.diagnostics, *shared.diagnostics]
+    diagnostics += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
-        warnings += [*singularity_warnings, *_growth_warnings(configuration)]
-    warnings += equilibrium_warnings(configuration, qdd, moving=bool(velocity or acceleration))
+        diagnostics += [*near_singular, *_growth_warnings(configuration)]
+    diagnostics += equilibrium_warnings(configuration, qdd, moving=bool(velocity or acceleration))
     reaction_wrenches = None
     if reactions:
         reaction_wrenches = reactions_of(
-            configuration, qd, qdd, state.forces(qdd) - loss_forces, tau, wrenches, warnings
+            configuration, qd, qdd, state.forces(qdd) - loss_forces, tau, wrenches, diagnostics
         )
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
     elements = element_values_in_motion(configuration, qd, lambda: state.forces(qdd) - loss_forces, tau)
-    warnings += slack_warnings(robot, elements)
+    diagnostics += slack_warnings(robot, elements)
     return Result(
-        robot, configuration, qd, qdd, efforts, actuation_redundancy(robot) > 0, reaction_wrenches, warnings, elastic,
-        elements, internal=shared.internal,
+        robot, configuration, qd, qdd, efforts, actuation_redundancy(robot) > 0, reaction_wrenches, tuple(diagnostics),
+        elastic, elements, internal=shared.internal,
     )  # fmt: skip
 
 
@@ -739,29 +758,29 @@ def _driven_rows_and_targets(
     return (configuration.frame_rows(frame) @ configuration.J)[parts], desired
 
 
-def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool) -> list[str]:
+def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool) -> list[Diagnostic]:
     """Warn where elastic coordinates accelerate: they are not in equilibrium with the state, at rest or `moving`."""
     elastic = list(configuration.robot.tree.elastic)
     size = np.abs(qdd[elastic] * configuration.robot.tree.rate_units[elastic])
     if size.max(initial=0.0) < STILL:
         return []
     name = configuration.robot.tree.rate_names[elastic[int(size.argmax())]]
-    if moving:
-        return [
-            f"the bodies are not in equilibrium in this motion: they start to deform ('{name}' most), so these efforts "
-            "hold for this instant only; simulate the motion for its efforts in time"
-        ]
-    return [
-        f"the robot is at rest but not in equilibrium: it starts to deform ('{name}' most), so these are not holding "
-        "efforts; compute the deflection ('parflex stiffness'), or use the configuration of an equilibrium"
-    ]
+    text = (
+        f"the bodies are not in equilibrium in this motion: they start to deform ('{name}' most), so these efforts "
+        "hold for this instant only; simulate the motion for its efforts in time"
+        if moving
+        else f"the robot is at rest but not in equilibrium: it starts to deform ('{name}' most), so these are not "
+        "holding efforts; compute the deflection ('parflex stiffness'), or use the configuration of an equilibrium"
+    )
+    return [Diagnostic("not-in-equilibrium", text, name, float(size.max()))]
 
 
-def _growth_warnings(configuration: Configuration) -> list[str]:
+def _growth_warnings(configuration: Configuration) -> list[Diagnostic]:
     """Whether the deformations would grow while the end effector is driven."""
     if actuation_redundancy(configuration.robot) > 0:
-        return ["how the deformations go on depends on how spare motors share the efforts: it is not judged"]
+        text = "how the deformations go on depends on how spare motors share the efforts: it is not judged"
+        return [Diagnostic("unknown-zero-dynamics", text)]
     try:
-        return zero_dynamics(configuration.robot, configuration).warnings()
+        return zero_dynamics(configuration.robot, configuration).diagnostics
     except SingularError as error:
-        return [f"the elastic zero dynamics are unknown: {error.message}"]
+        return [Diagnostic("unknown-zero-dynamics", f"the elastic zero dynamics are unknown: {error.message}")]

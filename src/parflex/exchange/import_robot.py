@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import short_text
+from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.imported_tables import NOTE, Dropped, ImportedTables
 from parflex.exchange.loops_yaml import read_loops
@@ -19,7 +20,7 @@ from parflex.exchange.mjcf_import import mjcf_robot
 from parflex.exchange.symoro import symoro_robot
 from parflex.exchange.urdf import urdf_robot
 from parflex.io import TEXT_BYTES, check_writable, refuse_overwrite, write_text
-from parflex.records import Record
+from parflex.records import Answer
 
 FORMATS = (".urdf", ".xml", ".mjcf", ".par")
 
@@ -44,10 +45,11 @@ WIDE_LIMITS = 25.0  # rad: limits of four turns are those of no robot, but 30 de
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ImportedRobot(Record):
+class ImportedRobot(Answer):
     """The robot `file` that was written, names of its `joints` and `closures`, what was `dropped`, and its `check`.
 
-    `check` has `ok`, `warnings` and, where the robot cannot be assembled, `error`. `warnings` are about the source.
+    `check` has `ok`, `warnings`, `diagnostics` and, where the robot cannot be assembled, `error`. `diagnostics` of the
+    record are about the source.
     """
 
     file: str
@@ -55,7 +57,7 @@ class ImportedRobot(Record):
     closures: tuple[str, ...]
     dropped: tuple[Dropped, ...]
     check: dict[str, Any]
-    warnings: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def import_robot(
@@ -104,9 +106,10 @@ def import_robot(
         hint = "take a part of the robot" if robot.joints else "give a robot with joints"
         raise InputError(message, file=str(path), key="joint", value=str(path), hint=hint)
     write_text(out, text)
-    warnings = (*robot.warnings, *robot.names.brief(), *import_warnings(robot))
+    renamed = (Diagnostic("renamed", text) for text in robot.names.brief())
+    diagnostics = (*robot.diagnostics, *renamed, *import_warnings(robot))
     return ImportedRobot(
-        str(out), tuple(robot.joints), tuple(robot.closures), tuple(robot.dropped), check_result(out), warnings
+        str(out), tuple(robot.joints), tuple(robot.closures), tuple(robot.dropped), check_result(out), diagnostics
     )
 
 
@@ -132,15 +135,15 @@ def read_imported(
 
 
 def check_result(file: str | Path) -> dict[str, Any]:
-    """What a check of a robot file says: `ok` and warnings, or the error."""
+    """What a check of a robot file says: `ok` and diagnostics, or the error."""
     from parflex.robot.load import load
     from parflex.robot.whole_check import unusual
 
     try:
         robot = load(str(file))
-        return {"ok": True, "warnings": unusual(robot)}
+        return {"ok": True, **reported(unusual(robot))}
     except ParflexError as error:
-        return {"ok": False, "warnings": [], "error": error.as_dict()}
+        return {"ok": False, **reported(()), "error": error.as_dict()}
 
 
 def robot_text(robot: ImportedTables) -> str:
@@ -229,9 +232,10 @@ def _key(key: str) -> str:
     return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else quoted(key)
 
 
-def import_warnings(robot: ImportedTables) -> list[str]:
-    """Sentences on what to check."""
-    return [*_units(robot), *_masses(robot)]
+def import_warnings(robot: ImportedTables) -> list[Diagnostic]:
+    """Diagnostics of what to check."""
+    units = [Diagnostic("suspected-units", text) for text in _units(robot)]
+    return [*units, *(Diagnostic("suspected-mass", text) for text in _masses(robot))]
 
 
 def _units(robot: ImportedTables) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import short_text
+from parflex.diagnostics import Diagnostic
 from parflex.records import Record
 from parflex.spatial.rotations import cross, exact_entries, matrix_quaternion
 
@@ -124,7 +125,7 @@ class ImportedTables:
     element: list[dict[str, Any]] = field(default_factory=list)
     visual: list[dict[str, Any]] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     names: ImportedNames = field(default_factory=ImportedNames)
 
     @property
@@ -140,6 +141,10 @@ class ImportedTables:
     def of(self, name: str) -> dict[str, Any]:
         """The table of a frame."""
         return next(table for table in self.frame if table["name"] == name)
+
+    def report(self, code: str, text: str, quantity: str = "") -> None:
+        """Add a diagnostic about the source."""
+        self.diagnostics.append(Diagnostic(code, text, quantity))
 
     def drop(self, kind: str, name: str, why: str) -> None:
         """Note what is left out."""

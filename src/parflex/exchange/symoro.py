@@ -183,9 +183,10 @@ class _SymoroTables:
     def _left_out(self) -> None:
         source, robot = self.source, self.robot
         if robot.constants:
-            robot.warnings.append(
+            robot.report(
+                "source-numbers",
                 f"{len(robot.constants)} symbols have no number in the source: give theirs in [constants], where they "
-                "are zero"
+                "are zero",
             )
         for name in robot.constants:
             robot.drop("number", name, "a symbol without a number in the source: it is zero in [constants]")

@@ -480,10 +480,12 @@ class _UrdfTables:
             motors = [name for name in dict.fromkeys(self.urdf.driven) if name in self.named and name not in follows]
         elif self.loops.pairs:
             motors = []
-            robot.warnings.append("no motors are named: give name_mot beside the loops, or mark joints actuated = true")
+            text = "no motors are named: give name_mot beside the loops, or mark joints actuated = true"
+            robot.report("source-actuation", text)
         else:
             motors = [joint.name for joint in self.urdf.joints if self.named[joint.name] in single - follows]
-            robot.warnings.append("no motors are named: each joint with one axis that mimics no other is a motor")
+            text = "no motors are named: each joint with one axis that mimics no other is a motor"
+            robot.report("source-actuation", text)
         for name in motors:
             frame = self.named.get(name, allowed(name))
             if frame not in single:

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from parflex.bodies.rigid import RigidBody
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.records import Answer, brief, count_of, name_list
 from parflex.recursion.dynamics import newton_euler
@@ -60,9 +61,9 @@ class BaseParameters(Answer):
     robot: Robot
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Warnings of the robot."""
-        return self.robot.warnings
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of the robot."""
+        return self.robot.diagnostics
 
     def _told(self) -> str:
         return f"{brief(self.robot.name)}: {count_of(len(self.names), 'base parameter')}: {name_list(self.names)}"

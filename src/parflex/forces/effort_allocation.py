@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import short_text
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.forces.forces import multipliers_of
 from parflex.records import Record
@@ -37,7 +38,6 @@ OUTSIDE = 1e-10  # of the largest effort or limit: rounding of a limit that is k
 PUSH = 1e-9  # of the largest tension: rounding of a cable without tension
 FAR_AWAY, NOTHING = 1e30, 1e-20  # beyond every effort, and below every share; single precision holds both
 
-REDUNDANT = "there are more motors than degrees of freedom"
 MIXED = "; newtons and newton metres weigh alike in it, which 'weights' changes"
 TAUT = "taut cables"  # the criterion in reports
 LOOSE = "choose efforts that keep it taut, by a preload or by limits of the efforts"
@@ -45,11 +45,11 @@ LOOSE = "choose efforts that keep it taut, by a preload or by limits of the effo
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AllocatedEfforts(Record):
-    """Efforts of the motors, the report on their internal part, and warnings."""
+    """Efforts of the motors, the report on their internal part, and diagnostics."""
 
     tau: Array
     internal: dict[str, Any] | None
-    warnings: list[str]
+    diagnostics: list[Diagnostic]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +106,7 @@ class EffortAllocation(Record):
         if self.bounded:
             free = self._free_directions(N)
             tau = tau + free @ self._shift_to_limits(tau, free, N)
-        result = AllocatedEfforts(tau, self._report(tau, least, preload, redundancy), [self._warning()])
+        result = AllocatedEfforts(tau, self._report(tau, least, preload, redundancy), [self._diagnostic()])
         if configuration is None or f is None or self.has_preload or not driven_cables(configuration.robot):
             return result
         return self._with_taut_cables(result, configuration, A, f)
@@ -243,22 +243,24 @@ class EffortAllocation(Record):
     def _with_taut_cables(
         self, result: AllocatedEfforts, configuration: Configuration, A: Array, f: Array
     ) -> AllocatedEfforts:
-        """Return efforts with all cables taut; if no internal efforts do this, `result` with a warning."""
+        """Return efforts with all cables taut; if no internal efforts do this, `result` with a diagnostic."""
         assert result.internal is not None
         tension = cable_tensions(configuration, f, result.tau)
         if not _pushes(tension).any():
             return result
         tau = self.taut_efforts(configuration, A, result.tau, tension)
         if tau is None:
-            lost = "no internal efforts keep all cables taut at this pose and motion"
-            return replace(result, warnings=[*result.warnings, lost])
+            lost = Diagnostic("cables-not-taut", "no internal efforts keep all cables taut at this pose and motion")
+            return replace(result, diagnostics=[*result.diagnostics, lost])
         internal = tau - least_norm(A, A @ tau, self.weights)
         report = result.internal | {
             "chosen_by": f"{result.internal['chosen_by']}, {TAUT}",
             "efforts": {name: float(value) for name, value in zip(self.names, internal, strict=True)},
         }
-        warnings = [f"{warning}; internal efforts keep the cables taut" for warning in result.warnings]
-        return AllocatedEfforts(tau, report, warnings)
+        kept = [
+            replace(each, text=f"{each.text}; internal efforts keep the cables taut") for each in result.diagnostics
+        ]
+        return AllocatedEfforts(tau, report, kept)
 
     def _report(self, tau: Array, least: Array, preload: Array, redundancy: int) -> dict[str, Any]:
         def by_name(values: Array) -> dict[str, float]:
@@ -281,11 +283,14 @@ class EffortAllocation(Record):
                 report["at_limit"] += [name] * bool(at[k])
         return report
 
-    def _warning(self) -> str:
+    def _diagnostic(self) -> Diagnostic:
         norm = "least norm" if self.weights is None else "least weighted norm"
         criteria = [" and of the preload"] * self.has_preload + [", within their limits"] * self.bounded
         mixed = MIXED if self.mixed and self.weights is None else ""
-        return f"{REDUNDANT}: the efforts are those of {norm}{''.join(criteria)}{mixed}"
+        text = (
+            f"there are more motors than degrees of freedom: the efforts are those of {norm}{''.join(criteria)}{mixed}"
+        )
+        return Diagnostic("redundant-motors", text)
 
 
 # -- criteria from keywords ------------------------------------------------------------------------------------------
@@ -471,12 +476,15 @@ def cable_tensions(configuration: Configuration, f: Array, tau: Array) -> Array:
     return -multipliers_of(configuration, f, tau)[rows] if rows else np.zeros(0)
 
 
-def slack_warnings(robot: Robot, elements: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return a warning that names the driven cables that would have to push."""
+def slack_warnings(robot: Robot, elements: Mapping[str, Mapping[str, Any]]) -> list[Diagnostic]:
+    """Return a diagnostic that names the driven cables that would have to push."""
     names = [name for name in driven_cables(robot) if "force" in elements.get(name, {})]
     tension = np.array([elements[name]["force"] for name in names])
     pushing = [f"'{names[k]}' with {-tension[k]:.4g} N" for k in np.flatnonzero(_pushes(tension))]
-    return [f"cables pull only, but would have to push here: {', '.join(pushing)}; {LOOSE}"] if pushing else []
+    if not pushing:
+        return []
+    text = f"cables pull only, but would have to push here: {', '.join(pushing)}; {LOOSE}"
+    return [Diagnostic("pushing-cable", text, names[int(tension.argmin())], float(-tension.min()))]
 
 
 def _pushes(tension: Array) -> Array:

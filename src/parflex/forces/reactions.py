@@ -8,6 +8,7 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling, Distance, Loop
 from parflex.closure.mobility import rank
+from parflex.diagnostics import Diagnostic
 from parflex.forces.forces import Wrench, checked_wrenches, element_values, multipliers_of, tree_newton_euler
 from parflex.forces.section_forces import beam_tables, largest_stress_of, loads_of_beams
 from parflex.recursion.energy import LinkWrenches, add_wrenches
@@ -27,7 +28,7 @@ def reactions_of(
     f: Array,
     tau: Array,
     wrenches: Wrench | None,
-    warnings: list[str],
+    diagnostics: list[Diagnostic],
 ) -> dict[str, Any]:
     """Wrenches in all joints and closures: multipliers of least norm, theory (18), then Newton-Euler with them."""
     robot = configuration.robot
@@ -37,7 +38,8 @@ def reactions_of(
     result = tree_newton_euler(configuration, qd, qdd, wrenches, more=acting)
     loose = _undetermined_joints(configuration, undetermined)
     if len(undetermined):
-        warnings.append("the robot is over-constrained: reactions marked undetermined are those of least norm")
+        text = "the robot is over-constrained: reactions marked undetermined are those of least norm"
+        diagnostics.append(Diagnostic("undetermined-forces", text))
     joints = {
         link.name: {"force": result.f[j].tolist(), "moment": result.m[j].tolist(), "undetermined": link.name in loose}
         for j, link in enumerate(robot.tree.links)

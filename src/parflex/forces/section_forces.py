@@ -18,6 +18,7 @@ import numpy as np
 from parflex.bodies.elastic import Body
 from parflex.bodies.reduced_beam import ReducedCentreLine, ReducedSections
 from parflex.bodies.sections import ElementSections
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, brief
 from parflex.recursion.dynamics import NewtonEuler
@@ -528,8 +529,8 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
     return chains
 
 
-def missing_stress_warning(robot: Robot, chains: Mapping[str, BeamChain]) -> list[str]:
-    """A sentence about beams whose stress is not known, where that of others is."""
+def missing_stress_warning(robot: Robot, chains: Mapping[str, BeamChain]) -> list[Diagnostic]:
+    """A diagnostic about beams whose stress is not known, where that of others is."""
     with_stress = {name for name, chain in chains.items() if chain.parts.fibres is not None}
     names = [
         frame.name for frame in robot.description.frame if frame.beam is not None and frame.name not in with_stress
@@ -537,7 +538,7 @@ def missing_stress_warning(robot: Robot, chains: Mapping[str, BeamChain]) -> lis
     if not with_stress or not names:
         return []
     listed = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"the largest stress leaves out {listed}: with a section given by numbers"]
+    return [Diagnostic("unknown-stress", f"the largest stress leaves out {listed}: with a section given by numbers")]
 
 
 def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementSections | ReducedSections:
@@ -600,17 +601,18 @@ def expand_all_places(words: Sequence[str], key: str) -> list[str]:
     return [place for word in words for place in (expand_places(word, key) if isinstance(word, str) else [word])]
 
 
-def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[str]:
-    """A sentence where loads act inside of beams that were reduced to their ends and a few modes."""
+def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[Diagnostic]:
+    """A diagnostic where loads act inside of beams that were reduced to their ends and a few modes."""
     named = [frame for frame in frames if frame in tree.places and tree.places[frame].inner is not None]
     named = [frame for frame in named if tree.links[tree.places[frame].link].body.reduced is not None]
     if not named:
         return []
-    return [
+    text = (
         f"a load acts inside of a reduced beam ({', '.join(repr(frame) for frame in named[:5])}), which keeps a few "
         "modes of its inside: as a frame it moves too little there (BEAM.tangent_y@s has the rest), ends are right at "
         "rest; let something of the file act there, or leave out 'reduce'"
-    ]
+    )
+    return [Diagnostic("load-inside-beam", text, named[0])]
 
 
 def section_examples(robot: Robot) -> list[str]:

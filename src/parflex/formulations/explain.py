@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parflex.closure.constraints import Coupling, Distance, coupling_row
+from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import ParflexError
 from parflex.forces.forces import element_values
 from parflex.formulations.base import (
@@ -19,7 +20,7 @@ from parflex.formulations.base import (
     refuse_unknown_coordinates,
 )
 from parflex.formulations.choice import choose
-from parflex.records import Record, count_of
+from parflex.records import Answer, Record, count_of
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.tree.force_elements import CoupledSpring
@@ -55,7 +56,7 @@ class ExplanationSection(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Explanation(Record):
+class Explanation(Answer):
     """Description of the model of a robot.
 
     Attributes
@@ -70,8 +71,8 @@ class Explanation(Record):
         Numbers of bodies, joints, coordinates, rows and operators.
     sections : tuple[ExplanationSection, ...]
         Text by subject, with the equations of the theory.
-    warnings : tuple[str, ...]
-        Warnings.
+    diagnostics : tuple[Diagnostic, ...]
+        Diagnostics.
     forms : dict[str, str | None]
         Formulation of every model, None where the robot has no such model.
     """
@@ -81,7 +82,7 @@ class Explanation(Record):
     form: str
     sizes: dict[str, int]
     sections: tuple[ExplanationSection, ...]
-    warnings: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     forms: dict[str, str | None] = field(default_factory=dict)
 
     def as_text(self, width: int = 100) -> str:
@@ -114,7 +115,7 @@ class Explanation(Record):
             for section in self.sections
         ]
         head = {"name": self.name, "title": self.title, "form": self.form, "forms": self.forms, "sizes": self.sizes}
-        return {**head, "sections": sections, "warnings": list(self.warnings)}
+        return {**head, "sections": sections, **reported(self.diagnostics)}
 
     def _told(self) -> str:
         return f"{self.name}: {self.form}, {count_of(len(self.sections), 'section')}: print it with as_text()"
@@ -152,8 +153,8 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
         _data(robot),
     ]
     title = robot.description.title or robot.name
-    warnings = (*robot.warnings, *configuration.condition.warnings())
-    return Explanation(robot.name, title, form.name, sizes, tuple(sections), warnings, forms)
+    diagnostics = (*robot.diagnostics, *configuration.condition.diagnostics)
+    return Explanation(robot.name, title, form.name, sizes, tuple(sections), diagnostics, forms)
 
 
 def _formulation(robot: Robot, model: str, coordinates: str | None) -> Formulation | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError
 from parflex.identification.lack_of_fit import position_noise
 from parflex.identification.preprocess import FilterChoice, filtered_motion, kept_instants
@@ -43,8 +44,8 @@ class _Mistake(Record):
     words: str
 
 
-def contradictions(regressor: Regressor, records: Sequence[Recording], choice: FilterChoice) -> list[str]:
-    """Warnings about records in which motors stand where loops do not let them, and with which mistake they would."""
+def contradictions(regressor: Regressor, records: Sequence[Recording], choice: FilterChoice) -> list[Diagnostic]:
+    """Diagnostics of records in which motors stand where loops do not let them, and with which mistake they would."""
     if not regressor.spare or not regressor.robot.closures.size:
         return []
     found, length = [], regressor.robot.tree.length
@@ -56,10 +57,11 @@ def contradictions(regressor: Regressor, records: Sequence[Recording], choice: F
         if open_by > max(NEAREST * length, SURE * by_noise):
             beside = f", {open_by / by_noise:.2g} times what their noise does" if by_noise else ""
             wrong = encoder_that_is_wrong(regressor, record, choice) or SEVERAL
-            found.append(
+            text = (
                 f"{Path(record.name).name}: positions of the motors contradict each other, as loops stay open by up to "
                 f"{1e3 * open_by:.2g} mm{beside}: {wrong}"
             )
+            found.append(Diagnostic("contradicting-encoders", text, record.name, open_by))
     return found
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError
 from parflex.identification.closed_loop import PlantMembers, Replay, Replayed
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows, noise_of, solution
@@ -400,7 +401,7 @@ class SimulatedRecords:
         self.values = np.zeros(len(base.kept))
         self.known: tuple[list[Recording], Simulations, SimulatedFit] | None = None  # records that were used
         self.steps: list[str] = []
-        self.warnings: list[str] = []
+        self.diagnostics: list[Diagnostic] = []
 
     def of(self, records: Sequence[Recording]) -> Simulations:
         """Records with their controller."""
@@ -484,7 +485,7 @@ class SimulatedRecords:
         ]
         worst = max(float(share.max()) for share, _ in shares)
         self.steps.append(f"simulated positions miss those recorded by {100 * worst:.3g} % of the following error")
-        self.warnings += tracking_warnings(motors, self.mapped.controller, records, shares, made)
+        self.diagnostics += tracking_warnings(motors, self.mapped.controller, records, shares, made)
 
 
 def refined_starts(
@@ -530,12 +531,12 @@ def tracking_errors(record: Recording, simulated: Array, choice: FilterChoice) -
 def tracking_warnings(
     motors: Sequence[str], law: FeedbackLaw, records: Sequence[Recording], shares: Sequence[tuple[Array, Array]],
     predictions: Sequence[Prediction],
-) -> list[str]:  # fmt: skip
-    """Warnings about motors that do not follow the reference under the controller of the map as they did.
+) -> list[Diagnostic]:  # fmt: skip
+    """Diagnostics of motors that do not follow the reference under the controller of the map as they did.
 
     Under computed torque what is left to follow is the error of the model: it says nothing of the gains.
     """
-    messages: list[str] = []
+    messages: list[Diagnostic] = []
     if law.law == "ctc":
         return messages
     for record, (share, over), prediction in zip(records, shares, predictions, strict=True):
@@ -543,10 +544,11 @@ def tracking_warnings(
         far = [k for k in range(len(motors)) if share[k] > limit and over[k] > HARDLY]
         if far:
             k = max(far, key=lambda index: float(share[index]))
-            messages.append(
+            text = (
                 f"{Path(record.name).name}: under the controller of the map '{motors[k]}' misses recorded positions by "
                 f"{100 * share[k]:.3g} % of its following error: check gains, sample time and delay of [controller]"
             )
+            messages.append(Diagnostic("missed-tracking", text, motors[k], float(share[k])))
     return messages
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.checks import one_of
+from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError, SingularError
 from parflex.identification.contradicting_encoders import contradictions, encoder_that_is_wrong
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, WeightedRows, fit_rows, total_least_squares
 from parflex.identification.file_trial import FileTrial
 from parflex.identification.impossible_bodies import impossible_bodies
-from parflex.identification.lack_of_fit import CONTROLLER, misfit_doubts, misfits_of_rows
+from parflex.identification.lack_of_fit import misfit_doubts, misfits_of_rows
 from parflex.identification.noise_of_positions import noise_doubts
 from parflex.identification.passive_sensors import passive_doubts, passive_joints
 from parflex.identification.payloads import (
@@ -198,21 +199,23 @@ def identify(
         later = [
             prediction_of(item, prepared_record, whole) for item, prepared_record in zip(held_out, checked, strict=True)
         ]
-    warnings = [f"{Path(item.name).name}: {text}" for item in [*used, *held_out] for text in item.warnings]
+    diagnostics = [
+        each.prefixed(f"{Path(item.name).name}: ") for item in [*used, *held_out] for each in item.diagnostics
+    ]
     other_signs = _signs(used, parts, estimator)
-    warnings += other_signs + gain_warnings(gains) + effort_doubts(regressor, used, parts, choice)
-    warnings += [text for text in suspected if text]
+    diagnostics += other_signs + gain_warnings(gains) + effort_doubts(regressor, used, parts, choice)
+    diagnostics += [Diagnostic("suspected-mistake", text) for text in suspected if text]
     for item, text, (_, part, by_file) in zip(used, suspected, prepared, strict=True):
         right = share(part.mask * (part.y - by_file), part.mask * part.y) < FAR  # as units are: no other one is named
-        warnings += _far(regressor, base, item, choice, text or ("" if right else None))
-    warnings += [text for item in held_out for text in _far(regressor, base, item, choice, None)]
-    warnings += passive_doubts(regressor, [*used, *held_out], choice)
-    warnings += repeated_validation(used, held_out)
-    warnings += unused_payloads(mapped, [*used, *held_out])
+        diagnostics += _far(regressor, base, item, choice, text or ("" if right else None))
+    diagnostics += [text for item in held_out for text in _far(regressor, base, item, choice, None)]
+    diagnostics += passive_doubts(regressor, [*used, *held_out], choice)
+    diagnostics += repeated_validation(used, held_out)
+    diagnostics += unused_payloads(mapped, [*used, *held_out])
     payloads = payload_warnings(regressor, used, parts)
-    warnings += payloads or (scale_warnings(regressor, record_base, solvable, fitted, used) if gains else [])
+    diagnostics += payloads or (scale_warnings(regressor, record_base, solvable, fitted, used) if gains else [])
     contradicting = contradictions(regressor, [*used, *held_out], choice)
-    warnings += contradicting
+    diagnostics += contradicting
     explained = bool(payloads or other_signs or contradicting)  # these say why
     kept_columns = [base.kept[k] for k in solvable]
     if not explained:
@@ -225,8 +228,8 @@ def identify(
         ]  # fmt: skip
         misfits = simulated.misfits() if simulated else of_rows
         doubts = misfit_doubts(misfits, of_rows)
-        warnings += doubts
-        explained = any(CONTROLLER in text for text in doubts)
+        diagnostics += doubts
+        explained = bool(with_code(doubts, "other-controller"))
     parameters = identified_parameters(regressor, record_base, solvable, fitted, essential)
     efforts = np.concatenate([item.measured for item in predictions])
     left = np.concatenate([item.measured - item.predicted for item in predictions])
@@ -234,14 +237,14 @@ def identify(
     unsure = insignificant_parameters(parameters, rows, fitted)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
         noisy = noise_doubts(regressor, kept_columns, used, parts, choice, fitted)
-        warnings += noisy
+        diagnostics += noisy
         explained = explained or bool(noisy)
     if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
-        warnings += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
-    warnings += impossible_bodies(regressor, record_base, solvable, fitted, parameters, rows, explained)
-    warnings += misfit_warnings(errors) + rest_warnings(used, choice, regressor)
-    warnings += simulated.warnings if simulated else []
-    warnings += validation_warnings(regressor.rows, errors, later)
+        diagnostics += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
+    diagnostics += impossible_bodies(regressor, record_base, solvable, fitted, parameters, rows, explained)
+    diagnostics += misfit_warnings(errors) + rest_warnings(used, choice, regressor)
+    diagnostics += simulated.diagnostics if simulated else []
+    diagnostics += validation_warnings(regressor.rows, errors, later)
     if physical:
         real = physical_parameters(robot, every, record_base, solvable, fitted)
         theta, consistent = real.theta, _predicting(real, prepared, solvable, left, efforts)
@@ -253,7 +256,7 @@ def identify(
         validation_of(regressor.rows, later),
         undetermined_parameters(base, names, missed, regressor) + unsure, choice, [*predictions, *later],
         fitted.robust, theta, regressor.rows, [*used, *held_out],
-        steps, warnings,
+        steps, tuple(diagnostics),
         friction, consistent,
     )  # fmt: skip
 
@@ -272,8 +275,8 @@ def _rows(
 
 def _far(
     regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, suspected: str | None
-) -> list[str]:
-    """Warnings about motors that stand where none can."""
+) -> list[Diagnostic]:
+    """Diagnostics of motors that stand where none can."""
     return far_positions(FileTrial(regressor, base, record, choice), suspected) if record.far else []
 
 
@@ -364,7 +367,7 @@ def _essential(rows: EffortRows, fitted: LeastSquaresFit) -> list[bool]:
     return [k in left for k in range(len(fitted.values))]
 
 
-def _signs(used: list[Recording], parts: list[EffortRows], estimator: str) -> list[str]:
+def _signs(used: list[Recording], parts: list[EffortRows], estimator: str) -> list[Diagnostic]:
     """Records whose efforts have another sign than those of the first."""
     if len(parts) < 2:
         return []
@@ -373,8 +376,9 @@ def _signs(used: list[Recording], parts: list[EffortRows], estimator: str) -> li
     for record, rows in zip(used[1:], parts[1:], strict=True):
         predicted = rows.W @ first
         if float((predicted * rows.y).sum()) < 0:
-            messages.append(
+            text = (
                 f"{Path(record.name).name}: efforts have the sign opposite to those of {Path(used[0].name).name}: "
                 "check signs of gains and positions"
             )
+            messages.append(Diagnostic("opposite-sign", text, record.name))
     return messages

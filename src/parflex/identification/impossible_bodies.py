@@ -11,6 +11,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.identification.estimators import EffortRows, LeastSquaresFit
 from parflex.identification.physical import nearest_consistent, never_negative
@@ -27,8 +28,8 @@ LEAST = 2e-3  # of the efforts: filters leave 1.3e-3 of a record without noise
 def impossible_bodies(
     regressor: Regressor, base: BaseColumns, told: list[int], fitted: LeastSquaresFit,
     parameters: Mapping[str, IdentifiedParameter], rows: EffortRows, explained: bool,
-) -> list[str]:  # fmt: skip
-    """Warnings about parameters, which are those that are told, that no robot has.
+) -> list[Diagnostic]:  # fmt: skip
+    """Diagnostics of parameters, which are those that are told, that no robot has.
 
     Where a mistake is named that `explained` the record, all together are not asked: it moves them.
     """
@@ -36,10 +37,11 @@ def impossible_bodies(
     found = []
     for k, (name, one) in zip(told, parameters.items(), strict=True):
         if one.value < -BELOW * one.deviation and never_negative(robot, every, base.groups[k]):
-            found.append(
+            text = (
                 f"{name} = {one.value:.4g} {one.unit} is negative: check the signs of efforts and positions, or the "
                 f"columns; no bodies and no friction give it, and it is {_times(-one.value, one.deviation)} below zero"
             )
+            found.append(Diagnostic("impossible-parameter", text, name, one.value))
     if found or explained or not parameters or find_spec("clarabel") is None:
         return found
     try:
@@ -51,12 +53,13 @@ def impossible_bodies(
     off = nearest - fitted.values
     k = int(np.argmax(np.abs(off) / np.sqrt(np.diag(fitted.robust))))
     name, one = list(parameters.items())[k]
-    return [
+    text = (
         f"no bodies have these parameters: of those that can be the nearest have {name} = {nearest[k]:.4g} {one.unit} "
         f"in place of {one.value:.4g}, {_times(abs(off[k]), one.deviation)} off, and all parameters together "
         f"{far:.2g}: the model lacks something, or signs, zeros, gains or payloads are not those of the record "
         "(physical takes the nearest)"
-    ]
+    )
+    return [Diagnostic("impossible-parameter", text, name, one.value)]
 
 
 def _covariance(rows: EffortRows, fitted: LeastSquaresFit) -> Array:

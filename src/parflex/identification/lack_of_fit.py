@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.identification.estimators import EffortRows
 from parflex.identification.preprocess import (
     LONGEST,
@@ -65,17 +66,19 @@ class Misfit(Record):
         return self.share > LEAST and self.over_noise > BEYOND
 
 
-def misfit_doubts(misfits: Sequence[Misfit], of_rows: Sequence[Misfit]) -> list[str]:
-    """Return a warning for each record with residuals above its noise level, with the motors.
+def misfit_doubts(misfits: Sequence[Misfit], of_rows: Sequence[Misfit]) -> list[Diagnostic]:
+    """Return a diagnostic for each record with residuals above its noise level, with the motors.
 
     `of_rows` are the misfits of recorded positions, which differ from `misfits` where a controller is simulated.
     """
     high = [one for one in misfits if one.significant]
-    cause = LACKS if misfits is of_rows or any(one.significant for one in of_rows) else CONTROLLER
+    lacks = misfits is of_rows or any(one.significant for one in of_rows)
+    code, cause = ("above-noise", LACKS) if lacks else ("other-controller", CONTROLLER)
     found = []
     for record in dict.fromkeys(one.record for one in high):
         motors = ", ".join(_above_noise(one) for one in high if one.record == record)
-        found.append(f"{Path(record).name}: residuals are above the noise level ({motors}): {cause}")
+        text = f"{Path(record).name}: residuals are above the noise level ({motors}): {cause}"
+        found.append(Diagnostic(code, text, record))
     return found
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.identification.estimators import EffortRows, LeastSquaresFit
 from parflex.identification.lack_of_fit import position_noise
 from parflex.identification.preprocess import FilterChoice, decimate_rows, join_rows, motion_of, quantisation_noise
@@ -24,8 +25,8 @@ SEEN = 1.0  # deviations, by which noise of positions may move a parameter: its 
 def noise_doubts(
     regressor: Regressor, kept: list[int], used: Sequence[Recording], parts: Sequence[EffortRows],
     choice: FilterChoice, fitted: LeastSquaresFit,
-) -> list[str]:  # fmt: skip
-    """Return a warning where noise of positions moves a parameter by more than its interval says.
+) -> list[Diagnostic]:  # fmt: skip
+    """Return a diagnostic where noise of positions moves a parameter by more than its interval says.
 
     `kept` are the columns of the fitted parameters, `parts` the rows of each record.
     """
@@ -40,11 +41,12 @@ def noise_doubts(
     coarse = any(quantisation_noise(record.position).any() for record in used)
     moves = "may move" if coarse else "moves"
     size = f"by {'up to ' if coarse else ''}about {abs(moved[worst]):.2g}"
-    return [
+    text = (
         f"{Path(used[0].name).name}: noise of positions {moves} {name} {size} "
         f"deviations{others}, and intervals do not hold it: use iv or didim, a cutoff below {choice.cutoff:.3g} "
         f"Hz, {'a finer encoder ' if coarse else ''}or a motion that tells them"
-    ]
+    )
+    return [Diagnostic("moved-by-noise", text, name, float(moved[worst]))]
 
 
 def moved_by_noise(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.identification.preprocess import FilterChoice, filtered_motion, kept_instants
 from parflex.identification.recordings import Recording
 from parflex.identification.regressor import Regressor
@@ -26,16 +27,16 @@ def passive_joints(robot: Robot) -> list[str]:
     return [link.name for link in tree.links if link.joint.one_axis and link.v.start not in motors]
 
 
-def passive_doubts(regressor: Regressor, records: Sequence[Recording], choice: FilterChoice) -> list[str]:
-    """Warnings about joints that stand elsewhere than loops, lengths of the file and motors say."""
+def passive_doubts(regressor: Regressor, records: Sequence[Recording], choice: FilterChoice) -> list[Diagnostic]:
+    """Diagnostics of joints that stand elsewhere than loops, lengths of the file and motors say."""
     return [
-        f"{Path(record.name).name}: {text}"
+        diagnostic.prefixed(f"{Path(record.name).name}: ")
         for record in records if record.passive
-        for text in _of_record(regressor, record, choice)
+        for diagnostic in _of_record(regressor, record, choice)
     ]  # fmt: skip
 
 
-def _of_record(regressor: Regressor, record: Recording, choice: FilterChoice) -> list[str]:
+def _of_record(regressor: Regressor, record: Recording, choice: FilterChoice) -> list[Diagnostic]:
     tree, found = regressor.robot.tree, []
     closed = regressor.closed(kept_instants(filtered_motion(record, choice).position, choice))
     for joint, column in record.passive.items():
@@ -52,14 +53,15 @@ def _of_record(regressor: Regressor, record: Recording, choice: FilterChoice) ->
         beside = f"{abs(mean) / noise:.2g} times the noise of its sensor" if noise else "which has no noise"
         words = f"'{joint}' is recorded {mean:.3g} {unit} off what loops and motors give, {beside}"
         if changes > max(least, abs(mean)):
-            found.append(
+            words = (
                 f"'{joint}' is recorded up to {changes:.3g} {unit} off what loops and motors give: check its sign, "
                 "unit and column, zeros of the motors, and lengths and working mode of the file"
             )
         elif changes > least:
-            found.append(f"{words}, and {changes:.2g} {unit} more with the motion: zeros of motors or lengths are off")
+            words += f", and {changes:.2g} {unit} more with the motion: zeros of motors or lengths are off"
         else:
-            found.append(f"{words}: its zero or that of a motor is off, or lengths of the file are")
+            words += ": its zero or that of a motor is off, or lengths of the file are"
+        found.append(Diagnostic("contradicting-sensor", words, joint, max(abs(mean), changes)))
     return found
 
 

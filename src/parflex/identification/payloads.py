@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
+from parflex.diagnostics import Diagnostic
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
 from parflex.identification.recordings import ColumnMap, Recording
@@ -56,13 +57,13 @@ def payload_rows(regressor: Regressor, moving: ClosedMotion) -> Array:
     return np.stack(columns, axis=2)
 
 
-def payload_warnings(regressor: Regressor, used: Sequence[Recording], parts: Sequence[EffortRows]) -> list[str]:
-    """Warnings about payloads that efforts of their record do not fit.
+def payload_warnings(regressor: Regressor, used: Sequence[Recording], parts: Sequence[EffortRows]) -> list[Diagnostic]:
+    """Diagnostics of payloads that efforts of their record do not fit.
 
     Loaded records beside others tell what they carry: mass and first moments are looked for in addition. Where gains of
     drives follow from payloads, that tells centres, and ratios of several masses, but no common factor.
     """
-    messages: list[str] = []
+    messages: list[Diagnostic] = []
     if len(used) < 2:
         return messages
     for k, (record, rows) in enumerate(zip(used, parts, strict=True)):
@@ -71,12 +72,14 @@ def payload_warnings(regressor: Regressor, used: Sequence[Recording], parts: Seq
     return messages
 
 
-def unused_payloads(mapped: ColumnMap, records: Sequence[Recording]) -> list[str]:
-    """Warnings about payloads that no record has."""
+def unused_payloads(mapped: ColumnMap, records: Sequence[Recording]) -> list[Diagnostic]:
+    """Diagnostics of payloads that no record has."""
     names = {name for record in records for name in (record.name, Path(record.name).name)}
     called = ", ".join(dict.fromkeys(Path(record.name).name for record in records))
     return [
-        f"the payload of '{name}' is not used: no record has this name, they are {called}"
+        Diagnostic(
+            "unused-payload", f"the payload of '{name}' is not used: no record has this name, they are {called}", name
+        )
         for name in mapped.payload if name not in names
     ]  # fmt: skip
 
@@ -97,7 +100,7 @@ def _beside(parts: Sequence[EffortRows], chosen: int) -> EffortRows:
 
 def _payload_mismatch(
     regressor: Regressor, record: Recording, rows: EffortRows, named: tuple[float, float, float, float]
-) -> list[str]:
+) -> list[Diagnostic]:
     size = rows.W.shape[2] - len(UNITS)
     flat = (rows.W * rows.mask[:, :, None]).reshape(-1, rows.W.shape[2])
     payload_columns, length = flat[:, size:], np.linalg.norm(flat[:, size:], axis=0)
@@ -115,29 +118,31 @@ def _payload_mismatch(
     moments = mass * np.array([1.0, *place])
     moments[identifiable] += off
     centre = ", ".join(f"{value:.3g}" for value in moments[1:] / moments[0])
-    if moments[0] < 0:  # what is missing here is on another one
-        return [
-            f"{Path(record.name).name}: {mass:.3g} kg are named as payload, and efforts fit {-moments[0]:.3g} kg at "
-            f"({centre}) m less than those of other records: one of those is the loaded one, check [payload]"
-        ]
-    return [
-        f"{Path(record.name).name}: efforts fit a payload of {moments[0]:.3g} kg at ({centre}) m, and "
+    text = (
+        f"efforts fit a payload of {moments[0]:.3g} kg at ({centre}) m, and "
         f"{mass:.3g} kg at ({', '.join(f'{value:.3g}' for value in place)}) m are named: check [payload] and the record"
-    ]
+    )
+    if moments[0] < 0:  # what is missing here is on another one
+        text = (
+            f"{mass:.3g} kg are named as payload, and efforts fit {-moments[0]:.3g} kg at "
+            f"({centre}) m less than those of other records: one of those is the loaded one, check [payload]"
+        )
+    return [Diagnostic("other-payload", f"{Path(record.name).name}: {text}", record.name, float(moments[0]))]
 
 
-def gain_warnings(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """A warning where all gains are off alike: payloads say how large efforts are."""
+def gain_warnings(gains: Mapping[str, Mapping[str, float]]) -> list[Diagnostic]:
+    """A diagnostic where all gains are off alike: payloads say how large efforts are."""
     factors = np.array([gain["value"] / gain["given"] for gain in gains.values()])
     if not len(factors) or np.ptp(factors) > OFF * abs(factors.mean()):
         return []
     spread = max(gain["deviation"] / abs(gain["given"]) for gain in gains.values())
     if not abs(factors.mean() - 1) > max(OFF, SURE * spread):
         return []
-    return [
+    text = (
         f"the gains of all drives are about {factors.mean():.3g} times those given: the payload may not be the one "
         "that is named"
-    ]
+    )
+    return [Diagnostic("scaled-payload", text, value=float(factors.mean()))]
 
 
 def scale_warnings(
@@ -146,8 +151,8 @@ def scale_warnings(
     identifiable: Sequence[int],
     fitted: LeastSquaresFit,
     used: Sequence[Recording],
-) -> list[str]:
-    """A warning where gains were found and all parameters of bodies are off the file's by one factor.
+) -> list[Diagnostic]:
+    """A diagnostic where gains were found and all parameters of bodies are off the file's by one factor.
 
     That is what a payload does that is not as heavy as is named; a file that is rough has many factors.
     """
@@ -166,10 +171,11 @@ def scale_warnings(
         return []
     heavy = [f"{item.payload[0] / factor:.3g} kg in place of {item.payload[0]:.3g} kg in {Path(item.name).name}"
              for item in used if item.payload is not None]  # fmt: skip
-    return [
+    text = (
         f"parameters of the bodies are {factor:.3g} times those of the file, all alike, and gains are in proportion to "
         f"the payload that is named: check it, as {' and '.join(heavy)} would give those of the file"
-    ]
+    )
+    return [Diagnostic("scaled-payload", text, value=factor)]
 
 
 def scale_steps(regressor: Regressor, used: Sequence[Recording]) -> list[str]:

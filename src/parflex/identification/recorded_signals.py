@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
 from parflex.identification.lack_of_fit import LEAST
@@ -28,8 +29,8 @@ SURE = 5.0  # deviations of the fit without slow samples: by so much slow ones s
 
 def effort_doubts(
     regressor: Regressor, used: Sequence[Recording], parts: Sequence[EffortRows], choice: FilterChoice
-) -> list[str]:
-    """Warnings about motors that move, of whose efforts nothing but a constant or noise was recorded."""
+) -> list[Diagnostic]:
+    """Diagnostics of motors that move, of whose efforts nothing but a constant or noise was recorded."""
     found = []
     for record, rows in zip(used, parts, strict=True):
         assert rows.rate is not None
@@ -40,12 +41,12 @@ def effort_doubts(
         left_out = "its rows are left out, " if not dead.all() and not regressor.spare else ""
         for motor, value, never, faint in zip(motors, record.effort[0], dead, noise, strict=True):
             if never:
-                found.append(
-                    f"{name}: the effort of '{motor}' is {value:.4g} all the time though it moves: {left_out}check its "
-                    "column"
-                )
+                text = f"is {value:.4g} all the time though it moves: {left_out}check its column"
             elif faint:
-                found.append(f"{name}: the effort of '{motor}' has nothing but noise though it moves: check its column")
+                text = "has nothing but noise though it moves: check its column"
+            else:
+                continue
+            found.append(Diagnostic("dead-effort", f"{name}: the effort of '{motor}' {text}", motor))
     return found
 
 
@@ -60,10 +61,11 @@ def refuse_repeated(used: Sequence[Recording]) -> None:
                 )  # fmt: skip
 
 
-def repeated_validation(used: Sequence[Recording], held_out: Sequence[Recording]) -> list[str]:
-    """Warnings about records for validation that were fitted."""
+def repeated_validation(used: Sequence[Recording], held_out: Sequence[Recording]) -> list[Diagnostic]:
+    """Diagnostics of records for validation that were fitted."""
+    text = "its samples are those of a record of the fit, and validate nothing"
     return [
-        f"{Path(record.name).name}: its samples are those of a record of the fit, and validate nothing"
+        Diagnostic("repeated-record", f"{Path(record.name).name}: {text}", record.name)
         for record in held_out
         if any(record.same_as(other) for other in used)
     ]
@@ -83,8 +85,8 @@ def sticking_doubts(
     names: Sequence[str],
     choice: FilterChoice,
     estimator: str,
-) -> list[str]:
-    """A warning where slow samples, in which motors may stick, move a parameter: a fit without them is another one."""
+) -> list[Diagnostic]:
+    """A diagnostic where slow samples, in which motors may stick, move a parameter of the fit."""
     rubbing = motors_with_friction(regressor)
     if choice.least_speed or not rubbing or regressor.spare or rows.rate is None:
         return []
@@ -101,8 +103,9 @@ def sticking_doubts(
     k = int(np.argmax(np.abs(moved)))
     if not abs(moved[k]) > SURE or not _felt(rows, fitted.values - fast.values) > LEAST:
         return []
-    return [
+    text = (
         f"slow samples move {names[k]} from {fast.values[k]:.4g} to {fitted.values[k]:.4g}, {abs(moved[k]):.2g} "
         f"deviations: motors stick there, or noise hides their direction; use a least speed of "
         f"{least[rubbing].max():.2g}, or irls"
-    ]
+    )
+    return [Diagnostic("moved-by-stiction", text, names[k], float(moved[k]))]

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import integer, number, one_of, short_text
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.io import read_bytes, read_errors
-from parflex.records import Record
+from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.trajectories.files import read_table
 
@@ -94,7 +95,7 @@ PATTERN = {-2: 1 / 6, -1: -2 / 3, 1: -2 / 3, 2: 1 / 6}  # of a spike of one in t
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recording(Record):
+class Recording(Answer):
     """A record: time (s), positions (m, rad) and efforts (N, N m) of the motors, the reference where it is known."""
 
     name: str
@@ -103,7 +104,7 @@ class Recording(Record):
     effort: Array
     reference: Array | None = None
     payload: tuple[float, float, float, float] | None = None
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
     offset: Array | float = 0.0  # of positions, behind the gains of their columns
     far: list[tuple[str, str]] = field(default_factory=list)  # motors that stand where none can, and in which unit less
     steps: list[str] = field(default_factory=list)  # what was done to it, in words
@@ -179,24 +180,25 @@ def _measurement(
     }  # fmt: skip
     every, slow = _every(motors, parts)
     parts |= {PASSIVE: np.stack(list(passive.values()), axis=1)} if passive else {}
-    warnings: list[str] = []
+    diagnostics: list[Diagnostic] = []
     if slow:  # what repeats is no measurement: differences of it are zero and then several times too large
         t, parts = t[every], {word: values[every] for word, values in parts.items()}
         clock = _clock(t)
         rate = 1 / float(np.median(np.diff(t)))
-        warnings.append(
+        text = (
             f"{slow} change in one of {every.step} rows, as those of a slow bus: only these rows are used, "
             f"{rate:.4g} per second"
         )
+        diagnostics.append(Diagnostic("held-values", text, value=rate))
     for word in ("position", "effort") if not keep_spikes else ():
         parts[word], messages = without_spikes(f"{word}s", motors, t, parts[word])
-        warnings += messages
+        diagnostics += messages
     parts, uneven = resampled(clock, parts)
     t = clock.regular if uneven else t
     far = _far(robot, motors, parts["position"])
     _refuse_rest(robot, parts["position"])
     _refuse_jumps(motors, t, parts["position"])
-    warnings += _limited(motors, parts["effort"])
+    diagnostics += _limited(motors, parts["effort"])
     payload = columns.payload.get(Path(name).name, columns.payload.get(name))
     offset = np.array([columns.position[motor].offset for motor in motors])
     return Recording(
@@ -206,7 +208,7 @@ def _measurement(
         parts["effort"],
         parts.get("reference"),
         payload,
-        warnings,
+        tuple(diagnostics),
         offset,
         far,
         [uneven] if uneven else [],
@@ -346,7 +348,7 @@ def _refuse_jumps(motors: Sequence[str], t: Array, position: Array) -> None:
             )  # fmt: skip
 
 
-def _limited(motors: Sequence[str], effort: Array) -> list[str]:
+def _limited(motors: Sequence[str], effort: Array) -> list[Diagnostic]:
     """Efforts that stand at their largest value: the drive was at its limit, and what it gave is not known.
 
     Coarsely measured efforts have one value about each maximum, too, but then nearly as often the next one.
@@ -360,10 +362,11 @@ def _limited(motors: Sequence[str], effort: Array) -> list[str]:
         second_count = np.count_nonzero(below >= below.max(initial=0.0) * (1 - 1e-9))
         # one value all the time is no limit: nothing was recorded, which is told elsewhere
         if top > 0 and HELD < np.mean(held) < 1 and runs.any() and held.sum() > FLAT * second_count:
-            messages.append(
+            text = (
                 f"the effort of '{motor}' stands at its limit {top:.4g} in {int(held.sum())} samples: "
                 "slow the motion down, or cut them"
             )
+            messages.append(Diagnostic("saturated-effort", text, motor, top))
     return messages
 
 
@@ -685,8 +688,8 @@ def resampled(clock: RecordedClock, parts: dict[str, Array]) -> tuple[dict[str, 
     return even, message
 
 
-def without_spikes(word: str, motors: Sequence[str], t: Array, values: Array) -> tuple[Array, list[str]]:
-    """Columns without their spikes, and what was done in words."""
+def without_spikes(word: str, motors: Sequence[str], t: Array, values: Array) -> tuple[Array, list[Diagnostic]]:
+    """Columns without their spikes, and diagnostics of these."""
     cleaned, messages = values, []
     for k, motor in enumerate(motors):
         at = spikes(values[:, k])
@@ -695,10 +698,11 @@ def without_spikes(word: str, motors: Sequence[str], t: Array, values: Array) ->
         cleaned = values.copy() if cleaned is values else cleaned
         cleaned[at, k] = values[at, k] - _residuals(values[:, k])[at]
         several = f"{len(at)} single samples" if len(at) > 1 else "one sample"
-        messages.append(
+        text = (
             f"{word} of '{motor}' leave the others in {several}, first at t = {t[at[0]]:.6g} s: replaced by what "
             "neighbours say"
         )
+        messages.append(Diagnostic("replaced-spikes", text, motor, len(at)))
     return cleaned, messages
 
 

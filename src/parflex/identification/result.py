@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic, reported
 from parflex.identification.estimators import EffortRows, LeastSquaresFit
 from parflex.identification.preprocess import FilterChoice, cutoff_of, rest_thresholds
 from parflex.identification.recordings import Recording
 from parflex.identification.regressor import Regressor
 from parflex.identification.regressor_columns import BaseColumns, grouped_text
 from parflex.identification.unknowns import taken_from_file
-from parflex.records import Record, brief, count_of
+from parflex.records import Answer, Record, brief, count_of
 
 Array = np.ndarray
 
@@ -109,7 +110,7 @@ class Prediction(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Identified(Record):
+class Identified(Answer):
     """Parameters of a robot from records.
 
     Attributes
@@ -146,8 +147,8 @@ class Identified(Record):
         The records as they were read.
     steps : list[str]
         What was done, in words.
-    warnings : list[str]
-        Warnings.
+    diagnostics : tuple[Diagnostic, ...]
+        Diagnostics.
     friction : str
         Friction of motors that was looked for.
     physical : dict[str, float] | None
@@ -172,7 +173,7 @@ class Identified(Record):
     rows: list[str] = field(default_factory=list)
     measurements: list[Recording] = field(repr=False, default_factory=list)
     steps: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
     friction: str = "file"
     physical: dict[str, float] | None = None
 
@@ -209,7 +210,7 @@ class Identified(Record):
             "physical": self.physical,
             "filter": self.filter.as_dict(),
             "steps": self.steps,
-            "warnings": self.warnings,
+            **reported(self.diagnostics),
         }  # fmt: skip
 
     def _told(self) -> str:
@@ -276,8 +277,8 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
 
 def validation_warnings(
     names: list[str], errors: Mapping[str, Mapping[str, float]], later: list[Prediction]
-) -> list[str]:
-    """Warnings about records whose efforts are predicted far worse than those of the fit.
+) -> list[Diagnostic]:
+    """Diagnostics of records whose efforts are predicted far worse than those of the fit.
 
     By size, as noise is alike in small motions, and as a share, as errors of the model grow with the motion.
     """
@@ -293,11 +294,12 @@ def validation_warnings(
         }  # fmt: skip
         if far:
             name = max(far, key=lambda word: far[word])
-            messages.append(
+            text = (
                 f"{Path(prediction.record).name}: the relative error of '{name}' is {100 * far[name]:.3g} %, and "
                 f"{100 * errors[name]['relative_error']:.3g} % in the fit: parameters do not hold beyond the motion of "
                 "the fit, or zeros, payloads or signs of the two differ"
             )
+            messages.append(Diagnostic("failed-validation", text, name, far[name]))
     return messages
 
 
@@ -354,17 +356,22 @@ def _alike(rows: EffortRows, fitted: LeastSquaresFit) -> list[tuple[float, int, 
     return [(float(w), int(row.argmax()), float(row.max())) for w, row in zip(wider, cosines, strict=True)]
 
 
-def misfit_warnings(motors: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Warnings about efforts that the model does not explain."""
+def misfit_warnings(motors: Mapping[str, Mapping[str, float]]) -> list[Diagnostic]:
+    """Diagnostics of efforts that the model does not explain."""
+    text = (
+        "the model leaves {:.3g} % of the efforts of '{}' unexplained, its relative error: check time unit, columns, "
+        "gaps and outliers"
+    )
     return [
-        f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained, its relative "
-        "error: check time unit, columns, gaps and outliers"
+        Diagnostic(
+            "unexplained-effort", text.format(100 * errors["relative_error"], name), name, errors["relative_error"]
+        )
         for name, errors in motors.items() if errors["relative_error"] > UNEXPLAINED
     ]  # fmt: skip
 
 
-def rest_warnings(used: list[Recording], choice: FilterChoice, regressor: Regressor) -> list[str]:
-    """Warnings about motors with Coulomb friction that rest long, or seem to by noise, where nothing is left out."""
+def rest_warnings(used: list[Recording], choice: FilterChoice, regressor: Regressor) -> list[Diagnostic]:
+    """Diagnostics of motors with Coulomb friction that rest long, or seem to by noise, where nothing is left out."""
     if choice.least_speed:
         return []
     tree = regressor.robot.tree
@@ -379,15 +386,16 @@ def rest_warnings(used: list[Recording], choice: FilterChoice, regressor: Regres
             name = f"{Path(record.name).name}: '{tree.rate_names[k]}'"
             lower = cutoff_of(used)
             if lower < choice.cutoff and rest_thresholds(record, replace(choice, cutoff=lower))[1][j] <= RESTS:
-                messages.append(
+                text = (
                     f"{name} has a rate below its noise in {100 * part:.3g} % of the samples, where its Coulomb "
                     f"friction has no sign, but not behind a lower cutoff: use {lower:.2g} Hz"
                 )
             else:
-                messages.append(
+                text = (
                     f"{name} rests in {100 * part:.3g} % of the samples, where its Coulomb friction has no sign: leave "
                     f"them out by a least speed of {least:.2g}"
                 )
+            messages.append(Diagnostic("long-rest", text, tree.rate_names[k], float(part)))
     return messages
 
 

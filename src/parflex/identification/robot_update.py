@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
 from parflex.identification.result import Identified
@@ -27,13 +28,13 @@ NEVER_NEGATIVE = ("FV", "FS", "FV_back", "FS_back", "IA", "k", "d")
 CHANGED = 1e-12  # of its size: what differs less is the same
 
 
-def write_robot(robot: Robot, identified: Identified, path: str | Path) -> list[str]:
-    """Write the file; gives warnings."""
+def write_robot(robot: Robot, identified: Identified, path: str | Path) -> list[Diagnostic]:
+    """Write the file; gives diagnostics."""
     check_robot_target(path, robot)
     refuse_overwrite([path], robot.files)
-    rows, warnings = changed_rows(robot, identified.theta, identified.friction)
+    rows, diagnostics = changed_rows(robot, identified.theta, identified.friction)
     acting, more = changed_elements(robot, identified.theta)
-    warnings += more
+    diagnostics += more
     lines = [
         "format = 1",
         f'name = "{robot.name}-identified"',
@@ -59,7 +60,7 @@ def write_robot(robot: Robot, identified: Identified, path: str | Path) -> list[
                 lines += ["", f"[[{kind}]]", f'name = "{name}"']
                 lines += [f"{key} = {_written(value)}" for key, value in numbers.items()]
     write_text(path, "\n".join(lines) + "\n")
-    return warnings
+    return diagnostics
 
 
 def check_robot_target(path: str | Path, robot: Robot | None = None) -> None:
@@ -93,7 +94,7 @@ def _parent(robot: Robot, path: Path) -> str:
 
 def changed_rows(
     robot: Robot, theta: Mapping[str, float], friction: str = "file"
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
+) -> tuple[dict[str, dict[str, Any]], list[Diagnostic]]:
     """Tables by frame whose numbers differ from those of the file; what cannot be is left, and said.
 
     Motors have no friction where none was looked for.
@@ -102,7 +103,7 @@ def changed_rows(
     if robot.description.platform is not None:
         frames[robot.description.platform.name] = robot.description.platform
     rows: dict[str, dict[str, Any]] = {}
-    warnings = []
+    diagnostics: list[Diagnostic] = []
     for link in robot.tree.links:
         frame = frames.get(link.name) or frames.get(link.name.rpartition(".")[0])
         if frame is None:
@@ -111,23 +112,27 @@ def changed_rows(
                if f"{symbol}[{link.name}]" in theta}  # fmt: skip
         for symbol in NEVER_NEGATIVE:
             if numbers.get(symbol, 0.0) < 0:
-                warnings.append(f"{symbol}[{link.name}] = {numbers[symbol]:.4g} is negative: the file has zero instead")
+                text = f"{symbol}[{link.name}] = {numbers[symbol]:.4g} is negative: the file has zero instead"
+                diagnostics.append(_impossible(text, f"{symbol}[{link.name}]", numbers[symbol]))
                 numbers[symbol] = 0.0
         if numbers.get("M", 0.0) < 0:
-            warnings.append(
-                f"M[{link.name}] = {numbers['M']:.4g} kg is negative: the file has it so, and is of no real robot"
-            )
+            text = f"M[{link.name}] = {numbers['M']:.4g} kg is negative: the file has it so, and is of no real robot"
+            diagnostics.append(_impossible(text, f"M[{link.name}]", numbers["M"]))
         if friction == "none" and link.joint.one_axis and link.v.start in robot.actuated and _has_friction(link):
             numbers |= {"FV": 0.0, "FS": 0.0}
         made = _tables(link, frame, numbers)
         if "friction" in made and not (friction == "none" and link.v.start in robot.actuated):
-            warnings += _keep_static(link, frame, made["friction"])
+            diagnostics += _keep_static(link, frame, made["friction"])
         if made:
             rows.setdefault(frame.name, {}).update(made)
-    return rows, warnings
+    return rows, diagnostics
 
 
-def _keep_static(link: Link, frame: schema.Frame, friction: dict[str, float]) -> list[str]:
+def _impossible(text: str, parameter: str, value: float) -> Diagnostic:
+    return Diagnostic("impossible-parameter", text, parameter, value)
+
+
+def _keep_static(link: Link, frame: schema.Frame, friction: dict[str, float]) -> list[Diagnostic]:
     """Friction at rest as in the file, which no moving joint tells; not below that in motion."""
     static = frame.friction.static
     if not static:
@@ -136,7 +141,8 @@ def _keep_static(link: Link, frame: schema.Frame, friction: dict[str, float]) ->
     friction["static"] = max(float(static), sliding)
     if static >= sliding:
         return []
-    return [f"static friction {static:g} of '{link.name}' is below its sliding friction: the file has {sliding:.4g}"]
+    text = f"static friction {static:g} of '{link.name}' is below its sliding friction: the file has {sliding:.4g}"
+    return [_impossible(text, link.name, float(static))]
 
 
 def _has_friction(link: Link) -> bool:
@@ -170,10 +176,10 @@ def _tables(link: Link, frame: Any, numbers: Mapping[str, float]) -> dict[str, A
 
 def changed_elements(
     robot: Robot, theta: Mapping[str, float]
-) -> tuple[dict[str, dict[str, dict[str, float]]], list[str]]:
+) -> tuple[dict[str, dict[str, dict[str, float]]], list[Diagnostic]]:
     """Numbers of elements, struts and elastic couplings by kind of table and name; what cannot be is left, and said."""
     result: dict[str, dict[str, dict[str, float]]] = {"element": {}, "coupling": {}}
-    warnings = []
+    diagnostics = []
     springs = {element.name for element in robot.tree.springs}
     names = [
         *(element.name for element in linear_elements(robot)),
@@ -182,22 +188,23 @@ def changed_elements(
     for name in names:
         numbers = {symbol: theta[f"{symbol}[{name}]"] for symbol in SPRINGS if f"{symbol}[{name}]" in theta}
         if "k" in numbers and numbers["k"] <= 0:
-            warnings.append(f"k[{name}] = {numbers['k']:.4g} is not positive: the file has the spring as it was")
+            text = f"k[{name}] = {numbers['k']:.4g} is not positive: the file has the spring as it was"
+            diagnostics.append(_impossible(text, f"k[{name}]", numbers["k"]))
             numbers = {symbol: value for symbol, value in numbers.items() if symbol == "d"}
         kind = "coupling" if name in springs else "element"
         made = fields_of(numbers, "offset" if kind == "coupling" else "rest")
         for key in ("rest", "damping"):
             if made.get(key, 0.0) < 0:
-                warnings.append(f"the {key} of '{name}' is {made[key]:.4g}: the file has zero instead")
+                text = f"the {key} of '{name}' is {made[key]:.4g}: the file has zero instead"
+                diagnostics.append(_impossible(text, name, made[key]))
                 made[key] = 0.0
         if made:
             result[kind][name] = made
         lost = [symbol for symbol in (*FRICTION, "IA") if f"{symbol}[{name}]" in theta]
         if lost:
-            warnings.append(
-                f"{', '.join(lost)} of the strut '{name}' are not in the file: struts have no friction there"
-            )
-    return result, warnings
+            text = f"{', '.join(lost)} of the strut '{name}' are not in the file: struts have no friction there"
+            diagnostics.append(Diagnostic("not-in-file", text, name))
+    return result, diagnostics
 
 
 def _khalil(frame: schema.Frame) -> dict[str, float]:

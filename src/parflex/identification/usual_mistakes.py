@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError
 from parflex.identification.file_trial import FileTrial
 from parflex.identification.hypotheses import (
@@ -92,8 +93,8 @@ def _exchanged(regressor: Regressor, base: BaseColumns, record: Recording, choic
     return f"loops close {best.words}, and parameters leave {100 * left:.3g} % of the efforts then: {best.cure}"
 
 
-def far_positions(trial: FileTrial, suspected: str | None) -> list[str]:
-    """Warnings about motors that stand where none can; a unit is named unless something else explains the record.
+def far_positions(trial: FileTrial, suspected: str | None) -> list[Diagnostic]:
+    """Diagnostics of motors that stand where none can; a unit is named unless something else explains the record.
 
     Nothing is said of cranks that turn on and on, where efforts are those of radians.
     """
@@ -103,10 +104,11 @@ def far_positions(trial: FileTrial, suspected: str | None) -> list[str]:
         return []
     turns = whole_turns(regressor, record.position[0])
     others = f": efforts are those {turns.words}; {turns.cure} if encoders count turns" if turns is not None else ""
-    return [
+    texts = [
         f"{name}: {where}: {blame}" if suspected is None or blame in suspected else f"{name}: {where}{others}"
         for where, blame in record.far
     ]
+    return [Diagnostic("far-positions", text, record.name) for text in texts]
 
 
 def _turns_on(trial: FileTrial) -> bool:

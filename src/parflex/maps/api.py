@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.forces.forces import Wrench
 from parflex.maps.batch import (
@@ -405,10 +406,9 @@ def warn_of_few_elements(
     except ParflexError:  # which the map itself answers for
         return
     where = ", ".join(f"{name} = {float(value):.4g}" for name, value in pose.items())
-    for message in pose_modes.too_few:
-        warnings.warn(
-            f"of the map, where frequencies are highest ({where}), {message}", ParflexWarning, stacklevel=level + 1
-        )
+    for diagnostic in with_code(pose_modes.diagnostics, "few-elements"):
+        here = diagnostic.prefixed(f"of the map, where frequencies are highest ({where}), ")
+        warnings.warn(ParflexWarning(here), stacklevel=level + 1)
 
 
 def _are_enough(robot: Robot, highest: float, held: LoadCase) -> bool:
@@ -441,13 +441,13 @@ def warn_of_first_order(
         ).any(axis=1)
     beyond &= ~rests
     if beyond.any():
-        warnings.warn(
+        text = (
             f"{int(beyond.sum())} of {len(beyond)} poses deflect by more than {FIRST_ORDER_ROTATION} of the size of "
             f"the robot, or turn by more than {FIRST_ORDER_ROTATION} rad: first order does not hold there, "
-            "so ask about='equilibrium'",
-            ParflexWarning,
-            stacklevel=level + 1,
+            "so ask about='equilibrium'"
         )
+        diagnostic = Diagnostic("beyond-first-order", text, value=int(beyond.sum()))
+        warnings.warn(ParflexWarning(diagnostic), stacklevel=level + 1)
 
 
 def _size(robot: Robot) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from parflex import jobs
 from parflex.cache import cached
 from parflex.checks import integer, names, short_text
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.jobs import completed_chunks
 from parflex.maps.closed_rows import OK, UNREACHABLE
@@ -123,21 +124,15 @@ def warn_of_unstable(reasons: Sequence[str], level: int) -> None:
     """Warn where that is said of rows."""
     count = int(unstable_rows(reasons).sum())
     if count:
-        warnings.warn(
-            f"{count} of {len(reasons)} poses are about an equilibrium that is not stable: reasons say which",
-            ParflexWarning,
-            stacklevel=level + 1,
-        )
+        text = f"{count} of {len(reasons)} poses are about an equilibrium that is not stable: reasons say which"
+        warnings.warn(ParflexWarning(Diagnostic("unstable-equilibrium", text, value=count)), stacklevel=level + 1)
 
 
 def warn_of_balanced(balanced: int, poses: int, level: int) -> None:
     """Warn where answers are about the equilibrium though it was not asked for."""
     if balanced:
-        warnings.warn(
-            f"{balanced} of {poses} poses have springs under tension: they are answered about the equilibrium",
-            ParflexWarning,
-            stacklevel=level + 1,
-        )
+        text = f"{balanced} of {poses} poses have springs under tension: they are answered about the equilibrium"
+        warnings.warn(ParflexWarning(Diagnostic("about-equilibrium", text, value=balanced)), stacklevel=level + 1)
 
 
 def number_of_threads(threads: int | None) -> int:

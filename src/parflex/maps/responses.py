@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from parflex.diagnostics import with_code
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.section_forces import beam_chains, largest_stress_of
 from parflex.records import Record
@@ -122,10 +123,10 @@ class SinglePoseResponses:
     def said(self) -> str:
         """That the equilibrium which was answered about is not the usual one, and why; else empty."""
         tables = [one.__dict__ for one in self._all]
-        words = [word for made in tables for part in ("model", "bent") if part in made for word in made[part].warnings]
-        if any("modes" in made and made["modes"].unstable_motions for made in tables):
-            words.append(NOT_STABLE)
-        return NOT_STABLE if NOT_STABLE in words else ""
+        parts = [made[part].diagnostics for made in tables for part in ("model", "bent") if part in made]
+        unstable = any(with_code(part, "unstable-equilibrium") for part in parts)
+        unstable |= any("modes" in made and bool(made["modes"].unstable_motions) for made in tables)
+        return NOT_STABLE if unstable else ""
 
     @property
     def is_implicitly_balanced(self) -> bool:

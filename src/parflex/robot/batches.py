@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.records import name_list
 from parflex.robot.states import as_numbers
@@ -20,10 +21,10 @@ INSIDE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 NAMED = 8  # rows of one reason that a sentence names
 
 
-def warn(sentences: Iterable[str]) -> None:
+def warn(diagnostics: Iterable[Diagnostic]) -> None:
     """Warn, at the line outside of this package that asked."""
-    for sentence in sentences:
-        warnings.warn(ParflexWarning(sentence), stacklevel=_outside())
+    for diagnostic in diagnostics:
+        warnings.warn(ParflexWarning(diagnostic), stacklevel=_outside())
 
 
 def _outside() -> int:
@@ -54,18 +55,22 @@ class BatchNotes:
         """A state fails as one before it did."""
         self.failed.setdefault(reason, []).append(number)
 
-    def warns(self, number: int, sentences: Callable[[], Sequence[str]]) -> None:
-        """A state is answered, with a warning; sentences are made of the first alone."""
+    def warns(self, number: int, diagnostics: Callable[[], Sequence[Diagnostic]]) -> None:
+        """A state is answered, with diagnostics; those of the first alone are made."""
         if not self.warned:
-            self._texts[""] = "; ".join(sentences())
+            self._texts[""] = "; ".join(diagnostic.text for diagnostic in diagnostics())
         self.warned.setdefault("", []).append(number)
 
     def say(self) -> None:
         """One warning of each kind."""
-        for rows, what in ((self.failed, "have no answer and are nan"), (self.warned, "are answered with a warning")):
+        for code, rows, what in (
+            ("failed-states", self.failed, "have no answer and are nan"),
+            ("doubtful-states", self.warned, "are answered with a warning"),
+        ):
             if rows:
+                count = sum(map(len, rows.values()))
                 reasons = "; ".join(f"{_states(numbers)}: {self._texts[reason]}" for reason, numbers in rows.items())
-                warn([f"{sum(map(len, rows.values()))} of {self.count} states {what}: {reasons}"])
+                warn([Diagnostic(code, f"{count} of {self.count} states {what}: {reasons}", value=count)])
 
 
 def _states(numbers: Sequence[int]) -> str:

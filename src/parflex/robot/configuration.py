@@ -17,8 +17,9 @@ from parflex.closure.mobility import condition
 from parflex.closure.newton import ClosurePart
 from parflex.closure.partition import Partition, Reduction, choose_partition, reduction
 from parflex.closure.targets import Target
+from parflex.diagnostics import Diagnostic
 from parflex.errors import ActuationError, InputError, SingularError
-from parflex.records import Answer, Record, count_of
+from parflex.records import Answer, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Motion, jacobians, motion, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
@@ -42,7 +43,7 @@ MISSED = 1e-7  # of the rates: by how much they may miss the loops; ten times wh
 class Configuration(Answer):
     """A `robot` with all its positions `q` (m, rad) known; `partition` are independent rates where these are chosen.
 
-    With `ignore_limits`, `warnings` leave out the limits of joints.
+    With `ignore_limits`, `diagnostics` leave out the limits of joints.
     """
 
     robot: Robot
@@ -51,12 +52,12 @@ class Configuration(Answer):
     ignore_limits: bool = False
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Warnings of the robot, and on joint limits and singularities of this pose."""
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of the robot, and of joint limits and singularities of this pose."""
         robot = self.robot
         limits = [] if self.ignore_limits else limit_warnings(robot, self.q)
-        messages = [*robot.warnings, *robot.start_warnings(), *limits, *self.condition.warnings()]
-        return tuple(dict.fromkeys(messages))
+        diagnostics = [*robot.diagnostics, *robot.start_warnings(), *limits, *self.condition.diagnostics]
+        return tuple(dict.fromkeys(diagnostics))
 
     def __post_init__(self) -> None:
         q = np.array(self.q)
@@ -433,7 +434,7 @@ def _undriven_motions(A: Array, freedoms: int, usual: mobility.Usual) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Condition(Record):
+class Condition(Answer):
     """Condition numbers: of each leg, of the platform with motors locked, of the closures."""
 
     legs: dict[str, float]
@@ -449,8 +450,9 @@ class Condition(Record):
         numbers = (value if np.isfinite(value) else None for value in (self.platform, self.closures))
         return dict(zip(("legs", "platform", "closures"), (finite, *numbers), strict=True))
 
-    def warnings(self) -> list[str]:
-        """A sentence for each number that is large."""
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """A diagnostic for each number that is large."""
         large = {name: value for name, value in self.legs.items() if value > NEAR_SINGULAR}
         body = "robot" if self.sides else "platform"
         locked = self.platform if self.enough_motors and not self.loose else 1.0
@@ -459,23 +461,20 @@ class Condition(Record):
         harmless = self.sides and all(value <= NEAR_SINGULAR for value in named.values())
         if not harmless:
             named = {f"leg '{name}'": value for name, value in large.items()} | named
+        does = "is stretched or folded: its end cannot move in every direction here, although the motors constrain"
         dead = [
-            f"'{name}' is stretched or folded: its end cannot move in every direction here, "
-            "although the motors constrain the robot"
-            for name in large
+            Diagnostic("stretched-leg", f"'{name}' {does} the robot", name, value)
+            for name, value in large.items()
             if harmless and self.enough_motors
         ]
-        return (
-            dead
-            + [self.loose] * bool(self.loose)
-            + [_near(name, value) for name, value in named.items() if value > NEAR_SINGULAR]
-        )
+        loose = [Diagnostic("undriven-motion", self.loose)] if self.loose else []
+        return dead + loose + [_near(name, value) for name, value in named.items() if value > NEAR_SINGULAR]
 
 
-def _near(name: str, value: float) -> str:
+def _near(name: str, value: float) -> Diagnostic:
     if value > SINGULAR:
-        return f"{name} is at a singularity"
-    return f"{name} is near a singularity (condition number {value:.1e})"
+        return Diagnostic("singular", f"{name} is at a singularity", name, value)
+    return Diagnostic("near-singular", f"{name} is near a singularity (condition number {value:.1e})", name, value)
 
 
 def spinning_rods(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from parflex.closure.targets import Target
+from parflex.diagnostics import Diagnostic
 from parflex.errors import RobotFileError, SingularError, UnreachableError
 from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
@@ -94,8 +95,8 @@ class HomePose:
             link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & frame_names
         )
 
-    def start_warnings(self) -> list[str]:
-        """Sentences on motors that the loops leave far from where they are said to start, and on couplings."""
+    def start_warnings(self) -> list[Diagnostic]:
+        """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
         stated_links = [
             link for link in self.robot.tree.links if {link.name, link.name[:-2]} & self.robot.frames_with_start
         ]
@@ -112,22 +113,24 @@ class HomePose:
                 and link.leg not in flipped
                 and abs(away) > FAR * float(self.robot.tree.rate_units[link.v.start])
             ):
-                warnings.append(
+                text = (
                     f"joint '{link.name}' is assembled at {self.robot.home[index]:.4g}, far from its start "
                     f"{self.robot.start[index]:.4g}: check its start, or the starts of the joints that it carries"
                 )
+                warnings.append(Diagnostic("far-start", text, link.name, away))
         return warnings
 
-    def slack_cables(self) -> list[str]:
-        """A sentence for each cable that is longer than its path at home."""
+    def slack_cables(self) -> list[Diagnostic]:
+        """A diagnostic for each cable that is longer than its path at home."""
         if not any(element.pulls_only for element in self.robot.tree.elements):
             return []
         at, messages = pose(self.robot.tree, self.robot.home), []
         for element in self.robot.tree.elements:
             path = float(distance(at, (element.first, element.second)))
             if element.pulls_only and element.rest > path:
-                messages.append(
+                text = (
                     f"the cable '{element.name}' of {element.rest:.4g} m is longer than its path of {path:.4g} m at "
                     "home: it is slack there"
                 )
+                messages.append(Diagnostic("slack-cable", text, element.name, float(element.rest) - path))
         return messages

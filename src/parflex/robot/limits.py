@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.records import Record, count_of
 from parflex.robot.robot import Robot
@@ -20,6 +21,7 @@ Array = np.ndarray
 AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on its limit is inside
 SHARE = 1e-6  # of a velocity or effort limit: motions are planned and sampled as closely
 POSITION, VELOCITY, EFFORT = "limits", "velocity_limit", "effort_limit"  # keys of the file
+CODES_OF_LIMITS = {POSITION: "position-limit", VELOCITY: "velocity-limit", EFFORT: "effort-limit"}
 Values = Mapping[str, Any]  # of joints by name: a number each, or an array over times
 
 
@@ -33,6 +35,11 @@ class Violation(Record):
     limit: tuple[float, float]
     time: float | None = None
     kind: str = "joint"  # or strut
+
+    @property
+    def diagnostic(self) -> Diagnostic:
+        """The diagnostic of the violation."""
+        return Diagnostic(CODES_OF_LIMITS[self.key], self.sentence, self.joint, self.value)
 
     @property
     def sentence(self) -> str:
@@ -88,11 +95,11 @@ def _largest(
     return [Violation(link.name, key, float(values[row]), limit, time, "strut" if link.strut else "joint")]
 
 
-def limit_warnings(robot: Robot, q: Array, qd: Array | None = None, efforts: Values | None = None) -> list[str]:
-    """Return a sentence for each limit that a state exceeds: all positions `q`, all rates `qd`, efforts by motor."""
+def limit_warnings(robot: Robot, q: Array, qd: Array | None = None, efforts: Values | None = None) -> list[Diagnostic]:
+    """Return a diagnostic for each limit that a state exceeds: all positions `q`, all rates `qd`, efforts by motor."""
     velocities = None if qd is None else dict(zip(robot.tree.rate_names, qd, strict=True))
     violations = check_limits(robot, dict(zip(robot.tree.position_names, q, strict=True)), velocities, efforts)
-    return [violation.sentence for violation in violations]
+    return [violation.diagnostic for violation in violations]
 
 
 def refuse_violations(violations: Iterable[Violation]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from parflex.bodies.rigid import RigidBody
 from parflex.closure import mobility
 from parflex.closure.constraints import Constraint, Coupling, build_closures, neutral_rotation
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.records import name_list
 from parflex.recursion.dynamics import JOINT_TERMS
@@ -71,7 +72,7 @@ def load(
     Returns
     -------
     Robot
-        The robot: `coordinates`, `independent`, `motors`, `warnings`; accepted by all functions.
+        The robot: `coordinates`, `independent`, `motors`, `diagnostics`; accepted by all functions.
 
     Examples
     --------
@@ -95,15 +96,11 @@ def load(
             notes = superelement_warnings(robot.tree)
             version = rigid_version(description, build_tree(description, refine))
             robot = _build(version, file, payload, actuation, working_mode, refine)
-            robot = replace(robot, warnings=(*robot.warnings, *notes))
+            robot = replace(robot, diagnostics=(*robot.diagnostics, *notes))
         mounted = None if payload is None else tuple(float(value) for value in payload)
         robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read), rigid, tree=robot.tree))
-        slack_warnings = robot.home_pose.slack_cables()
-        return (
-            replace(robot, warnings=(*robot.warnings, *slack_warnings), known_home=robot.home)
-            if slack_warnings
-            else robot
-        )
+        slack = robot.home_pose.slack_cables()
+        return replace(robot, diagnostics=(*robot.diagnostics, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:
         error.file = error.file or file
         raise
@@ -119,7 +116,7 @@ def _build(
     nodes: Collection[str] = (),
 ) -> Robot:
     tree = build_tree(description, refine, nodes)
-    warnings = [*inertia_warnings(description, tree), *superelement_warnings(tree)]
+    diagnostics = (*inertia_warnings(description, tree), *superelement_warnings(tree))
     if payload is not None:
         tree = with_payload(tree, payload)
     closures = build_closures(description, tree)
@@ -142,7 +139,7 @@ def _build(
         locked,
         actuation or "default",
         chosen,
-        tuple(warnings),
+        diagnostics,
         modes.get(chosen, schema.WorkingMode()),
         marked_rates(description, tree, locked.union(actuated)),
     )
@@ -188,7 +185,9 @@ def divided(robot: Robot, elements: int, nodes: tuple[str, ...]) -> Robot:
     actuated, locked = same(robot.actuated), frozenset(same(robot.locked))
     written = replace(written, tree=result.tree)
     sensed = same(robot.sensed)
-    return replace(result, actuated=actuated, locked=locked, sensed=sensed, warnings=robot.warnings, written=written)
+    return replace(
+        result, actuated=actuated, locked=locked, sensed=sensed, diagnostics=robot.diagnostics, written=written
+    )
 
 
 def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
@@ -220,8 +219,8 @@ def with_file_of(robot: Robot, settings: Mapping[str, Any], sections_alone: bool
     )
 
 
-def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
-    """A sentence for each body that cannot exist."""
+def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[Diagnostic]:
+    """A diagnostic for each reason why bodies cannot exist."""
     entries: list[schema.Frame | schema.PlatformTable] = [*description.frame]
     if description.platform is not None:
         entries.append(description.platform)
@@ -232,19 +231,22 @@ def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
         if reason:
             reasons.setdefault(reason, []).append(f"'{entry.name}'")
     return [
-        f"no real body has the inertia of {', '.join(names)}: {reason}; "
-        "fine for base parameters, which group several bodies"
+        Diagnostic(
+            "impossible-inertia",
+            f"no real body has the inertia of {', '.join(names)}: {reason}; "
+            "fine for base parameters, which group several bodies",
+        )
         for reason, names in reasons.items()
     ]
 
 
-def superelement_warnings(tree: Tree) -> list[str]:
-    """A sentence for each doubt about matrices; super-elements that are alike share it."""
-    doubts: dict[str, list[str]] = {}
+def superelement_warnings(tree: Tree) -> list[Diagnostic]:
+    """Diagnostics of matrices; super-elements that are alike share them."""
+    doubts: dict[Diagnostic, list[str]] = {}
     for link in tree.links:
         for note in link.body.found.notes if link.body.found is not None else ():
             doubts.setdefault(note, []).append(f"'{link.name}'")
-    return [f"super-element {', '.join(names)}: {note}" for note, names in doubts.items()]
+    return [note.prefixed(f"super-element {', '.join(names)}: ") for note, names in doubts.items()]
 
 
 def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> tuple[tuple[int, ...], frozenset[int]]:

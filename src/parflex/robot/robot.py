@@ -14,8 +14,9 @@ from parflex.closure.assembler import Assembler
 from parflex.closure.constraints import Closures, Coupling, unstretched_rows, with_starts
 from parflex.closure.leg_geometry import drive_springs
 from parflex.closure.partition import refuse_other_branch
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, did_you_mean
-from parflex.records import Record, brief, count_of, name_list
+from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.recursion.kinematics import pose
 from parflex.robot.gearing import Gearing, find_gearing
 from parflex.robot.home_pose import HomePose
@@ -34,7 +35,18 @@ Array = np.ndarray
 PUBLIC = (  # names that `dir` lists: those of the documentation
     *("actuated", "actuated_names", "actuation", "close", "closures", "coordinates", "description", "file", "files"),
     *("home", "independent", "locked", "mode", "motors", "name", "nq", "nu", "nv", "payload", "position_rates"),
-    *("rate_changes", "rates", "sensed", "sensed_names", "sensing", "tree", "warnings", "working_mode", "written"),
+    *(
+        "rate_changes",
+        "rates",
+        "sensed",
+        "sensed_names",
+        "sensing",
+        "tree",
+        "diagnostics",
+        "warnings",
+        "working_mode",
+        "written",
+    ),
 )
 
 TWO_AXES = ("universal", "cylindrical")
@@ -61,11 +73,11 @@ class WrittenRobot(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(ArrayNames, Record):
+class Robot(ArrayNames, Answer):
     """A robot with a chosen `actuation` and `working_mode` (`mode`), made by `load`.
 
     `description` is what its `file` says, `tree` and `closures` what is made of it; `actuated`, `locked` and `sensed`
-    are numbers of rates, `warnings` what is unusual about it, `written` the table it was loaded from.
+    are numbers of rates, `diagnostics` what is unusual about it, `written` the table it was loaded from.
     """
 
     description: schema.RobotFile
@@ -76,7 +88,7 @@ class Robot(ArrayNames, Record):
     locked: frozenset[int]  # locked rates
     actuation: str
     working_mode: str
-    warnings: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     mode: schema.WorkingMode = field(default_factory=schema.WorkingMode, repr=False)
     sensed: tuple[int, ...] = ()  # rates of passive joints with a sensor
     written: WrittenRobot | None = field(default=None, repr=False, compare=False)  # what it was loaded from
@@ -196,8 +208,8 @@ class Robot(ArrayNames, Record):
         """How it can move, judged at home and beside it."""
         return MotionsAtHome(self)
 
-    def start_warnings(self) -> list[str]:
-        """Sentences on motors that the loops leave far from where they are said to start, and on couplings."""
+    def start_warnings(self) -> list[Diagnostic]:
+        """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
         return self.home_pose.start_warnings()
 
     @cached_property
@@ -422,7 +434,7 @@ def robot_line(robot: Robot) -> str:
     parts += [f"{word} {brief(name)}" for word, name in chosen if name != "default"]
     parts += [f"{count_of(len(robot.locked), 'locked rate')}"] * bool(robot.locked)
     parts += [f"sensors {name_list(robot.sensed_names)}"] * bool(robot.sensed)
-    parts += [count_of(len(robot.warnings), "warning")] * bool(robot.warnings)
+    parts += [count_of(len(robot.diagnostics), "warning")] * bool(robot.diagnostics)
     return f"{brief(robot.name)}: {', '.join(parts)}"
 
 

@@ -21,6 +21,7 @@ from parflex.closure.constraints import Constraint, Coupling
 from parflex.closure.newton import CLOSED
 from parflex.closure.partition import choose_partition
 from parflex.closure.targets import Target
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.records import Record, name_list
 from parflex.recursion.kinematics import pose
@@ -418,13 +419,16 @@ def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list
     return [tree.rate_names[k] for k in stationary], names
 
 
-def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[str]:
-    """A sentence for couplings that leave joints no motion, and for those that do not keep `stated` starts."""
+def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[Diagnostic]:
+    """Diagnostics of couplings that leave joints no motion, and for those that do not keep `stated` starts."""
     immobile, names = immobile_joints(constraints, tree)
-    warnings = [f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"] if immobile else []
+    text = f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"
+    diagnostics = [Diagnostic("immobile-joint", text, immobile[0])] if immobile else []
     starts = {link.v.start: float(tree.start[link.q.start]) for link in stated if link.joint.one_axis}
     conflict = contradiction(constraints, tree, starts, offsets=True)
-    return [*warnings, f"{conflict.message('start')}: the coupling holds"] if conflict is not None else warnings
+    if conflict is not None:
+        diagnostics.append(Diagnostic("coupling-start", f"{conflict.message('start')}: the coupling holds"))
+    return diagnostics
 
 
 def quoted(names: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from parflex.diagnostics import Diagnostic
 from parflex.records import count_of
 from parflex.robot.configuration import configure
 from parflex.robot.frames import counts
@@ -15,27 +16,31 @@ from parflex.robot.robot import Robot
 from parflex.robotfile.read import inherited
 
 
-def unusual(robot: Robot) -> list[str]:
-    """Sentences on what a user should check; raises where a pose of the file cannot be assembled."""
-    notes = [*robot.warnings, *robot.start_warnings()]
+def unusual(robot: Robot) -> list[Diagnostic]:
+    """Diagnostics of what a user should check; raises where a pose of the file cannot be assembled."""
+    notes = [*robot.diagnostics, *robot.start_warnings()]
     for name in ["home", *robot.description.poses]:
         configuration = configure(robot, name)
         notes += [
-            f"pose {name}: {text}"
-            for text in (*limit_warnings(robot, configuration.q), *configuration.condition.warnings())
+            diagnostic.prefixed(f"pose {name}: ")
+            for diagnostic in (*limit_warnings(robot, configuration.q), *configuration.condition.diagnostics)
         ]
     if robot.mobility.home_rank < robot.mobility.rank:
-        notes.append(
-            "home is a singular pose of the closures: the robot has more degrees of freedom there than elsewhere"
-        )
+        text = "home is a singular pose of the closures: the robot has more degrees of freedom there than elsewhere"
+        notes.append(Diagnostic("singular-home", text))
     table = {} if robot.written is None else robot.written.table
     theirs = inherited(table, robot.file).get("constants", {})
-    notes += [sentence for name, sentence in unused_constants(table).items() if name not in theirs]
+    notes += [
+        Diagnostic("unused-constant", sentence, name)
+        for name, sentence in unused_constants(table).items()
+        if name not in theirs
+    ]
     numbers = counts(robot)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])
         redundant = count_of(numbers["redundant_closures"], "closure row is", "closure rows are")
-        notes.append(f"over-constrained: {redundant} redundant ({names})")
+        text = f"over-constrained: {redundant} redundant ({names})"
+        notes.append(Diagnostic("redundant-closures", text, value=numbers["redundant_closures"]))
     return list(dict.fromkeys(notes))
 
 

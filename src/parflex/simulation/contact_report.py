@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.dynamics.contact_state import limits_without_stop
 from parflex.forces.effort_allocation import read_limits
 from parflex.integrators.driver import rounded_down
@@ -73,19 +74,19 @@ def largest_stop_effort(columns: Mapping[str, Array]) -> dict[str, Any] | None:
     return best
 
 
-def stop_warnings_of(problem: Problem) -> list[str]:
+def stop_warnings_of(problem: Problem) -> list[Diagnostic]:
     """Limits that do not act, though stops do."""
     names = limits_without_stop(problem.robot)
     if not names:
         return []
     quoted = ", ".join(f"'{name}'" for name in names[:MOST_TOLD])
     more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
-    return [f"the limits of {quoted}{more} do not act: they have no stop"]
+    return [Diagnostic("limit-without-stop", f"the limits of {quoted}{more} do not act: they have no stop", names[0])]
 
 
 def contact_warnings(
     problem: Problem, events: Array, columns: Mapping[str, Array], method: str, step: float
-) -> list[str]:
+) -> list[Diagnostic]:
     """Contacts, of events of gates, that are over before fixed steps can follow them; their energy balance is right."""
     enough = STEPS_IN_A_CONTACT.get(method, 0) * step
     short = [contact for contact in _met(problem.robot.tree, events) if contact[2] < enough]
@@ -100,9 +101,14 @@ def contact_warnings(
             first, least = shortest.get((of[place].kind, of[place].name), (time, duration))
             shortest[of[place].kind, of[place].name] = first, min(least, duration)
     return [
-        f"{TOLD[kind].format(name)} takes {least:.2g} s (first at t = {first:.4g} s), too short for steps of "
-        f"{step:.2g} s: how it rebounds is not resolved; give steps of {rounded_down(least * step / enough)} s or "
-        "less, or the method 'dopri5'"
+        Diagnostic(
+            "short-contact",
+            f"{TOLD[kind].format(name)} takes {least:.2g} s (first at t = {first:.4g} s), too short for steps of "
+            f"{step:.2g} s: how it rebounds is not resolved; give steps of {rounded_down(least * step / enough)} s or "
+            "less, or the method 'dopri5'",
+            name,
+            least,
+        )
         for (kind, name), (first, least) in list(shortest.items())[:MOST_TOLD]
     ]
 
@@ -195,21 +201,22 @@ def stiction_events(problem: Problem, events: Array, columns: Mapping[str, Array
     return sorted(intervals, key=lambda interval: interval["time"])
 
 
-def identical_joint_warnings(problem: Problem, counts: Mapping[str, int]) -> list[str]:
-    """A sentence where rates of joints at rest were so alike that which of them slides is not told."""
+def identical_joint_warnings(problem: Problem, counts: Mapping[str, int]) -> list[Diagnostic]:
+    """A diagnostic where rates of joints at rest were so alike that which of them slides is not told."""
     if not counts.get("alike_rests"):
         return []
     names = ", ".join(f"'{link.name}'" for link in problem.sticking[:4]) + (", ..." if problem.sticking[4:] else "")
-    return [
+    text = (
         f"rates of some of the joints that stick ({names}) are nearly one, so that which of them slides is not sure: "
         "compare with friction_width=1e-3"
-    ]
+    )
+    return [Diagnostic("identical-stiction", text, problem.sticking[0].name)]
 
 
 def run_limit_warnings(
     robot: Robot, columns: Mapping[str, Array], motors: Sequence[str], effort_limit: Any, motion: Any = None
-) -> list[str]:
-    """Return a sentence for each limit that a run exceeds, in its rows or, of motors that follow `motion`, in between.
+) -> list[Diagnostic]:
+    """Return a diagnostic for each limit that a run exceeds in its rows or, of motors that follow `motion`, in between.
 
     Limits of efforts that the call states (`effort_limit`) override those of the file.
     """
@@ -227,7 +234,7 @@ def run_limit_warnings(
         positions, velocities = (dict(zip(motion.motors, part.T, strict=True)) for part in (q, qd))
         between = check_limits(robot, positions, velocities, times=t)
         violations |= {(violation.joint, violation.key): violation for violation in between}
-    return [violation.sentence for violation in violations.values()]
+    return [violation.diagnostic for violation in violations.values()]
 
 
 def _named(columns: Mapping[str, Array], word: str) -> dict[str, Array]:

@@ -7,10 +7,12 @@ significantly, so that their phase holds over the run. Speeds at the start or du
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic, with_code
 from parflex.integrators.driver import Grid, Method, System, grid_of, rounded_down
 from parflex.records import Record
 from parflex.simulation.driven_modes import driven_amplitudes
@@ -26,7 +28,7 @@ from parflex.simulation.run_way import (
     slide_span,
 )
 from parflex.simulation.slow_motion import SlowMotion
-from parflex.simulation.step_requests import FLOORED, FORCES_BESIDE, LABOUR, LEAST, UNSEEN, acting_inputs
+from parflex.simulation.step_requests import LABOUR, LEAST, StepChoice, acting_inputs
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
@@ -64,7 +66,7 @@ def default_step(
     qd: Array,
     steered: bool = False,
     deflections: bool = False,
-) -> tuple[Grid, str]:
+) -> tuple[Grid, StepChoice]:
     """Steps for a run from a state, and why they are so long.
 
     The way of a robot that is `steered` by a controller is not known. Where `deflections` are asked for, vibrations are
@@ -73,9 +75,10 @@ def default_step(
     grid = replace(grid, labour=LABOUR)
     system = problem.system(given)
     if not len(system.free):
-        return grid, f"{grid.step:g} s, that of all runs"
+        return grid, StepChoice(f"{grid.step:g} s, that of all runs")
     if len(system.free) > MOST_COORDINATES:
-        return grid, f"{grid.step:g} s, that of all runs{UNSEEN} {len(system.free)} coordinates"
+        return grid, _unknown(f"{grid.step:g} s, that of all runs", f"{grid.step:g} s", system)
+    diagnostics: list[Diagnostic] = []
     time = grid.rows * grid.out_step
     found = excited(problem, system, given, q, qd, time, steered, deflections)
     count = PER_PERIOD[method.name]
@@ -87,15 +90,33 @@ def default_step(
     step, why = min(ways, key=lambda way: float(f"{way[0]:.6g}"))  # of equal ones the first: vibrations
     if step < grid.step:
         grid = replace(grid_of(time, max(step, time / MOST_STEPS), grid.out_step), labour=LABOUR)
-        said = f"{grid.step:.3g} s: {why}"
+        chosen = f"{grid.step:.3g} s"
+        words = f"{chosen}: {why}"
         if step < time / MOST_STEPS:
-            said = f"{grid.step:.3g} s{FLOORED} {MOST_STEPS} steps, and it asks for {step:.2g} s ({why})"
+            floor = f"a run has no more than {MOST_STEPS} steps, and it asks for {step:.2g} s ({why})"
+            words = f"{chosen}; {floor}"
+            text = f"the steps of {chosen} are too long: {floor}"
+            diagnostics.append(Diagnostic("too-many-steps", text, "step", step))
     else:
-        said = f"{grid.step:g} s, that of all runs: no frequency that is excited asks for less"
+        chosen = f"{grid.step:g} s"
+        words = f"{chosen}, that of all runs: no frequency that is excited asks for less"
     if found.unknown:
-        return grid, f"{said}{UNSEEN} {len(system.free)} coordinates"
+        return grid, _unknown(words, chosen, system, diagnostics)
     lost = drift(found.free, time, method.tableau, grid.step)
-    return grid, said + lost + _not_followed(found.felt, grid.step, method)
+    choice = StepChoice(words, (*diagnostics, *lost), _not_followed(found.felt, grid.step, method))
+    texts = [diagnostic.text for diagnostic in (*lost, *choice.of_forces)]
+    return grid, replace(choice, why="; ".join([words, *texts]))
+
+
+def _unknown(words: str, chosen: str, system: System, diagnostics: Sequence[Diagnostic] = ()) -> StepChoice:
+    """Steps that follow no vibration, as frequencies are not known."""
+    frequencies = f"the frequencies of {len(system.free)} coordinates"
+    text = (
+        f"the steps of {chosen} follow no vibration, as {frequencies} are not known: give a step of a twentieth of the "
+        "shortest period that matters, or a tolerance"
+    )
+    unknown = Diagnostic("unknown-frequencies", text, value=len(system.free))
+    return StepChoice(f"{words}; not known are {frequencies}", (*diagnostics, unknown))
 
 
 def told_of_given(
@@ -107,15 +128,15 @@ def told_of_given(
     qd: Array,
     steered: bool = False,
     deflections: bool = False,
-) -> str:
+) -> StepChoice:
     """What fixed steps that were given lose of phases and amplitudes over a run from a state, and of forces."""
     system = problem.system(given)
     if grid.begin or method.name not in PER_PERIOD or not 0 < len(system.free) <= MOST_COORDINATES:
-        return ""
+        return StepChoice()
     time = grid.rows * grid.out_step
     found = excited(problem, system, given, q, qd, time, steered, deflections)
     lost = drift(found.free, time, method.tableau, grid.step)
-    return lost + _not_followed(found.felt, grid.step, method)
+    return StepChoice("", tuple(lost), _not_followed(found.felt, grid.step, method))
 
 
 def _follows(found: Vibrations, grid: Grid, method: Method, count: int) -> tuple[float, str]:
@@ -138,15 +159,17 @@ def _not_followed(felt: float, step: float, method: Method) -> str:
     if each * MOST_SHORTER < count:
         takes = "a smaller radius" if method.name == "generalized-alpha" else "generalized-alpha"
         cure = f"steps do not resolve these; more damping or {takes} takes them out"
-    return f"{FORCES_BESIDE} at {_hertz(felt)}, with {each:.2g} steps in a period: {cure}"
+    return f"at {_hertz(felt)}, with {each:.2g} steps in a period: {cure}"
 
 
-def shorter_grid(grid: Grid, why: str) -> tuple[Grid, str]:
+def shorter_grid(grid: Grid, choice: StepChoice) -> tuple[Grid, StepChoice]:
     """Steps a quarter as long, since most of those that were chosen did not converge."""
     short = Grid(grid.step / 4, grid.every * 4, grid.rows)
-    said = why if "did not converge" in why else f"longer ones ({grid.step:.3g} s) did not converge"
+    unconverged = grid.step if choice.unconverged is None else choice.unconverged
+    why = f"{short.step:.3g} s: longer ones ({unconverged:.3g} s) did not converge"
     labour = LABOUR if short.rows * short.every < MOST_STEPS / 4 else 0.0
-    return replace(short, labour=labour), f"{short.step:.3g} s: {said.partition(': ')[2] or said}"
+    lost = tuple(with_code(choice.diagnostics, "lost-phase"))
+    return replace(short, labour=labour), StepChoice(why, lost, choice.forces, unconverged)
 
 
 def _turns(found: Excited, count: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.outputs import loses_power
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError
 from parflex.forces.effort_allocation import driven_cables
 from parflex.integrators.driver import Grid
@@ -37,14 +38,13 @@ def refuse_longer(time: float, step: float | None, out_step: float | None, sampl
             )
 
 
-def length_warnings(time: float, grid: Grid) -> list[str]:
-    """A sentence where a run goes on behind its time, up to a whole row."""
+def length_warnings(time: float, grid: Grid) -> list[Diagnostic]:
+    """A diagnostic where a run goes on behind its time, up to a whole row."""
     end = grid.rows * grid.out_step
     if abs(end - time) <= SAME_LENGTH * time:
         return []
-    return [
-        f"the time {time:g} s is not a multiple of the rows' {grid.out_step:g} s: the run goes on to t = {end:.6g} s"
-    ]
+    text = f"the time {time:g} s is not a multiple of the rows' {grid.out_step:g} s: the run goes on to t = {end:.6g} s"
+    return [Diagnostic("longer-run", text, "time", end)]
 
 
 def coupling_summary(robot: Robot, columns: Mapping[str, Array]) -> dict[str, Any]:
@@ -74,29 +74,32 @@ def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
     return None
 
 
-def stop_warnings(summary: Mapping[str, Any]) -> list[str]:
+def stop_warnings(summary: Mapping[str, Any]) -> list[Diagnostic]:
     """Why a run did not reach its end."""
     if summary["status"] == "interrupted":
-        return [f"the run was interrupted at t = {summary['time']:.6g} s"]
+        text = f"the run was interrupted at t = {summary['time']:.6g} s"
+        return [Diagnostic("interrupted", text, "time", summary["time"])]
     if "why" not in summary:
         return []
-    return [f"the run stopped at t = {summary['stopped_at']:.6g} s: {summary['why']}"]
+    text = f"the run stopped at t = {summary['stopped_at']:.6g} s: {summary['why']}"
+    return [Diagnostic("stopped", text, "time", summary["stopped_at"])]
 
 
-def partition_changed(changes: list[dict[str, Any]]) -> list[str]:
+def partition_changed(changes: list[dict[str, Any]]) -> list[Diagnostic]:
     """Whether a run went on with other independent rates than those that were asked for."""
     others = [change for change in changes if "independent" in change]
     if not others:
         return []
     names = ", ".join(f"'{name}'" for name in others[0]["independent"])
-    return [
+    text = (
         f"from t = {others[0]['time']:.4g} s on the independent rates that were given determine the others poorly: the "
         f"run goes on with {names}"
-    ]
+    )
+    return [Diagnostic("changed-coordinates", text, "time", others[0]["time"])]
 
 
-def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
-    """A sentence for each driven cable that would have to push during a run."""
+def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnostic]:
+    """A diagnostic for each driven cable that would have to push during a run."""
     known = {name: columns[f"element.{name}.force"] for name in driven_cables(robot)
              if f"element.{name}.force" in columns}  # fmt: skip
     forces = {name: np.where(np.isfinite(force), force, 0.0) for name, force in known.items()}
@@ -104,11 +107,12 @@ def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     for name, force in forces.items():
         if force.min(initial=0.0) < -1e-9 * largest:
             t = float(columns["t"][int(np.argmax(force < 0))])
-            warnings.append(
+            text = (
                 f"the cable '{name}' pulls only, but would have to push from t = {t:.4g} s on, at most with "
                 f"{-float(force.min()):.4g} N: the run holds it as a rod; let the motors keep it taut, or give its "
                 "coupling a stiffness, with which it may become slack"
             )
+            warnings.append(Diagnostic("pushing-cable", text, name, -float(force.min())))
     return warnings
 
 
@@ -133,8 +137,8 @@ def balance_error(columns: Mapping[str, Array]) -> float:
     return float(np.abs(_unbalanced(columns)).max())
 
 
-def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) -> list[str]:
-    """A sentence where the energy balance is off by more than a hundredth of what was turned over.
+def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) -> list[Diagnostic]:
+    """A diagnostic where the energy balance is off by more than a hundredth of what was turned over.
 
     `usual` is the energy (J) of a robot that moves by its own size in the run.
     """
@@ -145,12 +149,13 @@ def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) ->
     allowed = max(UNBALANCED * turned, LEAST_ENERGY * usual, ROUNDED_ENERGY * largest)
     if not off > allowed:
         return []
+    text = f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"
     if method == "generalized-alpha" and not most > allowed:  # it takes energy on purpose, but gives none
-        return [
+        text = (
             f"the method generalized-alpha took {off:.2g} J of {turned:.2g} J out of the motion: shorter steps, or a "
             "radius nearer to 1, take less"
-        ]
-    return [f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"]
+        )
+    return [Diagnostic("energy-balance", text, "energy", off)]
 
 
 def frame_difference(

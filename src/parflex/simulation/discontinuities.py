@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.forces.forces import impulse_of_motors
 from parflex.integrators.driver import System
@@ -132,13 +133,14 @@ def _crossing(
     return cross
 
 
-def jump_warnings(jumps: list[dict[str, Any]]) -> list[str]:
-    """One sentence that names the first jumps."""
+def jump_warnings(jumps: list[dict[str, Any]]) -> list[Diagnostic]:
+    """A diagnostic that names the first jumps."""
     if not jumps:
         return []
     jump_texts = [f"'{jump['joint']}' by {jump['jump']:.4g} at t = {jump['time']:.6g} s" for jump in jumps[:MOST_TOLD]]
     more = f" and {len(jumps) - MOST_TOLD} more" if len(jumps) > MOST_TOLD else ""
-    return [
+    text = (
         f"the motion has velocity jumps: {', '.join(jump_texts)}{more}; the motors apply an impulse there "
         "(add ramps to the motion if this is not intended)"
-    ]
+    )
+    return [Diagnostic("velocity-jump", text, jumps[0]["joint"], jumps[0]["jump"])]

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.integrators.driver import rounded_down
 from parflex.integrators.tableaux import Alpha, Explicit, Gauss, amplification_factor, phase_error
 from parflex.records import Record
-from parflex.simulation.step_requests import DRIFTS
 
 Array = np.ndarray
 TAKES_PART = 0.1  # of the largest motion of a damped vibration: modes that do so last as long as it
@@ -142,11 +142,13 @@ def _lost(seen: Vibrations, k: int, time: float, tableau: Gauss | Explicit | Alp
     return Drift(float(off[worst]), share, float(phase[worst]), float(kept[worst]), omega, np.inf, beside)
 
 
-def drift(all_found: tuple[Vibrations, ...], time: float, tableau: Gauss | Explicit | Alpha, step: float) -> str:
-    """Words for it, and the step that would follow the vibrations."""
+def drift(
+    all_found: tuple[Vibrations, ...], time: float, tableau: Gauss | Explicit | Alpha, step: float
+) -> list[Diagnostic]:
+    """A diagnostic of what steps lose, with the step that would follow the vibrations."""
     lost = drift_of(all_found, time, tableau, step)
     if lost is None:
-        return ""
+        return []
     each = 2 * np.pi / lost.omega / step
     moved = f"{lost.off:.2g} m ({lost.share:.2g} times the largest {lost.beside})"
     if lost.share < 1:
@@ -157,7 +159,8 @@ def drift(all_found: tuple[Vibrations, ...], time: float, tableau: Gauss | Expli
         how = f"lose up to {100 * (1 - lost.kept):.2g} % of their amplitude in the run"
     else:
         how = f"drift by up to {lost.phase:.2g} rad in the run"
-    return (
-        f"{DRIFTS} at {lost.omega / (2 * np.pi):.3g} Hz {how}, positions by {moved}, with {each:.3g} steps in a "
+    text = (
+        f"vibrations at {lost.omega / (2 * np.pi):.3g} Hz {how}, positions by {moved}, with {each:.3g} steps in a "
         f"period: to follow them give a step of {rounded_down(lost.wanted)}"
     )
+    return [Diagnostic("lost-phase", text, "position", lost.off)]

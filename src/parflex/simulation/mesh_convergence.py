@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import InputError, ParflexError
 from parflex.records import count_of
 from parflex.recursion.kinematics import pose
@@ -126,7 +127,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
         outputs.append("reaction")
     steps: list[dict[str, Any]] = []
     best: Run | None = None
-    why = ""
+    stopped: list[Diagnostic] = []  # why no finer run follows
     for times in numbers_of_elements(robot, MOST_RUN_COORDINATES):
         begin, finer = perf_counter(), robot if times == 1 else with_refined_beams(robot, times)
         elements = count_of(finer.refine, "element")
@@ -135,12 +136,14 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
         except KeyboardInterrupt:
             if best is None:
                 raise
-            why = f"interrupted before the run with {elements} in each of the file was complete"
+            text = f"interrupted before the run with {elements} in each of the file was complete"
+            stopped = [Diagnostic("refinement-interrupted", text)]
             break
         if run.status != "ok":
             if best is None:
                 return _with(run, steps, False, converge, notes)
-            why = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
+            text = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
+            stopped = [Diagnostic("refinement-stopped", text, "time", float(run.t[-1]))]
             break
         apart = {} if best is None else changes(finer, run, best, outputs)
         change = max(apart.values()) if apart else None  # of the first run nothing is known
@@ -154,7 +157,12 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
             return _with(best, steps, True, converge, notes)
     assert best is not None
     return _with(
-        best, steps, False, converge, [*notes, *([why] if why else [])], interrupted=why.startswith("interrupted")
+        best,
+        steps,
+        False,
+        converge,
+        [*notes, *stopped],
+        interrupted=any(each.code == "refinement-interrupted" for each in stopped),
     )
 
 
@@ -178,17 +186,22 @@ def _moved(robot: Robot, finer: Robot, arguments: Mapping[str, Any]) -> dict[str
 
 
 def _with(
-    run: Run, steps: list[dict[str, Any]], converged: bool, share: float, notes: list[str], interrupted: bool = False
+    run: Run,
+    steps: list[dict[str, Any]],
+    converged: bool,
+    share: float,
+    notes: list[Diagnostic],
+    interrupted: bool = False,
 ) -> Run:
     """The run with what its refinement took in its summary."""
     last = steps[-1] if steps else {"elements": None, "change": None, "changes": {}}
     # `changes` of the run itself, of its independent rates, stay
     updates = {"elements": last["elements"], "change": last["change"], "change_by_kind": last["changes"]}
     updates |= {"converged": converged, "refinement": steps}
-    sentences = [*run.summary["warnings"], *notes]
+    diagnostics = [*run.diagnostics, *notes]
     if not converged and run.status == "ok":
-        sentences.append(_not_converged(last, share))
-    updates["warnings"] = sentences
+        diagnostics.append(Diagnostic("not-converged", _not_converged(last, share), value=last["change"]))
+    updates |= reported(diagnostics)
     if interrupted:
         updates["status"] = "interrupted"
     return replace(run, summary=run.summary | updates)
@@ -253,8 +266,8 @@ def inner_error(
 
 def inner_warnings(
     robot: Robot, prescribed: str, columns: Mapping[str, Array], accelerations: Array, without: Sequence[str] = ()
-) -> list[str]:
-    """One sentence about the beam whose elements are too few for what a run shows of it.
+) -> list[Diagnostic]:
+    """A diagnostic about the beam whose elements are too few for what a run shows of it.
 
     Nothing is said of a platform that is driven: all that is elastic answers it.
     """
@@ -269,10 +282,11 @@ def inner_warnings(
     )  # errors: fourth power
     its = "its element is" if worst.count == 1 else f"its {worst.count} elements are"
     much = f"about {worst.share:.0%}" if worst.share < UNKNOWN else "half or more"
-    return [
+    text = (
         f"'{worst.beam}' is off by {much} of its largest deflection, from t = {worst.time:.3g} s on by more than "
         f"{OFF:.0%}: {its} too long for how it is shaken or vibrates; use {enough} elements, or converge=1e-2"
-    ]
+    )
+    return [Diagnostic("few-elements", text, worst.beam, float(worst.share))]
 
 
 def largest_beam_deflection(robot: Robot, j: int, q: Array) -> float:
@@ -463,8 +477,8 @@ def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool 
     return max(matter, key=lambda content: content.error, default=StrainContent())
 
 
-def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
-    """One sentence about the beam that vibrates fastest for the length of its elements."""
+def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnostic]:
+    """A diagnostic about the beam that vibrates fastest for the length of its elements."""
     worst = strain_content(robot, columns, reductions=True)
     if not worst.error > WARNING_EXCESS:
         return []
@@ -479,10 +493,11 @@ def content_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
         if worst.squared < REACHED * worst.alone
         else "the run does not know such vibrations, and their frequencies and stresses may be anything"
     )
-    return [
+    text = (
         f"'{worst.beam}' vibrates at {fast}, the mean of its strain, and {its}: {high}, and what is faster is missing; "
         f"{advice}"
-    ]
+    )
+    return [Diagnostic("beyond-band" if worst.reduced else "few-elements", text, worst.beam, float(worst.error))]
 
 
 def _content(robot: Robot, j: int, inside: InnerMotions, columns: Mapping[str, Array]) -> tuple[float, float, float]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.codegen.outputs import MANY_RATES, batched_signals, signals
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import driven_cables
 from parflex.forces.section_forces import beam_chains
@@ -450,8 +451,8 @@ def _bending(tree: Tree, word: PlaceOutput, run_signals: Mapping[str, Array]) ->
 
 def inner_wrench_warning(
     robot: Robot, run_signals: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
-) -> list[str]:
-    """A sentence where frames that a run shows lack what wrenches between two nodes deflect their element by.
+) -> list[Diagnostic]:
+    """A diagnostic where frames that a run shows lack what wrenches between two nodes deflect their element by.
 
     Nothing is said where that is little beside the largest deflection of the beam.
     """
@@ -471,10 +472,11 @@ def inner_wrench_warning(
     worst = max(lacks, key=lambda name: lacks[name], default="")
     if not worst or not lacks[worst] > 0:
         return []
-    return [
+    text = (
         f"a load acts between two nodes of a beam: as a frame '{worst}' lacks up to {lacks[worst]:.3g} m of its "
         "deflection there, which BEAM.chord_y@s and BEAM.tangent_y@s have; use elements with a node at the load"
-    ]
+    )
+    return [Diagnostic("load-inside-beam", text, worst, lacks[worst])]
 
 
 def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:

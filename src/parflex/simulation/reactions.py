@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.outputs import joint_wrenches
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.reactions import has_reaction, undetermined_reactions
 from parflex.forces.section_forces import (
@@ -218,9 +219,9 @@ def add_reactions(
     return summary | {"largest_reactions": largest, "undetermined_reactions": loose}
 
 
-def reaction_warnings(summary: Mapping[str, Any]) -> list[str]:
-    """Sentences where reactions or section forces are not unique."""
-    warnings = list(summary.get("stress_left_out", []))
+def reaction_warnings(summary: Mapping[str, Any]) -> list[Diagnostic]:
+    """Diagnostics where reactions or section forces are not unique."""
+    warnings = [Diagnostic("unknown-stress", text) for text in summary.get("stress_left_out", [])]
     for key, what in (
         ("undetermined_reactions", "reactions"),
         ("undetermined_sections", "section forces and stresses"),
@@ -228,7 +229,8 @@ def reaction_warnings(summary: Mapping[str, Any]) -> list[str]:
         names = summary.get(key, [])
         shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         if names:
-            warnings.append(f"the robot is over-constrained: the {what} of {shown} are those of least norm")
+            text = f"the robot is over-constrained: the {what} of {shown} are those of least norm"
+            warnings.append(Diagnostic("undetermined-forces", text, names[0]))
     return warnings
 
 
@@ -272,7 +274,7 @@ def add_sections(
                 columns[word.word] = forces[:, k, FORCES.index(word.quantity)]
     left_out = missing_stress_warning(robot, chains)
     summary = _largest(chains, elements, columns["t"], tree.planar)
-    return summary | ({"stress_left_out": left_out} if left_out else {})
+    return summary | ({"stress_left_out": [each.text for each in left_out]} if left_out else {})
 
 
 def _largest(
@@ -334,8 +336,8 @@ class AccelerationFilter:
 
 def inconsistency_warnings(
     problem: Problem, shares: Mapping[str, float], requested: Collection[str], follows: AccelerationFilter
-) -> tuple[list[str], list[str]]:
-    """A sentence on columns that differ and were asked for; else a short one on those that every run has.
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """A diagnostic of columns that differ and were asked for; else a short one on those that every run has.
 
     Accelerations inside flexible bodies are told in the summary alone: axial vibrations, which nothing but
     these shows, would be told of in most runs.
@@ -348,9 +350,11 @@ def inconsistency_warnings(
     worst = max(rough_requested or rough, key=lambda name: shares[name])
     by = f"{100 * shares[worst]:.2g} % (root mean square)"
     if not rough_requested:
-        return [], [f"accelerations in the rows, '{worst}' most, differ by {by} from how rates change: {follows.cure}"]
+        text = f"accelerations in the rows, '{worst}' most, differ by {by} from how rates change: {follows.cure}"
+        return [], [Diagnostic("inconsistent-accelerations", text, worst, shares[worst])]
     more = f" (and {len(rough_requested) - 1} more outputs)" if len(rough_requested) > 1 else ""
-    return [f"'{worst}'{more} differs by {by} from what the rates of the rows say: {follows.cure}"], []
+    text = f"'{worst}'{more} differs by {by} from what the rates of the rows say: {follows.cure}"
+    return [Diagnostic("inconsistent-accelerations", text, worst, shares[worst])], []
 
 
 def _of_coordinates(problem: Problem, run_signals: Mapping[str, Array]) -> dict[str, Array]:

@@ -92,10 +92,10 @@ class Run(TimedRecord, Mapping[str, Array]):
 
     def _told(self) -> str:
         rows = f"{count_of(len(self.t), 'row')} to t = {self.t[-1] if len(self.t) else 0.0:.4g} s"
-        of, warnings = self.settings.get("robot", ""), self.summary.get("warnings", ())
+        of = self.settings.get("robot", "")
         why = f"{self.status}: {self.summary['why']}" if self.summary.get("why") else self.status
         parts = [rows, count_of(len(self.columns), "column"), why]
-        parts += [count_of(len(warnings), "warning")] * bool(warnings)
+        parts += [count_of(len(self.warnings), "warning")] * bool(self.warnings)
         return (f"{brief(of)}: " if of else "") + ", ".join(parts)
 
 

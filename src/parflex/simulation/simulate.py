@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from parflex.codegen.model import garbage_collection_paused
+from parflex.diagnostics import Diagnostic, reported
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortLimit, Preload, Weights
@@ -81,18 +82,14 @@ from parflex.simulation.start import StartState, start_state, with_cached_home
 from parflex.simulation.step_requests import (
     MORE_STEPS,
     STEP,
+    StepChoice,
     checked_by_default,
-    drift_warnings,
     error_warnings,
     estimated_error,
-    floor_warnings,
-    force_warnings,
     input_warnings,
     requested_steps,
     step_summary,
     step_warnings,
-    unresolved_forces,
-    unresolved_warnings,
     with_even_half_steps,
     with_halved_steps,
     with_longest,
@@ -296,14 +293,14 @@ def simulate(
         problem,
         summary["not_followed"],
         requested_columns,
-        AccelerationFilter(method, case.grid, unresolved_forces(case.beside)),
+        AccelerationFilter(method, case.grid, case.steps.forces),
     )
-    summary["warnings"] = [
+    diagnostics = [
         *stop_warnings(summary),
         *reaction_warnings(carried),
-        *case.warnings,
+        *case.diagnostics,
         *(stop_warnings_of(problem) if case.stops else []),
-        *started.warnings,
+        *started.diagnostics,
         *(
             []
             if ignore_limits
@@ -313,10 +310,8 @@ def simulate(
         *input_warnings(problem, case.given, case.method, case.grid),
         *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
         *step_warnings(summary["step"], track.counts, method),
-        *floor_warnings(case.steps),
-        *unresolved_warnings(case.steps),
-        *drift_warnings(case.beside),
-        *(rough_asked or (force_warnings(case.beside) if reactions or by_acceleration(outputs) else [])),
+        *case.steps.diagnostics,
+        *(rough_asked or (case.steps.of_forces if reactions or by_acceleration(outputs) else [])),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
@@ -344,9 +339,8 @@ def simulate(
             )[1]
         other = position_columns(problem.robot, second, looked_at[:1])
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
-        summary["warnings"] += error_warnings(
-            columns, summary["estimated_error"], robot.tree.length, tolerance is not None
-        )
+        diagnostics += error_warnings(columns, summary["estimated_error"], robot.tree.length, tolerance is not None)
+    summary |= reported(diagnostics)
     settings = run_settings(original_robot, case, problem, method)
     return Run(columns, settings, summary)
 
@@ -376,13 +370,12 @@ class RunCase:
     method: Any
     grid: Grid
     tolerance: float
-    warnings: tuple[str, ...] = ()  # about what was given
+    diagnostics: tuple[Diagnostic, ...] = ()  # about what was given
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
     spare: RedundantDrive | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
     deflections: bool = False  # whether they are asked for
-    steps: str = ""  # why they are so long; empty: nothing was said of them
-    beside: str = ""  # which vibrations they do not follow
+    steps: StepChoice = field(default_factory=StepChoice)
     sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
 
 
@@ -443,8 +436,8 @@ def read_case(
         chosen,
         with_longest(grid, inputs),
         requested.tolerance,
-        (*span.warnings, *length_warnings(time, grid)),
-        steps=requested.why,
+        (*span.diagnostics, *length_warnings(time, grid)),
+        steps=requested.choice,
         sampled=span.apart,
     )
 
@@ -474,14 +467,12 @@ def run_case(
         refuse_singular(problem, q, "independent")
     if not announced:
         say_first_compilation(case.method.steps)
-    if not case.steps:
-        grid, why = default_step(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
-        case = replace(case, grid=grid, steps=why, beside=why)
+    if not case.steps.why:
+        grid, choice = default_step(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
+        case = replace(case, grid=grid, steps=choice)
     elif first:
-        unresolved_vibrations = told_of_given(
-            problem, case.given, case.method, case.grid, q, qd, steered, case.deflections
-        )
-        case = replace(case, beside=unresolved_vibrations)
+        missed = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
+        case = replace(case, steps=replace(missed, why=case.steps.why, given=case.steps.given))
     while True:
         control, inputs = None, case.given
         if case.controller is not None:
@@ -492,8 +483,8 @@ def run_case(
         try:
             return case, runner.run(q, qd), started
         except SlowConvergenceError:
-            grid, why = shorter_grid(case.grid, case.steps)
-            case = replace(case, grid=grid, steps=why)
+            grid, choice = shorter_grid(case.grid, case.steps)
+            case = replace(case, grid=grid, steps=choice)
 
 
 def say_first_compilation(loop: Any) -> bool:

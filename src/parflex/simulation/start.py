@@ -28,6 +28,7 @@ from parflex.cache import cached
 from parflex.closure.mobility import RANK_TOLERANCE
 from parflex.codegen import cache
 from parflex.codegen.outputs import MANY_RATES
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Wrench
 from parflex.integrators.driver import System, Work, new_work
@@ -83,13 +84,13 @@ SMALL = 1e-9  # steps that do not become shorter any more, but are as short as t
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StartState(Record):
-    """All positions and rates at the start, what kind of start it is, and its warnings."""
+    """All positions and rates at the start, what kind of start it is, and its diagnostics."""
 
     q: Array
     qd: Array
     kind: str
     energy: dict[str, float]  # of the start: all kinetic energy, and that of elastic rates alone
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     held: tuple[str, ...] = ()  # rates that something held until the run began
 
     @property
@@ -104,7 +105,7 @@ class _Placed(Record):
 
     q: Array
     kind: str
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     held: tuple[str, ...] = ()
 
 
@@ -172,14 +173,13 @@ def _positions(
     except SingularError as error:
         if start is not None:
             raise
-        return _Placed(q, "rest", [f"the run starts undeformed: {error.message}"])
+        text = f"the run starts undeformed: {error.message}"
+        return _Placed(q, "rest", [Diagnostic("undeformed-start", text)])
     if problem.prescribed == "platform" and not bodies.held:
         return _static(problem, here, kind, loads)
     word = "relaxed" if bodies.held else "held" if kind == "held" else "equilibrium"
-    warning = (
-        "the run starts with bodies in an equilibrium that is not stable, as beyond a buckling load: they leave it"
-    )
-    return _Placed(bodies.q, word, [] if bodies.steady else [warning], bodies.held)
+    text = "the run starts with bodies in an equilibrium that is not stable, as beyond a buckling load: they leave it"
+    return _Placed(bodies.q, word, [] if bodies.steady else [Diagnostic("unstable-equilibrium", text)], bodies.held)
 
 
 def _relaxed(
@@ -199,13 +199,13 @@ def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
-        warning = "the run starts in an equilibrium that is not stable: the robot will leave it"
-        return _Placed(rest.configuration.q, kind, [] if rest.stable else [warning])
+        text = "the run starts in an equilibrium that is not stable: the robot will leave it"
+        return _Placed(rest.configuration.q, kind, [] if rest.stable else [Diagnostic("unstable-equilibrium", text)])
     if problem.prescribed != "platform":
         return _Placed(held_frame(robot, here, wrench=loads).configuration.q, kind)
     driven = zero_dynamics(robot, here, wrench=loads)
     near = check_system(driven.held.configuration, driven.held.frame)
-    return _Placed(driven.held.configuration.q, kind, [*near, *driven.warnings()])
+    return _Placed(driven.held.configuration.q, kind, [*near, *driven.diagnostics])
 
 
 def _left(robot: Robot, here: Configuration, pose: Any, placed: _Placed) -> _Placed:
@@ -219,15 +219,15 @@ def _left(robot: Robot, here: Configuration, pose: Any, placed: _Placed) -> _Pla
     if not worst or away[worst] < AWAY:
         return placed
     gone = away[worst] * robot.tree.rate_units[robot.tree.rate_names.index(worst)]
-    warning = (
+    text = (
         f"the equilibrium is not at the pose that was given: '{worst}' is off by {gone:.3g}; start='relaxed' keeps it"
     )
-    return replace(placed, warnings=[warning, *placed.warnings])
+    return replace(placed, diagnostics=[Diagnostic("moved-start", text, worst, float(gone)), *placed.diagnostics])
 
 
 def _started(problem: Problem, placed: _Placed, qd: Array) -> StartState:
     energy = start_energy(Configuration(problem.robot, placed.q), qd)
-    return StartState(placed.q, qd, placed.kind, energy, placed.warnings, placed.held)
+    return StartState(placed.q, qd, placed.kind, energy, placed.diagnostics, placed.held)
 
 
 def start_energy(here: Configuration, qd: Array) -> dict[str, float]:

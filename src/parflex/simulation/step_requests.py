@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.integrators.driver import Grid, IntegratedRows, Method, grid_of
 from parflex.integrators.tableaux import gauss_points, places_and_weights
@@ -40,14 +41,6 @@ SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is
 MANY_REJECTED = 0.02  # of the steps
 
 LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
-
-FORCES_BESIDE = "; forces and accelerations also vibrate"  # in words for why steps are so long
-
-DRIFTS = "; vibrations"  # that steps do not follow over the run, likewise
-
-FLOORED = "; a run has no more than"  # so many steps, likewise
-
-UNSEEN = "; not known are the frequencies of"  # so many coordinates, likewise
 
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
 
@@ -79,12 +72,29 @@ NODES, WEIGHTS = gauss_points(6)
 
 
 @dataclass(frozen=True)
+class StepChoice:
+    """Why steps are so long, and what they do not follow."""
+
+    why: str = ""  # empty: they are not chosen yet
+    diagnostics: tuple[Diagnostic, ...] = ()
+    forces: str = ""  # frequency of forces that steps do not follow, and what to do
+    unconverged: float | None = None  # s: the steps that did not converge
+    given: bool = False
+
+    @property
+    def of_forces(self) -> list[Diagnostic]:
+        """A diagnostic of forces and accelerations that steps do not follow."""
+        text = f"forces and accelerations also vibrate {self.forces}"
+        return [Diagnostic("unresolved-forces", text)] if self.forces else []
+
+
+@dataclass(frozen=True)
 class RequestedSteps:
-    """Steps of a run, what an iteration converges to, and words for why the steps are as they are."""
+    """Steps of a run, what an iteration converges to, and why the steps are as they are."""
 
     grid: Grid
     tolerance: float
-    why: str
+    choice: StepChoice
 
 
 def requested_steps(
@@ -92,7 +102,7 @@ def requested_steps(
 ) -> RequestedSteps:
     """Steps as a call asks for them, for a robot of a typical length; without a word those that are shortened later."""
     fixed = grid_of(time, min(STEP, SHARE_OF_TIME * time) if step is None else step, rows)
-    why = "given" if step is not None else ""
+    choice = StepChoice() if step is None else StepChoice("given", given=True)
     if method.name not in IMPLICIT:
         if tolerance is not None and step is None and method.name != "dopri5":
             raise InputError(
@@ -100,12 +110,12 @@ def requested_steps(
                 hint="give a step, or the method gauss4 or dopri5",
             )  # fmt: skip
         limit = TOLERANCE.get(method.name, ITERATION_TOLERANCE) if tolerance is None else tolerance / length
-        return RequestedSteps(fixed, limit, "chosen by their errors" if method.name == "dopri5" else why)
+        return RequestedSteps(fixed, limit, StepChoice("chosen by their errors") if method.name == "dopri5" else choice)
     if tolerance is None:
-        return RequestedSteps(fixed, ITERATION_TOLERANCE, why)
+        return RequestedSteps(fixed, ITERATION_TOLERANCE, choice)
     least = LEAST * length
     if tolerance < least and step is not None:  # no step has such an error: it is that of the iteration
-        return RequestedSteps(fixed, tolerance, why)
+        return RequestedSteps(fixed, tolerance, choice)
     if tolerance < least:
         raise InputError(
             f"rounding forbids the tolerance {tolerance:g} m of a step of a robot of about {length:.2g} m",
@@ -113,9 +123,9 @@ def requested_steps(
         )  # fmt: skip
     iterated = max(min(SHARE_OF_ITERATION * tolerance / length, MOST_OF_ITERATION), 0.1 * LEAST)
     if step is not None:
-        return RequestedSteps(replace(fixed, aim=tolerance), iterated, why)
+        return RequestedSteps(replace(fixed, aim=tolerance), iterated, choice)
     chosen = Grid(fixed.out_step, 1, fixed.rows, tolerance, min(STEP, fixed.out_step))
-    return RequestedSteps(chosen, iterated, f"chosen by their errors, at most {tolerance:g} m each")
+    return RequestedSteps(chosen, iterated, StepChoice(f"chosen by their errors, at most {tolerance:g} m each"))
 
 
 def with_longest(grid: Grid, inputs: Polynomials) -> Grid:
@@ -129,52 +139,17 @@ def with_longest(grid: Grid, inputs: Polynomials) -> Grid:
     return replace(grid, begin=min(grid.begin, most), most=most)
 
 
-def step_summary(grid: Grid, why: str, track: IntegratedRows) -> dict[str, Any]:
+def step_summary(grid: Grid, choice: StepChoice, track: IntegratedRows) -> dict[str, Any]:
     """Lengths of steps, why they are so long, and what they err by where that was estimated."""
-    summary: dict[str, Any] = {"step": None if grid.begin else grid.step, "step_choice": why}
+    summary: dict[str, Any] = {"step": None if grid.begin else grid.step, "step_choice": choice.why}
     if track.judged:
         error, shortest, longest = track.judged
         summary["step_error"] = {"tolerance": grid.aim, "largest": error, "shortest": shortest, "longest": longest}
     return summary
 
 
-def unresolved_forces(why: str) -> str:
-    """Which vibrations of forces and accelerations steps do not follow; empty where none are known."""
-    return why.partition(FORCES_BESIDE)[2].removeprefix(" ")
-
-
-def force_warnings(why: str) -> list[str]:
-    """A sentence where forces or accelerations are asked for and steps do not follow them."""
-    which = unresolved_forces(why)
-    return [f"{FORCES_BESIDE[2:]} {which}"] if which else []
-
-
-def drift_warnings(why: str) -> list[str]:
-    """A sentence where the phase of vibrations drifts over a run, as steps that follow it would be too many."""
-    _, separator, which = why.partition(DRIFTS)
-    return [f"{DRIFTS[2:]}{which.partition(';')[0]}"] if separator else []
-
-
-def floor_warnings(why: str) -> list[str]:
-    """A sentence where a run would have to take more steps than it does."""
-    before, separator, which = why.partition(FLOORED)
-    reason = f"{FLOORED[2:]}{which.partition(';')[0]}"
-    return [f"the steps of {before.partition(' s')[0]} s are too long: {reason}"] if separator else []
-
-
-def unresolved_warnings(why: str) -> list[str]:
-    """A sentence where frequencies do not choose the steps: of large robots, and where modes are not told apart."""
-    before, separator, which = why.partition(UNSEEN)
-    if not separator:
-        return []
-    return [
-        f"the steps of {before.partition(' s')[0]} s follow no vibration, as the frequencies of{which} are not "
-        "known: give a step of a twentieth of the shortest period that matters, or a tolerance"
-    ]
-
-
-def step_warnings(step: float | None, counts: Mapping[str, int], method: str) -> list[str]:
-    """A sentence where many steps had to be made again, or found their stages with labour."""
+def step_warnings(step: float | None, counts: Mapping[str, int], method: str) -> list[Diagnostic]:
+    """A diagnostic where many steps had to be made again, or found their stages with labour."""
     again, steps, evaluations = (
         counts.get(word, 0) - counts.get(f"left_{word}", 0) for word in ("rejected", "steps", "evaluations")
     )
@@ -183,10 +158,11 @@ def step_warnings(step: float | None, counts: Mapping[str, int], method: str) ->
     each = evaluations / steps
     if not (again > max(10, MANY_REJECTED * steps) or each > LABOUR):
         return []
-    return [
+    text = (
         f"steps of {step:.3g} s converge badly ({again} times they were made again, shorter; {each:.0f} "
         "evaluations a step): give a shorter step, or a tolerance"
-    ]
+    )
+    return [Diagnostic("slow-convergence", text, "step", step)]
 
 
 def checked_by_default(case: Any, tolerance: float | None, tree: Tree, sticks: Sequence[Any] | None) -> bool:
@@ -195,11 +171,13 @@ def checked_by_default(case: Any, tolerance: float | None, tree: Tree, sticks: S
     Each time a joint sticks or slides bodies begin to vibrate, and later events come at other times.
     """
     chosen = tolerance is not None and (bool(case.grid.begin) or case.method.name == "dopri5")
-    return chosen or (case.steps not in ("", "given") and bool(tree.elastic) and bool(sticks))
+    return chosen or (bool(case.steps.why) and not case.steps.given and bool(tree.elastic) and bool(sticks))
 
 
-def error_warnings(columns: Mapping[str, Array], error: Mapping[str, Any], length: float, tolerance: bool) -> list[str]:
-    """A sentence where the error of a run is a visible part of what the end effector of a robot of a length does.
+def error_warnings(
+    columns: Mapping[str, Array], error: Mapping[str, Any], length: float, tolerance: bool
+) -> list[Diagnostic]:
+    """A diagnostic where the error of a run is a visible part of what the end effector of a robot of a length does.
 
     One that does not move by what the run says, and might, is named too.
     """
@@ -212,10 +190,11 @@ def error_warnings(columns: Mapping[str, Array], error: Mapping[str, Any], lengt
                 f"{error[kind] / travel:.1%} of its way" if error[kind] < travel else f"its way is {travel:.2g} {unit}"
             )
             cure = "a smaller tolerance" if tolerance else "a tolerance"
-            return [
+            text = (
                 f"'{frame}' may err by {error[kind]:.2g} {unit} ({share}) by the length of the steps: give {cure}, or "
                 "a shorter step"
-            ]
+            )
+            return [Diagnostic("step-error", text, frame, error[kind])]
     return []
 
 
@@ -392,8 +371,8 @@ def ends_inside(problem: Problem, inputs: Polynomials, method: Method, grid: Gri
     return step_instants(inputs, motors, method, grid, jump_times(inputs, motors))
 
 
-def input_warnings(problem: Problem, inputs: Polynomials, method: Method, grid: Grid) -> list[str]:
-    """A sentence where fixed steps do not add up what acts in them: a function or a table changes too fast."""
+def input_warnings(problem: Problem, inputs: Polynomials, method: Method, grid: Grid) -> list[Diagnostic]:
+    """A diagnostic where fixed steps do not add up what acts in them: a function or a table changes too fast."""
     if grid.begin or method.name == "dopri5" or not len(problem.system(inputs).free):
         return []
     motors = len(problem.robot.actuated) if problem.driven else 0
@@ -406,10 +385,11 @@ def input_warnings(problem: Problem, inputs: Polynomials, method: Method, grid: 
     shorter, halvings = grid, 0
     while halvings < MOST_HALVINGS and windows.missed(*_windows(shorter, method, windows, ends), rule)[0] > TOLD:
         shorter, halvings = replace(shorter, step=shorter.step / 2, every=2 * shorter.every), halvings + 1
-    return [
+    text = (
         f"{_named(problem, channel)} changes too fast for steps of {grid.step:.3g} s: until t = {when:.4g} s its "
         f"impulse is off by {share:.1%} of how much that changes; give a step of {shorter.step:.2g}, or a tolerance"
-    ]
+    )
+    return [Diagnostic("fast-input", text, _named(problem, channel), float(share))]
 
 
 def _named(problem: Problem, channel: int) -> str:

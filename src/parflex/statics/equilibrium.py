@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, SingularError
 from parflex.forces.effort_allocation import (
     TAUT,
@@ -38,6 +39,7 @@ from parflex.statics.loads import (
 )
 
 NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
+UNSTABLE = Diagnostic("unstable-equilibrium", NOT_STABLE)
 
 Array = np.ndarray
 
@@ -75,9 +77,14 @@ class Equilibrium(Answer):
     held_at: Configuration | None = None
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Sentences on why it is the subject of the answer, and on its stability."""
-        return tuple(word for word in (self.why, "" if self.stable else NOT_STABLE) if word)
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Why it is the subject of the answer, and its stability."""
+        return (*self.subject, *([] if self.stable else [UNSTABLE]))
+
+    @property
+    def subject(self) -> list[Diagnostic]:
+        """Why it is the subject of the answer, if it was not requested."""
+        return [Diagnostic("about-equilibrium", self.why)] if self.why else []
 
     @property
     def robot(self) -> Robot:
@@ -168,11 +175,6 @@ def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) 
     return replace(solution, why=f"{why}: the answer is about the equilibrium")
 
 
-def stability_warnings(warnings: Sequence[str]) -> list[str]:
-    """Return the sentences on an equilibrium at which a robot would not stay."""
-    return [word for word in warnings if "equilibrium is not stable" in word]
-
-
 def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
     """The robot at rest under the efforts that hold it and those of the preload; motors are then held as asked."""
     if is_specified(case.effort):
@@ -241,7 +243,7 @@ def _efforts_at(here: Configuration, loading: AppliedLoads) -> Array:
     return loading.tau + needed
 
 
-equilibrium.doubts = lambda found: [] if found.stable else [NOT_STABLE]  # type: ignore[attr-defined]
+equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: ignore[attr-defined]
 
 
 def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium | None:
@@ -271,8 +273,8 @@ def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase
 
 def pushing_cable_warnings(
     here: Configuration, loading: AppliedLoads, K: Array | None = None, K_tot: Array | None = None
-) -> list[str]:
-    """Warnings where driven cables push at rest; with stiffnesses, under what they give to hold the loads."""
+) -> list[Diagnostic]:
+    """Diagnostics where driven cables push at rest; with stiffnesses, under what they give to hold the loads."""
     if not driven_cables(here.robot):
         return []
     F = loading.forces(here)

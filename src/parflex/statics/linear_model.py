@@ -12,8 +12,9 @@ from typing import Unpack
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.forces.forces import Without
-from parflex.records import Record, brief, count_of
+from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose
@@ -45,7 +46,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearModel(Record):
+class LinearModel(Answer):
     """M qdd + D qd + K q = 0 in the independent coordinates, theory (28), and J from these to all coordinates.
 
     `K_tot` is the stiffness of the open tree where K is J^T K_tot J.
@@ -68,8 +69,8 @@ class LinearModel(Record):
         Pose before loads acted.
     loading : Loading
         What acts: wrenches, efforts, terms left out.
-    warnings : list[str]
-        Warnings.
+    diagnostics : tuple[Diagnostic, ...]
+        Diagnostics.
     K_tot : Array | None
         Stiffness of the open tree where K = J^T K_tot J, else None.
     about : About
@@ -84,7 +85,7 @@ class LinearModel(Record):
     names: list[str]
     start: Configuration
     loading: AppliedLoads = field(default_factory=AppliedLoads)
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
     K_tot: Array | None = None
     about: About = "undeformed"
 
@@ -141,8 +142,9 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seq
     configuration, loading = state
     refuse_cables_at_rest_length(configuration, loading.without)
     model = about_pose(configuration, loading)
-    warnings = undeformed_warnings(prestressed_parts(configuration, loading.without))
-    return replace(model, warnings=warnings + pushing_cable_warnings(configuration, loading, model.K, model.K_tot))
+    unbalanced = undeformed_warnings(prestressed_parts(configuration, loading.without))
+    pushing = pushing_cable_warnings(configuration, loading, model.K, model.K_tot)
+    return replace(model, diagnostics=(*unbalanced, *pushing))
 
 
 def linearisation_state(
@@ -182,14 +184,13 @@ def about_equilibrium(equilibrium: Equilibrium) -> LinearModel:
     here = equilibrium.configuration
     lam = multipliers(here, equilibrium.loading.forces(here))
     stressed = stress_warnings(here, equilibrium.loading.wrenches(here, lam))
-    why = [equilibrium.why] if equilibrium.why else []
-    warnings = [
-        *why,
+    diagnostics = (
+        *equilibrium.subject,
         *deflection_warnings(equilibrium.robot.tree, here.q),
         *stressed,
         *pushing_cable_warnings(here, equilibrium.loading),
-    ]
-    return replace(model, warnings=warnings, about="equilibrium")
+    )
+    return replace(model, diagnostics=diagnostics, about="equilibrium")
 
 
 def _model(here: Configuration, start: Configuration, loading: AppliedLoads, K: Array, D_tot: Array) -> LinearModel:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.forces.reactions import closure_wrenches, constraint_forces
@@ -288,12 +289,15 @@ def equilibrium_reason(configuration: Configuration, without: Sequence[str] = ()
     )
 
 
-def undeformed_warnings(names: Sequence[str]) -> list[str]:
+def undeformed_warnings(names: Sequence[str]) -> list[Diagnostic]:
     """What a linear model about the undeformed pose misses of springs under tension."""
-    return [
+    if not names:
+        return []
+    text = (
         f"{_told(names)} under tension at this pose, and what balances it is not part of a model about the undeformed "
         "pose: ask about the equilibrium"
-    ] * bool(names)
+    )
+    return [Diagnostic("unbalanced-tension", text, names[0])]
 
 
 def cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:

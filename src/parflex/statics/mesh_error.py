@@ -26,6 +26,7 @@ import numpy as np
 from parflex.bodies.elastic import Body
 from parflex.bodies.reduced_beam import ReducedBeam, ReducedCentreLine
 from parflex.closure.mobility import null_space
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning
 from parflex.records import Record, count_of
 from parflex.robot.configuration import Configuration, Pose, configure
@@ -280,13 +281,13 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
     return ElementErrors(np.array([most]), beams[b].name, links, max(enough, links + 1), alone[b])
 
 
-def response_warnings(robot: Robot, highest: float) -> list[str]:
-    """One sentence about a frequency response up to a frequency (Hz) for which elements are too few."""
+def response_warnings(robot: Robot, highest: float) -> list[Diagnostic]:
+    """A diagnostic about a frequency response up to a frequency (Hz) for which elements are too few."""
     return element_warnings(np.array([highest]), bound_at(robot, highest), "the response")
 
 
-def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[str]:
-    """One sentence about the mode that is most too high because elements are too few, or about `what` reaches there."""
+def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[Diagnostic]:
+    """A diagnostic about the mode that is most too high because elements are too few, or about `what` reaches there."""
     if errors.largest <= WARNING_EXCESS:
         return []
     worst = int(np.argmax(errors.shares))
@@ -305,16 +306,18 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
         its += " too long"
     if what and np.isfinite(errors.largest):
         most = "more than twice" if errors.largest > FAR else f"up to {errors.largest:.0%}"
-        return [f"{mode} may have resonances and zeros {most} too high, by '{errors.beam}' most: {its}; {advice}"]
-    if FAR < errors.largest < np.inf:
+        text = f"{mode} may have resonances and zeros {most} too high, by '{errors.beam}' most: {its}; {advice}"
+    elif FAR < errors.largest < np.inf:
         load = ", which is near a critical load" if errors.pressed else ""
-        return [f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its}; {advice}"]
-    if np.isfinite(errors.largest):
-        return [f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its}; {advice}"]
-    return [
-        f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both ends "
-        f"({clamped_frequency}): from there on modes are missing or far too high; {advice}"
-    ]
+        text = f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its}; {advice}"
+    elif np.isfinite(errors.largest):
+        text = f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its}; {advice}"
+    else:
+        text = (
+            f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both "
+            f"ends ({clamped_frequency}): from there on modes are missing or far too high; {advice}"
+        )
+    return [Diagnostic("few-elements", text, errors.beam, float(errors.largest))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -406,8 +409,8 @@ def inner_motions_of_reduced(element: Body, line: ReducedCentreLine) -> InnerMot
     return inner_motions([element] * parts, mode_coordinates if mode_coordinates.size else None)
 
 
-def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[str]:
-    """One sentence about frequencies (Hz) beyond those for which a beam is reduced: modes, lowest first, or `what`.
+def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diagnostic]:
+    """A diagnostic about frequencies (Hz) beyond those for which a beam is reduced: modes, lowest first, or `what`.
 
     Their errors have a bound in the frequencies found, too: lambda >= lambda_k mu/(mu + lambda_k), theory (56).
     """
@@ -425,18 +428,19 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[str]
     modes = f"mode {beyond[0] + 1}" if len(beyond) == 1 else f"modes {beyond[0] + 1} to {beyond[-1] + 1}"
     much = f"{100 * (np.sqrt(1 + (highest / left_out) ** 2) - 1):.3g} %"
     digit = 10.0 ** (np.floor(np.log10(highest)) - 1)
-    return [
+    text = (
         f"{what or modes} (up to {highest:.4g} Hz): beyond the band of {reductions[lowest].band:g} Hz for which "
         f"'{lowest}' is reduced, frequencies may be up to {much} higher than with all elements; "
         f"give 'reduce' a band of {np.ceil(highest / digit) * digit:g} Hz"
-    ]
+    )
+    return [Diagnostic("beyond-band", text, lowest, highest)]
 
 
 def warn_beyond_band(robot: Robot, frequencies: Array, level: int, what: str = "frequencies of the map") -> None:
     """Warn once of the highest of all frequencies (Hz), in any order."""
     values = np.asarray(frequencies, dtype=float).ravel()
-    for message in band_warnings(robot, values[np.isfinite(values)], what):
-        warnings.warn(message, ParflexWarning, stacklevel=level + 1)
+    for diagnostic in band_warnings(robot, values[np.isfinite(values)], what):
+        warnings.warn(ParflexWarning(diagnostic), stacklevel=level + 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -487,8 +491,8 @@ def check_convergence_share(converge: Any) -> float:
     return float(converge)
 
 
-def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[str]:
-    """Sentences about what stays as it is while beams are refined; a robot without beams is refused.
+def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagnostic]:
+    """Diagnostics of what stays as it is while beams are refined; a robot without beams is refused.
 
     `names` are frames that the answer is about: nodes between elements that the robot was loaded with are elsewhere
     after a refinement.
@@ -523,10 +527,10 @@ def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[str]:
                 value=name,
                 hint="load the robot without elements, and give the beam elements in its file",
             )
-    messages = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
+    texts = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
     if reduced:
-        messages.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
-    return messages
+        texts.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
+    return [Diagnostic("not-refined", text) for text in texts]
 
 
 def _inner_nodes(robot: Robot) -> set[str]:

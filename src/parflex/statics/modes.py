@@ -14,6 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from parflex.bodies.reduced_beam import mirror_symmetric_part
+from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError, ParflexError, SingularError
 from parflex.records import Answer, brief, count_of
 from parflex.recursion.energy import line_between
@@ -22,7 +23,7 @@ from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot, file_frame, hertz_line
 from parflex.spatial.dual import Dual
-from parflex.statics.equilibrium import NOT_STABLE, stability_warnings
+from parflex.statics.equilibrium import NOT_STABLE
 from parflex.statics.linear_model import LinearModel, linear_model_of
 from parflex.statics.linear_system import eigen, moving_names, rate_units, sorted_modes
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
@@ -88,8 +89,6 @@ class Modes(Answer):
         Number of elements that `converge` took, and how frequencies changed; None without it.
     by_elements : Array | None
         `excess` without what reduced beams leave out; None where it is not known (dimensionless).
-    too_few : list[str]
-        What is said where elements are too few; it is among the warnings of the model, too.
     """
 
     frequencies: Array
@@ -102,7 +101,6 @@ class Modes(Answer):
     excess: Array = field(default_factory=lambda: np.zeros(0))
     refinement: Refinement | None = None
     by_elements: Array | None = None
-    too_few: list[str] = field(default_factory=list)
 
     @property
     def about(self) -> About:
@@ -110,9 +108,14 @@ class Modes(Answer):
         return self.model.about
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Warnings of the robot and of its linear model."""
-        return (*self.model.robot.warnings, *self.model.warnings)
+    def too_few(self) -> list[str]:
+        """Texts of diagnostics of elements that are too few."""
+        return [diagnostic.text for diagnostic in with_code(self.model.diagnostics, "few-elements")]
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of the robot and of its linear model."""
+        return (*self.model.robot.diagnostics, *self.model.diagnostics)
 
     def _told(self) -> str:
         special_motions = (
@@ -193,13 +196,14 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
     here, count = model.configuration, len(model.names)
     units = rate_units(here)
     scale = np.outer(units, units)
-    warnings = list(model.warnings)
+    diagnostics = list(model.diagnostics)
     weights = np.sqrt(np.maximum(np.abs(np.diag(model.K)), 1e-300))
     if np.any(np.abs(model.K - model.K.T) > 1e-4 * np.outer(weights, weights)):  # frequencies feel the square of it
-        warnings.append(
+        text = (
             "moments with axes fixed in the world are not conservative: "
             "the modes are those of the symmetric part of the stiffness"
         )
+        diagnostics.append(Diagnostic("unsymmetric-stiffness", text))
     K, M = (model.K + model.K.T) / 2 * scale, model.M * scale
     values, vectors = eigen(here, K, M)
     if model.K_tot is not None:
@@ -229,12 +233,11 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
     damping = np.array([float(v @ model.D @ v) for v in reduced[:, first : first + modes].T]) / (2 * omega)
     names = [moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable])]
     if unstable:
-        warnings.append("the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow")
+        text = "the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow"
+        diagnostics.append(Diagnostic("unstable-equilibrium", text, names[1][0]))
     errors = element_errors(here, values[first:], shapes[:, first:], modes)
-    too_few = element_warnings(omega / (2 * np.pi), errors)
-    warnings += too_few
-    warnings += band_warnings(here.robot, omega / (2 * np.pi))
-    model_with_warnings = replace(model, warnings=warnings)
+    diagnostics += element_warnings(omega / (2 * np.pi), errors)
+    diagnostics += band_warnings(here.robot, omega / (2 * np.pi))
     return Modes(
         omega / (2 * np.pi),
         picked * signs,
@@ -242,10 +245,9 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
         names[0],
         count,
         names[1],
-        model_with_warnings,
+        replace(model, diagnostics=tuple(diagnostics)),
         errors.shares,
         by_elements=errors.by_elements,
-        too_few=too_few,
     )
 
 
@@ -303,9 +305,10 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
     return _with(best, Refinement(last["elements"], last["change"], last["remaining"], False, steps, why), messages)
 
 
-def _with(modes: Modes, refinement: Refinement, messages: list[str]) -> Modes:
-    sentences = [*modes.model.warnings, *messages, *([refinement.why] if refinement.why else [])]
-    return replace(modes, refinement=refinement, model=replace(modes.model, warnings=sentences))
+def _with(modes: Modes, refinement: Refinement, unrefined: list[Diagnostic]) -> Modes:
+    missed = [Diagnostic("not-converged", refinement.why, value=refinement.change)] if refinement.why else []
+    diagnostics = (*modes.model.diagnostics, *unrefined, *missed)
+    return replace(modes, refinement=refinement, model=replace(modes.model, diagnostics=diagnostics))
 
 
 def _settles(steps: list[dict[str, Any]]) -> bool:
@@ -360,7 +363,9 @@ def _node_motions(before: Modes, after: Modes) -> tuple[Array, Array]:
     )
 
 
-natural_frequencies.doubts = lambda found: stability_warnings(found.model.warnings)  # type: ignore[attr-defined]
+natural_frequencies.doubts = (  # type: ignore[attr-defined]
+    lambda found: with_code(found.model.diagnostics, "unstable-equilibrium")
+)
 
 
 def participation(here: Configuration, shapes: Array) -> list[dict[str, float]]:

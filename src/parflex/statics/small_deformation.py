@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy
 
+from parflex.diagnostics import Diagnostic
 from parflex.recursion.dynamics import NewtonEuler
 from parflex.robot.configuration import Configuration
 from parflex.spatial.linear import eigen_pairs
@@ -105,8 +106,8 @@ def _elements(tree: Tree, name: str) -> tuple[str, int]:
     return tree.links[root].name, len(elements)
 
 
-def axial_warnings(tree: Tree, q: Array) -> list[str]:
-    """One sentence about the beam whose elements are longest for what pulls or presses them."""
+def axial_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
+    """A diagnostic about the beam whose elements are longest for what pulls or presses them."""
     excessive = {name: load for name, load in axial_loads(tree, q).items() if load.share > AXIAL_STIFFNESS_LIMIT}
     worst = max(excessive, key=lambda name: excessive[name].share, default=None)
     if worst is None:
@@ -114,22 +115,23 @@ def axial_warnings(tree: Tree, q: Array) -> list[str]:
     load, body = excessive[worst], tree.links[tree.number(worst)].body
     does = f"{'in tension' if load.force > 0 else 'in compression'} under {abs(load.force):.3g} N"
     if not body.acting:
-        return [
+        text = (
             f"'{worst}' is {does}, which would change its bending stiffness by {load.share:.0%}, but its axial strain "
             'is linear: the model neglects that (axial = "mean" includes it)'
-        ]
-    if body.reduced is not None:
-        return [
+        )
+    elif body.reduced is not None:
+        text = (
             f"'{worst}' is {does}, which changes its bending stiffness by {load.share:.0%}: a reduced beam takes its "
             "normal force as constant, and the bound of its reduction is for a beam without load (leave out 'reduce')"
-        ]
-    changes = f"which changes the bending stiffness of its element by {load.share:.0%}"
-    name, count = _elements(tree, worst)
-    enough = _enough(count, load.share)
-    return [
-        f"'{name}' is {does}, {changes}: its {'element is' if count == 1 else f'{count} elements are'} too long for "
-        f"that; use {enough} elements"
-    ]
+        )
+    else:
+        name, count = _elements(tree, worst)
+        text = (
+            f"'{name}' is {does}, which changes the bending stiffness of its element by {load.share:.0%}: its "
+            f"{'element is' if count == 1 else f'{count} elements are'} too long for that; use "
+            f"{_enough(count, load.share)} elements"
+        )
+    return [Diagnostic("axial-load", text, worst, load.force)]
 
 
 def _enough(count: int, share: float) -> int:
@@ -154,23 +156,24 @@ def element_advice(tree: Tree, q: Array, reached: float) -> str:
     return f"use {_enough(count, excessive[worst].share / reached)} elements for '{name}', of which {carries}; or "
 
 
-def deflection_warnings(tree: Tree, q: Array) -> list[str]:
-    """Warnings about bodies whose deflection or axial load exceeds the limits of their theory."""
+def deflection_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
+    """Diagnostics of bodies whose deflection or axial load exceeds the limits of their theory."""
     return [*_bending_warnings(tree, q), *axial_warnings(tree, q)]
 
 
-def first_order_warnings(turned: float) -> list[str]:
-    """One sentence where a deflection of first order turns some body (rad) beyond what that holds for."""
+def first_order_warnings(turned: float) -> list[Diagnostic]:
+    """A diagnostic where a deflection of first order turns some body (rad) beyond what that holds for."""
     if turned <= FIRST_ORDER_ROTATION:
         return []
-    return [
+    text = (
         f"bodies turn by up to {turned:.2g} rad as they deflect: first order does not hold beyond "
         f"{FIRST_ORDER_ROTATION} rad, so ask about='equilibrium'"
-    ]
+    )
+    return [Diagnostic("beyond-first-order", text, value=turned)]
 
 
-def _bending_warnings(tree: Tree, q: Array) -> list[str]:
-    """One sentence about the body whose deflection exceeds the limit of its theory most."""
+def _bending_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
+    """A diagnostic about the body whose deflection exceeds the limit of its theory most."""
     shares = deflections(tree, q)
     worst = max(shares, key=lambda name: shares[name], default=None)
     if worst is None or shares[worst] <= 1.0:
@@ -186,13 +189,12 @@ def _bending_warnings(tree: Tree, q: Array) -> list[str]:
         beyond = "the small deformations of an element: use more elements"
     else:
         beyond = "the small deformations of a reduced beam (leave out 'reduce', and use more elements)"
-    return [
-        f"'{worst}'{more} deflects by {deflection:.3g} m, {shares[worst]:.2g} times {size}: that is beyond {beyond}"
-    ]
+    text = f"'{worst}'{more} deflects by {deflection:.3g} m, {shares[worst]:.2g} times {size}: that is beyond {beyond}"
+    return [Diagnostic("large-deflection", text, worst, float(deflection))]
 
 
-def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[str]:
-    """Sentences about bodies given by modes at rest whose stress would change their stiffness, but is not in the data.
+def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[Diagnostic]:
+    """Diagnostics of bodies given by modes at rest whose stress would change their stiffness, but is not in the data.
 
     The integral of the stress over a body is that of what acts on it times where it acts; taken as the same everywhere
     it changes the stiffness by its product with the slopes of the modes. An estimate, for a warning.
@@ -213,8 +215,9 @@ def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[str]:
         worst = float(shares[np.abs(shares).argmax()])
         if abs(worst) > NEGLECTED_STIFFNESS:
             has = "linear strain neglects that" if body.strains else "its data have no 'geometric' stiffness"
-            messages.append(
+            text = (
                 f"loads in the plane of '{link.name}' would make it about {abs(worst):.0%} "
                 f"{'stiffer' if worst > 0 else 'softer'} in some mode: {has}"
             )
+            messages.append(Diagnostic("neglected-stiffness", text, link.name, worst))
     return messages

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 
 from parflex.checks import short_text
+from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError, ParflexWarning, SingularError, did_you_mean
 from parflex.records import Unpacked, count_of, name_list
 from parflex.robot.configuration import Pose
@@ -51,7 +52,7 @@ class StateSpace(Unpacked):
     outputs : list[str]
         Motions (m, rad and derivatives).
     model : LinearModel
-        The linear model; its warnings are those of its lowest six modes, too.
+        The linear model; its diagnostics are those of its lowest six modes, too.
     """
 
     _unpacked: ClassVar = ("A", "B", "C", "D")
@@ -65,21 +66,21 @@ class StateSpace(Unpacked):
     model: LinearModel
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Warnings of the robot and of its linear model."""
-        return (*self.model.robot.warnings, *self.model.warnings)
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of the robot and of its linear model."""
+        return (*self.model.robot.diagnostics, *self.model.diagnostics)
 
     def response(self, frequencies: float | Sequence[float] | Array) -> Array:
         """H(2 pi i f) for `frequencies` in Hz, or for one: outputs x inputs for each; NaN at a pole.
 
         A warning says where elements of beams are too few for the highest one.
         """
-        for message in self.doubts(frequencies):
-            warnings.warn(message, ParflexWarning, stacklevel=2)
+        for diagnostic in self.doubts(frequencies):
+            warnings.warn(ParflexWarning(diagnostic), stacklevel=2)
         return self._response(_hertz(frequencies))
 
-    def doubts(self, frequencies: float | Sequence[float] | Array) -> list[str]:
-        """Sentences on the response up to the highest of `frequencies` in Hz, for which elements may be too few."""
+    def doubts(self, frequencies: float | Sequence[float] | Array) -> list[Diagnostic]:
+        """Diagnostics of the response up to the highest of `frequencies` in Hz, for which elements may be too few."""
         highest = float(_hertz(frequencies).max(initial=0.0))
         robot = self.model.robot
         return [*response_warnings(robot, highest), *band_warnings(robot, np.array([highest]), "the response")]
@@ -165,7 +166,7 @@ def state_space(
     case.state(loads_matter=False)
     model = linear_model_of(robot, pose, case, forced_frames(inputs))
     system = state_space_of(model, inputs, outputs)
-    return replace(system, model=replace(model, warnings=[*model.warnings, *mode_warnings(model)]))
+    return replace(system, model=replace(model, diagnostics=(*model.diagnostics, *mode_warnings(model))))
 
 
 def forced_frames(inputs: Sequence[str]) -> list[str]:
@@ -203,10 +204,9 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
     return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
 
 
-def mode_warnings(model: LinearModel) -> list[str]:
-    """What `natural_frequencies` says of the usual modes because elements are too few, or beams are reduced."""
-    modes = modes_of(model)
-    return [*modes.too_few, *band_warnings(model.robot, modes.frequencies)]
+def mode_warnings(model: LinearModel) -> list[Diagnostic]:
+    """What `natural_frequencies` reports of the usual modes because elements are too few, or beams are reduced."""
+    return with_code(modes_of(model).model.diagnostics, "few-elements", "beyond-band")
 
 
 def _order(word: str) -> tuple[int, str]:

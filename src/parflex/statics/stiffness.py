@@ -12,11 +12,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError
 from parflex.forces.effort_allocation import slack_warnings
 from parflex.forces.forces import checked_wrenches, element_values
 from parflex.forces.section_forces import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
-from parflex.records import Answer, Record, brief, count_of, name_list
+from parflex.records import Answer, brief, count_of, name_list
 from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.limits import limit_warnings
@@ -25,7 +26,6 @@ from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import (
     Equilibrium,
     equilibrium_of,
-    stability_warnings,
 )
 from parflex.statics.linear_model import LinearModel, about_pose, linear_model_of, linearisation_state
 from parflex.statics.linear_system import StiffnessSolver
@@ -73,9 +73,9 @@ class Stiffness(Answer):
     model: LinearModel
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Warnings of the robot and of its linear model."""
-        return (*self.model.robot.warnings, *self.model.warnings)
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of the robot and of its linear model."""
+        return (*self.model.robot.diagnostics, *self.model.diagnostics)
 
     def _told(self) -> str:
         units = ["rad/(N m)" if word in ("rx", "ry", "rz", "theta") else "m/N" for word in self.directions]
@@ -85,7 +85,7 @@ class Stiffness(Answer):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Deflection(Record):
+class Deflection(Answer):
     """A robot under loads: motion of frames (world displacement, rotation vector), efforts and section forces.
 
     Attributes
@@ -98,8 +98,8 @@ class Deflection(Record):
         Section forces (N, N m) at both ends of each beam element.
     configuration : Configuration
         Where the robot is.
-    warnings : list[str]
-        Warnings.
+    diagnostics : tuple[Diagnostic, ...]
+        Diagnostics.
     elements : dict[str, dict[str, float]]
         Length (m), rate (m/s) and force (N) of each element between two points, by name.
     beams : dict[str, BeamLoads]
@@ -110,7 +110,7 @@ class Deflection(Record):
     efforts: dict[str, float]
     sections: list[dict[str, Any]]
     configuration: Configuration
-    warnings: list[str]
+    diagnostics: tuple[Diagnostic, ...] = ()
     elements: dict[str, dict[str, Any]] = field(default_factory=dict)
     beams: dict[str, BeamLoads] = field(default_factory=dict)
 
@@ -122,7 +122,7 @@ class Deflection(Record):
     def _told(self) -> str:
         norm = np.linalg.norm
         displacements = [f"'{name}' {norm(d[:3]):.4g} m, {norm(d[3:]):.4g} rad" for name, d in self.frames.items()]
-        warned = f"; {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
+        warned = f"; {count_of(len(self.diagnostics), 'warning')}" if self.diagnostics else ""
         return f"{brief(self.configuration.robot.name)}: moved {name_list(displacements, 3)}{warned}"
 
 
@@ -228,7 +228,7 @@ def deflection(
     return deflection_of(robot, pose, full_load_case(lock, about, load), frames)
 
 
-deflection.doubts = lambda found: stability_warnings(found.warnings)  # type: ignore[attr-defined]
+deflection.doubts = lambda found: with_code(found.diagnostics, "unstable-equilibrium")  # type: ignore[attr-defined]
 
 
 def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()) -> Deflection:
@@ -252,7 +252,8 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(loading.forces(here)))
     displacements = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
     result = _inside(robot, here, loading, step, displacements, model.K_tot @ step)
-    return replace(result, warnings=[*result.warnings, *first_order_warnings(_largest_rotation(here, step))])
+    beyond = first_order_warnings(_largest_rotation(here, step))
+    return replace(result, diagnostics=(*result.diagnostics, *beyond))
 
 
 def _largest_rotation(here: Configuration, step: Array) -> float:
@@ -277,7 +278,7 @@ def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Defle
         if link.joint.one_axis:
             step[link.v] = here.q[link.q] - (equilibrium.held_at or start).q[link.q]
     result = _inside(equilibrium.given, here, equilibrium.loading, step, displacements, np.zeros(tree.n))
-    return replace(result, warnings=[*equilibrium.warnings, *result.warnings])
+    return replace(result, diagnostics=(*equilibrium.diagnostics, *result.diagnostics))
 
 
 def _inside(
@@ -300,19 +301,19 @@ def _inside(
             needed[k] if k in held_robot.locked else loading.tau[k] - servo_stiffness * step[k]
         )
     wrenches = loading.wrenches(here, lam)
-    warnings = [*robot.warnings, *limit_warnings(robot, here.q), *deflection_warnings(here.robot.tree, here.q)]
-    warnings += stress_warnings(here, wrenches)
+    diagnostics = [*robot.diagnostics, *limit_warnings(robot, here.q), *deflection_warnings(here.robot.tree, here.q)]
+    diagnostics += stress_warnings(here, wrenches)
     if held_robot.mobility.redundant:
-        warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
+        text = "the robot is over-constrained: efforts and section forces are those of least norm"
+        diagnostics.append(Diagnostic("undetermined-forces", text))
     elements, zero_rates = element_values(here, None, lam), np.zeros(held_robot.tree.n)
     beams = loads_of_beams(
         here, zero_rates, zero_rates, wrenches, checked_wrenches(held_robot.tree, loading.wrench), loading.without
     )
-    warnings += missing_stress_warning(held_robot, {name: beam.chain for name, beam in beams.items()})
+    diagnostics += missing_stress_warning(held_robot, {name: beam.chain for name, beam in beams.items()})
     sections = [entry for beam in beams.values() for entry in beam.at_ends(held_robot.tree)]
-    return Deflection(
-        displacements, efforts, sections, here, [*warnings, *slack_warnings(held_robot, elements)], elements, beams
-    )
+    diagnostics += slack_warnings(held_robot, elements)
+    return Deflection(displacements, efforts, sections, here, tuple(diagnostics), elements, beams)
 
 
 def _known(robot: Robot, frame: str | None) -> str:

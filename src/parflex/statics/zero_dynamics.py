@@ -18,9 +18,10 @@ import numpy as np
 import scipy
 
 from parflex.closure.partition import Partition
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError
 from parflex.forces.forces import Without, Wrench, checked_wrenches
-from parflex.records import Record
+from parflex.records import Answer, Record
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.configuration import NEAR_SINGULAR, SINGULAR, Configuration, Pose
 from parflex.robot.load import acting_configuration
@@ -56,7 +57,7 @@ class HeldFrame:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ZeroDynamics(Record):
+class ZeroDynamics(Answer):
     """Eigenvalues (1/s) of the motion that is left when a frame is held by the motors, fastest growing first."""
 
     eigenvalues: Array
@@ -73,15 +74,17 @@ class ZeroDynamics(Record):
         """Whether no deviation grows."""
         return self.growth == 0.0
 
-    def warnings(self) -> list[str]:
-        """A sentence where a deviation grows."""
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """A diagnostic where a deviation grows."""
         if self.stable:
             return []
-        return [
+        text = (
             f"with '{self.held.frame}' driven here the elastic zero dynamics are unstable: a deviation of the "
             f"deformation grows by e in {1 / self.growth:.3g} s (eigenvalue +{self.growth:.3g} 1/s); "
             "drive the motors, or use the efforts with feedback"
-        ]
+        )
+        return [Diagnostic("unstable-zero-dynamics", text, self.held.frame, self.growth)]
 
 
 def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
@@ -112,8 +115,8 @@ def system_jacobian(here: Configuration, frame: str) -> Array:
     return np.linalg.solve(rows @ responses[:, : len(rows)], rows @ responses[:, len(rows) :])
 
 
-def check_system(here: Configuration, frame: str) -> list[str]:
-    """Refuse to drive a frame where the motors cannot; a sentence where they nearly cannot."""
+def check_system(here: Configuration, frame: str) -> list[Diagnostic]:
+    """Refuse to drive a frame where the motors cannot; a diagnostic where they nearly cannot."""
     J = system_jacobian(here, frame)
     condition = float(np.linalg.cond(J))
     if J.size == 1 and J[0, 0] != 0:  # a single number is compared with home
@@ -127,7 +130,8 @@ def check_system(here: Configuration, frame: str) -> list[str]:
             hint="choose another pose, or use rigid=True",
         )
     if condition > NEAR_SINGULAR:
-        return [f"'{frame}' is near a singularity of J_sys (condition number {condition:.1e})"]
+        text = f"'{frame}' is near a singularity of J_sys (condition number {condition:.1e})"
+        return [Diagnostic("near-singular", text, frame, condition)]
     return []
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import table
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrench
 from parflex.records import count_of
@@ -76,10 +77,11 @@ def _from_function(function: Any, size: int, span: InputSpan, key: str) -> Polyn
     pieces, off = interpolate_function(lambda t: _finite(_row(function(t), size), key), span.end, span.step)
     span.apart[key] = LARGEST_SAMPLE_GAP * span.step
     if off is not None:
-        span.warnings.append(
+        text = (
             f"the function '{key}' changes too fast to be sampled: about t = {off[1]:.6g} s the run uses values that "
             f"are off by {off[0]:.2g} of its range (use a smaller step, or a smooth function)"
         )
+        span.diagnostics.append(Diagnostic("fast-input", text, key, off[0]))
     return pieces
 
 
@@ -167,14 +169,14 @@ def _rows(tree: Tree, frame: str, samples: tuple[Any, Any]) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class InputSpan:
-    """How long inputs are needed and the steps in which, and a list of warnings about functions that are too fast.
+    """How long inputs are needed and the steps in which, and diagnostics of functions that are too fast.
 
     Of each function that is sampled, how far its samples are apart (s): what is shorter may lie between them.
     """
 
     end: float
     step: float = 5e-4
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     apart: dict[str, float] = field(default_factory=dict)
 
 

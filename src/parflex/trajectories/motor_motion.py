@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.io import read_bytes
 from parflex.records import Answer
@@ -283,9 +284,9 @@ class MotorMotion(Answer):
     planned: float | None = None
 
     @property
-    def warnings(self) -> Sequence[str]:
-        """Warnings of a time-optimal law."""
-        return () if self.timing is None else tuple(self.timing.warnings)
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of a time-optimal law."""
+        return () if self.timing is None else self.timing.diagnostics
 
     @property
     def given(self) -> Polynomials:
@@ -463,10 +464,11 @@ def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpa
         rows = np.insert(rows, np.arange(1, len(rows)), between, axis=0)
     span.apart["motion"] = span.end / (2 * count)  # with those midway
     if off > ROUGH:
-        span.warnings.append(
+        text = (
             f"the function 'motion' changes too fast to be sampled: about t = {when:.6g} s positions are off by "
             f"{off:.2g} of the way of the motors (use a smaller step, or a smooth function)"
         )
+        span.diagnostics.append(Diagnostic("fast-input", text, "motion", off))
     return replace(_started(robot, "function", pieces), planned=span.end)
 
 

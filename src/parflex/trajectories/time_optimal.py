@@ -16,15 +16,16 @@ width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, UnreachableError
 from parflex.forces.coupling_losses import refuse_losses
 from parflex.forces.effort_allocation import driven_cables
-from parflex.records import Record
+from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.trajectories.follow import is_redundant
@@ -97,13 +98,13 @@ def fastest_motion(robot: Robot, motion: MotionTable, name: str) -> tuple[Polyno
     begin, start = 0.0, None
     pieces: list[Polynomials] = []
     timings: list[PartTiming] = []
-    warnings = _loose(rigid, limits)
+    diagnostics = _loose(rigid, limits)
     for part in parts:
         places = places_along(rigid, part, _grid(rigid, part, near), near)
         start = places.robots[0].q if start is None else start
         near = places.robots[-1].q
-        law, timing, part_warnings = _fastest(rigid, part, places, limits, motion, begin)
-        warnings += part_warnings
+        law, timing, exceeded = _fastest(rigid, part, places, limits, motion, begin)
+        diagnostics += exceeded
         made = motors_in_time(law, places.motors)
         pieces.append(Polynomials(made.breaks + begin, made.coefficients))
         timings.append(timing)
@@ -111,7 +112,7 @@ def fastest_motion(robot: Robot, motion: MotionTable, name: str) -> tuple[Polyno
     assert start is not None
     all_of_it = timings[-1].begin + timings[-1].time
     names = tuple(robot.actuated_names)
-    return joined(pieces), start, TimeOptimal(all_of_it, timings, names, limits.low, limits.high, warnings)
+    return joined(pieces), start, TimeOptimal(all_of_it, timings, names, limits.low, limits.high, tuple(diagnostics))
 
 
 def _grid(rigid: Robot, part: PathPart, near: Array) -> Array:
@@ -137,7 +138,7 @@ def _even_times(length: float, count: int) -> Array:
 
 def _fastest(
     rigid: Robot, part: PathPart, places: PathPlaces, limits: MotorLimits, motion: MotionTable, begin: float
-) -> tuple[TimeLaw, PartTiming, list[str]]:
+) -> tuple[TimeLaw, PartTiming, list[Diagnostic]]:
     """Terms of efforts are exact for viscous and Coulomb friction; others are fitted again about the motion found."""
     typical = np.abs(places.slopes[0] / rigid.tree.rate_units[list(rigid.actuated)]).max()
     speeds, pushes = np.full(len(places.s), 1 / typical), np.zeros(len(places.s))
@@ -153,17 +154,17 @@ def _fastest(
         if off < FITTED:
             break
     timing = _told(part, places, rows, profile, law, violation + off * (off >= FITTED), forces, limits, rigid, begin)
-    warnings = [] if timing.largest_violation <= WARNED else [
-        f"limits are exceeded by {100 * timing.largest_violation:.2g} % of them on the path: the motion needs a check"
-    ]  # fmt: skip
-    return law, timing, warnings
+    share = timing.largest_violation
+    text = f"limits are exceeded by {100 * share:.2g} % of them on the path: the motion needs a check"
+    return law, timing, [] if share <= WARNED else [Diagnostic("exceeded-on-path", text, value=share)]
 
 
-def _loose(rigid: Robot, limits: MotorLimits) -> list[str]:
+def _loose(rigid: Robot, limits: MotorLimits) -> list[Diagnostic]:
     """Without limits of efforts there are no facets that would know of cables."""
     if not (is_redundant(rigid) and driven_cables(rigid)) or np.isfinite(limits.high).any():
         return []
-    return ["without effort_limit, spare motors are not asked whether they can keep the cables taut on this motion"]
+    text = "without effort_limit, spare motors are not asked whether they can keep the cables taut on this motion"
+    return [Diagnostic("unchecked-cables", text)]
 
 
 def _state(pushes: Array, speeds: Array) -> Array:
@@ -588,8 +589,8 @@ class PartTiming(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TimeOptimal(Record):
-    """How a time-optimal motion was found: parts of the path, limits, and warnings.
+class TimeOptimal(Answer):
+    """How a time-optimal motion was found: parts of the path, limits, and diagnostics.
 
     Attributes
     ----------
@@ -603,8 +604,8 @@ class TimeOptimal(Record):
         Lowest efforts (N, N m).
     effort_high : Array
         Highest efforts (N, N m).
-    warnings : list[str]
-        Warnings.
+    diagnostics : tuple[Diagnostic, ...]
+        Diagnostics.
     """
 
     time: float
@@ -612,7 +613,7 @@ class TimeOptimal(Record):
     motors: tuple[str, ...]
     effort_low: Array
     effort_high: Array
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
     def largest_violation(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError
 from parflex.updating.fit import FitProblem
 from parflex.updating.measured import MeasuredMode
@@ -21,16 +22,17 @@ FEWEST = 2  # measured frequencies: one may be off by any factor
 
 def unit_warnings(
     rows: Sequence[MeasuredMode], models: Mapping[str, PoseModes], of_pose: Mapping[str, Sequence[int]]
-) -> list[str]:
-    """A warning that names the unit in which frequencies are near those of the file, where they are not in Hz."""
+) -> list[Diagnostic]:
+    """A diagnostic that names the unit in which frequencies are near those of the file, where they are not in Hz."""
     if len(rows) < FEWEST or _off(rows, models, of_pose, 1.0) <= FAR:
         return []
     for name, factor in UNITS.items():
         if _off(rows, models, of_pose, factor) <= FAR:
-            return [
+            text = (
                 f"measured frequencies are about {factor:.4g} times those of the file: if they are in {name}, divide "
                 f"frequency_hz and deviation_hz by {factor:.6g}"
-            ]
+            )
+            return [Diagnostic("suspected-units", text, name, factor)]
     return []
 
 
@@ -47,7 +49,7 @@ def _off(
     return float(np.median(distances))
 
 
-def gravity_warnings(fitting: FitProblem) -> list[str]:
+def gravity_warnings(fitting: FitProblem) -> list[Diagnostic]:
     """What to say where frequencies about the equilibrium are others; nothing where a state was asked for.
 
     Modes are compared by their number: where two of them change places on the way their frequencies are alike.
@@ -55,7 +57,7 @@ def gravity_warnings(fitting: FitProblem) -> list[str]:
     circumstances = fitting.case
     if circumstances.about is not None or "gravity" in circumstances.without or not fitting.robot.tree.gravity.any():
         return []
-    worst, message = COUNTS, ""
+    worst, message = COUNTS, list[Diagnostic]()
     at_equilibrium = replace(circumstances, about="equilibrium")
     for pose, indices in fitting.of_pose.items():
         if fitting.states[pose] != "undeformed":
@@ -64,18 +66,20 @@ def gravity_warnings(fitting: FitProblem) -> list[str]:
         try:
             rest = modes_at(fitting.robot, pose, at_equilibrium, modes_needed(rows)).modes.frequencies
         except ParflexError as error:
-            return [
+            text = (
                 f"whether gravity changes the frequencies is not known: there is no equilibrium at '{pose}' "
                 f"({error.message})"
-            ]  # fmt: skip
+            )
+            return [Diagnostic("neglected-gravity", text, pose)]
         for row, mode in zip(rows, fitting.pairs[pose], strict=True):
             if not 0 <= mode < len(rest):
                 continue
             far = abs(float(rest[mode] - start[mode])) / row.deviation
             if far > worst:
-                worst, message = far, (
+                text = (
                     f"gravity changes the frequencies: mode {mode + 1} at '{pose}' of the file has {rest[mode]:.5g} Hz "
                     f"about the equilibrium, and {start[mode]:.5g} Hz about the undeformed pose, which is taken: "
                     f"{far:.2g} deviations; ask about='equilibrium'"
-                )  # fmt: skip
-    return [message] if message else []
+                )
+                worst, message = far, [Diagnostic("neglected-gravity", text, pose, far)]
+    return message

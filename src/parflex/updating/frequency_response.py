@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.updating.measured import PARTS, MeasuredMode, is_sensor, table_rows
@@ -60,8 +61,8 @@ LEAST = 16  # frequencies of a file
 NODE = "node "  # before the number of a node that has no frame: frames may be called by a number, too
 
 
-def modes_of_responses(table: Mapping[str, Any]) -> tuple[list[MeasuredMode], list[str]]:
-    """Modes of a table {'responses': FILE, 'pose', 'band', 'order', 'quantity', 'sensors'}, and warnings."""
+def modes_of_responses(table: Mapping[str, Any]) -> tuple[list[MeasuredMode], list[Diagnostic]]:
+    """Modes of a table {'responses': FILE, 'pose', 'band', 'order', 'quantity', 'sensors'}, and diagnostics."""
     for word in table:
         if word not in WORDS:
             raise InputError(f"unknown key '{word}' of responses", key="measured", value=str(word),
@@ -76,7 +77,7 @@ def modes_of_responses(table: Mapping[str, Any]) -> tuple[list[MeasuredMode], li
         error.file = error.file or str(file)
         raise
     pose = str(table.get("pose") or "home")
-    ends, picked, doubts = _shape_ends(responses)
+    ends, picked, unused = _shape_ends(responses)
     rows = [
         MeasuredMode(
             pose, None, float(abs(pole) / (2 * np.pi)), float(max(spread[0], 1e-9 * abs(pole))),
@@ -86,7 +87,7 @@ def modes_of_responses(table: Mapping[str, Any]) -> tuple[list[MeasuredMode], li
         for pole, spread, residue in zip(poles, deviations, residues.T, strict=True)
     ]  # fmt: skip
     summary = f"{file}: {len(rows)} modes between {low:.4g} and {high:.4g} Hz at '{pose}'"
-    return rows, [summary, *responses.warnings, *doubts]
+    return rows, [Diagnostic("identified-modes", summary, pose, len(rows)), *responses.diagnostics, *unused]
 
 
 def responses_of_words(
@@ -151,7 +152,7 @@ def _order(order: Any) -> int:
     return order
 
 
-def _shape_ends(responses: Responses) -> tuple[list[str], list[int], list[str]]:
+def _shape_ends(responses: Responses) -> tuple[list[str], list[int], list[Diagnostic]]:
     """Sensors of the shapes and their responses: outputs to one input, or inputs to one output (a roving hammer)."""
     best: list[int] = []
     names: Sequence[str] = ()
@@ -164,9 +165,11 @@ def _shape_ends(responses: Responses) -> tuple[list[str], list[int], list[str]]:
     ends = [names[k] for k in best]
     without = [name for name in ends or (*responses.outputs, *responses.inputs) if name.startswith(NODE)]
     if without:
-        return [], [], ["shapes are not used: nodes of the file have no frames (name them by `sensors`)"]
+        text = "shapes are not used: nodes of the file have no frames (name them by `sensors`)"
+        return [], [], [Diagnostic("unused-shapes", text, without[0])]
     if len(best) < 2:
-        return [], [], ["shapes are not used: the file has no two sensors with one input, nor two inputs of one sensor"]
+        text = "shapes are not used: the file has no two sensors with one input, nor two inputs of one sensor"
+        return [], [], [Diagnostic("unused-shapes", text)]
     return ends, best, []
 
 
@@ -319,7 +322,7 @@ class Responses(Record):
     outputs: tuple[str, ...]
     inputs: tuple[str, ...]
     kind: str
-    warnings: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 def is_responses(path: str | Path) -> bool:
@@ -420,9 +423,9 @@ def _uff(path: str | Path, kind: str | None, nodes: Mapping[str, str]) -> Respon
         raise InputError("responses of the file are of different kinds", key="responses", value=str(path),
                          hint="export accelerations, or velocities, or displacements")  # fmt: skip
     file_kind = kinds.pop()
-    warnings = () if file_kind or kind else ("the file does not say what was measured: accelerations are taken",)
+    assumed = Diagnostic("assumed-quantity", "the file does not say what was measured: accelerations are taken")
     return Responses(frequencies, np.array(values), tuple(outputs), tuple(inputs), kind or file_kind or "accelerance",
-                     warnings)  # fmt: skip
+                     () if file_kind or kind else (assumed,))  # fmt: skip
 
 
 def _end(dataset: Mapping[str, Any], word: str, nodes: Mapping[str, str]) -> tuple[str, float]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import short_text
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.io import read_errors
 from parflex.records import Record
@@ -115,8 +116,8 @@ def table_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
     return names, [[entry.strip() for entry in fields] for _, fields in lines[1:]]
 
 
-def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[str]]:
-    """Rows as modes; those without a frequency are gaps. With warnings."""
+def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[Diagnostic]]:
+    """Rows as modes; those without a frequency are gaps. With diagnostics."""
     modes: list[MeasuredMode] = []
     gaps = usual = 0
     for number, row in enumerate(rows, start=1):
@@ -148,11 +149,13 @@ def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[str]]:
     if not modes:
         raise InputError("no frequency is measured", key="measured", value=len(rows), hint="give at least one row")
     _refuse_duplicates(modes)
-    warnings = [f"{gaps} rows have no frequency and are left out"] if gaps else []
-    warnings += [f"{usual} frequencies have no deviation: {USUAL:.0%} of them is taken"] if usual else []
     few = [mode.told for mode in modes if len(mode.shape) == 1]
-    warnings += [f"a shape at one sensor says nothing ({', '.join(few[:3])})"] if few else []
-    return modes, warnings
+    texts = (
+        ("missing-frequencies", f"{gaps} rows have no frequency and are left out", gaps),
+        ("assumed-deviation", f"{usual} frequencies have no deviation: {USUAL:.0%} of them is taken", usual),
+        ("unused-shapes", f"a shape at one sensor says nothing ({', '.join(few[:3])})", len(few)),
+    )
+    return modes, [Diagnostic(code, text, value=count) for code, text, count in texts if count]
 
 
 def _empty(value: Any) -> bool:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from parflex.diagnostics import Diagnostic
 from parflex.io import refuse_overwrite, write_text
 from parflex.parameters.robot_file import extending_file_text
-from parflex.records import Record, brief
+from parflex.records import Answer, brief
 from parflex.robot.robot import Robot
 from parflex.updating.fit import NO_PRIOR, FitProblem, FittedModes, shared_errors, undetermined
 from parflex.updating.starts import Solution
@@ -38,7 +39,7 @@ COUNTS = 1e-3  # of a number, a shift by few elements that is told
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Updated(Record):
+class Updated(Answer):
     """Numbers of a robot file that fit measured modes.
 
     Attributes
@@ -71,8 +72,8 @@ class Updated(Record):
         In the order of covariance and cosines.
     unpaired : list[dict[str, Any]]
         Measured modes without a partner: pose, measured.
-    warnings : list[str]
-        Warnings.
+    diagnostics : tuple[Diagnostic, ...]
+        Diagnostics.
     alternatives : list[dict[str, Any]]
         Other solutions that fit within 95 % of the region of the best one: parameters (by key: value, deviation) and
         more, by how much their sum of squares of residuals and priors, and of shapes, is larger (deviations that are
@@ -93,7 +94,7 @@ class Updated(Record):
     errors: dict[str, float]
     keys: list[str] = field(default_factory=list)
     unpaired: list[dict[str, Any]] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    diagnostics: tuple[Diagnostic, ...] = ()
     alternatives: list[dict[str, Any]] = field(default_factory=list)
     undetermined: list[dict[str, float]] = field(default_factory=list)
 
@@ -143,7 +144,7 @@ class FitReport:
         open_part = np.einsum("ij,jk,ik->i", fit.slopes, self.covariance, fit.slopes)
         self.predicted = np.sqrt(open_part + fitting.doubt(fit) ** 2)
 
-    def updated(self, warnings: Sequence[str]) -> Updated:
+    def updated(self, before: Sequence[Diagnostic]) -> Updated:
         """All of it."""
         fitting = self.fitting
         parameters, pairs = self._parameters(), self._pairs()
@@ -158,7 +159,7 @@ class FitReport:
         return Updated(
             fitting.robot.name, parameters, self.covariance * np.outer(fitting.first, fitting.first), self.cosines,
             pairs, self._macs(), error, shares, self._errors(pairs), fitting.keys, lost,
-            [*_of_others(others), *warnings, *self._doubts(pairs, parameters, lost)], others,
+            (*_of_others(others), *before, *self._diagnostics(pairs, parameters, lost)), others,
             [dict(zip(fitting.keys, map(float, item), strict=True)) for item in self.undetermined.combinations],
         )  # fmt: skip
 
@@ -290,54 +291,58 @@ class FitReport:
             errors["held_out_within"] = float(np.mean([_within(pair) for pair in apart]))
         return errors
 
-    # -- doubts ------------------------------------------------------------------------------------------------------
+    # -- diagnostics -------------------------------------------------------------------------------------------------
 
-    def _doubts(
+    def _diagnostics(
         self, pairs: Sequence[Mapping[str, Any]], parameters: Mapping[str, Mapping[str, Any]],
         lost: Sequence[Mapping[str, Any]],
-    ) -> list[str]:  # fmt: skip
-        """Warnings: what the measurements leave to the priors, and what the model does not fit."""
+    ) -> list[Diagnostic]:  # fmt: skip
+        """Diagnostics: what the measurements leave to the priors, and what the model does not fit."""
         keys, error = self.fitting.keys, self.fitting.error
-        messages = self._undetermined_warning() + [
-            f"'{key}' moved by {far:.2g} times the deviation of its prior: check units and mode numbers, or widen the "
-            "prior"
-            for key, far in self._strained(self.fit).items()
-        ]
+        messages = self._undetermined_warning()
+        for key, far in self._strained(self.fit).items():
+            text = (
+                f"'{key}' moved by {far:.2g} times the deviation of its prior: check units and mode numbers, or widen "
+            )
+            messages.append(Diagnostic("strained-prior", f"{text}the prior", key, far))
         if self.shifted.any():
             names = ", ".join(f"'{keys[k]}' by {abs(self.shift[k] / self.fit.shares[k]):.1%}"
                               for k in np.flatnonzero(self.shifted))  # fmt: skip
-            messages.append(f"too few elements may shift {names}: divide the elements of beams (elements=4)")
+            text = f"too few elements may shift {names}: divide the elements of beams (elements=4)"
+            messages.append(Diagnostic("few-elements", text, keys[int(np.flatnonzero(self.shifted)[0])]))
         if error[0]:
-            messages.append(
+            text = (
                 f"residuals are larger than their deviations: the model has an error of {error[0]:.2%} of the "
                 f"frequencies that these numbers do not remove from {self.fitting.starts} starts: check units and mode "
                 f"numbers (an empty number pairs by frequency and shape); {TAKEN_UP}"
             )
-        if error.any():
-            messages += [
+            messages.append(Diagnostic("model-error", text, "frequency", float(error[0])))
+        for key, far in self._strained(self.without_error).items() if error.any() else ():
+            text = (
                 f"without an error of the model, '{key}' moves by {far:.2g} times the deviation of its prior: if that "
-                "prior is too narrow, widen it"
-                for key, far in self._strained(self.without_error).items()
-            ]
+            )
+            messages.append(Diagnostic("strained-prior", f"{text}prior is too narrow, widen it", key, far))
         if error[1]:
-            messages.append(f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}")
+            text = f"the model has an error of {error[1]:.0%} of the damping ratios; {TAKEN_UP}"
+            messages.append(Diagnostic("model-error", text, "damping", float(error[1])))
         if error.any() and self.freedoms < FEW:
             most = np.sqrt(self.freedoms / scipy.special.chdtri(self.freedoms, 0.95))
-            messages.append(
+            text = (
                 f"the error of the model is told by {self.freedoms:.2g} modes more than the numbers take, too few to "
                 f"judge it: it may be {most:.2g} times as large (95 %), and intervals too narrow for an error of one "
                 "part; measure more modes"
             )
+            messages.append(Diagnostic("unknown-model-error", text, value=float(most)))
         if self.fitting.freedoms(self.fit, 0) < 0.5:
-            messages.append("there are as many numbers as measurements: an error of the model does not show")
-        messages += [
-            f"mode {pair['mode']} at '{pair['pose']}' has too few elements: it is not used" for pair in pairs
-            if pair["predicted_deviation"] is None
-        ]  # fmt: skip
+            text = "there are as many numbers as measurements: an error of the model does not show"
+            messages.append(Diagnostic("unknown-model-error", text))
+        for pair in (pair for pair in pairs if pair["predicted_deviation"] is None):
+            text = f"mode {pair['mode']} at '{pair['pose']}' has too few elements: it is not used"
+            messages.append(Diagnostic("few-elements", text, pair["pose"], pair["mode"]))
         return messages + self._unsure(pairs, lost)
 
-    def _undetermined_warning(self) -> list[str]:
-        """A warning that names the undetermined numbers."""
+    def _undetermined_warning(self) -> list[Diagnostic]:
+        """A diagnostic that names the undetermined numbers."""
         count, fitting = len(self.undetermined.combinations), self.fitting
         if not count:
             return []
@@ -347,42 +352,47 @@ class FitReport:
             if is_undetermined
         )
         what = "1 combination" if count == 1 else f"{count} combinations"
-        return [
+        text = (
             f"the measurements determine {what} of the numbers less than the prior does; undetermined, without an "
             f"interval: {names or 'no single number'}: vary fewer numbers, or measure more modes or poses"
-        ]
+        )
+        return [Diagnostic("undetermined-parameters", text, value=count)]
 
     def _strained(self, fit: FittedModes) -> dict[str, float]:
         """Numbers that a fit moves farther than their priors have them, with how many deviations."""
         away = np.abs(fit.shares - 1) / self.fitting.prior
         return {key: float(far) for key, far in zip(self.fitting.keys, away, strict=True) if far > STRAINED}
 
-    def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[str]:
+    def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
         """Pairs that may be others."""
         messages = []
         for entry in pairs:
             name = f"mode {entry['mode']} at '{entry['pose']}'"
             if entry["mac"] < UNLIKE:
                 what = "is unlike the measured shape" if entry["mac_of"] == "measured" else "changed its shape"
-                messages.append(
+                text = (
                     f"{name} {what} (MAC {entry['mac']:.2f}): its pair is not sure: check "
                     "sensors and mode number; an empty number pairs by frequency and shape"
                 )
+                messages.append(Diagnostic("unsure-pair", text, entry["pose"], entry["mac"]))
             if entry["held_out"] and not _within(entry):
-                messages.append(f"{name}, held out, is measured outside of its interval")
+                text = f"{name}, held out, is measured outside of its interval"
+                messages.append(Diagnostic("held-out-miss", text, entry["pose"], entry["measured"]))
         near = [entry for entry in pairs if "also" in entry]
-        messages += [
-            f"{entry['measured']:.5g} Hz at '{entry['pose']}' is paired with mode {entry['mode']}, and may be that of "
-            f"{entry['also'][0]:.5g} Hz"
-            for entry in near[:MOST_NAMED]
-        ]
+        for entry in near[:MOST_NAMED]:
+            text = (
+                f"{entry['measured']:.5g} Hz at '{entry['pose']}' is paired with mode {entry['mode']}, and may be that "
+                f"of {entry['also'][0]:.5g} Hz"
+            )
+            messages.append(Diagnostic("unsure-pair", text, entry["pose"], entry["measured"]))
         if len(near) > MOST_NAMED:
-            messages.append(f"{len(near)} pairs in all may be others: number the modes, or measure shapes")
-        return messages + [
-            f"{entry['measured']:.5g} Hz at '{entry['pose']}' has no partner in the model and is left out"
-            f"{self._too_many(entry['pose'])}"
-            for entry in lost
-        ]
+            text = f"{len(near)} pairs in all may be others: number the modes, or measure shapes"
+            messages.append(Diagnostic("unsure-pair", text, value=len(near)))
+        for entry in lost:
+            text = f"{entry['measured']:.5g} Hz at '{entry['pose']}' has no partner in the model and is left out"
+            text += self._too_many(entry["pose"])
+            messages.append(Diagnostic("unpaired-mode", text, entry["pose"], entry["measured"]))
+        return messages
 
     def _too_many(self, pose: str) -> str:
         """What to do where more was measured than there is."""
@@ -395,20 +405,22 @@ class FitReport:
         )
 
 
-def _of_others(others: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A warning for each of the next solutions."""
+def _of_others(others: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
+    """A diagnostic for each of the next solutions."""
     messages = []
     for solution in others[:MOST_NAMED]:
         numbers = ", ".join(f"'{key}' = {number['value']:.4g}" for key, number in solution["parameters"].items())
         apart = ""
         if "held_out_after" in solution:
             apart = f", held out frequencies off by {solution['held_out_after']:.2%}"
-        messages.append(
+        text = (
             f"another solution fits as well: {numbers} (sum of squares {solution['more']:+.1f}{apart}); intervals are "
             "of one solution alone: measure shapes or other poses, or narrow a prior"
         )
+        messages.append(Diagnostic("other-solution", text, value=solution["more"]))
     if len(others) > MOST_NAMED:
-        messages.append(f"{len(others)} other solutions in all fit as well: see alternatives")
+        text = f"{len(others)} other solutions in all fit as well: see alternatives"
+        messages.append(Diagnostic("other-solution", text, value=len(others)))
     return messages
 
 

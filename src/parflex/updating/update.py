@@ -11,6 +11,7 @@ import numpy as np
 from parflex.checks import short_text
 from parflex.design.design_state import ResponseCase, checked_number
 from parflex.design.sensitivity import checked_keys
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase, read_load_case
@@ -25,7 +26,9 @@ Array = np.ndarray
 PRIOR = 0.3  # of a number, its deviation before anything was measured
 SEEING = "check directions: FRAME.x is along an axis of the world, FRAME.local_x along one of the frame"
 RESPONSES = "responses"  # key of a table that names a file of frequency responses
-UNSETTLED = "pairs of measured modes and those of the model kept changing: number the modes"
+UNSETTLED = Diagnostic(
+    "unsettled-pairs", "pairs of measured modes and those of the model kept changing: number the modes"
+)
 
 
 def update(
@@ -86,7 +89,7 @@ def update(
     """
     keys = checked_keys(robot, vary)
     steps = FitProgress(progress)
-    rows, warnings = read_measured(measured, steps)
+    rows, diagnostics = read_measured(measured, steps)
     first = np.array([checked_number(robot, key) for key in keys])
     for key, value in zip(keys, first, strict=True):
         if value == 0:
@@ -98,7 +101,7 @@ def update(
     fitting = FitProblem(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), circumstances)
     fitting.apart = np.array(read_held_out(hold_out, [row.pose for row in rows], fitting.numbers()))
     units = unit_warnings(rows, fitting.start, fitting.of_pose)
-    warnings += units + gravity_warnings(fitting)
+    diagnostics += units + gravity_warnings(fitting)
     start = fitting.at(np.ones(len(keys)))
     if not fitting.used(start).any():
         few = any(mode >= 0 and not apart for mode, apart in zip(start.modes, fitting.apart, strict=True))
@@ -108,21 +111,22 @@ def update(
             why += f": {', '.join(blind)} see nothing of its modes"
         raise InputError(why, key="measured", value=robot.name,
                          hint="divide the elements of beams (elements=4)" if few
-                         else "".join(units) or (SEEING if blind else "number the modes, or start from a model that is "
-                                                 "nearer"))  # fmt: skip
+                         else "".join(map(str, units)) or (
+                             SEEING if blind else "number the modes, or start from a model that is nearer"
+                         ))  # fmt: skip
     candidates, plain = solutions(fitting, start, steps)
-    warnings += [] if candidates[0].settled else [UNSETTLED]
-    return FitReport(fitting, fitting.before(candidates[0].fit, start), candidates, plain).updated(warnings)
+    diagnostics += [] if candidates[0].settled else [UNSETTLED]
+    return FitReport(fitting, fitting.before(candidates[0].fit, start), candidates, plain).updated(diagnostics)
 
 
-def read_measured(source: Any, steps: FitProgress | None = None) -> tuple[list[MeasuredMode], list[str]]:
-    """Modes of a CSV file, of files of frequency responses, or of rows; with warnings."""
+def read_measured(source: Any, steps: FitProgress | None = None) -> tuple[list[MeasuredMode], list[Diagnostic]]:
+    """Modes of a CSV file, of files of frequency responses, or of rows; with diagnostics."""
     sources = [source] if isinstance(source, str | Path | Mapping) else source
     if not isinstance(sources, Sequence):
         raise InputError("measured modes are a file, or rows", key="measured", value=short_text(source),
                          hint="give a CSV file, or e.g. [{'pose': 'home', 'mode': 1, 'frequency_hz': 14}]")  # fmt: skip
     rows: list[Any] = []
-    warnings: list[str] = []
+    diagnostics: list[Diagnostic] = []
     files = [item for item in sources if isinstance(item, str | Path)]
     tables = [({RESPONSES: item} if is_responses(item) else read_table(item)) if isinstance(item, str | Path) else item
               for item in sources]  # fmt: skip
@@ -133,7 +137,7 @@ def read_measured(source: Any, steps: FitProgress | None = None) -> tuple[list[M
             modes, messages = modes_of_responses(item)
             steps.step()
             rows += modes
-            warnings += messages
+            diagnostics += messages
         else:
             rows += item if isinstance(item, list) else [item]
     try:
@@ -141,7 +145,7 @@ def read_measured(source: Any, steps: FitProgress | None = None) -> tuple[list[M
     except InputError as error:
         error.file = error.file or (str(files[0]) if len(files) == 1 else None)
         raise
-    return modes, warnings + messages
+    return modes, diagnostics + messages
 
 
 def checked_priors(prior: Any, keys: Sequence[str], usual: float) -> Array:

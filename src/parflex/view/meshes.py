@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from parflex.checks import short_text
+from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import read_bytes
 from parflex.robot.robot import Robot
@@ -46,7 +47,8 @@ def placed_meshes(robot: Robot) -> list[tuple[int, Array, Array]]:
                 message = f"meshes of more than {MAX_TRIANGLES} triangles together are not shown"
                 raise InputError(message, key="visual", hint="reduce the number of their triangles")
         except InputError as error:
-            warnings.warn(ParflexWarning(f"{error.message}: it is not shown; {error.hint}"), stacklevel=2)
+            diagnostic = Diagnostic("mesh-not-shown", f"{error.message}: it is not shown; {error.hint}", visual.frame)
+            warnings.warn(ParflexWarning(diagnostic), stacklevel=2)
             continue
         vertices = points * np.array(visual.scale) @ rotation_from_vector(visual.rotation).T + np.array(visual.position)
         reflected = np.prod(visual.scale) < 0

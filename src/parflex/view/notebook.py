@@ -15,6 +15,7 @@ import numpy as np
 from parflex.codegen.model import Model
 from parflex.control.control import Controlled
 from parflex.control.study import Study
+from parflex.diagnostics import with_code
 from parflex.dynamics.dynamics import Result
 from parflex.errors import ParflexError
 from parflex.formulations.explain import Explanation
@@ -212,7 +213,7 @@ def configuration_page(configuration: Configuration) -> str:
     return card(
         f"{robot.name} at a pose",
         side_by_side(robot_picture(configuration), coordinates, judged),
-        notes([*limits, *condition.warnings()]),
+        notes([each.text for each in (*limits, *condition.diagnostics)]),
     )
 
 
@@ -283,8 +284,8 @@ def run_page(run: Run) -> str:
         ("columns", names(list(run), 10)),
     ]
     of = str(settings.get("robot", "")) or "run"
-    messages, why = list(summary.get("warnings", ())), summary.get("why")
-    messages += [why] * bool(why and not any(why in sentence for sentence in messages))
+    messages, why = run.warnings, summary.get("why")
+    messages += [why] if why and not with_code(run.diagnostics, "stopped") else []
     words = table([row for row in rows if row[1] != ""])
     return card(f"{of}: run", _plots(run, _robot(of)), side_by_side(words), notes(messages))
 

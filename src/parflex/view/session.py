@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -282,7 +281,7 @@ class Session:
     def status(self) -> str:
         """One line on the pose that is shown."""
         here = Configuration(self.robot, self.q)
-        notes: list[Any] = [*limit_warnings(self.robot, self.q), *here.condition.warnings()]
+        notes = [each.text for each in (*limit_warnings(self.robot, self.q), *here.condition.diagnostics)]
         tree = self.robot.tree
         _, position = here.at.of(tree.places[tree.end_effector])
         axes = "xyz"[: 2 if tree.planar else 3]

@@ -1,0 +1,234 @@
+"""Diagnostics of answers: a code to compare, a text to read, and the value that caused it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+# code: meaning, what to do
+CODES: dict[str, tuple[str, str]] = {
+    "about-equilibrium": ("The answer is about the static equilibrium.", "Ask about='undeformed' for the pose itself."),
+    "above-noise": (
+        "Residuals are above the noise level of a record.",
+        "See the list of what to check in the page on identification.",
+    ),
+    "assumed-deviation": ("Measured frequencies have no deviation.", "Give 'deviation_hz'."),
+    "assumed-quantity": ("The file does not state the measured quantity.", "Give 'quantity'."),
+    "axial-load": (
+        "An axial load changes the bending stiffness of an element.",
+        "Use more elements, or axial strain 'mean'.",
+    ),
+    "beyond-band": ("A frequency is above the band of a reduced beam.", "Give 'reduce' a higher band."),
+    "beyond-first-order": ("A deflection is too large for first order.", "Ask about='equilibrium'."),
+    "cables-not-taut": ("No internal efforts keep all cables taut.", "Choose another pose or motion."),
+    "changed-coordinates": (
+        "A run changed its independent coordinates.",
+        "Choose other ones, or leave the choice to the run.",
+    ),
+    "contradicting-encoders": ("Positions of the motors leave loops open.", "Check zero, sign and gain of encoders."),
+    "contradicting-sensor": ("A sensor of a passive joint contradicts the motors.", "Check zeros, signs and lengths."),
+    "coupling-start": ("Starts in the file contradict a coupling, which holds.", "Give consistent starts."),
+    "dead-effort": ("The recorded effort of a moving motor is constant or noise.", "Check its column."),
+    "doubtful-states": ("Some states of a batch have diagnostics.", "Compute the first such state alone."),
+    "effort-limit": ("A motor exceeds its effort limit.", "Change the motion or load, or ignore limits."),
+    "energy-balance": ("A run does not conserve energy.", "Use a shorter step or a tolerance."),
+    "exceeded-on-path": ("A time-optimal motion exceeds limits.", "Check the motion, or lower the limits."),
+    "failed-states": ("Some states of a batch have no answer and are NaN.", "Compute the first such state alone."),
+    "failed-validation": (
+        "The parameters do not predict a record of the validation.",
+        "Check zeros, payloads and signs.",
+    ),
+    "far-positions": ("Recorded positions are far outside the range of the robot.", "Check the unit of the column."),
+    "far-start": ("A motor is assembled far from its start.", "Correct its start, or those of joints that it carries."),
+    "fast-input": ("An input changes too fast for its samples or for the step.", "Use a shorter step or a tolerance."),
+    "few-elements": ("A beam has too few elements for the frequency.", "Use more elements, or 'converge'."),
+    "held-out-miss": (
+        "A mode that was held out is outside of its interval.",
+        "The model lacks a part that vibrates there.",
+    ),
+    "held-values": ("A record repeats values over rows.", "Record at the rate of the bus."),
+    "identical-stiction": ("Rates of joints in stiction are nearly identical.", "Compare with friction_width=1e-3."),
+    "identified-modes": ("Modes were identified from frequency responses.", "Check their number and band."),
+    "immobile-joint": ("Couplings leave a joint no motion.", "Remove or correct a coupling."),
+    "impossible-inertia": ("No real body has this inertia.", "Correct the inertia; base parameters may be so."),
+    "impossible-parameter": (
+        "A parameter is physically impossible.",
+        "Check signs, columns and payloads, or use 'physical'.",
+    ),
+    "inconsistent-accelerations": (
+        "Accelerations in the rows differ from the change of rates.",
+        "Shorten the step or rows.",
+    ),
+    "interrupted": ("The computation was interrupted.", "Repeat it for a complete answer."),
+    "large-deflection": ("A body deflects beyond small deformations.", "Use more elements."),
+    "library-warning": ("A library gave a warning.", "Read its text."),
+    "limit-without-stop": ("Limits without a stop do not act.", "Give the joint a stop."),
+    "load-inside-beam": ("A load acts between nodes of a beam.", "Use a node at the load."),
+    "long-rest": ("A motor rests in many samples.", "Use a least speed."),
+    "longer-run": ("The run ends at the next whole row.", "Choose a time that is a multiple of 'out_step'."),
+    "lost-phase": ("Steps lose phase or amplitude of vibrations.", "Use the step in the text."),
+    "mesh-not-shown": ("A mesh is not shown.", "Correct the file in the text."),
+    "missed-tracking": (
+        "A simulated motor does not follow as recorded.",
+        "Check gains, sample time and delay of [controller].",
+    ),
+    "missing-frequencies": ("Rows without a frequency are left out.", "Measure them, or delete the rows."),
+    "model-error": (
+        "Residuals are larger than the measured deviations.",
+        "Check units and mode numbers, or vary other numbers.",
+    ),
+    "moved-by-noise": ("Noise of positions moves a parameter.", "Use iv or didim, or a lower cutoff."),
+    "moved-by-stiction": ("Slow samples move a parameter.", "Use a least speed, or irls."),
+    "moved-start": ("The equilibrium at the start is not at the pose.", "Use start='relaxed'."),
+    "near-singular": ("The pose is near a singularity.", "Move away from the singularity."),
+    "neglected-gravity": ("Gravity may change the frequencies.", "Ask about='equilibrium'."),
+    "neglected-stiffness": (
+        "Loads would change the stiffness of a modal body.",
+        "Give its data a geometric stiffness.",
+    ),
+    "no-cache": ("Programs are not cached on disk.", "Correct the folder in the text."),
+    "no-workers": ("The cluster has no workers yet.", "Start workers."),
+    "not-converged": ("Refinement did not reach the requested change.", "Request a larger change."),
+    "not-in-equilibrium": ("Bodies are not in equilibrium: they start to deform.", "Simulate, or use an equilibrium."),
+    "not-in-file": ("The written file lacks a part of the robot.", "Give it again with the file."),
+    "not-optimal": ("The search did not reach an optimum.", "Read the reason in the text."),
+    "not-refined": ("Modal or reduced bodies are not refined.", "Give them more modes or a smaller error."),
+    "opposite-sign": ("Efforts of two records have opposite signs.", "Check signs of gains and positions."),
+    "other-controller": ("The simulated controller is not that of the record.", "Check gains, delay and sample time."),
+    "other-payload": ("Efforts fit another payload.", "Check [payload] and the record."),
+    "other-port": ("The requested port is in use.", "Use the port in the text."),
+    "other-solution": ("Another solution fits as well.", "Measure shapes or other poses, or narrow a prior."),
+    "outside-bounds": ("A variable is outside its bounds.", "Change the value or the bounds."),
+    "position-limit": ("A joint is outside its limits.", "Change the pose or the limit, or ignore limits."),
+    "pushing-cable": ("A cable would have to push.", "Use a preload or limits of efforts."),
+    "redundant-closures": (
+        "Rows of the closures are redundant: the robot is over-constrained.",
+        "Reactions are of least norm.",
+    ),
+    "redundant-motors": (
+        "There are more motors than degrees of freedom.",
+        "Choose the efforts by weights, preload or limits.",
+    ),
+    "refinement-interrupted": ("The refinement was interrupted.", "The answer is that of the last complete run."),
+    "refinement-stopped": ("A finer run stopped.", "The answer is that of the last complete run."),
+    "renamed": ("The robot file has other names than the source.", "Use the names in the text."),
+    "repeated-record": ("A record of the validation is one of the fit.", "Hold out another record."),
+    "replaced-spikes": ("Spikes of a record are replaced.", "Keep them with 'keep_spikes'."),
+    "saturated-effort": ("An effort is at its limit.", "Slow the motion, or cut the samples."),
+    "scaled-payload": ("The named payload contradicts gains or the file.", "Check the payload."),
+    "short-contact": ("A contact is too short for the step.", "Use the step in the text, or dopri5."),
+    "singular": ("The pose is singular.", "Choose another pose."),
+    "singular-home": ("Home is a singular pose of the closures.", "Choose other starts."),
+    "slack-cable": ("A cable is slack at home.", "Shorten the cable if it should act."),
+    "slow-convergence": ("Implicit steps converge badly.", "Use a shorter step or a tolerance."),
+    "slow-sweep": ("The sweep takes long.", "Use more processes or fewer designs."),
+    "source-actuation": ("The motors do not follow from the source alone.", "Check which joints are motors."),
+    "source-gravity": ("The source changes gravity of bodies.", "Check the efforts at rest."),
+    "source-left-out": ("A part of the source is left out.", "Check the degrees of freedom."),
+    "source-numbers": ("Symbols of the source have no number.", "Give numbers in [constants]."),
+    "source-start": ("Start values are those of a key of the source.", "Check the pose home."),
+    "step-error": ("The estimated error of the steps is significant.", "Use a smaller tolerance or step."),
+    "stopped": ("A run stopped before its end.", "Read the reason in the text."),
+    "strained-prior": ("A number moved far from its prior.", "Check units and mode numbers, or widen the prior."),
+    "stretched-leg": ("A leg is stretched or folded.", "Move away from the pose if the leg must move."),
+    "superelement-damping": ("The damping matrix resists rigid motions.", "Check the damping matrix."),
+    "superelement-digits": ("The stiffness matrix has few digits.", "Write the matrices with more digits."),
+    "superelement-nodes": (
+        "The mass lies aside of the interface nodes.",
+        "Reduce the body with nodes where the mass is.",
+    ),
+    "superelement-units": (
+        "No material has the density or stiffness of the matrices.",
+        "Check 'units' and the row order.",
+    ),
+    "suspected-mass": ("A mass of the source is suspicious.", "Check its unit."),
+    "suspected-mistake": ("One mistake explains a record.", "Correct what the text names."),
+    "suspected-units": ("Numbers seem to have other units.", "Check the units."),
+    "too-many-steps": ("The run would need more steps than allowed.", "Shorten the run."),
+    "unbalanced-tension": ("Springs are under tension at the undeformed pose.", "Ask about='equilibrium'."),
+    "unchecked-cables": ("The tension of cables is not checked.", "Give limits of efforts."),
+    "undeformed-start": ("The run starts undeformed: there is no equilibrium.", "Choose a start."),
+    "underactuated": ("There are fewer motors than degrees of freedom.", "Read 'free' for the other coordinates."),
+    "undetermined-forces": ("Forces of an over-constrained robot are those of least norm.", "Remove the redundancy."),
+    "undetermined-parameters": (
+        "The measurements do not determine all numbers.",
+        "Vary fewer numbers, or measure more.",
+    ),
+    "undriven-motion": ("Locked motors leave a motion.", "Add a motor, or lock a joint."),
+    "unexplained-effort": ("The model leaves efforts unexplained.", "Check time unit, columns, gaps and outliers."),
+    "unknown-frequencies": ("Steps follow no vibration: frequencies are unknown.", "Give a step or a tolerance."),
+    "unknown-model-error": ("Few measurements judge the error of the model.", "Measure more modes."),
+    "unknown-stress": ("The stress of a beam is unknown.", "Give the shape of its section."),
+    "unknown-zero-dynamics": ("The stability of the deformation is unknown.", "Drive the motors, or simulate."),
+    "unpaired-mode": ("A measured mode has no partner.", "Number the modes, or correct the model."),
+    "unresolved-forces": ("Steps do not resolve vibrations of forces.", "Use the step in the text."),
+    "unsettled-pairs": ("Pairs of modes kept changing.", "Number the modes."),
+    "unstable-equilibrium": ("The equilibrium is unstable, as beyond a buckling load.", "Reduce the loads."),
+    "unstable-zero-dynamics": ("The elastic zero dynamics are unstable.", "Drive the motors, or use feedback."),
+    "unsure-pair": ("A pair of modes may be another one.", "Number the modes, or measure shapes."),
+    "unsymmetric-stiffness": (
+        "Moments with world axes make the stiffness unsymmetric.",
+        "Modes take the symmetric part.",
+    ),
+    "unused-constant": ("A constant of the robot file is unused.", "Delete it, or refer to it."),
+    "unused-payload": ("A payload names no record.", "Correct the name."),
+    "unused-shapes": ("Measured shapes are not used.", "Name two sensors or more."),
+    "velocity-jump": ("The motion has velocity jumps.", "Add ramps to the motion."),
+    "velocity-limit": ("A joint exceeds its velocity limit.", "Slow the motion, or ignore limits."),
+}
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """What a user should know about an answer.
+
+    Attributes
+    ----------
+    code : str
+        Kind of diagnostic, one of `CODES`.
+    text : str
+        Sentence with names and values.
+    quantity : str
+        Name of what the value is of: a joint, a body, a frame, a record; empty where no value is named.
+    value : float | None
+        Value of the quantity (SI), None where there is none.
+    """
+
+    code: str
+    text: str
+    quantity: str = ""
+    value: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise KeyError(f"'{self.code}' is not in the table of codes")
+
+    def __str__(self) -> str:
+        return self.text
+
+    def prefixed(self, prefix: str) -> Diagnostic:
+        """Return the diagnostic with `prefix` before its text."""
+        return replace(self, text=f"{prefix}{self.text}")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return an entry of `diagnostics` in JSON; values that are not finite become None."""
+        value = None if self.value is None or not math.isfinite(self.value) else float(self.value)
+        return {"code": self.code, "quantity": self.quantity, "value": value, "text": self.text}
+
+
+def reported(diagnostics: Iterable[Diagnostic]) -> dict[str, list[Any]]:
+    """Return `warnings` and `diagnostics` of a JSON object."""
+    entries = [diagnostic.as_dict() for diagnostic in diagnostics]
+    return {"warnings": [entry["text"] for entry in entries], "diagnostics": entries}
+
+
+def read_diagnostics(entries: Iterable[dict[str, Any]]) -> tuple[Diagnostic, ...]:
+    """Return the diagnostics of a JSON object."""
+    return tuple(Diagnostic(**entry) for entry in entries)
+
+
+def with_code(diagnostics: Iterable[Diagnostic], *codes: str) -> list[Diagnostic]:
+    """Return the diagnostics that have one of these codes."""
+    return [diagnostic for diagnostic in diagnostics if diagnostic.code in codes]
