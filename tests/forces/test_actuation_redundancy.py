@@ -19,7 +19,6 @@ from support.states import Draws, State, random_states
 
 import parflex
 from parflex import InputError
-from parflex.forces.effort_allocation import EffortAllocation, internal_direction
 
 EXACT = 1e-10  # rounding times the condition of the motors' rows (some hundreds) and of limits that act together
 HERE = {"x": 0.03, "y": -0.02, "theta": 0.1}
@@ -303,11 +302,13 @@ def test_where_all_motors_are_singular_it_is_said():
 SAME = 1e-12  # the same arithmetic in another order; systems of condition below a hundred
 
 
+LIMITS = {"leg1.1": 30.0, "leg2.1": (-4.0, 2.0), "leg3.1": (None, 30.0)}
+
+
 @cache
-def bounded() -> parflex.Model:
-    limits = {"leg1.1": 30.0, "leg2.1": (-4.0, 2.0), "leg3.1": (None, 30.0)}
-    words = {"weights": {"leg1.1": 3.0}, "preload": {"leg2.1": 4.0}, "effort_limit": limits}
-    return parflex.model(four(), "inverse", coordinates="independent", **words)
+def preloaded() -> parflex.Model:
+    words = {"weights": {"leg1.1": 3.0}, "preload": {"leg2.1": 4.0}}
+    return parflex.model(four(), "inverse", coordinates="independent", effort_limit=LIMITS, **words)
 
 
 def states(count, seed=2):
@@ -323,8 +324,7 @@ def words_of(model):
     for name, value in model.parameters.items():
         word, _, owner = name.partition("[")
         table[word][owner[:-1]] = value
-    limits = {name: (table["lowest"].get(name), table["highest"].get(name)) for name in four().motors}
-    return {"weights": table["weight"], "preload": table["preload"], "effort_limit": limits}
+    return {"weights": table["weight"], "preload": table["preload"]}
 
 
 def far(found, wanted):
@@ -332,25 +332,44 @@ def far(found, wanted):
 
 
 def test_a_program_gives_the_efforts_of_the_function_and_its_parameters_can_change(figure):
-    model, worst, limited = bounded(), 0.0, 0
+    model, worst = preloaded(), 0.0
     assert model.parameters["preload[leg2.1]"] == pytest.approx(4.0)  # as stated at home, where the others follow
     assert "lowest[leg3.1]" not in model.parameters and "highest[leg4.1]" not in model.parameters
-    other = model.with_parameters({"preload[leg4.1]": -6.0, "weight[leg2.1]": 0.2, "highest[leg2.1]": 5.0})
+    other = model.with_parameters({"preload[leg4.1]": -6.0, "weight[leg2.1]": 0.2})
     for k, (q, qd, qdd) in enumerate(states(8)):
         asked = (model, other)[k % 2]
         wanted = parflex.inverse_dynamics(four(), q, qd, qdd, **words_of(asked))
         worst = max(worst, far(asked(q=q, qd=qd, qdd=qdd)["effort"], wanted))
-        limited += round(wanted[1], 9) == -4.0 or round(wanted[1], 9) in (2.0, 5.0)
-    assert limited > 2
-    figure("four-rrr: program with weights, preload and limits against the function", worst, SAME)
+    figure("four-rrr: program with weights and preload against the function", worst, SAME)
     assert worst < SAME
 
 
+def test_a_program_reports_efforts_beyond_their_limits():
+    """The status is 2 exactly where an effort is beyond, also with limits that a controller changes."""
+    model, reported = preloaded(), []
+    plain = parflex.model(parflex.load("5r"), "inverse", effort_limit=1e3)
+    assert plain.evaluate("numpy", **plain.sample)["status"] == 0.0
+    for k, (q, qd, qdd) in enumerate(states(12)):
+        asked = model if k % 2 else model.with_parameters({"lowest[leg2.1]": -9.0, "highest[leg1.1]": 20.0})
+        out = asked.evaluate("numpy", q=q, qd=qd, qdd=qdd)
+        low, high = np.full(4, -np.inf), np.full(4, np.inf)
+        for name, value in asked.parameters.items():
+            word, _, motor = name[:-1].partition("[")
+            if word in ("lowest", "highest"):
+                (low if word == "lowest" else high)[four().motors.index(motor)] = value
+        beyond = ((out["effort"] < low) | (out["effort"] > high)).any()
+        assert out["status"][0] == (2.0 if beyond else 0.0)
+        reported.append(bool(beyond))
+    assert 2 < sum(reported) < 10
+    assert preloaded().evaluate("numpy", q=q, qd=qd, qdd=np.nan * qdd)["status"][0] == 1.0
+
+
 def test_generated_c_gives_the_same(tmp_path):
-    model = bounded()
+    model = preloaded()
     q, qd, qdd = (np.array(rows) for rows in zip(*states(5), strict=True))
     arrays = {"q": q, "qd": qd, "qdd": qdd}
-    assert far(c_library(model, arrays, tmp_path)["effort"], model.evaluate("numpy", **arrays)["effort"]) < SAME
+    generated, wanted = c_library(model, arrays, tmp_path), model.evaluate("numpy", **arrays)
+    assert far(generated["effort"], wanted["effort"]) < SAME and np.array_equal(generated["status"], wanted["status"])
     units = {one["name"]: one["unit"] for one in model.signals if one["group"] in ("preload", "lowest")}
     assert set(units.values()) == {"N m"}
 
@@ -388,74 +407,16 @@ def test_sensors_of_spare_motors_find_the_pose_in_least_squares():
         assert 1e-7 < np.abs(off - q).max() < 1e-3
 
 
-def test_the_internal_direction_is_in_the_null_space():
-    rng = np.random.default_rng(0)
-    for freedoms in (1, 2, 3, 6):
-        A = rng.standard_normal((freedoms, freedoms + 1))
-        n = internal_direction(A)
-        assert np.abs(A @ n).max() < 1e-12 * np.abs(A).max() * np.abs(n).max()
-
-
-def test_programs_keep_limits_where_a_motor_has_no_share():
-    """At an exact zero of its share a motor bounds nothing; the others still do."""
-    A, g = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]), np.array([4.0, 5.0])
-    limits = np.array([-1.0, -9.0, -9.0]), np.array([1.0, 9.0, 9.0])
-    allocation = EffortAllocation(("a", "b", "c"), None, lower=limits[0], upper=limits[1])
-    assert allocation.solve_program(A, g) == pytest.approx([1.0, 5.0, 3.0])
-    assert allocation.solve(A, g).tau == pytest.approx([1.0, 5.0, 3.0])
-
-
-@pytest.mark.parametrize(("freedoms", "motors"), [(2, 3), (3, 4), (2, 4), (6, 8)])
-def test_programs_keep_limits_as_the_exact_projection_does(freedoms, motors):
-    """In floats: the arithmetic of programs, against non-negative least squares."""
-    rng, met, moved = np.random.default_rng(motors), 0, 0
-    names = tuple("abcdefgh"[:motors])
-    for _ in range(60):
-        A, g = rng.standard_normal((freedoms, motors)), rng.uniform(-5, 5, freedoms)
-        lower, upper = -rng.uniform(1, 8, motors), rng.uniform(1, 8, motors)
-        upper[rng.random(motors) < 0.3] = np.inf
-        near = rng.uniform(-4, 4, motors)
-        allocation = EffortAllocation(names, rng.uniform(0.2, 4, motors), lower=lower, upper=upper, near=near)
-        try:
-            wanted = allocation.solve(A, g).tau
-        except InputError:
-            continue
-        found = allocation.solve_program(A, g)
-        met += 1
-        moved += bool(allocation.solve(A, g).internal["at_limit"])
-        # limits are kept to rounding of the largest effort; sets that differ by less are the same
-        assert np.abs(found - wanted).max() < 1e-8 * max(1.0, np.abs(wanted).max())
-        assert np.abs(A @ found - g).max() < 1e-9 * np.abs(found).max()
-    assert met > 20 and moved > 10
-
-
 @pytest.mark.parametrize(
-    ("name", "model", "words", "text"),
+    ("model", "words", "text"),
     [
-        ("four", "direct", {"preload": {"leg1.1": 1.0}}, "'direct' gives no efforts, so 'preload' has no effect"),
-        ("six", "inverse", {"effort_limit": 5.0}, "limits by internal efforts of one or two spare motors.* has 3"),
-        ("5r", "inverse", {"effort_limit": 5.0}, "limits by internal efforts of one or two spare motors.* has 0"),
-        ("four", "inverse", {"preload": {"leg1.1": 1.0, "leg2.1": 1.0}}, "name 1 at most, or all motors"),
+        ("direct", {"preload": {"leg1.1": 1.0}}, "'direct' gives no efforts, so 'preload' has no effect"),
+        ("inverse", {"preload": {"leg1.1": 1.0, "leg2.1": 1.0}}, "name 1 at most, or all motors"),
     ],
 )
-def test_programs_that_cannot_be_are_refused(name, model, words, text):
-    robot = four() if name == "four" else parflex.load("5r")
-    if name == "six":
-        robot = parflex.load("3rrr", settings={"legs.frame.2.actuated": True})
+def test_programs_that_cannot_be_are_refused(model, words, text):
     with pytest.raises(InputError, match=text):
-        parflex.model(robot, model, **words)
-
-
-def test_two_spare_motors_keep_their_limits_in_a_program():
-    robot = load_robot("hoisted-four-rrr")
-    words = {"weights": {"hoist": 0.01}, "effort_limit": {"hoist": (-40.0, -5.0), "leg3.1": 4.0, "leg4.1": (-4.5, 4.5)}}
-    model, limited = parflex.model(robot, "inverse", coordinates="independent", **words), 0
-    for q4, qd, qdd in states(6, 8):
-        q = robot.assemble(dict(zip(("x", "y", "theta"), q4[:3], strict=True)))
-        wanted = parflex.inverse_dynamics(robot, q, qd, 0.3 * qdd, **words)
-        assert far(model(q=q, qd=qd, qdd=0.3 * qdd)["effort"], wanted) < 1e-10  # P and the limits' two unknowns
-        limited += int(np.isclose(np.abs(wanted[[2, 3]]), [4.0, 4.5], rtol=1e-9).any())
-    assert limited
+        parflex.model(four(), model, **words)
 
 
 def test_a_program_in_which_cables_may_push_warns_of_it():
@@ -464,5 +425,4 @@ def test_a_program_in_which_cables_may_push_warns_of_it():
         parflex.model(robot, "inverse")
     with warnings.catch_warnings():
         warnings.simplefilter("error", parflex.ParflexWarning)
-        limits = dict.fromkeys(robot.motors, (0.0175, 2.1))
-        assert len(parflex.model(robot, "inverse", effort_limit=limits).parameters) >= 8
+        assert len(parflex.model(robot, "inverse", preload={robot.motors[0]: 1.0}).parameters) == len(robot.motors)

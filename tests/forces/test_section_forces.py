@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ import parflex
 from parflex import InputError
 from parflex.forces.forces import tree_newton_euler
 from parflex.forces.section_forces import ElementRows, loads_of_beams, sections_of_element
+from parflex.simulation import outputs
 from parflex.spatial.batched import evaluate_rows
 
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
@@ -292,6 +295,21 @@ def test_a_closed_robot_at_rest_has_the_largest_stress_that_statics_say(five_bar
     most = bent.largest_stress
     exact = F / 2 / 6e-4 + abs(side) * 0.4 * 0.01 / (0.03 * 0.02**3 / 12)
     assert most["beam"] in ("left", "right") and most["s"] == 0.0 and math.isclose(most["value"], exact, rel_tol=1e-9)
+
+
+def test_the_largest_stress_of_a_run_is_computed_when_it_is_read(five_bar, monkeypatch, tmp_path):
+    calls, compute = [], outputs.largest_stress_of
+    monkeypatch.setattr(outputs, "largest_stress_of", lambda *state: calls.append(1) or compute(*state))
+    first, second, third = (parflex.simulate(five_bar, None, 0.002, step=5e-4) for _ in range(3))
+    assert "largest_stress" in first.summary and first.summary["status"] == "ok" and not first.warnings
+    assert calls == []
+    most = first.summary["largest_stress"]
+    assert first.summary.get("largest_stress") is most and calls == [1]
+    assert json.loads(json.dumps(second.summary))["largest_stress"] == most and {**second.summary}["rows"] == 3
+    second.save(tmp_path / "run.npz")
+    assert parflex.load_run(tmp_path / "run.npz").summary["largest_stress"] == most
+    assert pickle.loads(pickle.dumps(third)) == third and (third.summary | {})["largest_stress"] == most
+    assert calls == [1] * 3
 
 
 @pytest.mark.verify

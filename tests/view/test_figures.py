@@ -14,8 +14,8 @@ from support.command_line import answered, refused, run
 from support.robots import load_robot
 
 import parflex
+from parflex.simulation.quantities import unit_of
 from parflex.view import run_figure
-from parflex.view.units import unit_of
 
 T = np.arange(0, 4, 0.005)
 
@@ -63,6 +63,7 @@ def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
         ("power.loss", "W"), ("work.loss", "J"), ("closure_error", "m"),
         ("effort.11", "N"), ("effort.left.1", "N or N m"), ("q.11", "m"),
         ("qd.13.uy", "m/s"), ("q.13.rz", "rad"), ("qdd.12", "rad/s²"), ("qd.nothing", "rad/s or m/s"), ("what", ""),
+        ("13.Mz@0.25", "N m"), ("13.chord_y@0.5", "m"), ("reaction.11.fx", "N"), ("element.rod.length", "m"),
     ],
 )  # fmt: skip
 def test_columns_have_their_units(column, unit):

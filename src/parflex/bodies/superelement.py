@@ -262,7 +262,7 @@ def damping_note(element: SuperElement) -> list[Diagnostic]:
     if D is None or np.abs(D @ element.X[:, :3]).max() <= DAMPED * np.abs(D).max():
         return []
     text = "its damping matrix resists rigid motions: that part is left out"
-    return [Diagnostic("superelement-damping", text)]
+    return [Diagnostic("superelement-matrices", text)]
 
 
 def _stress(

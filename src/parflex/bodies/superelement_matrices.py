@@ -334,7 +334,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
             "positions",
             residual,
         )
-    few = Diagnostic("superelement-digits", f"the stiffness matrix has few digits: {summary}", value=rigid / lowest)
+    few = Diagnostic("superelement-matrices", f"the stiffness matrix has few digits: {summary}", value=rigid / lowest)
     notes = [few] if rigid > SAID * lowest else []
     notes += unit_warnings(data, mass, centre, inertia, positions, lowest)
     notes += _mass_off_nodes(data, mass, inertia, positions)
@@ -411,7 +411,7 @@ def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, position
         f"show how its modes move there: where it turns at {speed:.2g} rad/s or faster, centrifugal loads on them may "
         "be missing; reduce it with nodes where the mass is, not on one line"
     )
-    return [Diagnostic("superelement-nodes", text, value=float(gyration[aside].max()))]
+    return [Diagnostic("superelement-matrices", text, value=float(gyration[aside].max()))]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -497,7 +497,7 @@ def unit_warnings(
         f"{issue}: the matrices are read in {UNITS[data.units].said}; check 'units' ({', '.join(UNITS)}) and the order "
         "of the rows"
     )
-    return [Diagnostic("superelement-units", text)]
+    return [Diagnostic("superelement-matrices", text)]
 
 
 def _speed(data: ReducedMatrices, mass: float, places: Array, axes: Array) -> float:

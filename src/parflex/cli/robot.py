@@ -107,7 +107,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 
     loaded = open_robot(robot, **choice)
     if strict and loaded.diagnostics:
-        what = "superelement" if loaded.diagnostics[0].code.startswith("superelement") else "inertia"
+        what = "superelement" if loaded.diagnostics[0].code == "superelement-matrices" else "inertia"
         hint = f"correct the {'matrices' if what == 'superelement' else what}, or check without --strict"
         raise RobotFileError(loaded.warnings[0], file=loaded.file, key=what, hint=hint)
     notes = unusual(loaded)

@@ -31,7 +31,7 @@ def _with_single_tolerance(program: Program) -> Program:
     if program.status is None:
         return program
     base, instructions = len(program.inputs), list(program.instructions)
-    size = ("abs", dict(program.outputs)["residual[0]"])
+    size = ("abs", dict(program.outputs).get("residual[0]"))
     sizes = [base + k for k, instruction in enumerate(program.instructions) if instruction == size]
     for k, (operation, *arguments) in enumerate(program.instructions):
         if operation == "greater" and arguments[1] in sizes:
@@ -95,7 +95,7 @@ def _header(program: Program, name: str, float32: bool, signals: Sequence[Signal
 
 
 def _kind(program: Program) -> str:
-    """Return the type of the function: only programs with Newton steps can fail."""
+    """Return the type of the function: programs with Newton steps or effort limits return a status."""
     return "void" if program.status is None else "int"
 
 
@@ -103,10 +103,12 @@ def _return_lines(program: Program, tolerance: float) -> list[str]:
     """Return the lines on the status."""
     if program.status is None:
         return []
+    limited = any(name.startswith(("lowest[", "highest[")) for name in program.parameters)
     return [
         " *",
         f" * Returns the status, which is also y[{program.status}]: 0 if the Newton steps converged, with a residual",
         f" * below {tolerance:g} of the typical length, and y is finite; else 1, and y must not be used.",
+        *[" * 2 if an effort exceeds its limits."] * limited,
     ]
 
 

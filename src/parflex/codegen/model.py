@@ -96,8 +96,8 @@ def model(
         Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the internal efforts nearest
         to those of all motors there, parameters `preload[JOINT]` (N, N m).
     effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. With up to two spare motors.
-        Parameters `lowest[JOINT]`, `highest[JOINT]` (N, N m).
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. They change no effort: the
+        status is 2 where one is exceeded. Parameters `lowest[JOINT]`, `highest[JOINT]` (N, N m).
     operator_limit : int, default 200000
         Longest program, in operators.
 

@@ -411,13 +411,11 @@ def joint_wrenches(
         joints = {
             link.name: (joint_loads.f[j], joint_loads.m[j]) for j, link in enumerate(tree.links) if has_reaction(link)
         }
-        beam_outputs: dict[str, Array] = {}
-        for chain in chains:
-            beam_signals = element_signals_of(tree, at, moving, joint_loads, chain, frame_wrenches)
-            beam_outputs |= {f"{INSIDE}{j}": signals for j, signals in beam_signals.items()}
-        return {name: np.concatenate(parts) for name, parts in {**joints, **closure_wrenches}.items()} | beam_outputs
+        beam_signals = element_signals_of(tree, at, moving, joint_loads, chains, frame_wrenches)
+        loads = {name: np.concatenate(parts) for name, parts in {**joints, **closure_wrenches}.items()}
+        return loads | {f"{INSIDE}{j}": signals for j, signals in beam_signals.items()}
 
-    loads = evaluate_rows(outputs, rows, _numbers(changed))
+    loads = evaluate_rows(outputs, rows, _numbers(changed) + changed.closures.size * len(along))
     elements = {int(name.removeprefix(INSIDE)): loads.pop(name) for name in list(loads) if name.startswith(INSIDE)}
     return loads, elements
 

@@ -97,7 +97,7 @@ class Program(Record):
 
     @property
     def status(self) -> int | None:
-        """Return which output is the status of Newton steps; None of a program that does none."""
+        """Return which output is the status; None of a program without Newton steps and effort limits."""
         return next((k for k, (name, _) in enumerate(self.outputs) if name == "status[0]"), None)
 
     def counts(self) -> dict[str, int]:

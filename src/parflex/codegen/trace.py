@@ -19,6 +19,7 @@ from parflex.codegen.input_checks import input_checks
 from parflex.codegen.options import Options, prepared_robot
 from parflex.codegen.tracer import Outputs, Trace, Tracer, add_gates, grouped_robot, symbolic_allocation
 from parflex.errors import InputError, did_you_mean
+from parflex.forces.effort_allocation import EffortAllocation
 from parflex.formulations.base import COORDINATE_MODELS, Formulation, refuse_unknown_coordinates
 from parflex.formulations.choice import choose
 from parflex.formulations.coordinates import (
@@ -190,21 +191,25 @@ def refuse_unknown(model: str, options: Options) -> None:
         )
 
 
-def with_status(outputs: dict[str, Array], length: float) -> dict[str, Array]:
-    """Return outputs with the status of their `residual` (m) at the end; outputs without a residual as they are.
+def with_status(outputs: dict[str, Array], length: float, allocation: EffortAllocation | None) -> dict[str, Array]:
+    """Return outputs with the status of their `residual` (m) and their efforts at the end, if they have one.
 
-    The status is 0 if the residual is below the tolerance and efforts are finite, else 1. The tolerance is that of
-    closed positions given as arrays, so that functions take the positions of status 0.
+    The status is 1 if the residual exceeds the tolerance or efforts are not finite, else 2 if an effort exceeds a limit
+    of the allocation, else 0. The tolerance is that of closed positions given as arrays, so that functions take the
+    positions of status 0.
     """
-    if "residual" not in outputs:
+    limited = allocation is not None and allocation.bounded and "effort" in outputs
+    if "residual" not in outputs and not limited:
         return outputs
-    residual = outputs["residual"]
+    residual = {name: values for name, values in outputs.items() if name == "residual"}
     others = {name: values for name, values in outputs.items() if name != "residual"}
-    checked = [(residual[0], OPEN * length)]
+    checked = [(value, OPEN * length) for values in residual.values() for value in values]
     checked += [(v, LARGEST) for name, values in others.items() if name not in POSITIONS for v in values.flat]
     flags = [value.not_within(limit) for value, limit in checked if isinstance(value, Expression)]
     status = reduce(Expression.either, flags) if flags else 0.0  # numbers, where nothing is unknown
-    return others | {"residual": residual, "status": np.array([status], dtype=object)}
+    if limited and allocation is not None:
+        status = status + 2.0 * (1.0 - status) * allocation.exceeded(outputs["effort"]).not_within(1.0)  # also if NaN
+    return others | residual | {"status": np.array([status], dtype=object)}
 
 
 def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
@@ -236,13 +241,13 @@ def formulation_of(robot: Robot, model: str, options: Options) -> tuple[Formulat
 
 def _traced(form: Formulation, model: str, options: Options, graph: Graph, values: dict[str, float]) -> Trace:
     tracer = Tracer(graph)
+    allocation = None
     if options.weights or options.preload or options.limits:
-        form = replace(
-            form, question=replace(form.question, allocation=symbolic_allocation(tracer, form.robot, options))
-        )
+        allocation = symbolic_allocation(tracer, form.robot, options)
+        form = replace(form, question=replace(form.question, allocation=allocation))
     builders = MODELS if options.coordinates is None else MODELS | MODELS_IN_COORDINATES
     outputs, labels = builders[model](tracer, form, options)
-    outputs = with_status(outputs, form.robot.tree.length)
+    outputs = with_status(outputs, form.robot.tree.length, allocation)
     used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}
     named = (used, form.independent_names, rates_read(form, options))
     return Trace(model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, *named)

@@ -38,8 +38,6 @@ ENTRIES = 13  # mass, first moments, second moments
 
 EFFORT_MODELS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law", "redundant")
 
-KEPT = (1, 2)  # numbers of spare motors with which programs keep limits
-
 LAW_MODELS = ("extended-law", "classical-law", "extended-step", "classical-step")
 
 
@@ -170,8 +168,9 @@ def with_allocation_options(
     effort_limit: Any,
 ) -> Options:
     """Return options with the effort allocation, checked for the robot and the model."""
-    if not any(is_specified(value) for value in (weights, preload, effort_limit)):
+    if not any(is_specified(value) for value in (weights, preload)):
         _warn_of_cables(robot, model)
+    if not any(is_specified(value) for value in (weights, preload, effort_limit)):
         return options
     words = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
     key = next(word for word, value in words.items() if is_specified(value))
@@ -182,22 +181,7 @@ def with_allocation_options(
             value=short_text(words[key]),
             hint="leave it out",
         )
-    allocation, spare = read_allocation(robot, weights, preload, effort_limit), actuation_redundancy(robot)
-    if allocation.bounded and spare not in KEPT:
-        raise InputError(
-            f"programs keep limits by internal efforts of one or two spare motors, and the robot has {max(spare, 0)}",
-            key="effort_limit",
-            value=short_text(effort_limit),
-            hint="use inverse_dynamics, which keeps the limits of any number of motors",
-        )
-    lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
-    if allocation.bounded and lossy:
-        raise InputError(
-            f"programs do not keep limits where a rigid coupling ('{lossy[0]}') loses power",
-            key="effort_limit",
-            value=lossy[0],
-            hint="leave out friction, or use inverse_dynamics",
-        )
+    allocation = read_allocation(robot, weights, preload, effort_limit)
     names = allocation.names
     lower, upper = (() if ends is None else ends for ends in (allocation.lower, allocation.upper))
     return replace(
@@ -211,10 +195,10 @@ def with_allocation_options(
 
 
 def _warn_of_cables(robot: Robot, model: str) -> None:
-    """Programs without limits take the least norm, in which driven cables may push."""
+    """Warn of driven cables that may push in the efforts of least norm, which programs without a preload give."""
     cables = [link.name for link in robot.tree.links if link.pulls_only]
     if cables and model in (*EFFORT_MODELS, *LAW_MODELS) and actuation_redundancy(robot) > 0:
-        text = f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
+        text = f"'{cables[0]}' may push in efforts of least norm, which this program gives: preload the motors"
         warnings.warn(ParflexWarning(Diagnostic("pushing-cable", text, cables[0])), stacklevel=3)
 
 

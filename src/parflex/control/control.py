@@ -43,6 +43,7 @@ from parflex.robot.robot import Robot
 from parflex.simulation.contact_report import run_limit_warnings
 from parflex.simulation.diagnostics import cable_warnings, coupling_summary
 from parflex.simulation.outputs import coupling_columns
+from parflex.simulation.runs import Run, Summary
 from parflex.simulation.simulate import say_first_compilation
 
 Array = np.ndarray
@@ -234,11 +235,7 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
     errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
     if not failure:
         errors = dict(error_indexes(t, error))
-    summary: dict[str, Any] = {
-        "seconds": integrated.seconds,
-        "rows": len(t),
-        "rotation_max": float(turn.max(initial=0.0)),
-    }
+    summary = Summary(seconds=integrated.seconds, rows=len(t), rotation_max=float(turn.max(initial=0.0)))
     summary |= coupling_summary(run.plant.robot, columns)
     summary |= loads_on_plant(run.plant, integrated, run.efforts[0], run.grid.out_step, columns)
     summary |= reported(cable_warnings(run.plant.robot, columns))
@@ -448,8 +445,7 @@ def run_control(
     if not ignore_limits:
         stopped = {frame.name for frame in real.description.frame if stops and frame.stop is not None}
         path.refuse_violations(robot, path.reference.time if time is None else min(time, path.reference.time), stopped)
-    shared: dict[str, Any] = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
-    made = make_law(robot, law, gains, compensate=compensate, **shared)
+    made = make_law(robot, law, gains, compensate=compensate, weights=weights, preload=preload)
     check_plant(robot, real, made.sensed)
     moved = make_plant(real, stops, reactions)
     run = run_law(made, moved, path, meeting, time, progress)
@@ -519,8 +515,6 @@ class Controlled(TimedRecord, Mapping[str, Array]):
 
     def save(self, path: str) -> list[str]:
         """Write the file `path`, .csv or .npz, with settings beside a table and inside an archive."""
-        from parflex.simulation.runs import Run
-
         status = "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
         summary = {**self.summary, "status": status, "errors": self.errors, "failure": self.failure or None}
         return [str(file) for file in Run(self.columns, self.settings, summary).save(path)]

@@ -17,10 +17,9 @@ import numpy as np
 
 from parflex.codegen.laws import motor_inertias
 from parflex.codegen.model import Model, model
-from parflex.codegen.tracer import KEPT
 from parflex.control.following import Track
 from parflex.errors import InputError, UnreachableError, did_you_mean
-from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, actuation_redundancy
+from parflex.forces.effort_allocation import Preload, Weights
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -84,9 +83,8 @@ def make_law(
     compensate: Sequence[str] = COMPENSATED,
     weights: Weights | None = None,
     preload: Preload | None = None,
-    effort_limit: EffortLimit | None = None,
 ) -> Law:
-    """The law of this name for a nominal robot; limits are known to it where internal efforts can keep them."""
+    """The law of this name for a nominal robot."""
     if name not in LAWS:
         raise InputError(f"there is no law '{name}'", key="law", value=name, hint=did_you_mean(name, LAWS))
     if robot.tree.elastic:
@@ -114,9 +112,7 @@ def make_law(
         )
     extended = name == "extended"
     geometry = model(robot, "geometry-redundant" if extended else "geometry-motors")
-    words: dict[str, Any] = {"weights": weights, "preload": preload}
-    words["effort_limit"] = effort_limit if actuation_redundancy(robot) in KEPT else None
-    program = model(robot, PROGRAMS[name], include=compensate, **words)
+    program = model(robot, PROGRAMS[name], include=compensate, weights=weights, preload=preload)
     values = {"Kp": gains.Kp, "Kv": gains.Kv}
     if name == "pd":
         inertia = dict(zip(robot.actuated_names, motor_inertias(here), strict=True))

@@ -12,6 +12,7 @@ from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model
 from parflex.control.following import Track
 from parflex.errors import InputError
+from parflex.forces.section_forces import beam_chains
 from parflex.integrators.common import evaluate
 from parflex.integrators.driver import IntegratedRows, System, new_work
 from parflex.integrators.stiction import settle_friction
@@ -19,9 +20,8 @@ from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.simulation.contact_report import largest_stop_effort, stiction_events, stop_events
-from parflex.simulation.outputs import signal_columns, signals_in_run
+from parflex.simulation.outputs import add_outputs, base_columns, load_summary, read_outputs, run_state
 from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare_problem
-from parflex.simulation.reactions import add_reactions, chains_to_follow, read_outputs
 from parflex.simulation.segments import Segment, Segments
 from parflex.simulation.start import relaxed_bodies
 from parflex.trajectories.paths import pose_coordinates, velocity_coordinates
@@ -172,7 +172,7 @@ def loads_on_plant(
     """
     problem = plant.problem
     stopped = any(link.terms.stop is not None for link in problem.robot.tree.links)
-    if not (stopped or plant.reactions or problem.sticking or chains_to_follow(problem.robot, ())):
+    if not (stopped or plant.reactions or problem.sticking or beam_chains(problem.robot)):
         return {}
     nq, n, motors = problem.robot.tree.nq, len(problem.independent), len(problem.robot.actuated)
     x, y = rows.x.copy(), rows.y.copy()
@@ -181,16 +181,17 @@ def loads_on_plant(
         x[0] = _settled(problem, first_effort, x[0])
     y[0] = problem.model.call(x[:1])[0]
     run = Segments(1, out_step, [Segment(problem, replace(rows, x=x, y=y))])
-    frames = [problem.robot.tree.end_effector]
-    run_signals = signals_in_run(problem, run, frames)
-    run_columns = signal_columns(problem, run, run_signals, frames)
+    frames, outputs = [problem.robot.tree.end_effector], read_outputs(problem.robot, (), (), plant.reactions)
+    state = run_state(problem, run, frames, outputs=outputs)
+    run_columns = base_columns(state, frames)
     columns |= {name: values for name, values in run_columns.items() if name.startswith(("stop.", "friction."))}
+    add_outputs(state, outputs, columns)
     summary: dict[str, Any] = {}
     if stopped:
         summary = {"stops": stop_events(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
     if problem.sticking:
         summary["sticks"] = stiction_events(problem, rows.events, run_columns)
-    return summary | add_reactions(problem, run_signals, columns, read_outputs(problem.robot, (), plant.reactions))
+    return summary | load_summary(state, outputs)
 
 
 def _settled(problem: Problem, effort: Array, row: Array) -> Array:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from parflex.bodies.sections import ElementSections
 from parflex.design.design_state import DesignState
 from parflex.design.linear_model import HeldState
 from parflex.errors import InputError, did_you_mean
@@ -184,26 +186,24 @@ def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, 
         )
     number, xi = chain.located(s)
     j = chain.links[number]
-    chain_with_slopes = _sensitive_chain(held.state, chain, there, j)
+    parts = _sensitive_parts(held.state, chain, there, j)
     loads = held.loading.wrenches(there, held.reactions[0])
     base = np.zeros(3) if "gravity" in held.loading.without else -tree.gravity
     moving = motion(tree, there.at, zero_rates, zero_rates, base)
-    signals = element_signals_of(tree, there.at, moving, loads, chain, wrenches)[j]
+    signals = element_signals_of(tree, there.at, moving, loads, [chain], wrenches)[j]
     rows = element_rows(
         tree, j, there.q[None], zero_rates[None].astype(object), zero_rates[None], signals[None], list(wrenches)
     )
-    sections = [sections_of_element(chain_with_slopes.parts, rows, [xi], behind=behind) for behind in (False, True)]
-    candidates = [stresses(chain_with_slopes, forces, tree.planar)[0, 0] for forces in sections]
+    sections = [sections_of_element(parts, rows, [xi], behind=behind) for behind in (False, True)]
+    candidates = [stresses(parts, forces, tree.planar)[0, 0] for forces in sections]
     return max(candidates, key=lambda x: x.value if isinstance(x, Sensitive) else x)
 
 
-def _sensitive_chain(state: DesignState, chain: BeamChain, there: Any, link: int) -> BeamChain:
-    """The beam with slopes in the length of one of its elements, and in its material, section and fibres."""
-    from dataclasses import replace
-
+def _sensitive_parts(state: DesignState, chain: BeamChain, there: Any, link: int) -> ElementSections:
+    """An element of a beam with slopes in its length, material, section and fibres."""
     description = state.design.description
     beam = next(frame.beam for frame in description.frame if frame.name == chain.name)
     assert beam is not None
     parts = substitute_first_design(element_parts(description, beam, 1.0), Sensitive)
     length = there.robot.tree.links[link].body.nodes["tip"].r0[0]
-    return replace(chain, parts=replace(parts, length=length))
+    return replace(parts, length=length)

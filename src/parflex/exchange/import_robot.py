@@ -106,7 +106,7 @@ def import_robot(
         hint = "take a part of the robot" if robot.joints else "give a robot with joints"
         raise InputError(message, file=str(path), key="joint", value=str(path), hint=hint)
     write_text(out, text)
-    renamed = (Diagnostic("renamed", text) for text in robot.names.brief())
+    renamed = (Diagnostic("changed-by-import", text) for text in robot.names.brief())
     diagnostics = (*robot.diagnostics, *renamed, *import_warnings(robot))
     return ImportedRobot(
         str(out), tuple(robot.joints), tuple(robot.closures), tuple(robot.dropped), check_result(out), diagnostics
@@ -234,8 +234,7 @@ def _key(key: str) -> str:
 
 def import_warnings(robot: ImportedTables) -> list[Diagnostic]:
     """Diagnostics of what to check."""
-    units = [Diagnostic("suspected-units", text) for text in _units(robot)]
-    return [*units, *(Diagnostic("suspected-mass", text) for text in _masses(robot))]
+    return [Diagnostic("suspected-units", text) for text in (*_units(robot), *_masses(robot))]
 
 
 def _units(robot: ImportedTables) -> Iterator[str]:

@@ -142,9 +142,9 @@ class ImportedTables:
         """The table of a frame."""
         return next(table for table in self.frame if table["name"] == name)
 
-    def report(self, code: str, text: str, quantity: str = "") -> None:
-        """Add a diagnostic about the source."""
-        self.diagnostics.append(Diagnostic(code, text, quantity))
+    def report(self, text: str, quantity: str = "") -> None:
+        """Add a diagnostic about a difference from the source."""
+        self.diagnostics.append(Diagnostic("changed-by-import", text, quantity))
 
     def drop(self, kind: str, name: str, why: str) -> None:
         """Note what is left out."""

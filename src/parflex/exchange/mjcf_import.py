@@ -243,7 +243,7 @@ class _MjcfTables:
     def _left_out(self) -> None:
         model, robot = self.model, self.robot
         if self.key:
-            robot.report("source-start", f"start values are those of the key '{self.key}'")
+            robot.report(f"start values are those of the key '{self.key}'")
         if np.any(model.geom_contype) or np.any(model.geom_conaffinity):
             robot.drop("contact", "all", "parflex has no contacts")
         carry_meshes(self, self.moved)
@@ -372,9 +372,7 @@ class MjcfConstraints:
             table |= {"locked": True, "start": self._reference(follower) + float(data[0])}
         elif data[2:5].any():
             self.robot.drop("equality", name, "a polynomial: couplings are straight lines")
-            self.robot.report(
-                "source-left-out", f"the equality '{name}' is left out: the robot has a freedom more", name
-            )
+            self.robot.report(f"the equality '{name}' is left out: the robot has a freedom more", name)
         else:
             offset = self._reference(follower) + data[0] - data[1] * self._reference(leader)
             self._couple(
@@ -558,10 +556,10 @@ def switch_off(mujoco: Any, model: Any, robot: ImportedTables) -> None:
             array[:] = 0
         if switched:
             robot.drop("flag", flag, f"the source switches its {what} off")
-            robot.report("source-left-out", f"{what} are left out: the option {flag} is disabled in the source", flag)
+            robot.report(f"{what} are left out: the option {flag} is disabled in the source", flag)
     if "actuation" in off and model.nu:
         text = "actuators are motors here, although the option actuation is disabled in the source"
-        robot.report("source-actuation", text)
+        robot.report(text)
     if {"spring", "damper"} <= off:  # then MuJoCo computes no passive forces
         model.body_gravcomp[:] = 0
     robot.gravity = [0.0, 0.0, 0.0] if "gravity" in off else plain_numbers(model.opt.gravity)
@@ -580,14 +578,13 @@ def _felt(mujoco: Any, model: Any, robot: ImportedTables) -> None:
     if not by_motors and max(abs(other - share) for other in shares.values()) < SAME_GRAVITY:
         robot.gravity = [(1 - share) * value + 0.0 for value in robot.gravity]
         text = f"all bodies are relieved of {share:.4g} of gravity: it is left out of the gravity here"
-        robot.report("source-gravity", text)
+        robot.report(text)
         return
     names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_BODY, body) or f"body{body}" for body in shares]
     relieved = [name for name, value in zip(names, shares.values(), strict=True) if value]
     for name in relieved:
         robot.drop("gravity compensation", name, "all bodies feel gravity here")
     robot.report(
-        "source-gravity",
         f"gravity compensation of {', '.join(relieved[:4])}{' and others' if len(relieved) > 4 else ''} is left out: "
         "efforts here hold the whole weight" + (" (in the source motors do)" if by_motors else ""),
     )

@@ -184,7 +184,6 @@ class _SymoroTables:
         source, robot = self.source, self.robot
         if robot.constants:
             robot.report(
-                "source-numbers",
                 f"{len(robot.constants)} symbols have no number in the source: give theirs in [constants], where they "
                 "are zero",
             )

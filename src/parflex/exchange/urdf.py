@@ -481,11 +481,11 @@ class _UrdfTables:
         elif self.loops.pairs:
             motors = []
             text = "no motors are named: give name_mot beside the loops, or mark joints actuated = true"
-            robot.report("source-actuation", text)
+            robot.report(text)
         else:
             motors = [joint.name for joint in self.urdf.joints if self.named[joint.name] in single - follows]
             text = "no motors are named: each joint with one axis that mimics no other is a motor"
-            robot.report("source-actuation", text)
+            robot.report(text)
         for name in motors:
             frame = self.named.get(name, allowed(name))
             if frame not in single:

@@ -27,12 +27,9 @@ from parflex.tree.tree import Tree
 
 Array = np.ndarray
 
-REACH = 0.5  # rad or typical lengths: how far motors go from home, far enough for ranks of regular poses
-
-NEARER = 0.9  # of that reach, after a pose that cannot be assembled
-
 PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
-
+REACH = 0.5  # rad or typical lengths: how far motors go from home, far enough for ranks of regular poses
+NEARER = 0.9  # of that reach, after a pose that cannot be assembled
 ROUNDING = 1e-13  # of what a link carries: sums of a hundred bodies stay below, parts that matter far above
 
 
@@ -170,7 +167,7 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
     values = np.concatenate([body_parameters(link.body.as_rigid()) for link in tree.links])
     matrix = _closed_regressor(robot, tree, samples) if closed else _stacked_regressor(tree, samples)
     size = np.abs(matrix).max(axis=0)
-    ruled_out = {k for k, _ in _regrouped_columns(tree)}
+    ruled_out = _regrouped_columns(tree)
     candidates = [k for k in range(len(labels)) if size[k] > 1e-10 * size.max() and k not in ruled_out]
     scaled = matrix[:, candidates] / size[candidates]
     _, R, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
@@ -195,19 +192,14 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
     return BaseParameters([labels[k] for k in kept], values[kept], grouped, len(candidates), lean)
 
 
-def _regrouped_columns(tree: Tree) -> list[tuple[int, str]]:
+def _regrouped_columns(tree: Tree) -> set[int]:
     """Columns of the parameters that the rules have set to zero."""
-    columns = []
+    columns: set[int] = set()
     for j, link in enumerate(tree.links):
+        axis, names = link.joint.axis, PARAMETERS[:6] if link.joint.kind == "prismatic" else ()
         if link.joint.kind == "revolute":
-            axis = link.joint.axis
-            square = ("XX", "YY", "ZZ")[(axis + 2) % 3]
-            names = [square, ("MX", "MY", "MZ")[axis], "M"]
-        elif link.joint.kind == "prismatic":
-            names = ["XX", "XY", "XZ", "YY", "YZ", "ZZ"]
-        else:
-            continue
-        columns += [(10 * j + PARAMETERS.index(name), name) for name in names]
+            names = (("XX", "YY", "ZZ")[(axis + 2) % 3], ("MX", "MY", "MZ")[axis], "M")
+        columns |= {10 * j + PARAMETERS.index(name) for name in names}
     return columns
 
 

@@ -2,14 +2,14 @@
 
 A tau = g with more motors than rows leaves internal efforts undetermined, those with A tau = 0, which cause no motion.
 The allocation takes the efforts of least weighted norm and adds the internal efforts of a preload. The smallest further
-internal efforts keep the limits of motors and the tension of driven cables.
+internal efforts keep the limits of motors and the tension of driven cables. Programs have weights and preload alone,
+and report an effort beyond its limit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, product
 from numbers import Real
 from typing import Any
 
@@ -23,20 +23,18 @@ from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.motor_values import by_motor, motor_effort
 from parflex.robot.robot import Robot
-from parflex.spatial.linear import least_norm, scalar_type, solve_positive
+from parflex.spatial.linear import least_norm
 
 Array = np.ndarray
 Weights = Mapping[str, float]
 Preload = Mapping[str, float]
 EffortLimit = float | Mapping[str, Any]
-Limits = list[list[tuple[float, Any]]]  # of each motor: 1.0 with the lowest effort, -1.0 with the highest
 
 MISSED = 1e-9  # of the stated efforts: a preload within this is met to rounding
 AT_LIMIT = 1e-9  # of an effort: a motor nearer to its limit is reported at the limit
 IDLE = 1e-9  # of the largest share of a motor in internal efforts: a motor with a smaller share has none
 OUTSIDE = 1e-10  # of the largest effort or limit: rounding of a limit that is kept
 PUSH = 1e-9  # of the largest tension: rounding of a cable without tension
-FAR_AWAY, NOTHING = 1e30, 1e-20  # beyond every effort, and below every share; single precision holds both
 
 MIXED = "; newtons and newton metres weigh alike in it, which 'weights' changes"
 TAUT = "taut cables"  # the criterion in reports
@@ -112,21 +110,21 @@ class EffortAllocation(Record):
         return self._with_taut_cables(result, configuration, A, f)
 
     def solve_program(self, A: Array, g: Array) -> Array:
-        """Return efforts with A tau = g over any scalar, by arithmetic without branches.
+        """Return efforts with A tau = g over any scalar, by arithmetic without branches; limits change none.
 
-        The preload is `near`. Limits take precedence over the preload: one redundant motor leaves a range of its
-        internal direction; for two, all sets of motors that may stand at their limits are compared.
+        The preload is `near`.
         """
         if self.near is None:
-            tau = least_norm(A, g, self.weights)
-        else:
-            tau = self.near + least_norm(A, g - A @ self.near, self.weights)
-        if not self.bounded:
-            return tau
-        limits = _finite_limits(*self._bounds(len(tau)))
-        if A.shape[1] == A.shape[0] + 1:
-            return _in_range(A, tau, limits)
-        return _by_active_sets(A, tau, limits, self._weights(len(tau)))
+            return least_norm(A, g, self.weights)
+        return self.near + least_norm(A, g - A @ self.near, self.weights)
+
+    def exceeded(self, tau: Array) -> Any:
+        """Return twice the number of limits that efforts exceed, over any scalar."""
+        lower, upper = self._bounds(len(tau))
+        beyond = [(low, tau_k) for low, tau_k in zip(lower, tau, strict=True)]
+        beyond += [(tau_k, high) for tau_k, high in zip(tau, upper, strict=True)]
+        signs = [np.sign(a - b) for a, b in beyond if not any(isinstance(x, float) and np.isinf(x) for x in (a, b))]
+        return sum(sign * (1.0 + sign) for sign in signs)
 
     def check_limits(self, tau: Array) -> None:
         """Raise InputError if efforts without redundancy exceed their limits."""
@@ -489,94 +487,3 @@ def slack_warnings(robot: Robot, elements: Mapping[str, Mapping[str, Any]]) -> l
 
 def _pushes(tension: Array) -> Array:
     return tension < -PUSH * max(float(np.abs(tension).max(initial=0.0)), 1e-300)
-
-
-# -- limits in programs ----------------------------------------------------------------------------------------------
-# Signs select between candidates, each of which is exact.
-
-
-def _in_range(A: Array, tau: Array, limits: Limits) -> Array:
-    """Return the efforts nearest to `tau` within the range that the limits leave of one internal direction."""
-    n = internal_direction(A)
-    size = np.sqrt(n @ n)
-    lowest, highest = -FAR_AWAY, FAR_AWAY
-    for k, (share, own) in enumerate(zip(n / size, limits, strict=True)):
-        way = np.sign(share)
-        for side, limit in own:
-            reach, above = side * (limit - tau[k]) / (share * way + NOTHING), (1.0 + side * way) / 2
-            lowest = _larger(lowest, above * reach - (1.0 - above) * FAR_AWAY)
-            highest = -_larger(-highest, (1.0 - above) * reach - above * FAR_AWAY)
-    z = -_larger(-_larger(0.0, lowest), -highest)
-    return tau + n / size * z
-
-
-def internal_direction(A: Array) -> Array:
-    """Return the internal efforts of one redundant motor: minors of A, which vanish together where A loses its rank."""
-    rows, columns = A.shape
-    minors: dict[tuple[int, ...], Any] = {(): 1.0}
-    for row in range(rows):
-        wider: dict[tuple[int, ...], Any] = {}
-        for kept in combinations(range(columns), row + 1):
-            terms = [
-                (-1.0) ** (row + place) * A[row, k] * minors[kept[:place] + kept[place + 1 :]]
-                for place, k in enumerate(kept)
-            ]
-            wider[kept] = sum(terms[1:], terms[0])
-        minors = wider
-    every = tuple(range(columns))
-    return np.array([(-1.0) ** k * minors[every[:k] + every[k + 1 :]] for k in every], dtype=scalar_type(A))
-
-
-def _by_active_sets(A: Array, tau: Array, limits: Limits, weights: Array) -> Array:
-    """Return the least weighted change within all limits, by every set of at most two motors at their limits.
-
-    P maps forces on motors to the internal efforts that they cause: a set at its limits changes the efforts by P z.
-    """
-    count, inverse = A.shape[1], 1.0 / weights
-    P = np.diag(inverse) - (A * inverse).T @ solve_positive((A * inverse) @ A.T, A * inverse)
-    scale = tau @ tau + sum(end * end for own in limits for _, end in own)
-    best, least = tau, _excess(tau, limits, scale)
-    for chosen in (*combinations(range(count), 1), *combinations(range(count), 2)):
-        for ends in product(*(limits[k] for k in chosen)):
-            d: Array = np.array(
-                [end - tau[k] for k, (_, end) in zip(chosen, ends, strict=True)], dtype=scalar_type(tau, P)
-            )
-            z = _small_solve(P[np.ix_(chosen, chosen)], d)
-            efforts = tau + P[:, chosen] @ z
-            others = [[] if k in chosen else own for k, own in enumerate(limits)]
-            score = d @ z / scale * np.trace(P) + _excess(efforts, others, scale)
-            better = (1.0 + np.sign(least - score)) / 2
-            best, least = better * efforts + (1.0 - better) * best, better * score + (1.0 - better) * least
-    return best
-
-
-def _finite_limits(lower: Array, upper: Array) -> Limits:
-    """Return the limits that are symbols or finite."""
-    return [
-        [(side, end) for side, end in ((1.0, low), (-1.0, high)) if not (isinstance(end, float) and np.isinf(end))]
-        for low, high in zip(lower, upper, strict=True)
-    ]
-
-
-def _excess(tau: Array, limits: Limits, scale: Any) -> Any:
-    """Return the largest violation of a limit beyond rounding, with a factor that outweighs every change."""
-    most: Any = 0.0
-    for effort, own in zip(tau, limits, strict=True):
-        for side, end in own:
-            most = _larger(most, side * (end - effort))
-    return 1e12 * _larger(0.0, most / np.sqrt(scale) - OUTSIDE)
-
-
-def _small_solve(P: Array, d: Array) -> Array:
-    """Return z with P z = d for one or two unknowns; far away, not infinite, if P is singular."""
-    if len(d) == 1:
-        return d / (P[0, 0] + NOTHING)
-    det = P[0, 0] * P[1, 1] - P[0, 1] * P[1, 0]
-    size = det * np.sign(det) + NOTHING
-    return np.array([P[1, 1] * d[0] - P[0, 1] * d[1], P[0, 0] * d[1] - P[1, 0] * d[0]], dtype=d.dtype) / size
-
-
-def _larger(a: Any, b: Any) -> Any:
-    """Return the larger of two numbers, exactly."""
-    first = (1.0 + np.sign(a - b)) / 2
-    return first * a + (1.0 - first) * b

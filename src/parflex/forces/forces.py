@@ -110,34 +110,30 @@ def singular_inertia_error() -> SingularError:
 
 
 def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> Array:
-    """Force and moment on a frame that exists."""
+    """Force and moment on a frame that exists; three numbers are a force, of a planar robot fx, fy and mz."""
     if not tree.has(frame, key):
         hint = did_you_mean(str(frame), tree.places)
         raise InputError(f"there is no frame '{frame}'", key=key, value=str(frame), hint=hint)
     try:
-        components = np.array([float(value) for value in values])
+        wrench = np.array([float(value) for value in values])
     except (TypeError, ValueError):
-        components = np.zeros(0)
-    if not np.isfinite(components).all():
-        raise InputError(
-            f"the {key} on '{frame}' has numbers that are not finite", key=key, value=short_text(values),
-            hint="give finite numbers",
-        )  # fmt: skip
-    if len(components) not in (3, 6):
-        raise InputError(
-            f"the {key} on '{frame}' is not a force and a moment",
-            key=key,
-            value=short_text(values),
-            hint="give fx,fy,mz for a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz",
-        )
-    wrench = full_wrench(tree, components, frame, key)
-    if wrench[3:].any() and not _turns(tree, tree.places[frame]):
-        raise InputError(
-            f"the rotations of the node at '{frame}' are not known, so that no moment can act there",
-            key=key,
-            value=short_text(values),
-            hint="give a force alone, or the rotations in the modal data",
-        )
+        wrench = np.zeros(0)
+    refused, hint = "", ""
+    if not np.isfinite(wrench).all():
+        refused, hint = f"the {key} on '{frame}' has numbers that are not finite", "give finite numbers"
+    elif len(wrench) not in (3, 6):
+        refused = f"the {key} on '{frame}' is not a force and a moment"
+        hint = "give fx,fy,mz for a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz"
+    elif tree.planar and len(wrench) == 6 and wrench[2:5].any():
+        refused = f"fz, mx and my of the {key} on '{frame}' do not act on a planar robot"
+        hint = "give fx,fy,mz, or zero for fz, mx and my"
+    elif len(wrench) == 3:
+        wrench = np.array([*wrench[:2], 0.0, 0.0, 0.0, wrench[2]] if tree.planar else [*wrench, 0.0, 0.0, 0.0])
+    if not refused and wrench[3:].any() and not _turns(tree, tree.places[frame]):
+        refused = f"the rotations of the node at '{frame}' are not known, so that no moment can act there"
+        hint = "give a force alone, or the rotations in the modal data"
+    if refused:
+        raise InputError(refused, key=key, value=short_text(values), hint=hint)
     return wrench
 
 
@@ -145,25 +141,6 @@ def _turns(tree: Tree, place: Place) -> bool:
     """Whether the rotation of a place is known, wherever its body deforms."""
     node = place.inner.node if place.inner is not None else tree.links[place.link].node if place.link >= 0 else None
     return node is None or node.turns
-
-
-def full_wrench(tree: Tree, components: Array, frame: str, key: str) -> Array:
-    """Six components: three are a force, of a planar robot a force and a moment in its plane.
-
-    Components that do not act on a planar robot are refused, not ignored.
-    """
-    if not tree.planar:
-        return components if len(components) == 6 else np.array([*components, 0.0, 0.0, 0.0])
-    if len(components) == 3:
-        return np.array([components[0], components[1], 0.0, 0.0, 0.0, components[2]])
-    if np.any(components[2:5]):
-        raise InputError(
-            f"fz, mx and my of the {key} on '{frame}' do not act on a planar robot",
-            key=key,
-            value=short_text(components.tolist()),
-            hint="give fx,fy,mz, or zero for fz, mx and my",
-        )
-    return components
 
 
 def checked_wrenches(tree: Tree, wrenches: Any, key: str = "wrench") -> dict[str, Array]:

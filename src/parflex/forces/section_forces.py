@@ -7,9 +7,8 @@ same forces, to rounding.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -42,11 +41,9 @@ NUMBERS = 4e6  # that are held at a time: rows are done in parts
 
 SECTION_TOLERANCE = 1e-12  # of an element: nearer to a load a section may be on either side of it
 
-STATIONS = 9  # of a beam of one element; in between, a parabola tells the largest
+STATIONS = 9  # of a beam of one element; in between, a parabola estimates the largest
 
 FEWEST = 3  # of an element
-
-TOGETHER = 20_000  # rows at a time
 
 NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
 
@@ -58,26 +55,18 @@ ROUNDING = 1e-14  # of a stress
 
 ZOOMS, ZOOM = 12, 17  # then the neighbourhood of the best is cut into so many, until only rounding is left
 
-Ends = tuple[float, ...]
-
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 
-IN_PLANE = (0, 1, 5)  # what a planar robot says of them
+IN_PLANE = (0, 1, 5)  # those that a planar model determines
 
 STRESS = "stress"
 
-MOST_PLACES = 1001  # of a range
-
 ALIKE = 1e-12  # of their length: elements that differ by no more are equal
-
-RANGE = re.compile(r"([^@]+)@([^:@]+):([^:@]+):(\d+)((?:\.[A-Za-z_]\w*)?)")
-
-HALF_RANGE = re.compile(r"[^@]+@([^@]*:[^@]*?)(?:\.[A-Za-z_]\w*)?")  # with a colon, but none of these
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamLoads(Record):
-    """Forces, moments and stress in the sections of a beam in one state.
+    """Forces, moments and stress in the sections of a beam in one state, or in many rows.
 
     Attributes
     ----------
@@ -102,11 +91,26 @@ class BeamLoads(Record):
         places = np.linspace(0, 1, SHOWN).tolist() if s is None else list(s)
         for where in places:
             read_beam_position(str(where), self.chain.name, "s", str(where))
-        forces = sections_at(self.chain, self.elements, places)[0]
-        columns: dict[str, Any] = {"s": places} | {FORCES[k]: forces[:, k].tolist() for k in self._known}
-        if self.chain.parts.fibres is not None:
-            columns[STRESS] = stresses(self.chain, forces, self.planar).tolist()
-        return columns
+        forces = self.forces(places)
+        words = [FORCES[k] for k in self._known] + [STRESS] * (self.chain.parts.fibres is not None)
+        return {"s": places} | {word: self.quantity(word, forces)[0].tolist() for word in words}
+
+    def forces(self, s: Sequence[float]) -> Array:
+        """N, Vy, Vz, T, My, Mz at shares of the length in all rows: rows x n x 6."""
+        located = [self.chain.located(where) for where in s]
+        result = np.empty((len(next(iter(self.elements.values())).a), len(located), 6))
+        for number, link in enumerate(self.chain.links):
+            indices = [k for k, (element, _) in enumerate(located) if element == number]
+            if indices:
+                xi = [located[k][1] for k in indices]
+                result[:, indices] = sections_of_element(self.chain.each[number], self.elements[link], xi)
+        return result
+
+    def quantity(self, word: str, forces: Array) -> Array:
+        """A force, a moment or the stress, for section forces along the last axis."""
+        if word == STRESS:
+            return stresses(self.chain.parts, forces, self.planar)
+        return forces[..., FORCES.index(word)]
 
     def at_ends(self, tree: Tree) -> list[dict[str, Any]]:
         """The same, but for stress, at both ends of each element, with the names of the nodes there.
@@ -122,12 +126,12 @@ class BeamLoads(Record):
         return entries
 
     def _section(self, number: int, xi: float) -> dict[str, float]:
-        forces = sections_of_element(self.chain.parts_of(number), self.elements[self.chain.links[number]], [xi])[0, 0]
+        forces = sections_of_element(self.chain.each[number], self.elements[self.chain.links[number]], [xi])[0, 0]
         return {FORCES[n]: float(forces[n]) for n in self._known}
 
     @property
     def _known(self) -> tuple[int, ...]:
-        """Of the six; what a plane carries across it, and how legs share that, a planar model does not say."""
+        """Of the six; a planar model determines nothing across its plane."""
         return IN_PLANE if self.planar else tuple(range(6))
 
     def _told(self) -> str:
@@ -139,32 +143,28 @@ def loads_of_beams(
     here: Configuration, qd: Array, qdd: Array, recursion: NewtonEuler, wrenches: Mapping[str, Array],
     without: Sequence[str] = (),
 ) -> dict[str, BeamLoads]:  # fmt: skip
-    """Of each beam what it carries in a state, whose wrenches in joints were found with those on frames."""
+    """Return the loads of all beams in a state, whose wrenches in joints follow from those on frames."""
     tree = here.robot.tree
     chains = beam_chains(here.robot)
     if not chains:
         return {}
     moving = motion(tree, here.at, qd, qdd, np.zeros(3) if "gravity" in without else -tree.gravity)
-    result = {}
-    for name, chain in chains.items():
-        signals = element_signals_of(tree, here.at, moving, recursion, chain, wrenches)
-        state = (here.q[None], tree.position_rates(here.q, qd)[None], qdd[None])
-        rows = {
-            j: element_rows(tree, j, *state, element_signals[None], list(wrenches))
-            for j, element_signals in signals.items()
-        }
-        result[name] = BeamLoads(chain, rows, tree.planar)
-    return result
+    signals = element_signals_of(tree, here.at, moving, recursion, chains.values(), wrenches)
+    state = (here.q[None], tree.position_rates(here.q, qd)[None], qdd[None])
+    return beam_loads(tree, chains, *state, {j: values[None] for j, values in signals.items()}, list(wrenches))
 
 
-def largest_stress_of(beams: Mapping[str, BeamLoads]) -> dict[str, Any] | None:
-    """The largest stress of a state: beam, s, value; None where no fibres are known."""
-    if not beams:
-        return None
-    elements = {j: rows for beam in beams.values() for j, rows in beam.elements.items()}
-    planar = next(iter(beams.values())).planar
-    largest = largest_stress({name: beam.chain for name, beam in beams.items()}, elements, planar)
-    return None if largest is None else {"beam": largest.beam, "s": largest.s, "value": largest.value}
+def beam_loads(
+    tree: Tree, chains: Mapping[str, BeamChain], q: Array, change: Array, qdd: Array, signals: Mapping[int, Array],
+    frames: Sequence[str],
+) -> dict[str, BeamLoads]:  # fmt: skip
+    """Return the loads of beams in rows of positions, their rates of change, accelerations and element signals."""
+    return {
+        name: BeamLoads(
+            chain, {j: element_rows(tree, j, q, change, qdd, signals[j], frames) for j in chain.links}, tree.planar
+        )
+        for name, chain in chains.items()
+    }
 
 
 def beam_tables(beams: Mapping[str, BeamLoads]) -> dict[str, Any]:
@@ -187,16 +187,8 @@ class ElementRows(Record):
 
     def part(self, selection: Any) -> ElementRows:
         """Some of the rows."""
-        parts = (self.a, self.w, self.al, self.e, self.ed, self.edd, self.tip)
-        a, w, al, e, ed, edd, tip = (rows[selection] for rows in parts)
-        return ElementRows(a, w, al, e, ed, edd, tip, [(xi, load[selection]) for xi, load in self.loads])
-
-
-def join_elements(elements: Sequence[ElementRows]) -> ElementRows:
-    """Rows of alike elements without loads on them, one element behind the other."""
-    names = ("a", "w", "al", "e", "ed", "edd", "tip")
-    a, w, al, e, ed, edd, tip = (np.concatenate([getattr(element, name) for element in elements]) for name in names)
-    return ElementRows(a, w, al, e, ed, edd, tip)
+        arrays = (self.a, self.w, self.al, self.e, self.ed, self.edd, self.tip)
+        return ElementRows(*(rows[selection] for rows in arrays), [(xi, load[selection]) for xi, load in self.loads])
 
 
 class InnerLoad(NamedTuple):
@@ -215,30 +207,26 @@ class InnerLoad(NamedTuple):
 def inner_loads(tree: Tree, j: int, frames: Sequence[str]) -> list[InnerLoad]:
     """What may act on an element of a beam between its ends, where wrenches act on these frames."""
     length = float(without_slopes(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
-    candidates = [InnerLoad(0.0, tree.places[frame], frame=frame) for frame in frames]
-    for element in tree.elements:
-        if element.acts:
-            candidates += [
-                InnerLoad(0.0, element.first, element=element),
-                InnerLoad(0.0, element.second, element=element, sign=-1.0),
-            ]
-    link_loads = [load for load in candidates if load.place.link == j and load.place.inner is not None]
+    acting: list[Any] = [(tree.places[frame], frame, None, 1.0) for frame in frames]
+    for element in (element for element in tree.elements if element.acts):
+        acting += [(element.first, None, element, 1.0), (element.second, None, element, -1.0)]
     return [
-        load._replace(part=float(without_slopes(load.place.inner.node.r0)[0]) / length)
-        for load in link_loads
-        if load.place.inner
+        InnerLoad(float(without_slopes(place.inner.node.r0)[0]) / length, place, frame, element, sign)
+        for place, frame, element, sign in acting
+        if place.link == j and place.inner is not None
     ]
 
 
 def element_signals_of(
-    tree: Tree, at: Pose, moving: Motion, recursion: NewtonEuler, chain: BeamChain, wrenches: Mapping[str, Array]
-) -> dict[int, Array]:
-    """Of each element of a beam a, w, al of its root, the wrench at its tip and its inner loads; over any scalar.
+    tree: Tree, at: Pose, moving: Motion, recursion: NewtonEuler, chains: Iterable[BeamChain],
+    wrenches: Mapping[str, Array],
+) -> dict[int, Array]:  # fmt: skip
+    """Of each element of beams a, w, al of its root, the wrench at its tip and its inner loads; over any scalar.
 
     Wrenches are about its root and in its axes; `wrenches` are wrenches on frames, in world axes.
     """
     result = {}
-    for j, k in zip(chain.links, (*chain.links[1:], chain.tip), strict=True):
+    for j, k in ((j, k) for chain in chains for j, k in pairwise((*chain.links, chain.tip))):
         force, moment = at.to_parent(tree, k, recursion.f[k]), at.to_parent(tree, k, recursion.m[k])
         parts = [moving.a[j], moving.w[j], moving.al[j], force, moment + cross(at.local_position[k], force)]
         for load in inner_loads(tree, j, list(wrenches)):
@@ -333,93 +321,69 @@ def batched_exponentials(rotation_vectors: Array) -> Array:
     return np.eye(3) + np.sinc(angle / np.pi) * H + 0.5 * np.sinc(angle / (2 * np.pi)) ** 2 * (H @ H)
 
 
-def sections_at(chain: BeamChain, elements: Mapping[int, ElementRows], s: Sequence[float]) -> Array:
-    """The same at places along a whole beam: rows x n x 6."""
-    located = [chain.located(where) for where in s]
-    count = len(next(iter(elements.values())).a)
-    forces = np.empty((count, len(located), 6))
-    for number, link in enumerate(chain.links):
-        indices = [k for k, (element, _) in enumerate(located) if element == number]
-        if indices:
-            forces[:, indices] = sections_of_element(
-                chain.parts_of(number), elements[link], [located[k][1] for k in indices]
-            )
-    return forces
-
-
-@dataclass(frozen=True)
-class LargestStress:
-    """The largest normal stress (Pa) of all rows and places: in which beam, where along it, and in which row."""
-
-    beam: str
-    s: float
-    row: int
-    value: float
-
-
-def stresses(chain: BeamChain, forces: Array, planar: bool) -> Array:
+def stresses(parts: ElementSections, forces: Array, planar: bool) -> Array:
     """The largest normal stress in size over the fibres of sections, for section forces along the last axis."""
-    parts = chain.parts
     assert parts.fibres is not None
     moments = parts.in_section(forces[..., 3:])
     My, Mz = (0 * moments[..., 1] if planar else moments[..., 1]), moments[..., 2]
     return parts.fibres.stress(parts.section, forces[..., 0], My, Mz)
 
 
-def largest_stress(
-    chains: Mapping[str, BeamChain], elements: Mapping[int, ElementRows], planar: bool
-) -> LargestStress | None:
-    """The largest of all beams whose fibres are known; None where there is none.
+def largest_stress_of(beams: Mapping[str, BeamLoads], times: Array | None = None) -> dict[str, Any] | None:
+    """The largest normal stress of all rows, beams and places: beam, s, time where there are, value; None if unknown.
 
     Of each element some stations are computed in all rows. Between them, forces and moments are polynomials of degree
     7 in xi, without kinks that could hold a maximum; so in the rows that come nearest the place is found to rounding.
     """
-    pieces = []
-    for chain in chains.values():
-        if chain.parts.fibres is not None:
-            for number, link in enumerate(chain.links):
-                pieces += [_Piece(chain, number, elements[link], span, planar) for span in _spans(elements[link])]
-    peaks = _peaks_of_pieces(pieces)
-    best: LargestStress | None = None
+    pieces = [
+        _Piece(beam, number, span)
+        for beam in beams.values()
+        if beam.chain.parts.fibres is not None
+        for number, link in enumerate(beam.chain.links)
+        for span in pairwise(sorted({0.0, 1.0, *(xi for xi, _ in beam.elements[link].loads)}))
+    ]
+    peaks = [piece.peaks() for piece in pieces]
+    best: tuple[float, str, float, int] | None = None
     for k in sorted(range(len(pieces)), key=lambda k: -float(peaks[k].max(initial=0.0))):
-        if best is not None and peaks[k].max() < NEAR * best.value:
+        if best is not None and peaks[k].max() < NEAR * best[0]:
             break
         candidate = pieces[k].largest(np.argsort(peaks[k])[::-1][:CANDIDATE_ROWS])
-        best = candidate if best is None or candidate.value > best.value else best
-    return best
+        best = candidate if best is None or candidate[0] > best[0] else best
+    if best is None:
+        return None
+    value, name, s, row = best
+    return {"beam": name, "s": s} | ({} if times is None else {"time": float(times[row])}) | {"value": value}
 
 
-@dataclass(frozen=True, eq=False)
-class _Piece:
+class _Piece(NamedTuple):
     """A piece of an element between two loads: the one at its begin is not in it, the one at its end is."""
 
-    chain: BeamChain
+    beam: BeamLoads
     number: int
-    rows: ElementRows
     span: tuple[float, float]
-    planar: bool
+
+    @property
+    def rows(self) -> ElementRows:
+        """The element in all rows."""
+        return self.beam.elements[self.beam.chain.links[self.number]]
 
     def stresses(self, xi: Array, rows: ElementRows) -> Array:
         """At stations in rows; what is not finite is no stress."""
-        forces = sections_of_element(self.chain.parts_of(self.number), rows, xi)
+        parts = self.beam.chain.each[self.number]
+        forces = sections_of_element(parts, rows, xi)
         first = xi <= self.span[0]
         if self.span[0] > 0 and first.any():
-            forces[:, first] = sections_of_element(self.chain.parts_of(self.number), rows, xi[first], behind=True)
-        return np.nan_to_num(stresses(self.chain, forces, self.planar), nan=0.0, posinf=0.0)
-
-    @property
-    def count(self) -> int:
-        """Stations that show about how large its stresses are."""
-        return max(FEWEST, (STATIONS - 1) // len(self.chain.links) + 1, self.chain.parts_of(self.number).stations)
+            forces[:, first] = sections_of_element(parts, rows, xi[first], behind=True)
+        return np.nan_to_num(self.beam.quantity(STRESS, forces), nan=0.0, posinf=0.0)
 
     def peaks(self) -> Array:
         """About the largest of each row."""
-        xi, rows = np.linspace(*self.span, self.count), len(self.rows.a)
-        parts = [self.rows.part(slice(first, first + TOGETHER)) for first in range(0, rows, TOGETHER)]
-        return np.concatenate([_parabola_maxima(self.stresses(xi, part)) for part in parts]) if parts else np.zeros(0)
+        chain = self.beam.chain
+        count = max(FEWEST, (STATIONS - 1) // len(chain.links) + 1, chain.each[self.number].stations)
+        return _parabola_maxima(self.stresses(np.linspace(*self.span, count), self.rows))
 
-    def largest(self, candidates: Array) -> LargestStress:
-        """Of these rows, to rounding."""
+    def largest(self, candidates: Array) -> tuple[float, str, float, int]:
+        """The largest of these rows, to rounding: value, beam, share of its length, row."""
         xi = np.linspace(*self.span, FINE)
         sampled = self.stresses(xi, self.rows.part(candidates))
         best = int(sampled.max(axis=1).argmax())
@@ -431,23 +395,7 @@ class _Piece:
             where = int(zoomed.argmax())
             if zoomed[where] > value * (1 + ROUNDING):  # an end is named as it is
                 place, value = float(xi[where]), float(zoomed[where])
-        return LargestStress(self.chain.name, self.chain.share(self.number, place), row, value)
-
-
-def _peaks_of_pieces(pieces: Sequence[_Piece]) -> list[Array]:
-    """About the largest of each row, of each piece; elements of a beam without loads on them are one table of rows."""
-    result: list[Array] = [np.zeros(0)] * len(pieces)
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for k, piece in enumerate(pieces):
-        key = id(piece.chain.parts_of(piece.number)), id(piece.chain.parts), piece.count
-        groups.setdefault(key if not piece.rows.loads else (*key, k), []).append(k)
-    for group in groups.values():
-        first = pieces[group[0]]
-        rows = first.rows if len(group) == 1 else join_elements([pieces[k].rows for k in group])
-        peaks = replace(first, rows=rows).peaks()
-        for k, piece_peaks in zip(group, np.split(peaks, len(group)), strict=True):
-            result[k] = piece_peaks
-    return result
+        return value, self.beam.chain.name, self.beam.chain.share(self.number, place), row
 
 
 def _parabola_maxima(values: Array) -> Array:
@@ -460,72 +408,61 @@ def _parabola_maxima(values: Array) -> Array:
     return np.maximum(top, raised.max(axis=1))
 
 
-def _spans(rows: ElementRows) -> list[tuple[float, float]]:
-    """Pieces of an element between which loads make steps."""
-    ends = sorted({0.0, 1.0, *(xi for xi, _ in rows.loads)})
-    return list(pairwise(ends))
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamChain(Record):
-    """A beam: the links of its elements from root to tip, the link at its tip, and its first element.
+    """A beam: the links of its elements from root to tip, the link at its tip, and the body of each link.
 
-    A reduced beam has a body of many elements in each link; `reduced` are those. Where these bodies, or the elements of
-    a beam, are not alike, `each` has them, and `ends` are shares of the length. `added` are links on nodes beside those
-    of the file.
+    `ends` are shares of the length at the ends of the bodies, `added` links on nodes beside those of the file. A
+    reduced beam has a body of many elements in each link.
     """
 
     name: str
     links: tuple[int, ...]
     tip: int
-    parts: ElementSections
-    reduced: bool = False
-    each: tuple[ElementSections | ReducedSections, ...] = ()
-    ends: Ends = ()
+    each: tuple[ElementSections | ReducedSections, ...]  # to be cut at its sections
+    ends: tuple[float, ...]
     added: frozenset[int] = frozenset()
 
-    def parts_of(self, element: int) -> ElementSections | ReducedSections:
-        """The body of one of the links, to be cut at its sections."""
-        return self.each[element] if self.each else self.parts
+    @property
+    def parts(self) -> ElementSections:
+        """The first element; all have its material, section and fibres."""
+        first = self.each[0]
+        return first.element if isinstance(first, ReducedSections) else first
+
+    @property
+    def reduced(self) -> bool:
+        """Whether bodies are reduced to their ends and a few modes."""
+        return isinstance(self.each[0], ReducedSections)
 
     def located(self, s: float) -> tuple[int, float]:
         """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
-        if self.ends:
-            element = next(
-                k for k, end in enumerate(self.ends) if s <= end + SECTION_TOLERANCE or k == len(self.ends) - 1
-            )
-            start = (0.0, *self.ends)[element]
-            return element, min((s - start) / (self.ends[element] - start), 1.0)
-        along = s * len(self.links)
-        element = min(max(int(np.ceil(along)) - 1, 0), len(self.links) - 1)
-        return element, along - element
+        element = min(int(np.searchsorted(self.ends, s - SECTION_TOLERANCE)), len(self.ends) - 1)
+        start = (0.0, *self.ends)[element]
+        return element, min((s - start) / (self.ends[element] - start), 1.0)
 
     def share(self, element: int, xi: float) -> float:
         """The place of a section of an element, of the whole length."""
-        if self.ends:
-            start = (0.0, *self.ends)[element]
-            return start + xi * (self.ends[element] - start)
-        return (element + xi) / len(self.links)
+        start = (0.0, *self.ends)[element]
+        return start + xi * (self.ends[element] - start)
 
 
 def beam_chains(robot: Robot) -> dict[str, BeamChain]:
     """All beams of a robot that have sections, by name."""
-    chains = {}
+    chains, description = {}, robot.description
     added = frozenset(place.link for node in robot.nodes if (place := robot.tree.places[node]).inner is None)
-    for frame in robot.description.frame:
-        if frame.beam is None:
+    for name, beam in ((frame.name, frame.beam) for frame in description.frame if frame.beam is not None):
+        *links, tip = _elements(robot.tree, robot.tree.number(name))
+        if not links:
             continue
-        links = _elements(robot.tree, robot.tree.number(frame.name))
-        if links is not None:
-            element_links, tip = tuple(links[:-1]), links[-1]
-            bodies = [robot.tree.links[j].body for j in element_links]
-            reduced, lengths = bodies[0].reduced is not None, [float(body.nodes["tip"].r0[0]) for body in bodies]
-            each = tuple(_cut(robot, frame.beam, body, length) for body, length in zip(bodies, lengths, strict=True))
-            first = each[0].element if isinstance(each[0], ReducedSections) else each[0]
+        bodies = [robot.tree.links[j].body for j in links]
+        lengths = [float(body.nodes["tip"].r0[0]) for body in bodies]
+        if bodies[0].reduced is None and max(lengths) - min(lengths) <= ALIKE * max(lengths):
+            each = (element_parts(description, beam, lengths[0]),) * len(links)
+            ends = np.arange(1, len(links) + 1) / len(links)
+        else:
+            each = tuple(_cut(robot, beam, body, length) for body, length in zip(bodies, lengths, strict=True))
             ends = np.cumsum(lengths) / sum(lengths)
-            equal = not reduced and max(lengths) - min(lengths) <= ALIKE * max(lengths)
-            unequal = {} if equal else {"each": each, "ends": tuple(ends.tolist())}
-            chains[frame.name] = BeamChain(frame.name, element_links, tip, first, reduced, added=added, **unequal)
+        chains[name] = BeamChain(name, tuple(links), tip, each, tuple(ends.tolist()), added)
     return chains
 
 
@@ -549,56 +486,12 @@ def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementS
     return ReducedSections(element_parts(robot.description, beam, length / body.reduced.elements), body.inner)
 
 
-def _elements(tree: Tree, first: int) -> list[int] | None:
-    """The elements of a beam and the link at its tip; None where it is another kind of body now."""
+def _elements(tree: Tree, first: int) -> list[int]:
+    """The elements of a beam and the link at its tip; the first link alone where it is another kind of body now."""
     links = [first]
     while tree.links[links[-1]].body.by_tip:
-        after = (k for k, link in enumerate(tree.links) if link.parent == links[-1] and link.node is not None)
-        links.append(next(after))
-    return links if len(links) > 1 else None
-
-
-@dataclass(frozen=True)
-class SectionOutput:
-    """One quantity of a beam at one place."""
-
-    word: str
-    beam: str
-    quantity: str
-    s: float
-
-
-def is_section_output(word: object) -> bool:
-    """Whether a text asks for a quantity of a section."""
-    return isinstance(word, str) and "@" in word and word.partition("@")[0].rpartition(".")[2] in (*FORCES, STRESS)
-
-
-def expand_places(word: str, key: str = "outputs") -> list[str]:
-    """A text with a range of places, BEAM.Mz@0:1:5 or BEAM@0:1:5.vx, as texts of each; others as they are."""
-    match = RANGE.fullmatch(word)
-    if match is None and (half := HALF_RANGE.fullmatch(word)) is not None:
-        raise InputError(
-            f"'{half[1]}' is not a range of places", key=key, value=word,
-            hint=f"give first:last:count from 0 to 1, with at most {MOST_PLACES} places, such as 0:1:21",
-        )  # fmt: skip
-    if match is None:
-        return [word]
-    beam, low, high, number, quantity = match.groups()
-    try:
-        first, last, count = float(low), float(high), int(number)
-    except ValueError:
-        return [word]
-    if not 2 <= count <= MOST_PLACES or not 0 <= first < last <= 1:
-        raise InputError(
-            f"'{low}:{high}:{number}' is not a range of places", key=key, value=word,
-            hint=f"give first:last:count from 0 to 1, with at most {MOST_PLACES} places, such as 0:1:21",
-        )  # fmt: skip
-    return [f"{beam}@{s:.6g}{quantity}" for s in np.linspace(first, last, count)]
-
-
-def expand_all_places(words: Sequence[str], key: str) -> list[str]:
-    """All texts of a list, ranges of places as each of them."""
-    return [place for word in words for place in (expand_places(word, key) if isinstance(word, str) else [word])]
+        links.append(next(k for k, link in enumerate(tree.links) if link.parent == links[-1] and link.node is not None))
+    return links
 
 
 def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[Diagnostic]:
@@ -615,31 +508,22 @@ def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[Diagnostic]:
     return [Diagnostic("load-inside-beam", text, named[0])]
 
 
-def section_examples(robot: Robot) -> list[str]:
-    """Words that could be meant: each quantity of each beam in its middle."""
-    words = (*(FORCES[k] for k in IN_PLANE), STRESS) if robot.tree.planar else (*FORCES, STRESS)
-    return [f"{frame.name}.{word}@0.5" for frame in robot.description.frame if frame.beam for word in words]
-
-
-def read_section_output(
-    robot: Robot, chains: Mapping[str, BeamChain], word: str, key: str = "outputs"
-) -> SectionOutput:
-    """The quantity, beam and place that a text names; refused in a sentence where there is none."""
-    left, _, where = word.partition("@")
-    beam, _, quantity = left.rpartition(".")
+def read_beam(robot: Robot, beam: str, quantity: str, word: str) -> BeamChain:
+    """The beam of a section quantity; raise where the robot has none, or where its quantity is not determined."""
+    chains = beam_chains(robot)
     if beam not in chains:
-        raise InputError(_not_a_beam_message(robot, beam), key=key, value=word, hint=did_you_mean(beam, chains))
-    if robot.tree.planar and quantity not in ("N", "Vy", "Mz", STRESS):
+        raise InputError(_not_a_beam_message(robot, beam), key="outputs", value=word, hint=did_you_mean(beam, chains))
+    if robot.tree.planar and quantity not in (*(FORCES[k] for k in IN_PLANE), STRESS):
         raise InputError(
-            f"a planar robot does not say what '{beam}' carries as {quantity}", key=key, value=word,
+            f"a planar robot does not say what '{beam}' carries as {quantity}", key="outputs", value=word,
             hint="ask for N, Vy, Mz or stress",
         )  # fmt: skip
     if quantity == STRESS and chains[beam].parts.fibres is None:
         raise InputError(
-            f"the stress in '{beam}' is not known, since its section is given by numbers", key=key, value=word,
+            f"the stress in '{beam}' is not known, since its section is given by numbers", key="outputs", value=word,
             hint="give the shape of the section (rectangle, circle, tube, box), or ask for N, My and Mz",
         )  # fmt: skip
-    return SectionOutput(word, beam, quantity, read_beam_position(where, beam, key, word))
+    return chains[beam]
 
 
 def read_beam_position(where: str, beam: str, key: str, word: str) -> float:

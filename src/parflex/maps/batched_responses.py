@@ -227,11 +227,10 @@ class BatchedResponses:
         for k in np.flatnonzero(~(condition < REGULAR) & ~self.failed).tolist():
             try:
                 split = split_stiffness(self.K[k], self.M[k])
+                inverse[k], along = split.solve(np.eye(len(self.K[k])))
+                self.loose[k] = split.free, along
             except (np.linalg.LinAlgError, ValueError):
                 self.failed[k] = True
-                continue
-            inverse[k], along = split.solve(np.eye(len(self.K[k])))
-            self.loose[k] = split.free, along
         return inverse
 
     def _leave_driven(self, loads: Array) -> None:

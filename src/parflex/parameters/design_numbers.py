@@ -48,9 +48,9 @@ class DesignNumbers(Record):
 
     `places` says where in the robot each number stands, by fields and indices, as a rule at several places; `held`
     are designs x numbers, or what makes them when they are asked for; `slopes` are keys x designs x numbers, how each
-    number changes with each key; `alone` marks
-    designs that must be loaded one by one. `tree` holds all designs at once. `name` tells the places and formulas from
-    others. `samples` are numbers in designs around the nominal one: what is equal in them follows from the formulas.
+    number changes with each key; `alone` marks designs that must be loaded one by one. `tree` holds all designs at
+    once. `name` tells the places and formulas from others. `samples` are numbers in designs around the nominal one:
+    what is equal in them follows from the formulas.
     """
 
     robot: Robot
@@ -99,12 +99,7 @@ class DesignNumbers(Record):
     def _branches(self) -> dict[str | int, Any]:
         """Numbers of places by their steps, one dictionary in another."""
         places = self.places
-        return cached(
-            "places by steps",
-            "",
-            lambda: _nested_by_place((path, k) for k, paths in enumerate(places) for path in paths),
-            (places,),
-        )
+        return cached("places by steps", "", lambda: _nested_by_place(places, range(len(places))), (places,))
 
     def values_at(self, part: Path, plain: Any) -> Array:
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""
@@ -131,10 +126,7 @@ class DesignNumbers(Record):
     def with_numbers(self, numbers: Mapping[int, Any]) -> Robot:
         """The robot with other numbers (symbols, as a rule) in the place of some; it stands as the nominal one."""
         tree, closures = self.robot.tree, self.robot.closures
-        if len(numbers) == len(self.places):
-            branches = self._branches
-        else:
-            branches = _nested_by_place((place, k) for k in numbers for place in self.places[k])
+        branches = self._branches if len(numbers) == len(self.places) else _nested_by_place(self.places, numbers)
         parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
         changed = {name: _substituted(part, branches.get(name, {}), numbers) for name, part in parts.items()}
         new_tree = replace(changed["tree"], known_length=tree.length)
@@ -153,14 +145,15 @@ def _numbers_by_place(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[t
     return numbers
 
 
-def _nested_by_place(places: Iterable[tuple[Path, int]]) -> dict[str | int, Any]:
-    """By the first step, then by the second, and so on; at the end of a place which number stands there."""
+def _nested_by_place(places: Sequence[Iterable[Path]], numbers: Iterable[int]) -> dict[str | int, Any]:
+    """By the first step, then by the second, and so on; at the end of a place which of the numbers stands there."""
     branches: dict[str | int, Any] = {}
-    for place, k in places:
-        branch = branches
-        for step in place[:-1]:
-            branch = branch.setdefault(step, {})
-        branch[place[-1]] = k
+    for k in numbers:
+        for place in places[k]:
+            branch = branches
+            for step in place[:-1]:
+                branch = branch.setdefault(step, {})
+            branch[place[-1]] = k
     return branches
 
 
@@ -221,11 +214,8 @@ def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[st
 def substitute_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
     """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
     varied = [(place, x) for place, x in leaves(part) if isinstance(x, Varied)]
-    replacements = []
-    for _, x in varied:
-        assert x.slopes is not None
-        replacements.append(scalar(float(x.values[1]), x.slopes[:, 1].copy()))
-    return _substituted(part, _nested_by_place((place, k) for k, (place, _) in enumerate(varied)), replacements)
+    numbers = [scalar(float(x.values[1]), np.array(x.slopes)[:, 1]) for _, x in varied]
+    return _substituted(part, _nested_by_place([(place,) for place, _ in varied], range(len(varied))), numbers)
 
 
 def with_design_axis(values: Any, designs: int) -> Array:
@@ -253,28 +243,24 @@ def number_at(robot: Robot, key: str) -> float:
 
 def leaves(part: Any, place: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Everything that stands in records, containers and arrays of symbols, with where it stands."""
-    for step, inner in _parts(part):
-        yield from leaves(inner, (*place, step))
-    if not _has_parts(part):
+    parts = _parts(part)
+    if parts is None:
         yield place, part
+    for step, inner in parts or ():
+        yield from leaves(inner, (*place, step))
 
 
-def _has_parts(part: Any) -> bool:
+def _parts(part: Any) -> list[tuple[str | int, Any]] | None:
+    """Steps to the parts of a record, a container or an array of symbols, with these parts; None of anything else."""
     if isinstance(part, np.ndarray):
-        return part.dtype == object
-    return (is_dataclass(part) and not isinstance(part, type)) or isinstance(part, dict | tuple | list)
-
-
-def _parts(part: Any) -> list[tuple[str | int, Any]]:
-    if not _has_parts(part):
-        return []
-    if isinstance(part, np.ndarray):
-        return list(enumerate(part.ravel()))
+        return list(enumerate(part.ravel())) if part.dtype == object else None
     if isinstance(part, dict):
         return list(part.items())
     if isinstance(part, tuple | list):
         return list(enumerate(part))
-    return [(field.name, getattr(part, field.name)) for field in fields(part) if field.init]
+    if is_dataclass(part) and not isinstance(part, type):
+        return [(field.name, getattr(part, field.name)) for field in fields(part) if field.init]
+    return None
 
 
 def _substituted(part: Any, branch: Any, numbers: Any) -> Any:

@@ -6,6 +6,7 @@ Decisions follow the nominal set. Comparisons are recorded, so sets with another
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,16 @@ def holds(values: Any, how: str) -> Any:
     return functions[HOW.index(how)](values, 0.0)
 
 
+def _comparison(how: str) -> Callable[[TracedNumber, Any], Any]:
+    def compare(self: TracedNumber, other: Any) -> Any:
+        if not isinstance(other, Varied | int | float):
+            return NotImplemented
+        nominal = self.nominal - _nominal(other)
+        return self.decisions.compare(self.expression - _expression(other), nominal, how)
+
+    return compare
+
+
 class TracedNumber(Varied):
     """A number by its nominal value and an expression of symbols."""
 
@@ -72,8 +83,6 @@ class TracedNumber(Varied):
         graph = self.decisions.graph
         return TracedNumber(float(number), Expression(graph, graph.edge(number)), self.decisions)
 
-    # -- arithmetic ------------------------------------------------------------------------------------
-
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, Varied | int | float):
             return NotImplemented
@@ -85,14 +94,6 @@ class TracedNumber(Varied):
 
     def __neg__(self) -> Any:
         return self._made(-self.nominal, -self.expression)
-
-    def __sub__(self, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
-            return NotImplemented
-        return self._made(self.nominal - _nominal(other), self.expression - _expression(other))
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other if isinstance(other, int | float) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
         if not isinstance(other, Varied | int | float):
@@ -126,31 +127,7 @@ class TracedNumber(Varied):
     def __abs__(self) -> Any:
         return self._made(abs(self.nominal), self.expression * self.expression.sign())
 
-    # -- comparisons: the nominal value decides --------------------------------------------------------
-
-    def _against(self, other: Any, how: str) -> Any:
-        if not isinstance(other, Varied | int | float):
-            return NotImplemented
-        nominal = self.nominal - _nominal(other)
-        return self.decisions.compare(self.expression - _expression(other), nominal, how)
-
-    def __lt__(self, other: Any) -> Any:
-        return self._against(other, "lt")
-
-    def __le__(self, other: Any) -> Any:
-        return self._against(other, "le")
-
-    def __gt__(self, other: Any) -> Any:
-        return self._against(other, "gt")
-
-    def __ge__(self, other: Any) -> Any:
-        return self._against(other, "ge")
-
-    def __eq__(self, other: object) -> Any:
-        return self._against(other, "eq")
-
-    def __ne__(self, other: object) -> Any:
-        return self._against(other, "ne")
+    __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = map(_comparison, HOW)  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
         return self.decisions.compare(self.expression, self.nominal, "ne")
@@ -159,8 +136,6 @@ class TracedNumber(Varied):
         """Whether the nominal value is finite; designs in which it is not are marked."""
         self.decisions.must_be_finite(self.expression)
         return math.isfinite(self.nominal)
-
-    # -- functions -------------------------------------------------------------------------------------
 
     def _checked(self, nominal: float, expression: Any) -> Any:
         self.decisions.must_be_finite(expression)

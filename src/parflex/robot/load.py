@@ -183,11 +183,9 @@ def divided(robot: Robot, elements: int, nodes: tuple[str, ...]) -> Robot:
         return tuple(names[robot.tree.rate_names[k]] for k in rates)
 
     actuated, locked = same(robot.actuated), frozenset(same(robot.locked))
-    written = replace(written, tree=result.tree)
-    sensed = same(robot.sensed)
-    return replace(
-        result, actuated=actuated, locked=locked, sensed=sensed, diagnostics=robot.diagnostics, written=written
-    )
+    written, sensed = replace(written, tree=result.tree), same(robot.sensed)
+    result = replace(result, actuated=actuated, locked=locked, sensed=sensed, written=written)
+    return replace(result, diagnostics=robot.diagnostics)
 
 
 def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:

@@ -33,20 +33,10 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 PUBLIC = (  # names that `dir` lists: those of the documentation
-    *("actuated", "actuated_names", "actuation", "close", "closures", "coordinates", "description", "file", "files"),
+    *("actuated", "actuated_names", "actuation", "close", "closures", "coordinates", "description"),
+    *("diagnostics", "file", "files"),
     *("home", "independent", "locked", "mode", "motors", "name", "nq", "nu", "nv", "payload", "position_rates"),
-    *(
-        "rate_changes",
-        "rates",
-        "sensed",
-        "sensed_names",
-        "sensing",
-        "tree",
-        "diagnostics",
-        "warnings",
-        "working_mode",
-        "written",
-    ),
+    *("rate_changes", "rates", "sensed", "sensed_names", "sensing", "tree", "warnings", "working_mode", "written"),
 )
 
 TWO_AXES = ("universal", "cylindrical")

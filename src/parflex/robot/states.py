@@ -420,14 +420,14 @@ def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list
 
 
 def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[Diagnostic]:
-    """Diagnostics of couplings that leave joints no motion, and for those that do not keep `stated` starts."""
+    """Diagnostics of couplings that leave joints no motion, and of those that do not keep `stated` starts."""
     immobile, names = immobile_joints(constraints, tree)
     text = f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"
     diagnostics = [Diagnostic("immobile-joint", text, immobile[0])] if immobile else []
     starts = {link.v.start: float(tree.start[link.q.start]) for link in stated if link.joint.one_axis}
     conflict = contradiction(constraints, tree, starts, offsets=True)
     if conflict is not None:
-        diagnostics.append(Diagnostic("coupling-start", f"{conflict.message('start')}: the coupling holds"))
+        diagnostics.append(Diagnostic("far-start", f"{conflict.message('start')}: the coupling holds"))
     return diagnostics
 
 

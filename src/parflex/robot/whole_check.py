@@ -27,14 +27,11 @@ def unusual(robot: Robot) -> list[Diagnostic]:
         ]
     if robot.mobility.home_rank < robot.mobility.rank:
         text = "home is a singular pose of the closures: the robot has more degrees of freedom there than elsewhere"
-        notes.append(Diagnostic("singular-home", text))
+        notes.append(Diagnostic("singular", text))
     table = {} if robot.written is None else robot.written.table
     theirs = inherited(table, robot.file).get("constants", {})
-    notes += [
-        Diagnostic("unused-constant", sentence, name)
-        for name, sentence in unused_constants(table).items()
-        if name not in theirs
-    ]
+    unused = {name: text for name, text in unused_constants(table).items() if name not in theirs}
+    notes += [Diagnostic("unused-constant", text, name) for name, text in unused.items()]
     numbers = counts(robot)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])

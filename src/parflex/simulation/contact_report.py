@@ -229,7 +229,8 @@ def run_limit_warnings(
         (violation.joint, violation.key): violation
         for violation in check_limits(robot, values["q"], values["qd"], efforts, columns["t"])
     }
-    if isinstance(motion, MotorMotion):
+    limited = any(link.limits is not None or link.velocity_limit is not None for link in robot.tree.links)
+    if isinstance(motion, MotorMotion) and limited:
         t, q, qd = extreme_rows(motion.pieces, float(columns["t"][-1]))
         positions, velocities = (dict(zip(motion.motors, part.T, strict=True)) for part in (q, qd))
         between = check_limits(robot, positions, velocities, times=t)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,6 @@ UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be of
 # of the largest energy, and of that of a robot that goes its typical length in the time of a run: rounding
 ROUNDED_ENERGY, LEAST_ENERGY = 1e-12, 1e-9
 SAME_LENGTH = 1e-9  # of the time: rounding
-BY_ACCELERATION = re.compile(r".*\.(local_)?al?[xyz]|.*\.sensor(_a[xyz])?|reaction\..*|.*\.(N|Vy|Vz|T|My|Mz|stress)@.*")
-DEFLECTION = re.compile(r".*\.(deflection|chord_[xyz]|tangent_[xyz])@.*")
 
 
 def refuse_longer(time: float, step: float | None, out_step: float | None, sample_time: float | None) -> None:
@@ -114,16 +111,6 @@ def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnosti
             )
             warnings.append(Diagnostic("pushing-cable", text, name, -float(force.min())))
     return warnings
-
-
-def by_acceleration(outputs: Sequence[str]) -> bool:
-    """Whether an output is an acceleration, or a force that follows from accelerations."""
-    return any(BY_ACCELERATION.fullmatch(word) for word in outputs)
-
-
-def by_deflection(outputs: Sequence[str]) -> bool:
-    """Whether an output is a deflection, beside which motions of the whole robot say nothing."""
-    return any(DEFLECTION.fullmatch(word) for word in outputs)
 
 
 def _unbalanced(columns: Mapping[str, Array]) -> Array:

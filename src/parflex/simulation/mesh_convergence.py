@@ -27,7 +27,6 @@ omega^2/(mu^2 - omega^2) of it.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -35,14 +34,15 @@ from typing import Any
 
 import numpy as np
 
-from parflex.diagnostics import Diagnostic, reported
+from parflex.diagnostics import Diagnostic, reported, with_code
 from parflex.errors import InputError, ParflexError
 from parflex.records import count_of
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot
-from parflex.simulation.diagnostics import rotation_difference
+from parflex.simulation.diagnostics import frame_difference
+from parflex.simulation.quantities import quantity
 from parflex.simulation.runs import Run
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import ORIENTATION, hat
@@ -56,7 +56,6 @@ from parflex.statics.mesh_error import (
     beam_links,
     inner_beams,
     numbers_of_elements,
-    reduced_beams,
     refinement_messages,
     same_positions,
 )
@@ -88,21 +87,6 @@ ROWS_OF_A_MEAN = 7  # a period of what is resolved just so
 ROWS = 200  # of a run in which deflections are looked for
 
 ROUNDING = 1e-10  # of the size of the robot, or of a turn by 1: less is no deflection
-
-QUANTITY = re.compile(r"\.(\w+)(@[0-9.eE+-]+)?$")  # of a column, with the place that it may have behind it
-
-KINDS = {
-    "force": r"N|V[yz]|f[xyz]",
-    "moment": r"T|M[yz]|m[xyz]",
-    "deflection": r"(chord|tangent)_[yz]",
-    "position": r"[xyz]",
-    "turn": r"theta|orientation_[wxyz]",
-    "velocity": r"(local_)?v[xyz]",
-    "angular velocity": r"(local_|sensor_)?w[xyz]",
-    "acceleration": r"(local_)?a[xyz]",
-    "angular acceleration": r"(local_)?al[xyz]",
-    "acceleration of sensors": r"sensor_a[xyz]",  # with gravity, beside which others are small
-}
 
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
 
@@ -156,14 +140,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
         if change is not None and max(change, error) <= converge and _settles(steps):
             return _with(best, steps, True, converge, notes)
     assert best is not None
-    return _with(
-        best,
-        steps,
-        False,
-        converge,
-        [*notes, *stopped],
-        interrupted=any(each.code == "refinement-interrupted" for each in stopped),
-    )
+    return _with(best, steps, False, converge, [*notes, *stopped])
 
 
 def _settles(steps: list[dict[str, Any]]) -> bool:
@@ -185,26 +162,19 @@ def _moved(robot: Robot, finer: Robot, arguments: Mapping[str, Any]) -> dict[str
     return moved
 
 
-def _with(
-    run: Run,
-    steps: list[dict[str, Any]],
-    converged: bool,
-    share: float,
-    notes: list[Diagnostic],
-    interrupted: bool = False,
-) -> Run:
-    """The run with what its refinement took in its summary."""
+def _with(run: Run, steps: list[dict[str, Any]], converged: bool, share: float, notes: list[Diagnostic]) -> Run:
+    """The run with what its refinement took in its summary; `changes` of its independent rates stay."""
     last = steps[-1] if steps else {"elements": None, "change": None, "changes": {}}
-    # `changes` of the run itself, of its independent rates, stay
-    updates = {"elements": last["elements"], "change": last["change"], "change_by_kind": last["changes"]}
-    updates |= {"converged": converged, "refinement": steps}
     diagnostics = [*run.diagnostics, *notes]
     if not converged and run.status == "ok":
         diagnostics.append(Diagnostic("not-converged", _not_converged(last, share), value=last["change"]))
-    updates |= reported(diagnostics)
-    if interrupted:
-        updates["status"] = "interrupted"
-    return replace(run, summary=run.summary | updates)
+    run.summary.update(
+        elements=last["elements"], change=last["change"], change_by_kind=last["changes"], converged=converged,
+        refinement=steps, **reported(diagnostics),
+    )  # fmt: skip
+    if with_code(notes, "refinement-interrupted"):
+        run.summary["status"] = "interrupted"
+    return run
 
 
 def _not_converged(last: Mapping[str, Any], share: float) -> str:
@@ -223,25 +193,19 @@ def _not_converged(last: Mapping[str, Any], share: float) -> str:
     return f"{changed}, which is more than with those before: it may be chance that this is below {share:g}"
 
 
-@dataclass(frozen=True)
-class InnerError:
-    """Of the beam that is most off: share of its largest deflection, when it is beyond a limit first, elements now."""
+def inner_warnings(
+    robot: Robot, prescribed: str, columns: Mapping[str, Array], accelerations: Array, without: Sequence[str] = ()
+) -> list[Diagnostic]:
+    """A diagnostic about the beam whose elements are too few for its motion: the one with the largest error.
 
-    beam: str = ""
-    count: int = 1
-    share: float = 0.0
-    time: float = 0.0
-
-
-def inner_error(
-    robot: Robot, driven: bool, t: Array, q: Array, accelerations: Array, without: Sequence[str] = ()
-) -> InnerError:
-    """Of a run: rows of positions and of the accelerations of all rates; motors may follow a motion."""
-    rows = slice(0, min(len(t), MOST_ROWS))
-    t, q, moved, tree = t[rows], q[rows], accelerations[rows], robot.tree
-    beams = inner_beams(robot) if tree.n <= MOST_LINEAR_COORDINATES else {}
+    A platform that is driven has none: all that is elastic answers it.
+    """
+    tree, rows = robot.tree, slice(0, MOST_ROWS)
+    beams = inner_beams(robot) if prescribed != "platform" and tree.n <= MOST_LINEAR_COORDINATES else {}
+    q = np.stack([columns[f"q.{name}"][rows] for name in tree.position_names], axis=1)
+    t, moved = columns["t"][rows], accelerations[rows]
     if not beams or len(t) < 3 or not (np.isfinite(moved).all() and np.isfinite(q).all() and t[-1] > t[0]):
-        return InnerError()
+        return []
     e = np.zeros(moved.shape)
     for link in tree.links:
         e[:, link.e_v] = q[:, link.e] - q[:, link.e].mean(axis=0)
@@ -249,44 +213,25 @@ def inner_error(
     sizes = {name: float(_deflections(motions, e).max()) for name, motions in nodes.items()}
     most = max(sizes.values())
     if not most > AT_REST * tree.length:
-        return InnerError()
+        return []
     try:
-        off = _off(Configuration(robot, q[0]), driven, t, moved, without)
+        off = _off(Configuration(robot, q[0]), prescribed == "motors", t, moved, without)
     except (ParflexError, np.linalg.LinAlgError):  # no modes at the start: nothing is known
-        return InnerError()
-    worst = InnerError()
-    for name, beam in beams.items():
-        shares = _deflections(nodes[name], off) / max(sizes[name], BENT * most)
-        if (largest := float(shares.max())) > worst.share:
-            worst = InnerError(
-                name, len(beam.links), largest, float(t[int(np.argmax(shares > min(OFF, 0.99 * largest)))])
-            )
-    return worst
-
-
-def inner_warnings(
-    robot: Robot, prescribed: str, columns: Mapping[str, Array], accelerations: Array, without: Sequence[str] = ()
-) -> list[Diagnostic]:
-    """A diagnostic about the beam whose elements are too few for what a run shows of it.
-
-    Nothing is said of a platform that is driven: all that is elastic answers it.
-    """
-    if prescribed == "platform":
         return []
-    q = np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
-    worst = inner_error(robot, prescribed == "motors", columns["t"], q, accelerations, without)
-    if not worst.share > OFF:
+    shares = {name: _deflections(nodes[name], off) / max(sizes[name], BENT * most) for name in beams}
+    worst = max(shares, key=lambda name: float(shares[name].max()))
+    share, count = float(shares[worst].max()), len(beams[worst].links)
+    if not share > OFF:
         return []
-    enough = max(
-        worst.count + 1, int(np.ceil(worst.count * (worst.share / ENOUGH_RESPONSE) ** 0.25))
-    )  # errors: fourth power
-    its = "its element is" if worst.count == 1 else f"its {worst.count} elements are"
-    much = f"about {worst.share:.0%}" if worst.share < UNKNOWN else "half or more"
+    time = float(t[int(np.argmax(shares[worst] > min(OFF, 0.99 * share)))])
+    enough = max(count + 1, int(np.ceil(count * (share / ENOUGH_RESPONSE) ** 0.25)))  # errors: fourth power
+    its = "its element is" if count == 1 else f"its {count} elements are"
+    much = f"about {share:.0%}" if share < UNKNOWN else "half or more"
     text = (
-        f"'{worst.beam}' is off by {much} of its largest deflection, from t = {worst.time:.3g} s on by more than "
+        f"'{worst}' is off by {much} of its largest deflection, from t = {time:.3g} s on by more than "
         f"{OFF:.0%}: {its} too long for how it is shaken or vibrates; use {enough} elements, or converge=1e-2"
     )
-    return [Diagnostic("few-elements", text, worst.beam, float(worst.share))]
+    return [Diagnostic("few-elements", text, worst, share)]
 
 
 def largest_beam_deflection(robot: Robot, j: int, q: Array) -> float:
@@ -399,12 +344,13 @@ def changes(
     """Relative changes by kind, a quantity with its unit: position, turn, effort, and those of what `outputs` names."""
     rows = min(len(columns["t"]), len(before["t"]))
     moved, turned = largest_column_deflection(robot, columns)
-    relative_changes: dict[str, float] = {}
-    for frame in _frames(columns):
-        displacements = [np.abs(columns[name][:rows] - before[name][:rows]).max() for name in _places(columns, frame)]
-        relative_changes["position"] = max(relative_changes.get("position", 0.0), float(max(displacements)) / moved)
-        turn = rotation_difference(columns, before, frame, rows) / turned
-        relative_changes["turn"] = max(relative_changes.get("turn", 0.0), turn)
+    result: dict[str, float] = {}
+    frames = [name.removesuffix(".x") for name in columns if name.endswith(".x")]
+    for frame in frames:
+        if f"{frame}.theta" in columns or f"{frame}.{ORIENTATION[0]}" in columns:
+            metres, radians, _ = frame_difference(columns, before, frame)
+            result["position"] = max(result.get("position", 0.0), metres / moved)
+            result["turn"] = max(result.get("turn", 0.0), radians / turned)
     kinds: dict[str, list[str]] = {}
     for name in columns:
         kind = _kind(robot, name, outputs)
@@ -414,18 +360,8 @@ def changes(
         size = max(float(np.nanmax(np.abs(columns[name]), initial=0.0)) for name in names)
         apart = max(float(np.nanmax(np.abs(columns[n][:rows] - before[n][:rows]), initial=0.0)) for n in names)
         size = {"deflection": max(size, moved), "position": moved, "turn": turned}.get(kind, size)
-        relative_changes[kind] = max(relative_changes.get(kind, 0.0), apart / size if size > 0 else 0.0)
-    return relative_changes
-
-
-def _frames(columns: Mapping[str, Array]) -> list[str]:
-    """Frames whose pose a run has."""
-    names = [name.removesuffix(".x") for name in columns if name.endswith(".x")]
-    return [name for name in names if f"{name}.theta" in columns or f"{name}.{ORIENTATION[0]}" in columns]
-
-
-def _places(columns: Mapping[str, Array], frame: str) -> list[str]:
-    return [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
+        result[kind] = max(result.get(kind, 0.0), apart / size if size > 0 else 0.0)
+    return result
 
 
 def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
@@ -433,16 +369,8 @@ def _kind(robot: Robot, name: str, outputs: Collection[str]) -> str | None:
     if name.startswith("effort."):
         link = robot.tree.links[robot.tree.link_of_rate[robot.tree.rate_names.index(name.removeprefix("effort."))]]
         return "force of motors" if link.joint.unit == "m" else "moment of motors"
-    if not any(name == word or name.startswith((f"{word}.", f"{word}@")) for word in outputs):
-        return None
-    return quantity_of(name)
-
-
-def quantity_of(name: str) -> str:
-    """What a column is, with others that are measured against the largest of them."""
-    match = QUANTITY.search(name)
-    label = match[1] if match else name
-    return next((kind for kind, words in KINDS.items() if re.fullmatch(words, label)), label)
+    requested = any(name == word or name.startswith((f"{word}.", f"{word}@")) for word in outputs)
+    return quantity(name).name if requested else None
 
 
 @dataclass(frozen=True)
@@ -465,7 +393,7 @@ class StrainContent:
 def strain_content(robot: Robot, columns: Mapping[str, Array], reductions: bool = False) -> StrainContent:
     """How fast the beams of a run vibrate for the length of their elements, or for their reduction, in the worst."""
     contents, strains = [], []
-    for beam in (*inner_beams(robot).values(), *(reduced_beams(robot).values() if reductions else ())):
+    for beam in (*inner_beams(robot).values(), *(inner_beams(robot, reduced=True).values() if reductions else ())):
         strain, squared, alone = max(
             (_content(robot, *each, columns) for each in zip(beam.links, beam.inside, strict=True)),
             key=lambda content: content[0],

@@ -2,20 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+import platform
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata, resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.io import refuse_overwrite
 from parflex.records import TimedRecord, brief, count_of
+from parflex.robot.robot import Robot
 from parflex.robotfile.read import files_of
 from parflex.trajectories.files import read_settings, read_table, write_table
 
 Array = np.ndarray
+
+
+class Deferred(NamedTuple):
+    """An entry of a summary that is computed when it is read."""
+
+    compute: Callable[[], Any]
+
+
+class Summary(dict[str, Any]):
+    """A dictionary whose deferred entries are computed when they are read, copied, compared, pickled or saved."""
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if isinstance(value, Deferred):
+            value = self[name] = value.compute()
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The entry of a name."""
+        value = super().get(name, default)
+        return self[name] if isinstance(value, Deferred) else value
+
+    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]
+        """Names and entries."""
+        return self.copy().items()
+
+    def values(self) -> ValuesView[Any]:  # type: ignore[override]
+        """Entries."""
+        return self.copy().values()
+
+    def copy(self) -> dict[str, Any]:
+        """A plain dictionary with all entries."""
+        return {name: self[name] for name in self}
+
+    def __iter__(self) -> Iterator[str]:  # `dict(summary)` and `|` read the entries one by one where this is defined
+        return super().__iter__()
+
+    def __or__(self, other: Mapping[str, Any]) -> dict[str, Any]:  # type: ignore[override]
+        return self.copy() | dict(other)
+
+    def __eq__(self, other: object) -> bool:
+        return self.copy() == other
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __repr__(self) -> str:
+        return repr(self.copy())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (self.copy(),)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,3 +176,20 @@ def load_run(path: str | Path) -> Run:
         raise InputError("the times are not increasing numbers", file=str(path), key="t", hint="correct that column")
     about = read_settings(str(path))
     return Run(columns, about.get("settings", {}), about.get("summary", {}))
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that compute."""
+    packages = ("parflex", "numpy", "scipy", "llvmlite")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+
+
+def file_hash(robot: Robot) -> str | None:
+    """SHA-256 of the robot file as it is now; None if it is gone."""
+    inside = resources.files("parflex.robotfile").joinpath("catalogue", robot.file)
+    try:
+        data = Path(robot.file).read_bytes() if Path(robot.file).is_file() else inside.read_bytes()
+    except OSError:
+        return None
+    return hashlib.sha256(data).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,10 +16,11 @@ from parflex.diagnostics import Diagnostic, reported
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortLimit, Preload, Weights
-from parflex.forces.section_forces import expand_all_places, reduced_load_warning
-from parflex.integrators.driver import Grid, SlowConvergenceError, method_named
+from parflex.forces.section_forces import reduced_load_warning
+from parflex.integrators.driver import CITATIONS, Grid, IntegratedRows, SlowConvergenceError, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
+from parflex.simulation.consistency import AccelerationFilter, inconsistency_warnings, inconsistent_shares
 from parflex.simulation.contact_report import (
     backlash_events,
     contact_warnings,
@@ -32,9 +34,8 @@ from parflex.simulation.contact_report import (
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.default_step import default_step, shorter_grid, told_of_given
 from parflex.simulation.diagnostics import (
+    balance_error,
     balance_warnings,
-    by_acceleration,
-    by_deflection,
     cable_warnings,
     coupling_summary,
     friction_width_effect,
@@ -47,19 +48,17 @@ from parflex.simulation.diagnostics import (
 from parflex.simulation.discontinuities import jump_warnings
 from parflex.simulation.mesh_convergence import content_warnings, inner_warnings
 from parflex.simulation.outputs import (
-    add_places,
-    frames_of,
-    inner_wrench_warning,
-    output_frames,
+    add_outputs,
+    base_columns,
+    expand_places,
+    load_summary,
+    load_warnings,
     position_columns,
-    read_place_outputs,
+    read_outputs,
     recorded_frames,
-    run_columns,
-    run_settings,
-    run_summary,
-    signal_columns,
-    signals_in_run,
+    run_state,
 )
+from parflex.simulation.place_deflections import inner_wrench_warning
 from parflex.simulation.problem import (
     Problem,
     characteristic_energy,
@@ -67,16 +66,8 @@ from parflex.simulation.problem import (
     read_independent,
     refuse_singular,
 )
-from parflex.simulation.reactions import (
-    AccelerationFilter,
-    add_reactions,
-    inconsistency_warnings,
-    inconsistent_shares,
-    reaction_warnings,
-    read_outputs,
-    read_section_words,
-)
-from parflex.simulation.runs import Run
+from parflex.simulation.quantities import quantity
+from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import StartState, start_state, with_cached_home
 from parflex.simulation.step_requests import (
@@ -106,6 +97,8 @@ Array = np.ndarray
 DRIVES = ("motors", "platform")
 
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction under a driven platform, turn
+
+EFFORT = ("evaluations", "steps", "iterations", "jacobians", "rejected")  # what a run took, in its summary
 
 OUT_STEP = 1e-3  # s between rows, where steps are not longer
 
@@ -233,8 +226,8 @@ def simulate(
     --------
     >>> run = parflex.simulate(parflex.load("dualemps"), "square", 2.0, without=["friction"])
     """
-    outputs = outputs if isinstance(outputs, str) else expand_all_places(outputs, "outputs")
-    frames = None if frames is None else expand_all_places(frames, "frames")
+    outputs = outputs if isinstance(outputs, str) else expand_places(outputs, "outputs")
+    frames = None if frames is None else expand_places(frames, "frames")
     if converge is not None:
         asked_for = {key: value for key, value in locals().items() if key not in ("robot", "converge")}
         from parflex.simulation.mesh_convergence import converged_run
@@ -248,8 +241,11 @@ def simulate(
     )  # fmt: skip
     case = redundant_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
     original_robot, robot = robot, case.robot
-    chosen = read_independent(robot, independent, case.prescribed)
-    case = replace(case, independent=chosen, stops=bool(stops), deflections=by_deflection(outputs))
+    looked_at = recorded_frames(robot, frames)
+    requested = read_outputs(robot, outputs, list(case.wrenches), reactions)
+    chosen, deflections = read_independent(robot, independent, case.prescribed), map(quantity, outputs)
+    bent = any(known.name == "deflection" for known in deflections)
+    case = replace(case, independent=chosen, stops=bool(stops), deflections=bent)
     if friction_width == 0:
         raise InputError(
             "the friction width must be positive",
@@ -257,20 +253,13 @@ def simulate(
             value=friction_width,
             hint="give e.g. 1e-3, or leave it out: joints then stick",
         )
-    looked_at, requested_reactions = recorded_frames(robot, frames), read_outputs(robot, outputs, reactions)
-    places = read_place_outputs(robot, outputs, list(case.wrenches))
-    words = read_section_words(robot, outputs)
     begin = perf_counter()
     sticking = friction_width is None
     problem = prepared_case(case, friction_width or FRICTION_WIDTH, sticking)
     case, segments, started = run_case(case, problem, progress, None)
-    run_signals = signals_in_run(problem, segments, [*looked_at, *frames_of(places)], case.spare)
-    columns, track = signal_columns(problem, segments, run_signals, looked_at, case.spare), segments.track
-    add_places(problem.robot.tree, places, run_signals, columns)
-    jumps, carried = (
-        segments.jumps,
-        add_reactions(problem, run_signals, columns, requested_reactions, words, case.spare),
-    )
+    state = run_state(problem, segments, looked_at, case.spare, requested)
+    columns, track, jumps = base_columns(state, looked_at), segments.track, segments.jumps
+    add_outputs(state, requested, columns)
     summary = run_summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= step_summary(case.grid, case.steps, track) | started.told
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
@@ -284,20 +273,18 @@ def simulate(
         summary["sticks"] = stiction_events(problem, track.events, columns)
     if any(spring.has_flanks for spring in problem.robot.tree.springs):
         summary["flanks"] = backlash_events(problem, track.events)
-    summary |= carried | ({} if case.spare is None else {"internal": case.spare.told()})
-    summary["not_followed"] = inconsistent_shares(
-        problem, run_signals, columns, requested_reactions, places, words, case.spare, case.grid.every
-    )  # fmt: skip
-    requested_columns = {*requested_reactions, *(word.column for word in places), *(word.word for word in words)}
+    summary |= load_summary(state, requested) | ({} if case.spare is None else {"internal": case.spare.told()})
+    summary["not_followed"] = inconsistent_shares(state, columns, requested, case.grid.every)
     rough_asked, rough_beside = inconsistency_warnings(
         problem,
         summary["not_followed"],
-        requested_columns,
+        [output.column for output in requested],
         AccelerationFilter(method, case.grid, case.steps.forces),
     )
+    shown = [frame for output in requested if not output.section for frame in output.frames[:1]]
     diagnostics = [
         *stop_warnings(summary),
-        *reaction_warnings(carried),
+        *load_warnings(summary),
         *case.diagnostics,
         *(stop_warnings_of(problem) if case.stops else []),
         *started.diagnostics,
@@ -311,23 +298,25 @@ def simulate(
         *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
         *step_warnings(summary["step"], track.counts, method),
         *case.steps.diagnostics,
-        *(rough_asked or (case.steps.of_forces if reactions or by_acceleration(outputs) else [])),
+        *(rough_asked or (case.steps.of_forces if any(output.by_acceleration for output in requested) else [])),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
         *reduced_load_warning(robot.tree, list(case.wrenches)),
-        *inner_wrench_warning(robot, run_signals, list(case.wrenches), [*looked_at, *output_frames(places)]),
+        *inner_wrench_warning(robot, state.signals, list(case.wrenches), [*looked_at, *shown]),
         *(partition_changed(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
         *(
-            content_warnings(problem.robot, columns)
-            or inner_warnings(robot, case.prescribed, columns, run_signals["accelerations"], case.without)
+            content_warnings(robot, columns)
+            or inner_warnings(robot, case.prescribed, columns, state["accelerations"], case.without)
         ),
         *rough_beside,
     ]
     if problem.width and check_width and track.status == "ok":
         half = prepared_case(case, problem.width / 2, sticking)
-        other = run_columns(half, run_case(case, half, None, None)[1], looked_at[:1], case.spare)
+        other = base_columns(
+            run_state(half, run_case(case, half, None, None)[1], looked_at[:1], case.spare), looked_at[:1]
+        )
         summary["friction"] = friction_width_effect(columns, other, looked_at[0], problem.width)
     usual = checked_by_default(case, tolerance, robot.tree, summary.get("sticks"))
     if (usual if check_steps is None else check_steps) and track.status == "ok":
@@ -343,6 +332,54 @@ def simulate(
     summary |= reported(diagnostics)
     settings = run_settings(original_robot, case, problem, method)
     return Run(columns, settings, summary)
+
+
+def run_summary(track: IntegratedRows, columns: Mapping[str, Array], preparation: float) -> Summary:
+    """How a run went, and what it conserved."""
+    total = columns["energy.total"]
+    summary = Summary(
+        status=track.status,
+        time=float(track.t[-1]),
+        rows=len(track.t),
+        seconds=track.seconds,
+        preparation_seconds=preparation,
+        real_time_factor=float(track.t[-1]) / track.seconds if track.seconds else None,
+        **{word: track.counts[word] for word in EFFORT if word in track.counts},
+        closure_error=float(columns["closure_error"].max()),
+        energy={"first": float(total[0]), "last": float(total[-1])},
+        energy_balance_error=balance_error(columns),
+    )
+    if track.status == "diverged":
+        summary |= {"stopped_at": track.stopped, "coordinate": track.coordinate, "why": track.why}
+    return summary
+
+
+def run_settings(robot: Robot, case: RunCase, problem: Problem, method: str) -> dict[str, Any]:
+    """All that a run depends on, with the versions that computed it."""
+    return {
+        "robot": robot.name,
+        "file": robot.file,
+        "file_sha256": file_hash(robot),
+        "description_sha256": hashlib.sha256(robot.description.model_dump_json().encode()).hexdigest(),
+        "actuation": robot.actuation,
+        "working_mode": robot.working_mode,
+        "rigid": robot.written is not None and robot.written.rigid,
+        "motion": None if case.motion is None else case.motion.name,
+        "controller": None if case.controller is None else repr(case.controller),
+        "drive": case.prescribed,
+        "start": case.start if isinstance(case.start, str | None) else "given",
+        "without": list(case.without),
+        "stops": case.stops,
+        "friction_width": problem.width or None,
+        "sticking": [link.name for link in problem.sticking],
+        "method": method,
+        "citation": CITATIONS[method],
+        "step": None if case.grid.begin else case.grid.step,
+        "out_step": case.grid.out_step,
+        "tolerance": case.grid.aim or case.tolerance,
+        "operators": problem.model.counts["total"],
+        "versions": dict(versions()),
+    }
 
 
 def _prescribed(case: RunCase) -> Any:

@@ -40,8 +40,7 @@ from parflex.robot.motions_at_home import Mobility
 from parflex.robot.robot import Robot
 from parflex.robot.states import refuse_contradicted_positions
 from parflex.simulation.problem import Problem
-from parflex.statics.equilibrium import equilibrium
-from parflex.statics.equilibrium_at_pose import is_stable
+from parflex.statics.equilibrium import equilibrium, is_stable
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.zero_dynamics import held_frame
@@ -174,7 +173,7 @@ def _positions(
         if start is not None:
             raise
         text = f"the run starts undeformed: {error.message}"
-        return _Placed(q, "rest", [Diagnostic("undeformed-start", text)])
+        return _Placed(q, "rest", [Diagnostic("changed-start", text)])
     if problem.prescribed == "platform" and not bodies.held:
         return _static(problem, here, kind, loads)
     word = "relaxed" if bodies.held else "held" if kind == "held" else "equilibrium"
@@ -222,7 +221,7 @@ def _left(robot: Robot, here: Configuration, pose: Any, placed: _Placed) -> _Pla
     text = (
         f"the equilibrium is not at the pose that was given: '{worst}' is off by {gone:.3g}; start='relaxed' keeps it"
     )
-    return replace(placed, diagnostics=[Diagnostic("moved-start", text, worst, float(gone)), *placed.diagnostics])
+    return replace(placed, diagnostics=[Diagnostic("changed-start", text, worst, float(gone)), *placed.diagnostics])
 
 
 def _started(problem: Problem, placed: _Placed, qd: Array) -> StartState:

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from parflex.closure.newton import CLOSED
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, SingularError
 from parflex.forces.effort_allocation import (
@@ -25,24 +26,21 @@ from parflex.forces.effort_allocation import (
 )
 from parflex.forces.forces import Values, element_values
 from parflex.records import Answer, brief, count_of
+from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
-from parflex.statics.equilibrium_at_pose import find_equilibrium, is_stable
-from parflex.statics.linear_system import StiffnessSolver
+from parflex.statics.equilibrium_solver import Equilibria, States, find_equilibria, find_on_flanks, is_positive
+from parflex.statics.linear_system import StiffnessSolver, moving_names, rate_units, slack_cables
 from parflex.statics.load_case import LoadCase, LoadKeywords, Lock, full_load_case
-from parflex.statics.loads import (
-    AppliedLoads,
-    held_robot,
-    least_multipliers,
-    prepare_loads,
-)
-
-NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
-UNSTABLE = Diagnostic("unstable-equilibrium", NOT_STABLE)
+from parflex.statics.loads import AppliedLoads, held_robot, least_multipliers, prepare_loads, tangent_stiffness
+from parflex.statics.small_deformation import element_advice
 
 Array = np.ndarray
 
+CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
+NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
+UNSTABLE = Diagnostic("unstable-equilibrium", NOT_STABLE)
 HELD = "motors hold the robot here, and internal efforts keep its cables taut: the answer is about this equilibrium"
 
 
@@ -157,6 +155,9 @@ def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibri
     return Equilibrium(robot, at, start, loading, steps)
 
 
+equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: ignore[attr-defined]
+
+
 def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) -> Equilibrium:
     """The equilibrium near a pose at which springs are under tension; refused in a sentence where there is none.
 
@@ -230,20 +231,11 @@ def _deformed_equilibrium(
     solution = equilibrium_of(
         robot, start, LoadCase(locked_motors, wrench=case.wrench, effort=efforts, without=case.without)
     )
-    return solution.configuration, _efforts_at(solution.configuration, solution.loading)[list(robot.actuated)]
-
-
-def _efforts_at(here: Configuration, loading: AppliedLoads) -> Array:
-    """What motors give along all rates at rest: as stated, or what the standing ones have to hold."""
-    F, free = loading.forces(here), here.robot.free
-    rows = here.closure_jacobian
-    lam = np.linalg.lstsq(rows[:, free].T, F[free], rcond=1e-12)[0] if len(rows) else np.zeros(0)
-    needed = F - rows.T @ lam
-    needed[free] = 0.0
-    return loading.tau + needed
-
-
-equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: ignore[attr-defined]
+    here, loading = solution.configuration, solution.loading
+    held = loading.forces(here)  # by the standing motors
+    held -= here.closure_jacobian.T @ least_multipliers(here, held)
+    held[here.robot.free] = 0.0
+    return here, (loading.tau + held)[list(robot.actuated)]
 
 
 def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium | None:
@@ -256,13 +248,10 @@ def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase
         return None
     start = configure(robot, pose)
     held = held_robot(robot, start.q, case)
-    stiffnesses, held_stiffnesses = ([tree.links[tree.link_of_rate[k]].terms.stiffness for k in robot.actuated]
-                for tree in (robot.tree, held.tree))  # fmt: skip
-    if any(
-        k not in held.locked and stiffness == held_stiffness
-        for k, stiffness, held_stiffness in zip(robot.actuated, stiffnesses, held_stiffnesses, strict=True)
-    ):
-        return None
+    for k in set(robot.actuated) - set(held.locked):
+        j = robot.tree.link_of_rate[k]
+        if held.tree.links[j].terms.stiffness == robot.tree.links[j].terms.stiffness:  # no servo holds it
+            return None
     try:
         solution = preloaded_equilibrium(robot, start, case)
     except ParflexError:  # the motors do not hold this pose, and what is asked may not need them to
@@ -284,3 +273,147 @@ def pushing_cable_warnings(
         except SingularError:  # nothing holds the loads, so there is no tension to tell
             return []
     return slack_warnings(here.robot, element_values(here, None, least_multipliers(here, F)))
+
+
+# -- the equilibrium that loads reach from a pose ------------------------------------------------------------------
+# Slack cables and couplings inside their backlash have no stiffness. The equilibrium is then found with springs in
+# their place, which push and pull, and accepted if it is one of the robot itself.
+
+
+class PoseStatics:
+    """A robot at one pose under its loads, as the solver of static equilibria takes it."""
+
+    def __init__(self, robot: Robot, loading: AppliedLoads, bare: AppliedLoads | None = None, held: Any = 0.0) -> None:
+        self.robot, self.loading, self.bare, self.held = robot, loading, bare, held
+        self.rate_units = robot.tree.rate_units
+
+    def states(self, q: Array, share: Array, rows: Array) -> States:
+        """Return the state at a position under a share of the loads; the independent rates are chosen there."""
+        here, part = Configuration(self.robot, q[0]), float(share[0])
+        units, loading, load = rate_units(here), self.loading, np.zeros(self.robot.tree.n)
+        acting = loading.forces(here)
+        if self.bare is not None:
+            least = self.bare.forces(here) - self.held
+            acting, load = part * acting + (1 - part) * least, acting - least
+            if self.bare is not loading:
+                wrench = {frame: part * np.asarray(values) for frame, values in loading.wrench.items()}
+                loading = replace(loading, wrench=wrench, weight=part)
+        K = tangent_stiffness(here, loading, acting=acting) * np.outer(units, units)
+        force, load = (here.reduction.forces(forces) * units for forces in (acting, load))
+        good = np.array([np.isfinite(K).all() and np.isfinite(force).all()])
+        motions = here.J * units
+        return States(here.reduction.partition, q, motions[None], K[None], force[None], load[None], good)
+
+    def mass(self, states: States, row: int) -> Array:
+        """Return the mass matrix in independent rates without units."""
+        tree, motions = self.robot.tree, states.motions[row]
+        return motions.T @ tree_mass_matrix(tree, Configuration(self.robot, states.q[row]).at) @ motions
+
+    def moved(self, states: States, x: Array) -> tuple[Array, Array]:
+        """Return the position after a motion, and whether its loops close."""
+        q, closed = closed_motion(self.robot, states.q[0], states.motions[0] @ x[0], states.partition.dependent)
+        return q[None], np.array([closed])
+
+    def released(self, q: Array, loads_hold: bool) -> PoseStatics:
+        """Return the model whose tension at the pose is released while the loads grow."""
+        loading = self.loading
+        bare = loading if loads_hold else replace(loading, wrench={}, tau=np.zeros_like(loading.tau), weight=0.0)
+        return PoseStatics(self.robot, loading, bare, bare.forces(Configuration(self.robot, q[0])))
+
+    def stretch(self, q: Array) -> tuple[Array, Array]:
+        """Return the stretch of the couplings from the middle of their backlash, and half of the backlash."""
+        springs = [spring for spring in self.robot.tree.springs if spring.play]
+        return np.array([[float(s.stretch(q[0])) for s in springs]]), np.array([[s.play / 2 for s in springs]])
+
+    def on_flanks(self, q: Array, flanks: Array) -> tuple[PoseStatics, Array]:
+        """Return the model whose couplings push and pull on these flanks, and its positions."""
+        springs, side = list(self.robot.tree.springs), iter(flanks[0].tolist())
+        for k, spring in enumerate(springs):
+            if spring.play:
+                springs[k] = replace(spring, offset=spring.offset + next(side), play=0.0)
+        return PoseStatics(_with(self.robot, springs=tuple(springs)), self.loading), q
+
+
+def closed_motion(robot: Robot, q: Array, motion: Array, dependent: Array) -> tuple[Array, bool]:
+    """Return positions after a motion of all rates, with the dependent rates closing the loops, and if these close."""
+    q = robot.tree.moved(q, motion)
+    if not robot.closures.size:
+        return q, True
+    q, error = robot.assembler.newton(q, dependent, list(robot.closures.rows), CLOSING)
+    return q, bool(error <= CLOSED)
+
+
+def is_stable(at: Configuration, loading: AppliedLoads) -> bool:
+    """Return whether the tangent stiffness of an equilibrium is positive definite."""
+    return is_positive(tangent_stiffness(at, loading) * np.outer(rate_units(at), rate_units(at)))
+
+
+def find_equilibrium(start: Configuration, loading: AppliedLoads) -> tuple[Configuration, int]:
+    """Return the equilibrium that loads reach from a pose, and the number of linearised states."""
+    model, q = PoseStatics(start.robot, loading), start.q[None]
+    stretch, half = model.stretch(q)
+    if (np.abs(stretch) <= half).any():
+        equilibria = find_on_flanks(model, q)
+        if equilibria.ok[0]:
+            return Configuration(start.robot, equilibria.q[0]), int(equilibria.steps[0])
+    equilibria = find_equilibria(model, q)
+    if not equilibria.ok[0]:
+        equilibria = _taut(start, loading) or equilibria
+    if not equilibria.ok[0]:
+        raise _refusal(start, loading, equilibria)
+    return Configuration(start.robot, equilibria.q[0]), int(equilibria.steps[0])
+
+
+def _taut(start: Configuration, loading: AppliedLoads) -> Equilibria | None:
+    """Return the equilibrium at which loads pull slack cables taut; None if no cable is slack.
+
+    A slack cable has no stiffness. Springs in place of these cables push too, and bring the robot near to the
+    equilibrium.
+    """
+    robot, slack = start.robot, slack_cables(start)
+    if not slack:
+        return None
+    springs = tuple(e.as_spring() if e.name in slack else e for e in robot.tree.elements)
+    near = find_equilibria(PoseStatics(_with(robot, elements=springs), loading), start.q[None])
+    return find_equilibria(PoseStatics(robot, loading), near.q) if near.ok[0] else None
+
+
+def _with(robot: Robot, **parts: Any) -> Robot:
+    """Return the robot with other springs or elements, which change neither its home nor its closures."""
+    tree = replace(robot.tree, **parts)
+    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
+
+
+def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> SingularError:
+    """Return the error for loads that reach no equilibrium in stable states."""
+    if 0 not in found.last:
+        K = tangent_stiffness(start, loading)
+        try:
+            StiffnessSolver(start, K).solve(-start.reduction.forces(loading.forces(start)))
+        except SingularError as error:
+            error.hint = f"{error.hint}, or start from a pose near the equilibrium"
+            return error
+        name = _softest(start, K * np.outer(rate_units(start), rate_units(start)))
+        return SingularError(
+            f"'{name}' is not stable at this pose, so loads lead to no equilibrium from here",
+            key="pose",
+            value=name,
+            hint="start from a stable pose near the equilibrium, or lock or servo-hold more joints",
+        )
+    share, here = float(found.share[0]), Configuration(start.robot, found.q[0], found.last[0].partition)
+    name = _softest(here, found.last[0].K[0])
+    end = f"at {100 * share:.3g} % of them '{name}' becomes unstable"
+    lost = f"growing loads could not be followed beyond {100 * share:.3g} % of them, where '{name}' has least stiffness"
+    return SingularError(
+        f"no equilibrium under these loads: {end if 0 in found.critical else lost}",
+        key="wrench",
+        value=name,
+        hint=f"{element_advice(start.robot.tree, here.q, share) if share > 0 else ''}reduce the loads, servo-hold more "
+        "joints, or start from a pose nearer to the equilibrium",
+    )
+
+
+def _softest(here: Configuration, K: Array) -> str:
+    """Return the coordinate that moves most in the motion of least stiffness, for a stiffness without units."""
+    _, vectors = np.linalg.eigh((K + K.T) / 2)
+    return moving_names(here, here.J * rate_units(here) @ vectors[:, :1])[0]

@@ -11,6 +11,7 @@ at a critical point, where the tangent stiffness becomes singular: states beyond
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, fields, replace
 from typing import Protocol, Self
 
@@ -23,35 +24,17 @@ from parflex.statics.linear_system import REGULAR, loads_rigid_modes, split_stif
 Array = np.ndarray
 
 TRUST = 0.3  # rad or typical lengths: the tangent of a rotation by this is off by its square, a tenth
-
 CONTRACTION = 0.5  # of the bound of a Newton step to the bound before: convergence slower than this is not awaited
-
-FINE = 1e-12  # rad or typical lengths: a step this short is the last, the next would be rounding
-
 STEADY = 2.0  # factor of the stiffness along a Newton step: beyond, the step may pass unstable states unseen
-
+FINE = 1e-12  # rad or typical lengths: a step this short is the last, the next would be rounding
+ROUNDING = 1e-9  # rad, typical lengths or of the largest eigenvalue: ill-conditioned tangents round by so much
 QUADRATIC = 1e-7  # of the way so far: the square of this is rounding, so a step this short is the last
-
-ROUNDING = 1e-9  # rad or typical lengths: ill-conditioned tangents round steps by so much
-
-BALANCED = 1e-6  # rad or typical lengths: a robot whose first step is shorter stands in balance, stable or not
-
-UNSTABLE = -1e-9  # of the largest eigenvalue of a stiffness: negative eigenvalues beyond are more than rounding
-
-CORRECTIONS = 30  # Newton steps; bounds that halve fall from the trust length to rounding in as many
-
+NEAR = 1e-6  # rad, typical lengths or of an arc: states so near to balance, or to a path, have its tangent stiffness
 FIRST_ARC, LONGEST_ARC = 0.1, 0.6  # in load factor, rad and typical lengths: a path has a few points at least
-
 SHORTEST_ARC = 2e-4  # resolves the load factor of a critical point, and the turn of a column that leans by 1e-4 rad
-
 FOLD_ARC = 0.02  # across a limit point: the load factor of its ends is off by about the square
-
-GROWTH, FEW = 2.0, 5  # of an arc, after a point that took few Newton steps
-
+FEW = 5  # Newton steps to a point, after which arcs become longer
 ALIGNED = 0.87  # cosine between tangents at both ends of an arc: a quarter turn takes three arcs
-
-NEAR_PATH = 1e-6  # of an arc: the tangent stiffness at a point so near is that of the path
-
 MOST_ARCS = 100  # more than a path that turns around needs
 
 
@@ -88,9 +71,6 @@ class States(Record):
         """Return directions over the independent rates and the load factor, of unit length."""
         own = along[:, np.append(self.partition.independent, along.shape[1] - 1)]
         return own / np.linalg.norm(own, axis=1)[:, None]
-
-    def _told(self) -> str:
-        return f"{len(self.q)} states, {int(self.ok.sum())} defined"
 
 
 class StaticModel(Protocol):
@@ -134,9 +114,6 @@ class Equilibria(Record):
     last: dict[int, States]
     critical: set[int]
 
-    def _told(self) -> str:
-        return f"{int(self.ok.sum())} of {len(self.ok)} rows in equilibrium"
-
 
 @dataclass(eq=False, repr=False)
 class Inverse(Record):
@@ -156,9 +133,6 @@ class Inverse(Record):
             driven[k] = loads_rigid_modes(motions, columns[k], along @ columns[k])
         return driven
 
-    def _told(self) -> str:
-        return f"{len(self.ok)} inverses, {len(self.free)} of them with free motions"
-
 
 def inverse_of(model: StaticModel, states: States) -> Inverse:
     """Return the inverses of the stiffnesses of states."""
@@ -173,11 +147,10 @@ def inverse_of(model: StaticModel, states: States) -> Inverse:
             pass  # singular to the last digit
         try:
             split = split_stiffness((K[k] + K[k].T) / 2, model.mass(states, k))
+            inverse.matrices[k], along = split.solve(np.eye(K.shape[1]))
+            inverse.free[k] = (split.free, along)
         except (np.linalg.LinAlgError, ValueError):
             ok[k], inverse.matrices[k] = False, 0.0
-            continue
-        inverse.matrices[k], along = split.solve(np.eye(K.shape[1]))
-        inverse.free[k] = (split.free, along)
     return inverse
 
 
@@ -190,7 +163,7 @@ def is_positive(K: Array) -> bool:
         np.linalg.cholesky(K)
     except np.linalg.LinAlgError:
         values = np.linalg.eigvalsh(K)
-        return bool(values.min(initial=0.0) >= UNSTABLE * np.abs(values).max(initial=0.0))
+        return bool(values.min(initial=0.0) >= -ROUNDING * np.abs(values).max(initial=0.0))
     return True
 
 
@@ -237,9 +210,6 @@ class _Points(Record):
     along: Array
     states: States
 
-    def _told(self) -> str:
-        return f"{int(self.ok.sum())} of {len(self.ok)} points"
-
 
 def _corrected(
     model: StaticModel, q: Array, share: Array, across: Array, reach: Array, near: Array, rows: Array
@@ -249,23 +219,23 @@ def _corrected(
     The first step is at most `reach`, and a step below `near` is the last. With `near` zero, all states have to be
     stable and the stiffness steady.
     """
-    count, nowhere = len(rows), np.zeros(len(rows), dtype=bool)
+    nowhere = np.zeros(len(rows), dtype=bool)
     at = model.states(q.copy(), share, rows)
     point = _Points(q.copy(), share.copy(), nowhere.copy(), nowhere.copy(), nowhere.astype(int), across.copy(), at)
-    stands, free, way, going = nowhere.copy(), near > 0.0, np.zeros(count), np.arange(count)
-    step, along_step = np.zeros_like(across[:, :-1]), np.zeros(count)  # without units, and the stiffness along it
-    for number in range(CORRECTIONS):
+    stands, free, way, going = nowhere.copy(), near > 0.0, np.zeros(len(rows)), np.arange(len(rows))
+    step, along_step = np.zeros_like(across[:, :-1]), np.zeros(len(rows))  # without units, and the stiffness along it
+    for number in itertools.count():  # bounds fall below rounding, which ends it
         inverse, loads = inverse_of(model, at), np.stack([at.force, at.load], axis=2)
         x, more, ahead = _newton_step(inverse, loads, at.over_rates(across[going]))
         size, bound = np.sqrt(np.sum(x * x, axis=1) + more * more), CONTRACTION**number * reach[going]
         if number == 0:
-            stands = size <= BALANCED
+            stands = size <= NEAR
         stable = np.array([is_positive(K) for K in at.K])
         point.steps[going] += 1
         point.stable[going], point.along[going] = stable, _over_all_rates(model, at, ahead)
         before = step[going][:, at.partition.independent]
         now = np.einsum("ri,rij,rj->r", before, at.K, before)
-        steady = (now <= STEADY * along_step[going]) & (now >= along_step[going] / STEADY) | (way[going] <= BALANCED)
+        steady = (now <= STEADY * along_step[going]) & (now >= along_step[going] / STEADY) | (way[going] <= NEAR)
         good = inverse.ok & ~inverse.driven(loads) & (stable & steady | stands[going] | free[going])
         good &= size <= np.maximum(bound, ROUNDING)
         step[going] = (at.motions @ x[:, :, None])[:, :, 0] / model.rate_units
@@ -333,7 +303,7 @@ def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
             np.where(last, 1.0, share[going] + motion[:, -1]),
             np.where(last[:, None], full_load, along[going]),
             CONTRACTION * step,
-            np.where(last, FINE, NEAR_PATH * step),
+            np.where(last, FINE, NEAR * step),
             rows[going],
         )
         equilibria.steps[rows[going]] += point.steps
@@ -341,7 +311,7 @@ def _follow(model: StaticModel, equilibria: Equilibria, rows: Array) -> None:
         found = closed & point.ok
         fold = found & (turn <= -ALIGNED) & (step <= FOLD_ARC)  # the path of stable states turned back
         good = found & point.stable & (point.share <= 1.0) & ((turn >= ALIGNED) | (step <= 2 * SHORTEST_ARC))
-        longer = np.where(shortened[going] | (point.steps > FEW), 1.0, GROWTH) * step
+        longer = np.where(shortened[going] | (point.steps > FEW), 1.0, 1.0 / CONTRACTION) * step
         arc[going] = np.where(good, np.minimum(LONGEST_ARC, longer), np.where(fold, 0.0, step / 2))
         shortened[going], there = ~good, going[good]
         critical[going] = fold | found & ~point.stable

@@ -139,11 +139,10 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seq
     state = linearisation_state(robot, pose, case, frames)
     if isinstance(state, Equilibrium):
         return about_equilibrium(state)
-    configuration, loading = state
-    refuse_cables_at_rest_length(configuration, loading.without)
-    model = about_pose(configuration, loading)
-    unbalanced = undeformed_warnings(prestressed_parts(configuration, loading.without))
-    pushing = pushing_cable_warnings(configuration, loading, model.K, model.K_tot)
+    here, loading = state
+    model = about_pose(here, loading)
+    unbalanced = undeformed_warnings(prestressed_parts(here, loading.without))
+    pushing = pushing_cable_warnings(here, loading, model.K, model.K_tot)
     return replace(model, diagnostics=(*unbalanced, *pushing))
 
 
@@ -170,6 +169,7 @@ def linearisation_state(
 
 def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearModel:
     """The linear model about an undeformed pose."""
+    refuse_cables_at_rest_length(configuration, loading.without)
     K_tot, D_tot = tree_stiffness(configuration, loading.without)
     K = configuration.J.T @ K_tot @ configuration.J
     return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
@@ -177,18 +177,15 @@ def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearMod
 
 def about_equilibrium(equilibrium: Equilibrium) -> LinearModel:
     """The linear model about an equilibrium."""
-    refuse_cables_at_rest_length(equilibrium.configuration, equilibrium.loading.without)
-    K = tangent_stiffness(equilibrium.configuration, equilibrium.loading)
-    _, D_tot = tree_stiffness(equilibrium.configuration, equilibrium.loading.without)
-    model = _model(equilibrium.configuration, equilibrium.start, equilibrium.loading, K, D_tot)
-    here = equilibrium.configuration
-    lam = multipliers(here, equilibrium.loading.forces(here))
-    stressed = stress_warnings(here, equilibrium.loading.wrenches(here, lam))
+    here, loading = equilibrium.configuration, equilibrium.loading
+    refuse_cables_at_rest_length(here, loading.without)
+    _, D_tot = tree_stiffness(here, loading.without)
+    model = _model(here, equilibrium.start, loading, tangent_stiffness(here, loading), D_tot)
     diagnostics = (
         *equilibrium.subject,
-        *deflection_warnings(equilibrium.robot.tree, here.q),
-        *stressed,
-        *pushing_cable_warnings(here, equilibrium.loading),
+        *deflection_warnings(here.robot.tree, here.q),
+        *stress_warnings(here, loading.wrenches(here, multipliers(here, loading.forces(here)))),
+        *pushing_cable_warnings(here, loading),
     )
     return replace(model, diagnostics=diagnostics, about="equilibrium")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -57,8 +59,10 @@ class StiffnessSolver:
         if refuse and self.split.driven_by(columns):
             names = ", ".join(f"'{name}'" for name in self.free_motions())
             here = self.configuration
-            idle = [s.name for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
-            reason = f" (the backlash of {', '.join(map(repr, idle))} is not taken up)" if idle else slack_cables(here)
+            idle = [repr(s.name) for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
+            slack = [repr(name) for name in slack_cables(here)]
+            reason = f" ({', '.join(slack)} {'is' if len(slack) == 1 else 'are'} slack)" if slack else ""
+            reason = f" (the backlash of {', '.join(idle)} is not taken up)" if idle else reason
             raise SingularError(
                 f"the stiffness is singular: nothing constrains {names}{reason}",
                 key="stiffness",
@@ -80,12 +84,18 @@ class SplitStiffness(Record):
     free: Array
     scale: Array
     border: float
-    factor: tuple[Array, Array]
+    matrix: Array
+
+    @cached_property
+    def factor(self) -> tuple[Array, Array]:
+        """LU factors of the bordered system."""
+        factor: tuple[Array, Array] = scipy.linalg.lu_factor(self.matrix)
+        return factor
 
     def solve(self, columns: Array) -> tuple[Array, Array]:
         """Motions under loads, a vector or columns, and the forces that are left along free motions."""
         n = len(self.scale)
-        right = np.zeros((len(self.factor[0]), *columns.shape[1:]))
+        right = np.zeros((len(self.matrix), *columns.shape[1:]))
         right[:n] = (columns.T * self.scale).T
         solution = scipy.linalg.lu_solve(self.factor, right, check_finite=False)
         return (solution[:n].T * self.scale).T, solution[n:] * self.border
@@ -93,9 +103,6 @@ class SplitStiffness(Record):
     def driven_by(self, columns: Array) -> bool:
         """Whether one of these loads drives a free motion."""
         return loads_rigid_modes(self.free, columns, self.solve(columns)[1])
-
-    def _told(self) -> str:
-        return f"{len(self.scale)} coordinates, {self.free.shape[1]} free motions"
 
 
 def loads_rigid_modes(free: Array, columns: Array, along: Array) -> bool:
@@ -114,29 +121,26 @@ def split_stiffness(K: Array, M: Array, modes: tuple[Array, Array] | None = None
     order = np.argsort(np.abs(values), kind="stable")
     most = int(np.sum(np.abs(values) <= ZERO**2 * np.abs(values).max(initial=0.0)))
     fewer = min(most, count_nearly_free(K)) if most else 0
-    bordered = _bordered(K, M, values[order], vectors[:, order], fewer)
+    split = _bordered(K, M, values[order], vectors[:, order], fewer)
     # a coordinate whose stiffness is rounding looks held beside itself, and leaves the system as singular as it was
-    if fewer < most and not np.linalg.cond(bordered[1], 1) < REGULAR:
-        bordered = _bordered(K, M, values[order], vectors[:, order], most)
-    split, matrix = bordered
-    return replace(split, factor=scipy.linalg.lu_factor(matrix))
+    if fewer < most and not np.linalg.cond(split.matrix, 1) < REGULAR:
+        split = _bordered(K, M, values[order], vectors[:, order], most)
+    return split
 
 
-def _bordered(K: Array, M: Array, values: Array, vectors: Array, free: int) -> tuple[SplitStiffness, Array]:
-    """The system with so many free motions, the first ones, before it is factored."""
+def _bordered(K: Array, M: Array, values: Array, vectors: Array, free: int) -> SplitStiffness:
+    """The system with so many free motions, the first ones."""
     softest = float(np.abs(values[free])) if free < len(values) else 1.0
     scale = 1.0 / np.sqrt(np.maximum(np.maximum(np.diag(K), softest * np.diag(M)), 1e-300))
     N = vectors[:, :free]
     border = np.sqrt(softest) * scale[:, None] * (M @ N)
     matrix = np.block([[K * np.outer(scale, scale), border], [border.T, np.zeros((free, free))]])
-    return SplitStiffness(N, scale, float(np.sqrt(softest)), (matrix, np.zeros(0))), matrix
+    return SplitStiffness(N, scale, float(np.sqrt(softest)), matrix)
 
 
-def slack_cables(configuration: Configuration) -> str:
-    """In brackets, the cables that are slack at a pose."""
-    elements, at = configuration.robot.tree.elements, configuration.at
-    names = [repr(e.name) for e in elements if e.slack(float(distance(at, (e.first, e.second))))]
-    return f" ({', '.join(names)} {'is' if len(names) == 1 else 'are'} slack)" if names else ""
+def slack_cables(here: Configuration) -> list[str]:
+    """Return the names of the cables that are slack at a pose."""
+    return [e.name for e in here.robot.tree.elements if e.slack(float(distance(here.at, (e.first, e.second))))]
 
 
 def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Array]:
@@ -223,14 +227,19 @@ def sorted_modes(values: Array, vectors: Array, K: Array, M: Array) -> SortedMod
 
     Beside the highest frequency a slow motion that grows looks like one that nothing holds: as many grow as the
     stiffness with unit diagonal has negative eigenvalues (Sylvester's law of inertia), whatever the mesh and the mass.
+    If springs hold all slow motions, the softest come from the inverse, which knows them by all their digits.
     """
     limit = ZERO**2 * max(float(np.abs(values).max(initial=0.0)), 1e-300)
     unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
     shares = _unit_diagonal_eigenvalues(K) if free and (np.diag(K) > 0.0).all() else np.ones(1)
     growing = int(np.sum(shares < -NEARLY))
     if growing <= unstable:
-        if not unstable:
-            values, vectors, free = with_soft_modes(values, vectors, K, M, free)
+        soft = int(np.sum(values <= SOFT * values.max(initial=1e-300))) if not unstable else 0
+        if soft and not count_nearly_free(K):
+            with suppress(np.linalg.LinAlgError):
+                soft_values, soft_vectors = _modes_by_inverse(K, M, soft)
+                free, values = 0, np.concatenate([soft_values, values[soft:]])
+                vectors = np.concatenate([soft_vectors, vectors[:, soft:]], axis=1)
         return SortedModes(values, vectors, unstable, free)
     if (np.abs(shares) > NEARLY).all():
         slow = slice(unstable, unstable + free)
@@ -249,19 +258,3 @@ def _lowest_by_inverse(K: Array, M: Array, count: int) -> tuple[Array, Array]:
     order = np.argsort(-np.abs(shares), kind="stable")[:count]
     order = order[np.argsort(1.0 / shares[order])]
     return 1.0 / shares[order], scale[:, None] * np.linalg.solve(L.T, eigenvectors[:, order])
-
-
-def with_soft_modes(values: Array, vectors: Array, K: Array, M: Array, free: int) -> tuple[Array, Array, int]:
-    """Modes whose lowest `free` have frequencies that are nothing beside the highest: which of them springs hold.
-
-    Gives the number of those that nothing holds. Where there is none, the softest come from the inverse, which knows
-    them by all their digits.
-    """
-    soft = int(np.sum(values <= SOFT * max(float(values[-1]), 1e-300))) if len(values) else 0
-    if not soft or count_nearly_free(K):
-        return values, vectors, free
-    try:
-        soft_values, soft_vectors = _modes_by_inverse(K, M, soft)
-    except np.linalg.LinAlgError:
-        return values, vectors, free
-    return np.concatenate([soft_values, values[soft:]]), np.concatenate([soft_vectors, vectors[:, soft:]], axis=1), 0

@@ -31,13 +31,13 @@ from parflex.robot.motor_values import by_motor, read_efforts
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import Dual, seed_slopes, slopes
 from parflex.spatial.linear import scalar_type, solve
+from parflex.statics.linear_system import rate_units
 from parflex.statics.load_case import LoadCase, Lock, Servo
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 
 REST_LENGTH_TOLERANCE = 1e-9  # of the typical length or of a radian: a stretch that only rounding makes
-
 STILL = 1e-12  # of a motion without units: what moves less does not
 
 
@@ -68,12 +68,9 @@ class AppliedLoads(Record):
 
     def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
         """F - J_tot^T lam."""
-        zero_rates = np.zeros(configuration.robot.tree.n)
-        joint_term = joint_forces(
-            configuration.robot.tree, configuration.q, zero_rates, zero_rates, tuple(self.without)
-        )
-        constraint_term = constraint_forces(configuration, lam)
-        return self.wrenches(configuration, lam).forces + joint_term - self.tau - constraint_term
+        tree = configuration.robot.tree
+        joint_term = joint_forces(tree, configuration.q, np.zeros(tree.n), np.zeros(tree.n), tuple(self.without))
+        return self.wrenches(configuration, lam).forces + joint_term - self.tau - constraint_forces(configuration, lam)
 
     def _told(self) -> str:
         words = (("wrenches on", list(self.wrench)), ("without", list(self.without)))
@@ -264,29 +261,22 @@ def prestressed_parts(configuration: Configuration, without: Sequence[str] = ())
             size = max(map(abs, element.curve.y)) if element.curve else float(element.stiffness) * tree.length
             if abs(float(element.stored(length))) > REST_LENGTH_TOLERANCE * size:
                 names.append(element.name)
-    for link in tree.links:
-        k = link.v.start
-        if not (link.joint.one_axis and link.terms.stiffness):
-            continue
-        stretch = abs(configuration.q[link.q.start] - link.terms.rest)
-        if stretch > REST_LENGTH_TOLERANCE * tree.rate_units[k] and _moves(configuration, np.eye(tree.n)[k]):
-            names.append(link.name)
-    for spring in tree.springs:
+    sprung = [link for link in tree.links if link.joint.one_axis and link.terms.stiffness]
+    stretched = [(x.name, configuration.q[x.q.start] - x.terms.rest, [x.v.start], 1.0) for x in sprung]
+    stretched += [(x.name, x.pressed(configuration.q), list(x.rates), x.coefficients) for x in tree.springs]
+    for name, stretch, rates, coefficients in stretched:
         row = np.zeros(tree.n)
-        row[list(spring.rates)] = spring.coefficients
-        stretch = abs(float(spring.pressed(configuration.q)))
-        if stretch > REST_LENGTH_TOLERANCE * tree.rate_units[spring.rates[0]] and _moves(configuration, row):
-            names.append(spring.name)
+        row[rates] = coefficients
+        if abs(stretch) > REST_LENGTH_TOLERANCE * tree.rate_units[rates[0]] and _moves(configuration, row):
+            names.append(name)
     return names
 
 
 def equilibrium_reason(configuration: Configuration, without: Sequence[str] = ()) -> str:
     """Why a linear model at a pose must be about the equilibrium: the start of a sentence, empty where it need not."""
     tense, taut = prestressed_parts(configuration, without), cables_at_rest_length(configuration, without)
-    words = [(tense, "under tension"), (taut, "just taut")]
-    return " and ".join(f"{_told(names)} {word}" for names, word in words if names) + " at this pose" * bool(
-        tense or taut
-    )
+    parts = [f"{_are(names)} {word}" for names, word in ((tense, "under tension"), (taut, "just taut")) if names]
+    return f"{' and '.join(parts)} at this pose" if parts else ""
 
 
 def undeformed_warnings(names: Sequence[str]) -> list[Diagnostic]:
@@ -294,7 +284,7 @@ def undeformed_warnings(names: Sequence[str]) -> list[Diagnostic]:
     if not names:
         return []
     text = (
-        f"{_told(names)} under tension at this pose, and what balances it is not part of a model about the undeformed "
+        f"{_are(names)} under tension at this pose, and what balances it is not part of a model about the undeformed "
         "pose: ask about the equilibrium"
     )
     return [Diagnostic("unbalanced-tension", text, names[0])]
@@ -302,15 +292,13 @@ def undeformed_warnings(names: Sequence[str]) -> list[Diagnostic]:
 
 def cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
     """Names of cables at their rest length: longer they have their stiffness, shorter they have none."""
-    tree, names = configuration.robot.tree, []
-    for element in tree.elements if "springs" not in without else ():
-        if element.pulls_only and element.acts:
-            deviation = abs(_length(configuration, element) - float(element.rest))
-            if deviation < REST_LENGTH_TOLERANCE * tree.length and _apart(configuration, element.first, element.second):
-                names.append(element.name)
-    cables = [spring for spring in tree.springs if spring.pulls_only and "springs" not in without]
-    tolerance = REST_LENGTH_TOLERANCE * tree.length
-    return names + [cable.joints[0] for cable in cables if abs(float(cable.stretch(configuration.q))) < tolerance]
+    if "springs" in without:
+        return []
+    tree, here = configuration.robot.tree, configuration
+    cables = [e for e in tree.elements if e.pulls_only and e.acts and _apart(here, e.first, e.second)]
+    stretched = [(cable.name, _length(here, cable) - float(cable.rest)) for cable in cables]
+    stretched += [(spring.joints[0], float(spring.stretch(here.q))) for spring in tree.springs if spring.pulls_only]
+    return [name for name, stretch in stretched if abs(stretch) < REST_LENGTH_TOLERANCE * tree.length]
 
 
 def refuse_cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> None:
@@ -325,7 +313,7 @@ def refuse_cables_at_rest_length(configuration: Configuration, without: Sequence
         )
 
 
-def _told(names: Sequence[str]) -> str:
+def _are(names: Sequence[str]) -> str:
     listed = ", ".join(f"'{name}'" for name in names[:3]) + (", ..." if len(names) > 3 else "")
     return f"{listed} {'is' if len(names) == 1 else 'are'}"
 
@@ -348,8 +336,7 @@ def _apart(configuration: Configuration, first: Place, second: Place) -> bool:
 
 
 def _moves(configuration: Configuration, rows: Array) -> bool:
-    units = configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
-    return bool(np.abs(rows @ configuration.J * units).max(initial=0.0) > STILL)
+    return bool(np.abs(rows @ configuration.J * rate_units(configuration)).max(initial=0.0) > STILL)
 
 
 def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
@@ -376,17 +363,21 @@ def has_force_elements(tree: Tree) -> bool:
     return bool(tree.elements) or any(link.strut and link.terms.stiffness for link in tree.links)
 
 
+def length_row(here: Configuration, element: Any) -> tuple[Any, Array]:
+    """Length of an element between two points, and its change per rate of the open tree."""
+    tree, ends = here.robot.tree, (element.first, element.second)
+    across, length, _ = line_between(here.at, ends, element.name)
+    J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.at, here.link_jacobians, end)[0] for end in ends)
+    return length, across @ (J2 - J1) / length
+
+
 def _damping(configuration: Configuration) -> Array:
     """Slope of the tension over the rate of the length, along the line between the points."""
-    tree, at = configuration.robot.tree, configuration.at
-    D = np.zeros((tree.n, tree.n))
-    for element in tree.elements:
+    D = np.zeros((configuration.robot.tree.n, configuration.robot.tree.n))
+    for element in configuration.robot.tree.elements:
         if not element.acts or (element.damping == 0 and element.speed_curve is None):
             continue
-        ends = (element.first, element.second)
-        across, length, _ = line_between(at, ends, element.name)
-        J1, J2 = (at.of(end)[0] @ place_jacobian(tree, at, configuration.link_jacobians, end)[0] for end in ends)
-        row = across @ (J2 - J1) / length
+        length, row = length_row(configuration, element)
         tension = element.tension(length, Dual(0.0, np.ones(1)))
         D = D + (tension.slope[0] if isinstance(tension, Dual) else 0.0) * np.outer(row, row)  # of any scalar
     return D

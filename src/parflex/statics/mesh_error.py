@@ -40,31 +40,19 @@ from parflex.tree.tree import Link
 Array = np.ndarray
 
 WARNING_EXCESS = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
-
 FAR = 1.0  # of what a frequency should be: beyond, an estimate of first order is no figure, as near critical loads
-
 ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
-
 BESIDE = 24  # modes above those asked for that take part in an estimate
-
 # of a squared frequency: modes above change what is taken from it by about its share of theirs. Those of an element
 # much shorter than others, as beside a place where something acts, lie so high that it would be lost in their rounding
 ABOVE = 1e6
-
 REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
-
 BISECTIONS = 12  # until a large share is known to a thousandth
-
 CLEAR = 0.5  # of the same: with this many elements something can
-
 SUBDIVISIONS = 2  # of an element of a reduced beam: its inside is far above what is left out
-
 FINE = 8  # elements that stand for the inside: in stretch and shear they have 1/64 of the error that is estimated
-
 LEAST = 1e-9  # answers of finely divided robots have rounding of about 1e-10: smaller changes are chance
-
 MOST = 64  # elements that each element of the file is divided into
-
 DEFORMED_TOLERANCE = 1e-9  # m or rad: a configuration with larger elastic coordinates belongs to its number of elements
 
 
@@ -118,51 +106,32 @@ def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]
     return beams
 
 
-def inner_beams(robot: Robot) -> dict[str, BeamElements]:
-    """Of each beam its elements; those of alike beams are made once, and of a robot once."""
-    if robot.inner_motions:
-        return robot.inner_motions
-    beams: dict[str, BeamElements] = {}
-    cache: dict[tuple[str, float], InnerMotions] = {}
-    specs = {frame.name: frame.beam for frame in robot.description.frame}
-    for name, links in beam_links(robot).items():
-        spec, inside = specs[name], []
-        assert spec is not None
-        for j in links:
-            count = float(f"{spec.length / robot.tree.links[j].body.nodes['tip'].r0[0]:.12g}")  # without rounding
-            key = spec.model_dump_json(), count
-            if key not in cache:
-                cache[key] = inner_motions_of_beam(robot.description, name, spec, count)
-            inside.append(cache[key])
-        beams[name] = BeamElements(name, links, tuple(inside))
-    robot.inner_motions.update(beams)  # all at once: another thread may ask meanwhile
-    return beams
-
-
-def reduced_beams(robot: Robot) -> dict[str, BeamElements]:
-    """Of each reduced beam its bodies, and what these leave out; of a robot once."""
-    if robot.truncated_motions:
-        return robot.truncated_motions
+def inner_beams(robot: Robot, reduced: bool = False) -> dict[str, BeamElements]:
+    """Of each beam its elements, of each reduced beam its bodies, and what is inside each; of a robot once."""
+    known = robot.truncated_motions if reduced else robot.inner_motions
+    if known:
+        return known
     beams, specs = {}, {frame.name: frame.beam for frame in robot.description.frame}
-    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}
-    for name, links in beam_links(robot, reduced=True).items():
+    cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}  # alike bodies are computed once
+    for name, links in beam_links(robot, reduced).items():
         spec, parts, reductions = specs[name], [], []
         assert spec is not None
         for body in (robot.tree.links[j].body for j in links):
-            assert body.reduced is not None and isinstance(body.inner, ReducedCentreLine)
-            length = float(body.nodes["tip"].r0[0])
-            key = spec.model_dump_json(), body.reduced.elements, f"{length:.12g}"
+            length, elements = float(body.nodes["tip"].r0[0]), body.reduced.elements if body.reduced else 1
+            key = spec.model_dump_json(), elements, f"{length:.12g}"
             if key not in cache:
-                count = body.reduced.elements * spec.length / length
-                element = read_element(robot.description, name, spec, SUBDIVISIONS * count)
-                alone = inner_motions_of_beam(robot.description, name, spec, count).still[0]
-                cache[key] = inner_motions_of_reduced(element, body.inner), float(alone.min())
+                count = float(f"{elements * spec.length / length:.12g}")  # without rounding
+                inside, least = inner_motions_of_beam(robot.description, name, spec, count), np.inf
+                if isinstance(body.inner, ReducedCentreLine):
+                    element, least = read_element(robot.description, name, spec, SUBDIVISIONS * count), inside.lowest
+                    inside = inner_motions_of_reduced(element, body.inner)
+                cache[key] = inside, least
             parts.append(cache[key])
-            reductions.append(body.reduced)
-        worst = min(reductions, key=lambda reduction: reduction.left_out)
+            reductions += [body.reduced] if body.reduced else []
+        worst = min(reductions, key=lambda reduction: reduction.left_out, default=None)
         beams[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
-    robot.truncated_motions.update(beams)
-    return beams
+    known.update(beams)  # all at once: another thread may ask meanwhile
+    return known
 
 
 def _axial_force(link: Link, q: Array) -> float:
@@ -172,41 +141,43 @@ def _axial_force(link: Link, q: Array) -> float:
 
 def element_errors(here: Configuration, values: Array, shapes: Array, count: int) -> ElementErrors:
     """Of the lowest `count` modes: squared frequencies, lowest first, and shapes, also of modes above them."""
-    plain, reduced = list(inner_beams(here.robot).values()), list(reduced_beams(here.robot).values())
+    plain, reduced = (list(inner_beams(here.robot, kind).values()) for kind in (False, True))
     beams = [*plain, *reduced]
     if not count or not beams:
         return ElementErrors(np.zeros(count))
     values, shapes = values[: count + BESIDE], shapes[:, : count + BESIDE]
     inside = [_inside(here, beam, shapes) for beam in beams]
     alone = np.array([part.own.min() for part in inside])
-    limit = REACHED * min([float(least) for least in alone[: len(plain)]] + [beam.element for beam in reduced])
-    by_elements = _shares(values, inside[: len(plain)], count, REACHED * float(alone[: len(plain)].min(initial=np.inf)))
-    shares = by_elements
+    shares = by_elements = _shares(values, inside[: len(plain)], count)
     if reduced:
-        shares = _shares(values, inside, count, REACHED * float(alone.min()))
-        left_out = min(float(least) for least in alone[len(plain) :])
+        shares, left_out = _shares(values, inside, count), float(alone[len(plain) :].min())
         # beyond what is left out the bound is all that is known, theory (56); beside elements not even that
+        limit = REACHED * min([*alone[: len(plain)], *(beam.element for beam in reduced)])
         beyond = np.isinf(shares) & (values[:count] < limit)
         shares = np.where(beyond, np.sqrt(1 + values[:count] / left_out) - 1, shares)
     worst = int(np.argmax(shares))
-    infinite, highest = bool(np.isinf(shares[worst])), float(values[count - 1])
     taken = [part.taken(values, float(values[worst]))[worst, worst] for part in inside]
-    b = int(np.argmin(alone) if infinite else np.argmax(taken))
-    links = len(beams[b].links)
-    times = highest / (CLEAR * max(float(alone[b]), 1e-300)) if infinite else shares[worst] / ENOUGH
-    enough = int(np.ceil(links * max(1.0, times) ** 0.25))  # errors and squared frequencies go with the fourth power
-    pressed = any(_axial_force(here.robot.tree.links[j], here.q) < 0 for j in beams[b].links)
-    most = max(enough, links + 1), float(alone[b]), pressed, beams[b].reduced
-    return ElementErrors(shares, beams[b].name, links, *most, by_elements)
+    b = int(np.argmin(alone) if np.isinf(shares[worst]) else np.argmax(taken))
+    links, least = beams[b].links, float(alone[b])
+    times = values[count - 1] / (CLEAR * max(least, 1e-300)) if np.isinf(shares[worst]) else shares[worst] / ENOUGH
+    pressed = any(_axial_force(here.robot.tree.links[j], here.q) < 0 for j in links)
+    enough = _enough(len(links), max(1.0, times))
+    return ElementErrors(shares, beams[b].name, len(links), enough, least, pressed, beams[b].reduced, by_elements)
 
 
-def _shares(values: Array, inside: list[_Inside], count: int, limit: float) -> Array:
-    """Of each mode the share by which it is too high; infinite beyond a limit."""
+def _enough(count: int, times: float) -> int:
+    """Elements in place of so many, with errors that are smaller by a factor or squared frequencies higher by it."""
+    return max(int(np.ceil(count * times**0.25)), count + 1)  # both go with the fourth power
+
+
+def _shares(values: Array, inside: list[_Inside], count: int) -> Array:
+    """Of each mode the share by which it is too high; infinite near and beyond the lowest motion inside elements."""
     if not inside:
         return np.zeros(count)
     together = _Inside(
         *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
     )
+    limit = REACHED * float(together.own.min())
     return np.array([_frequency_excess(values, together, k, limit) for k in range(count)])
 
 
@@ -217,10 +188,6 @@ class _Inside(Record):
     own: Array
     pulled: Array
     moved: Array
-
-    def lowest_only(self, count: int) -> _Inside:
-        """In the lowest modes alone."""
-        return _Inside(self.own, self.pulled[:, :count], self.moved[:, :count])
 
     def taken(self, values: Array, value: float) -> Array:
         """C at a squared frequency; modes above matter where they come below it."""
@@ -244,7 +211,7 @@ def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
 def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> float:
     """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
     values = values[: np.searchsorted(values, ABOVE * values[k])]
-    inside = inside.lowest_only(len(values))
+    inside = _Inside(inside.own, inside.pulled[:, : len(values)], inside.moved[:, : len(values)])
 
     def left(value: float) -> float:
         return float(np.linalg.eigvalsh(np.diag(values) - inside.taken(values, value))[k])
@@ -272,13 +239,12 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
     beams = list(inner_beams(robot).values())
     if not beams:
         return ElementErrors(np.zeros(1))
-    alone = [min(float(part.still[0].min()) for part in beam.inside) for beam in beams]
-    b, value = int(np.argmin(alone)), (2 * np.pi * hertz) ** 2
-    share, links = value / alone[b], len(beams[b].links)
+    alone = [min(part.lowest for part in beam.inside) for beam in beams]
+    b = int(np.argmin(alone))
+    share, links = (2 * np.pi * hertz) ** 2 / alone[b], len(beams[b].links)
     most = 1 / np.sqrt(1 - share) - 1 if share < REACHED else np.inf
-    allowed = 1 - (1 + WARNING_EXCESS) ** -2
-    enough = int(np.ceil(links * (share / allowed) ** 0.25))  # squared frequencies go with the fourth power
-    return ElementErrors(np.array([most]), beams[b].name, links, max(enough, links + 1), alone[b])
+    enough = _enough(links, share / (1 - (1 + WARNING_EXCESS) ** -2))
+    return ElementErrors(np.array([most]), beams[b].name, links, enough, alone[b])
 
 
 def response_warnings(robot: Robot, highest: float) -> list[Diagnostic]:
@@ -290,32 +256,25 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
     """A diagnostic about the mode that is most too high because elements are too few, or about `what` reaches there."""
     if errors.largest <= WARNING_EXCESS:
         return []
-    worst = int(np.argmax(errors.shares))
-    mode = f"{what} up to" if what else f"mode {worst + 1}"
-    mode += f" {frequencies[worst]:.4g} Hz" if what else f" ({frequencies[worst]:.4g} Hz)"
-    its = "its element is" if errors.count == 1 else f"its {errors.count} elements are"
+    worst, known, far = int(np.argmax(errors.shares)), np.isfinite(errors.largest), errors.largest > FAR
+    hertz = f"{frequencies[worst]:.4g} Hz"
+    mode = f"{what} up to {hertz}" if what else f"mode {worst + 1} ({hertz})"
+    its = f"its {'element is' if errors.count == 1 else f'{errors.count} elements are'} too long"
     advice = f"use {errors.enough} elements" + ("" if what else ", or converge=1e-3")
-    clamped_frequency = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
     if errors.reduced is not None:
-        if frequencies[worst] > errors.reduced.band and np.isfinite(errors.largest):
+        if frequencies[worst] > errors.reduced.band and known:
             return []  # which is told of all modes beyond the band
-        its, advice = "modes that its reduction leaves out are missing", "give 'reduce' a smaller error"
-        if not np.isfinite(errors.largest):
-            advice = "use more elements, or leave out 'reduce'"
-    else:
-        its += " too long"
-    if what and np.isfinite(errors.largest):
-        most = "more than twice" if errors.largest > FAR else f"up to {errors.largest:.0%}"
-        text = f"{mode} may have resonances and zeros {most} too high, by '{errors.beam}' most: {its}; {advice}"
-    elif FAR < errors.largest < np.inf:
-        load = ", which is near a critical load" if errors.pressed else ""
-        text = f"{mode} is more than twice too high, by '{errors.beam}' most{load}: {its}; {advice}"
-    elif np.isfinite(errors.largest):
-        text = f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its}; {advice}"
-    else:
+        its = "modes that its reduction leaves out are missing"
+        advice = "give 'reduce' a smaller error" if known else "use more elements, or leave out 'reduce'"
+    load = ", which is near a critical load" if errors.pressed and far else ""
+    size = "more than twice" if far else f"{'up to' if what else 'about'} {errors.largest:.0%}"
+    size = f"may have resonances and zeros {size}" if what else f"is {size}"
+    text = f"{mode} {size} too high, by '{errors.beam}' most{load}: {its}; {advice}"
+    if not known:
         text = (
             f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both "
-            f"ends ({clamped_frequency}): from there on modes are missing or far too high; {advice}"
+            f"ends ({np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz): from there on modes are missing or far "
+            f"too high; {advice}"
         )
     return [Diagnostic("few-elements", text, errors.beam, float(errors.largest))]
 
@@ -337,6 +296,11 @@ class InnerMotions(Record):
     def still(self) -> tuple[Array, Array]:
         """The same without axial force."""
         return self.modes(0.0)
+
+    @property
+    def lowest(self) -> float:
+        """Lowest squared frequency without axial force."""
+        return float(self.still[0].min())
 
     def modes(self, N: float) -> tuple[Array, Array]:
         """Squared frequencies under an axial force, and the mass-normalised motions; not positive: it buckles."""
@@ -417,14 +381,10 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diag
     reductions = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
     lowest = min(reductions, key=lambda name: reductions[name].band, default="")
     beyond = np.flatnonzero(np.asarray(frequencies) > reductions[lowest].band) if lowest else np.zeros(0, dtype=int)
-    if not beyond.size:
+    left_out = min((reduction.left_out for reduction in reductions.values()), default=np.inf)
+    if not beyond.size or np.isinf(left_out):  # all modes are kept: nothing is higher
         return []
-    highest, left_out = (
-        float(np.max(np.asarray(frequencies)[beyond])),
-        min(reduction.left_out for reduction in reductions.values()),
-    )
-    if np.isinf(left_out):  # all modes are kept: nothing is higher
-        return []
+    highest = float(np.max(np.asarray(frequencies)[beyond]))
     modes = f"mode {beyond[0] + 1}" if len(beyond) == 1 else f"modes {beyond[0] + 1} to {beyond[-1] + 1}"
     much = f"{100 * (np.sqrt(1 + (highest / left_out) ** 2) - 1):.3g} %"
     digit = 10.0 ** (np.floor(np.log10(highest)) - 1)
@@ -497,36 +457,27 @@ def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagn
     `names` are frames that the answer is about: nodes between elements that the robot was loaded with are elsewhere
     after a refinement.
     """
-    modal = [repr(name) for name in modal_bodies(robot)]
+    modal = [repr(link.name) for link in robot.tree.links if link.body.size and not link.body.by_tip]
     reduced = [repr(frame.name) for frame in robot.description.frame if frame.beam is not None and frame.beam.reduce]
+    value, refused, hint = robot.name, "", ""
+    inner = [name for name in names if name in _inner_nodes(robot)]
     if not beam_links(robot):
-        what, hint = "it has no beams", ""
+        what, hint = "it has no beams", "leave out converge"
         if modal:
-            what, hint = f"{', '.join(modal)} given by modes cannot be refined", ", or give the body more modes"
+            what = f"{', '.join(modal)} given by modes cannot be refined"
+            hint = "leave out converge, or give the body more modes"
         if reduced:
-            what, hint = f"{', '.join(reduced)} are reduced, with an error that the file states", ", or reduce"
-        raise InputError(
-            f"the number of elements of '{robot.name}' cannot be refined: {what}",
-            key="converge",
-            value=robot.name,
-            hint=f"leave out converge{hint}",
-        )
-    if {*robot.locked} & {*robot.tree.elastic}:
-        raise InputError(
-            "a robot with locked elastic coordinates cannot be refined: they belong to its number of elements",
-            key="converge",
-            value=robot.name,
-            hint="lock joints alone",
-        )
-    inner = _inner_nodes(robot)
-    for name in names:
-        if name in inner:
-            raise InputError(
-                f"'{name}' is a node between elements that the robot was loaded with: refined, it is elsewhere",
-                key="converge",
-                value=name,
-                hint="load the robot without elements, and give the beam elements in its file",
-            )
+            what = f"{', '.join(reduced)} are reduced, with an error that the file states"
+            hint = "leave out converge, or reduce"
+        refused = f"the number of elements of '{robot.name}' cannot be refined: {what}"
+    elif {*robot.locked} & {*robot.tree.elastic}:
+        refused = "a robot with locked elastic coordinates cannot be refined: they belong to its number of elements"
+        hint = "lock joints alone"
+    elif inner:
+        value, hint = inner[0], "load the robot without elements, and give the beam elements in its file"
+        refused = f"'{value}' is a node between elements that the robot was loaded with: refined, it is elsewhere"
+    if refused:
+        raise InputError(refused, key="converge", value=value, hint=hint)
     texts = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
     if reduced:
         texts.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
@@ -539,11 +490,6 @@ def _inner_nodes(robot: Robot) -> set[str]:
     for name, links in beam_links(robot).items():
         nodes |= {tree.links[j].name for j in links[1:] if tree.links[j].name.removeprefix(f"{name}.").count(".")}
     return nodes
-
-
-def modal_bodies(robot: Robot) -> list[str]:
-    """Bodies given by modes."""
-    return [link.name for link in robot.tree.links if link.body.size and not link.body.by_tip]
 
 
 def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:

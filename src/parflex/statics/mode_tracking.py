@@ -8,7 +8,7 @@ too much, a pose is inserted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -22,9 +22,7 @@ from parflex.statics.modes import default_number_of_modes, natural_frequencies
 Array = np.ndarray
 
 MIN_MAC = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
-
 CLOSE = 1e-3  # relative distance of frequencies within which modes are taken as one subspace
-
 SPARE = 4  # modes above those that are followed: partners of a branch that leaves the lowest ones
 
 
@@ -77,15 +75,6 @@ class TrackedPose(Record):
     shapes: Array
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Match(Record):
-    """Modes of a sight in the order and with the basis of the sight before, and how well each agrees."""
-
-    frequencies: Array
-    shapes: Array
-    agreement: Array
-
-
 def track_modes(
     robot: Robot,
     poses: Sequence[str | Mapping[str, float]],
@@ -123,38 +112,33 @@ def track_modes(
         if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
             raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
     stations = _stations(robot, poses)
-    look = _ModeSolver(robot, stations, modes, lock)
-    current = look.at(0.0, robot.home)
-    current = TrackedPose(0.0, current.q, current.M, current.frequencies[:modes], current.shapes[:, :modes])
+    current = _pose_at(robot, stations, 0.0, robot.home, modes, lock)
+    current = replace(current, frequencies=current.frequencies[:modes], shapes=current.shapes[:, :modes])
     tracked, agreements, doubtful = [current], [np.ones(modes)], []
-    waiting = [look.at(float(k), None) for k in reversed(range(1, len(stations)))]
+    waiting = [_pose_at(robot, stations, float(k), None, modes, lock) for k in reversed(range(1, len(stations)))]
     while waiting:
         next_pose = waiting[-1]
         before = _settled(current, next_pose) if len(tracked) == 1 else current
-        match = match_modes(before, next_pose)
-        at_finest = next_pose.place - current.place <= finest
-        if match.agreement.min() < agreement and not at_finest:
-            waiting.append(look.at((current.place + next_pose.place) / 2, current.q))
-            continue
-        if match.agreement.min() < agreement:
+        matched, agreeing = match_modes(before, next_pose)
+        if agreeing.min() < agreement:
+            if next_pose.place - current.place > finest:
+                middle = (current.place + next_pose.place) / 2
+                waiting.append(_pose_at(robot, stations, middle, current.q, modes, lock))
+                continue
             doubtful.append(next_pose.place)
-        tracked[-1] = before
-        current = TrackedPose(next_pose.place, next_pose.q, next_pose.M, match.frequencies, match.shapes)
+        tracked[-1], current = before, matched
         tracked.append(current)
-        agreements.append(match.agreement)
+        agreements.append(agreeing)
         waiting.pop()
     return TrackedModes(
-        np.array([tracked_pose.place for tracked_pose in tracked]),
-        np.array([tracked_pose.q for tracked_pose in tracked]),
-        np.array([tracked_pose.frequencies for tracked_pose in tracked]),
-        np.array([tracked_pose.shapes for tracked_pose in tracked]),
+        *(np.array([getattr(entry, name) for entry in tracked]) for name in ("place", "q", "frequencies", "shapes")),
         np.array(agreements),
         doubtful,
     )
 
 
-def match_modes(before: TrackedPose, after: TrackedPose) -> _Match:
-    """The modes of `after` that continue those of `before`."""
+def match_modes(before: TrackedPose, after: TrackedPose) -> tuple[TrackedPose, Array]:
+    """The modes of `after` that continue those of `before`, in their order and basis, and how well each agrees."""
     from scipy.optimize import linear_sum_assignment  # a tenth of a second to load
 
     overlap = before.shapes.T @ (0.5 * (before.M + after.M)) @ after.shapes
@@ -174,7 +158,7 @@ def match_modes(before: TrackedPose, after: TrackedPose) -> _Match:
         rotation = (U @ Vt).T  # columns: the basis of the group nearest to the branches
         shapes[:, matched] = after.shapes[:, group] @ rotation
         squares[matched] = (after.frequencies[group] ** 2) @ rotation**2
-    return _Match(np.sqrt(squares), shapes, likeness[branches, partners])
+    return replace(after, frequencies=np.sqrt(squares), shapes=shapes), likeness[branches, partners]
 
 
 def close_groups(frequencies: Array) -> list[list[int]]:
@@ -199,28 +183,28 @@ def _settled(first: TrackedPose, after: TrackedPose) -> TrackedPose:
         partners = np.sort(np.argsort(-(overlap**2).sum(axis=0))[: len(group)])
         U, _, Vt = np.linalg.svd(overlap[:, partners])
         shapes[:, group] = first.shapes[:, group] @ (U @ Vt)
-    return TrackedPose(first.place, first.q, first.M, first.frequencies, shapes)
+    return replace(first, shapes=shapes)
 
 
-class _ModeSolver:
+def _pose_at(
+    robot: Robot,
+    stations: list[dict[str, float]],
+    place: float,
+    near: Array | None,
+    modes: int,
+    lock: str | Sequence[str],
+) -> TrackedPose:
     """Modes at any place of the path; coordinates between two poses are interpolated."""
-
-    def __init__(self, robot: Robot, stations: list[dict[str, float]], modes: int, lock: str | Sequence[str]) -> None:
-        self.robot, self.stations, self.modes, self.lock = robot, stations, modes, lock
-
-    def at(self, place: float, near: Array | None) -> TrackedPose:
-        k = min(int(place), len(self.stations) - 2) if len(self.stations) > 1 else 0
-        first, last = self.stations[k], self.stations[min(k + 1, len(self.stations) - 1)]
-        share = place - k
-        coordinates = {word: (1 - share) * value + share * last[word] for word, value in first.items()}
-        q = self.robot.assemble(coordinates, near)
-        configuration = Configuration(self.robot, q)
-        try:
-            modes = natural_frequencies(self.robot, configuration, self.modes + SPARE, self.lock)
-        except InputError:  # fewer modes than that: all of them do
-            modes = natural_frequencies(self.robot, configuration, self.modes, self.lock)
-        M = mass_matrix(self.robot.tree, modes.model.configuration.at)
-        return TrackedPose(place, q, M, modes.frequencies, modes.shapes)
+    k = min(int(place), len(stations) - 2)
+    share = place - k
+    coordinates = {word: (1 - share) * value + share * stations[k + 1][word] for word, value in stations[k].items()}
+    configuration = Configuration(robot, robot.assemble(coordinates, near))
+    try:
+        result = natural_frequencies(robot, configuration, modes + SPARE, lock)
+    except InputError:  # fewer modes than that: all of them do
+        result = natural_frequencies(robot, configuration, modes, lock)
+    M = mass_matrix(robot.tree, result.model.configuration.at)
+    return TrackedPose(place, configuration.q, M, result.frequencies, result.shapes)
 
 
 def _stations(robot: Robot, poses: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:

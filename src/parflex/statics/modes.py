@@ -6,7 +6,7 @@ elements, and the estimated error of the motions inside the elements. A small ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Unpack
@@ -17,8 +17,6 @@ from parflex.bodies.reduced_beam import mirror_symmetric_part
 from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError, ParflexError, SingularError
 from parflex.records import Answer, brief, count_of
-from parflex.recursion.energy import line_between
-from parflex.recursion.kinematics import place_jacobian
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot, file_frame, hertz_line
@@ -27,6 +25,7 @@ from parflex.statics.equilibrium import NOT_STABLE
 from parflex.statics.linear_model import LinearModel, linear_model_of
 from parflex.statics.linear_system import eigen, moving_names, rate_units, sorted_modes
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
+from parflex.statics.loads import length_row
 from parflex.statics.mesh_error import (
     Refinement,
     at_same_pose,
@@ -37,25 +36,19 @@ from parflex.statics.mesh_error import (
     numbers_of_elements,
     refinement_messages,
 )
-from parflex.tree.tree import Link
 
 Array = np.ndarray
 
 USUAL = 6  # modes, where it is not said how many
-
 MOST_COORDINATES = 2500  # of a robot: dense eigenvalue problems of more take minutes
-
 # of the change by a doubling, what is left: errors of cubic elements go with the fourth power of their length; those of
 # deflected shapes, which straight elements follow, with the second
 LEFT = {"undeformed": 1 / 15, "equilibrium": 1 / 3}
-
 SAME = 0.8  # of a mode's motion of common nodes that modes of about its frequency must have with fewer elements
-
 ABOUT, HIGHEST = 0.1, 0.98  # frequencies that are about the same; those so near to the highest may have partners above
-
 SMALL = 1e-4  # shares below are left out
-
 CLEAR = 0.99  # a mode is in one kind if so much of its energy is: modes of symmetric robots are in one to rounding
+PARALLEL = 1e-2  # sine of an angle between axes: a deflected robot is a little off
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -223,32 +216,22 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
             f"{modes} modes are requested, but the robot has {count - first}",
             key="modes",
             value=modes,
-            hint=_fewer_modes_hint(first),
+            hint="request fewer" + (f"; {first} motions have no frequency" if first else ""),
         )
+    picked = slice(first, first + modes)
     reduced = units[:, None] * vectors
-    shapes = model.J @ reduced
-    picked = shapes[:, first : first + modes]
-    signs = np.sign(picked[np.abs(picked).argmax(axis=0), range(modes)])
-    omega = np.sqrt(values[first : first + modes])
-    damping = np.array([float(v @ model.D @ v) for v in reduced[:, first : first + modes].T]) / (2 * omega)
-    names = [moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable])]
+    shapes, omega = model.J @ reduced, np.sqrt(values[picked])
+    signs = np.sign(shapes[np.abs(shapes[:, picked]).argmax(axis=0), range(first, first + modes)])
+    damping = np.array([float(v @ model.D @ v) for v in reduced[:, picked].T]) / (2 * omega)
+    free_motions, growing = (moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable]))
     if unstable:
-        text = "the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow"
-        diagnostics.append(Diagnostic("unstable-equilibrium", text, names[1][0]))
-    errors = element_errors(here, values[first:], shapes[:, first:], modes)
-    diagnostics += element_warnings(omega / (2 * np.pi), errors)
-    diagnostics += band_warnings(here.robot, omega / (2 * np.pi))
-    return Modes(
-        omega / (2 * np.pi),
-        picked * signs,
-        damping,
-        names[0],
-        count,
-        names[1],
-        replace(model, diagnostics=tuple(diagnostics)),
-        errors.shares,
-        by_elements=errors.by_elements,
-    )
+        text = f"the equilibrium is not stable: {', '.join(map(repr, growing))} would grow"
+        diagnostics.append(Diagnostic("unstable-equilibrium", text, growing[0]))
+    frequencies, errors = omega / (2 * np.pi), element_errors(here, values[first:], shapes[:, first:], modes)
+    diagnostics += [*element_warnings(frequencies, errors), *band_warnings(here.robot, frequencies)]
+    motions = shapes[:, picked] * signs, damping, free_motions, count, growing
+    model = replace(model, diagnostics=tuple(diagnostics))
+    return Modes(frequencies, *motions, model, errors.shares, by_elements=errors.by_elements)
 
 
 def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tuple[Array, Array]:
@@ -260,10 +243,6 @@ def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tu
     strained = np.einsum("ik,ik->k", shapes, K_tot @ shapes)
     order = np.argsort(strained, kind="stable")
     return strained[order], vectors[:, order]
-
-
-def _fewer_modes_hint(left_out: int) -> str:
-    return "request fewer" if not left_out else f"request fewer; {left_out} motions have no frequency"
 
 
 def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge: float, case: LoadCase) -> Modes:
@@ -370,21 +349,14 @@ natural_frequencies.doubts = (  # type: ignore[attr-defined]
 
 def participation(here: Configuration, shapes: Array) -> list[dict[str, float]]:
     """Of each mode, the share of its strain energy in each frame with a beam or a spring; small ones are left out."""
-    result, robot = [], here.robot
-    for shape in shapes.T:
-        bending, springs = _strain(here, shape)
-        parts = [(file_frame(robot, link.name), bending[j] + springs[j]) for j, link in _links(robot)]
-        result.append(_shares([*parts, *_stretched(here, shape)]))
-    return result
+    shares = [strain_shares(here, shape) for shape in shapes.T]
+    return [{name: share for name, share in table.items() if share > SMALL} for table in shares]
 
 
 def strain_shares(here: Configuration, shape: Array) -> dict[str, float]:
     """The share of the strain energy of a motion in each frame with a beam or a spring, and in each element."""
-    bending, springs = _strain(here, shape)
-    table: dict[str, float] = {}
-    link_energies = [(file_frame(here.robot, link.name), bending[j] + springs[j]) for j, link in _links(here.robot)]
-    for name, energy in [*link_energies, *_stretched(here, shape)]:
-        table[name] = table.get(name, 0.0) + energy
+    bending, springs, elements = _strain(here, shape)
+    table = _sums([*_frames(here.robot), *elements], [*bending + springs, *elements.values()])
     total = sum(table.values())
     return {name: energy / total for name, energy in table.items()} if total else table
 
@@ -395,6 +367,7 @@ def energy_shares(modes: Modes) -> list[dict[str, Any]]:
     `kind` is "in-plane", "out-of-plane" or "mixed" for a robot whose joints all move it in one plane, else None.
     """
     robot, here = modes.model.robot, modes.model.configuration
+    frames, legs = _frames(robot), [link.leg for link in robot.tree.links]
     normal = plane_normal(here)
     bent = [
         mirror_symmetric_part(link.body, R.T @ normal) if normal is not None and link.body.size else np.zeros((0, 0))
@@ -402,69 +375,63 @@ def energy_shares(modes: Modes) -> list[dict[str, Any]]:
     ]
     result = []
     for shape in modes.shapes.T:
-        bending, springs = _strain(here, shape)
-        kinetic, share = _kinetic(here, shape, normal, bent)
-        total = [a + b for a, b in zip(bending, springs, strict=True)]
-        element_energies = _stretched(here, shape)
-        total_energy = sum(total) + sum(energy for _, energy in element_energies)
-        result.append(
-            {
-                "strain": {
-                    "bodies": _shares_by(robot, bending, _body, total_energy),
-                    "joints": _shares_by(robot, springs, _body, total_energy),
-                    "legs": _shares_by(robot, total, _leg, total_energy),
-                    **({"elements": _shares(element_energies, total_energy)} if element_energies else {}),
-                },
-                "kinetic": {"bodies": _shares_by(robot, kinetic, _body), "legs": _shares_by(robot, kinetic, _leg)},
-                "in_plane": share,
-                "kind": _kind(share),
-            }
-        )
+        bending, springs, elements = _strain(here, shape)
+        total = float(bending.sum() + springs.sum() + sum(elements.values()))
+        strain = {"bodies": _shares(frames, bending, total), "joints": _shares(frames, springs, total)}
+        strain["legs"] = _shares(legs, bending + springs, total)
+        if elements:
+            strain["elements"] = _shares(elements, elements.values(), total)
+        energies, share = _kinetic(here, shape, normal, bent)
+        kinetic = {"bodies": _shares(frames, energies, sum(energies)), "legs": _shares(legs, energies, sum(energies))}
+        kind = None
+        if share is not None:
+            kind = "in-plane" if share > CLEAR else "out-of-plane" if share < 1 - CLEAR else "mixed"
+        result.append({"strain": strain, "kinetic": kinetic, "in_plane": share, "kind": kind})
     return result
 
 
-def _kind(share: float | None) -> str | None:
-    if share is None:
-        return None
-    return "in-plane" if share > CLEAR else "out-of-plane" if share < 1 - CLEAR else "mixed"
+def _frames(robot: Robot) -> list[str]:
+    return [file_frame(robot, link.name) for link in robot.tree.links]
 
 
-def _links(robot: Robot) -> Iterable[tuple[int, Link]]:
-    return enumerate(robot.tree.links)
+def _sums(names: Iterable[str | None], energies: Iterable[float]) -> dict[str, float]:
+    table: dict[str, float] = {}
+    for name, energy in zip(names, energies, strict=True):
+        if name is not None:
+            table[name] = table.get(name, 0.0) + float(energy)
+    return table
 
 
-def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]]:
-    """Twice the energy that a motion strains the body and the joint of each link with; what a preload adds is not."""
-    bending, springs = [], []
-    for link in here.robot.tree.links:
+def _shares(names: Iterable[str | None], energies: Iterable[float], total: float) -> dict[str, float]:
+    table = _sums(names, energies)
+    return {name: energy / total for name, energy in table.items() if energy > SMALL * total}
+
+
+def _strain(here: Configuration, shape: Array) -> tuple[Array, Array, dict[str, float]]:
+    """Twice the energy that a motion strains the body and the joint of each link and each element between points with.
+
+    What a preload or tension adds to the stiffness is left out.
+    """
+    tree = here.robot.tree
+    bending, springs = np.zeros(len(tree.links)), np.zeros(len(tree.links))
+    for j, link in enumerate(tree.links):
         e = shape[link.e_v]
-        bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e))
-        one_axis = link.joint.one_axis
-        springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if one_axis else 0.0)
-    for spring in here.robot.tree.springs:
+        bending[j] = e @ link.body.material_stiffness(here.q[link.e]) @ e
+        springs[j] = link.terms.stiffness * shape[link.v.start] ** 2 if link.joint.one_axis else 0.0
+    for spring in tree.springs:
         if not spring.slack(here.q):
             springs[spring.numbers[0]] += spring.stiffness * float(spring.rate(shape)) ** 2  # counted with its joint
-    return bending, springs
-
-
-def _stretched(here: Configuration, shape: Array) -> list[tuple[str, float]]:
-    """Twice the energy that a motion stretches each element between two points with, but for what its tension adds."""
-    tree, energies = here.robot.tree, []
+    elements: dict[str, float] = {}
     for element in tree.elements:
-        if not element.acts:
-            continue
-        ends = (element.first, element.second)
-        across, length, _ = line_between(here.at, ends, element.name)
-        J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.at, here.link_jacobians, end)[0] for end in ends)
-        tension = element.tension(Dual(float(length), np.ones(1)), 0.0)
-        slope = float(tension.slope[0]) if isinstance(tension, Dual) else 0.0
-        energies.append((element.name, slope * float(across @ (J2 - J1) @ shape / length) ** 2))
-    return energies
+        if element.acts:
+            length, row = length_row(here, element)
+            tension = element.tension(Dual(float(length), np.ones(1)), 0.0)
+            slope = float(tension.slope[0]) if isinstance(tension, Dual) else 0.0
+            elements[element.name] = slope * float(row @ shape) ** 2
+    return bending, springs, elements
 
 
-def _kinetic(
-    here: Configuration, shape: Array, normal: Array | None, bent: list[Array]
-) -> tuple[list[float], float | None]:
+def _kinetic(here: Configuration, shape: Array, normal: Array | None, bent: list[Array]) -> tuple[Array, float | None]:
     """Twice the kinetic energy of each link, and the share of what moves as a mirror in the plane would show it.
 
     `bent` has the part in the plane of the elastic coordinates of each link.
@@ -481,7 +448,7 @@ def _kinetic(
             planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), planar_part @ twist[6:]])
             inside += float(planar @ M @ planar) + motor
             outside += float((twist - planar) @ M @ (twist - planar))
-    return energies, inside / (inside + outside) if normal is not None else None
+    return np.array(energies), inside / (inside + outside) if normal is not None else None
 
 
 def _along(n: Array, vector: Array) -> Array:
@@ -500,45 +467,19 @@ def plane_normal(here: Configuration) -> Array | None:
     tree = here.robot.tree
     if tree.planar:
         return np.array([0.0, 0.0, 1.0])
-    rotation_axes, translation_axes = [], []
+    hinges, slides = [], []
     for link, R in zip(tree.links, here.at.rotation, strict=True):
         if link.joint.moves_freely:
             continue
         if len(link.joint.rate_labels) > 1:
             return None
-        rotation_axes += list((R @ link.joint.S_w).T[link.joint.S_w.any(axis=0)])
-        translation_axes += [axis / np.linalg.norm(axis) for axis in (R @ link.joint.S_v).T[link.joint.S_v.any(axis=0)]]
-    rotation_axes += [
-        here.at.of(loop.first)[0] @ loop.u1 for loop in here.robot.closures.loops if loop.turning == "about-axis"
-    ]
-    if not rotation_axes:
+        hinges += list((R @ link.joint.S_w).T[link.joint.S_w.any(axis=0)])
+        slides += [axis / np.linalg.norm(axis) for axis in (R @ link.joint.S_v).T[link.joint.S_v.any(axis=0)]]
+    loops = here.robot.closures.loops
+    hinges += [here.at.of(loop.first)[0] @ loop.u1 for loop in loops if loop.turning == "about-axis"]
+    if not hinges or any(np.linalg.norm(np.cross(hinges[0], axis)) >= PARALLEL for axis in hinges):
         return None
-    normal = rotation_axes[0]
-    parallel = all(
-        np.linalg.norm(np.cross(normal, axis)) < 1e-2 for axis in rotation_axes
-    )  # a deflected robot is a little off
-    return normal if parallel and all(abs(normal @ axis) < 1e-2 for axis in translation_axes) else None
-
-
-def _shares_by(robot: Robot, energies: list[float], name: Callable[[Robot, Link], str | None], of: float = 0.0) -> dict:
-    named = ((name(robot, link), energies[j]) for j, link in _links(robot))
-    return _shares(((label, energy) for label, energy in named if label is not None), of or sum(energies))
-
-
-def _shares(parts: Iterable[tuple[str, float]], of: float = 0.0) -> dict[str, float]:
-    table: dict[str, float] = {}
-    for name, energy in parts:
-        table[name] = table.get(name, 0.0) + energy
-    total = of or sum(table.values())
-    return {name: energy / total for name, energy in table.items() if energy > SMALL * total}
-
-
-def _body(robot: Robot, link: Link) -> str:
-    return file_frame(robot, link.name)
-
-
-def _leg(robot: Robot, link: Link) -> str | None:
-    return link.leg
+    return hinges[0] if all(abs(hinges[0] @ axis) < PARALLEL for axis in slides) else None
 
 
 def default_number_of_modes(

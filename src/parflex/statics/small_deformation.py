@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,9 @@ Array = np.ndarray
 # of the bending stiffness of an element: beyond, what a normal force N adds needs more elements. It is N L^2 = EI of
 # one clamped at its root, which is then up to 5 % off where N varies along it, and 1 % under loads at its ends
 AXIAL_STIFFNESS_LIMIT = 0.4
-
 # rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
 FIRST_ORDER_ROTATION = 0.1
-
-NEGLECTED_STIFFNESS = (
-    0.1  # of the stiffness of a mode, or a twentieth of its frequency: what is left out is told beyond this
-)
+NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: beyond, a warning is given
 
 
 def deflections(tree: Tree, q: Array) -> dict[str, float]:
@@ -34,11 +29,7 @@ def deflections(tree: Tree, q: Array) -> dict[str, float]:
     `q` may have rows of positions; the largest of all rows is given.
     """
     rows = np.atleast_2d(q)
-    result = {}
-    for link in tree.links:
-        if link.body.small:
-            result[link.name] = _largest(link, rows) / link.body.small
-    return result
+    return {link.name: _largest(link, rows) / link.body.small for link in tree.links if link.body.small}
 
 
 def _largest(link: Link, rows: Array) -> float:
@@ -46,18 +37,13 @@ def _largest(link: Link, rows: Array) -> float:
     return float(max(displacements, default=0.0))
 
 
-@dataclass(frozen=True)
-class AxialLoad:
-    """The normal force in an element where it is largest, and the share of the bending stiffness that it adds."""
+def axial_loads(tree: Tree, q: Array) -> dict[str, tuple[float, float]]:
+    """Of each element, the normal force (N, tension positive) where it is largest, and its share of the stiffness.
 
-    force: float  # N, positive in tension
-    share: float
-
-
-def axial_loads(tree: Tree, q: Array) -> dict[str, AxialLoad]:
-    """Of each beam, what pulls or presses it most; `q` may have rows of positions."""
+    The share is of the bending stiffness; `q` may have rows of positions.
+    """
     rows = np.atleast_2d(q)
-    loads: dict[str, AxialLoad] = {}
+    loads: dict[str, tuple[float, float]] = {}
     softenings: dict[int, list[float]] = {}  # elements of a beam share their body
     for link in tree.links:
         if not link.body.by_tip:
@@ -69,8 +55,8 @@ def axial_loads(tree: Tree, q: Array) -> dict[str, AxialLoad]:
             bent = 0.5 * np.einsum("ni,ij,nj->n", e, strain.H, e) if strain.acts else 0.0
             forces = strain.k * (e @ strain.row + bent)
             force = float(forces[np.abs(forces).argmax()])
-            if link.name not in loads or abs(force) * softest > loads[link.name].share:
-                loads[link.name] = AxialLoad(force, abs(force) * softest)
+            if link.name not in loads or abs(force) * softest > loads[link.name][1]:
+                loads[link.name] = force, abs(force) * softest
     return loads
 
 
@@ -108,30 +94,30 @@ def _elements(tree: Tree, name: str) -> tuple[str, int]:
 
 def axial_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     """A diagnostic about the beam whose elements are longest for what pulls or presses them."""
-    excessive = {name: load for name, load in axial_loads(tree, q).items() if load.share > AXIAL_STIFFNESS_LIMIT}
-    worst = max(excessive, key=lambda name: excessive[name].share, default=None)
-    if worst is None:
+    loads = axial_loads(tree, q)
+    worst = max(loads, key=lambda name: loads[name][1], default=None)
+    if worst is None or loads[worst][1] <= AXIAL_STIFFNESS_LIMIT:
         return []
-    load, body = excessive[worst], tree.links[tree.number(worst)].body
-    does = f"{'in tension' if load.force > 0 else 'in compression'} under {abs(load.force):.3g} N"
+    (force, share), body = loads[worst], tree.links[tree.number(worst)].body
+    does = f"{'in tension' if force > 0 else 'in compression'} under {abs(force):.3g} N"
     if not body.acting:
         text = (
-            f"'{worst}' is {does}, which would change its bending stiffness by {load.share:.0%}, but its axial strain "
+            f"'{worst}' is {does}, which would change its bending stiffness by {share:.0%}, but its axial strain "
             'is linear: the model neglects that (axial = "mean" includes it)'
         )
     elif body.reduced is not None:
         text = (
-            f"'{worst}' is {does}, which changes its bending stiffness by {load.share:.0%}: a reduced beam takes its "
+            f"'{worst}' is {does}, which changes its bending stiffness by {share:.0%}: a reduced beam takes its "
             "normal force as constant, and the bound of its reduction is for a beam without load (leave out 'reduce')"
         )
     else:
         name, count = _elements(tree, worst)
         text = (
-            f"'{name}' is {does}, which changes the bending stiffness of its element by {load.share:.0%}: its "
+            f"'{name}' is {does}, which changes the bending stiffness of its element by {share:.0%}: its "
             f"{'element is' if count == 1 else f'{count} elements are'} too long for that; use "
-            f"{_enough(count, load.share)} elements"
+            f"{_enough(count, share)} elements"
         )
-    return [Diagnostic("axial-load", text, worst, load.force)]
+    return [Diagnostic("axial-load", text, worst, force)]
 
 
 def _enough(count: int, share: float) -> int:
@@ -141,19 +127,14 @@ def _enough(count: int, share: float) -> int:
 
 def element_advice(tree: Tree, q: Array, reached: float) -> str:
     """Advice where a beam is pressed by more than its elements carry, in a state under a share of the loads."""
-    excessive = {
-        name: load
-        for name, load in axial_loads(tree, q).items()
-        if load.force < 0
-        and load.share > AXIAL_STIFFNESS_LIMIT * reached
-        and tree.links[tree.number(name)].body.reduced is None
-    }
-    if not excessive:
+    reduced = {link.name for link in tree.links if link.body.reduced is not None}
+    pressed = {name: load for name, load in axial_loads(tree, q).items() if load[0] < 0 and name not in reduced}
+    worst = max(pressed, key=lambda name: pressed[name][1], default=None)
+    if worst is None or pressed[worst][1] <= AXIAL_STIFFNESS_LIMIT * reached:
         return ""
-    worst = max(excessive, key=lambda name: excessive[name].share)
     name, count = _elements(tree, worst)
-    carries = f"{'one carries' if count == 1 else f'{count} carry'} no more than about {-excessive[worst].force:.3g} N"
-    return f"use {_enough(count, excessive[worst].share / reached)} elements for '{name}', of which {carries}; or "
+    carries = f"{'one carries' if count == 1 else f'{count} carry'} no more than about {-pressed[worst][0]:.3g} N"
+    return f"use {_enough(count, pressed[worst][1] / reached)} elements for '{name}', of which {carries}; or "
 
 
 def deflection_warnings(tree: Tree, q: Array) -> list[Diagnostic]:

@@ -77,28 +77,21 @@ class StateSpace(Unpacked):
         """
         for diagnostic in self.doubts(frequencies):
             warnings.warn(ParflexWarning(diagnostic), stacklevel=2)
-        return self._response(_hertz(frequencies))
+        model, answers = self.model, []
+        force = model.M @ self.B[len(model.names) :]
+        for s in 2j * np.pi * _hertz(frequencies):
+            try:
+                q = np.linalg.solve(model.K + s * model.D + s * s * model.M, force)
+                answers.append(self.C @ np.concatenate([q, s * q]) + self.D)
+            except np.linalg.LinAlgError:
+                answers.append(np.full(self.D.shape, np.nan + 0j))
+        return np.array(answers).reshape(-1, *self.D.shape)
 
     def doubts(self, frequencies: float | Sequence[float] | Array) -> list[Diagnostic]:
         """Diagnostics of the response up to the highest of `frequencies` in Hz, for which elements may be too few."""
         highest = float(_hertz(frequencies).max(initial=0.0))
         robot = self.model.robot
         return [*response_warnings(robot, highest), *band_warnings(robot, np.array([highest]), "the response")]
-
-    def _response(self, frequencies: Array) -> Array:
-        count = len(self.model.names)
-        model, b = self.model, self.B[count:]
-        force = model.M @ b
-        answers = []
-        for hertz in frequencies:
-            s = 2j * np.pi * hertz
-            try:
-                q = np.linalg.solve(model.K + s * model.D + s * s * model.M, force)
-            except np.linalg.LinAlgError:
-                answers.append(np.full(self.D.shape, np.nan + 0j))
-                continue
-            answers.append(self.C @ np.concatenate([q, s * q]) + self.D)
-        return np.array(answers).reshape(-1, *self.D.shape)
 
     def _told(self) -> str:
         return (

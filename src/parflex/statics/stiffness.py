@@ -23,23 +23,16 @@ from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.limits import limit_warnings
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
-from parflex.statics.equilibrium import (
-    Equilibrium,
-    equilibrium_of,
-)
+from parflex.statics.equilibrium import Equilibrium, equilibrium_of
 from parflex.statics.linear_model import LinearModel, about_pose, linear_model_of, linearisation_state
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
-from parflex.statics.loads import (
-    AppliedLoads,
-    has_force_elements,
-    least_multipliers,
-    refuse_cables_at_rest_length,
-)
+from parflex.statics.loads import AppliedLoads, has_force_elements, least_multipliers
 from parflex.statics.small_deformation import deflection_warnings, first_order_warnings, stress_warnings
 
 Array = np.ndarray
 RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below are rigid
+IN_IT = 0.3  # of a rigid direction: components of it in any axis; one in all three has 0.58 in each
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -173,18 +166,9 @@ def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
     scaled = C * np.outer(lengths, lengths)
     U, values, _ = np.linalg.svd(scaled)
     weak = values < RIGID * max(float(values[0]), 1e-300)
-    if not weak.any():
-        S = np.linalg.inv(scaled) * np.outer(lengths, lengths)
-        return Stiffness(frame, directions, C, S, [], model)
-    weak_components = np.abs(U[:, weak]).max(axis=1)
-    return Stiffness(
-        frame,
-        directions,
-        C,
-        None,
-        [d for d, size in zip(directions, weak_components, strict=True) if size > 0.3],
-        model,
-    )
+    S = None if weak.any() else np.linalg.inv(scaled) * np.outer(lengths, lengths)
+    shares = np.abs(U[:, weak]).max(axis=1, initial=0.0)
+    return Stiffness(frame, directions, C, S, [d for d, x in zip(directions, shares, strict=True) if x > IN_IT], model)
 
 
 def deflection(
@@ -234,7 +218,8 @@ deflection.doubts = lambda found: with_code(found.diagnostics, "unstable-equilib
 def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()) -> Deflection:
     """Deflections of frames under a load case."""
     robot, pose = at_nodes(robot, pose, [*frames, *case.forced_frames])
-    if case.about == "undeformed" and has_force_elements(robot.tree):
+    turning = has_force_elements(robot.tree)
+    if case.about == "undeformed" and turning:
         raise InputError(
             "elements between points turn as the robot deforms, so its deflection is that of the equilibrium",
             key="about",
@@ -242,35 +227,28 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
             hint="ask about the equilibrium",
         )
     state = linearisation_state(robot, pose, case)
-    if not isinstance(state, Equilibrium) and has_force_elements(robot.tree):
+    if turning and not isinstance(state, Equilibrium):
         state = equilibrium_of(robot, pose, case)
     if isinstance(state, Equilibrium):
         return deflection_at(state, frames)
     here, loading = state
-    refuse_cables_at_rest_length(here, loading.without)
     model = about_pose(here, loading)
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(loading.forces(here)))
-    displacements = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
+    displacements = {frame: here.frame_rows(frame) @ step for frame in [_known(robot, name) for name in frames or [""]]}
     result = _inside(robot, here, loading, step, displacements, model.K_tot @ step)
-    beyond = first_order_warnings(_largest_rotation(here, step))
-    return replace(result, diagnostics=(*result.diagnostics, *beyond))
-
-
-def _largest_rotation(here: Configuration, step: Array) -> float:
-    """The largest rotation (rad) of a body, and of its nodes, to first order."""
-    angles = [0.0]
+    rotations = [np.zeros(3)]  # of bodies and their nodes, to first order
     for link, (_, J_w) in zip(here.robot.tree.links, here.link_jacobians, strict=True):
-        rotation, e = J_w @ step, step[link.e_v]
-        angles += [float(np.linalg.norm(rotation + node.Phi_r @ e)) for node in link.body.nodes.values()]
-        angles.append(float(np.linalg.norm(rotation)))
-    return max(angles)
+        nodes = link.body.nodes.values()
+        rotations += [J_w @ step, *(J_w @ step + node.Phi_r @ step[link.e_v] for node in nodes)]
+    largest = float(np.linalg.norm(rotations, axis=1).max())
+    return replace(result, diagnostics=(*result.diagnostics, *first_order_warnings(largest)))
 
 
 def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
     """How far an equilibrium is from where it started, and what acts inside the robot there; frames are nodes."""
     here, start, tree = equilibrium.configuration, equilibrium.start, equilibrium.robot.tree
     displacements = {}
-    for frame in _all_known(equilibrium.robot, frames):
+    for frame in [_known(equilibrium.robot, name) for name in frames or [""]]:
         (R0, P0), (R, P) = start.at.of(tree.places[frame]), here.at.of(tree.places[frame])
         displacements[frame] = np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
     step = np.zeros(tree.n)
@@ -319,10 +297,6 @@ def _inside(
 def _known(robot: Robot, frame: str | None) -> str:
     robot.tree.place(frame or robot.tree.end_effector)
     return frame or robot.tree.end_effector
-
-
-def _all_known(robot: Robot, frames: Sequence[str]) -> list[str]:
-    return [_known(robot, frame) for frame in frames or [robot.tree.end_effector]]
 
 
 def selected_components(robot: Robot) -> list[int]:

@@ -11,33 +11,28 @@ Z^T, and the zero dynamics may be unstable.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
 
-from parflex.closure.partition import Partition
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError
 from parflex.forces.forces import Without, Wrench, checked_wrenches
-from parflex.records import Answer, Record
+from parflex.records import Answer
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.configuration import NEAR_SINGULAR, SINGULAR, Configuration, Pose
 from parflex.robot.load import acting_configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
-from parflex.statics.equilibrium_at_pose import closed_step
-from parflex.statics.equilibrium_solver import FINE, TRUST
+from parflex.statics.equilibrium import closed_motion
+from parflex.statics.equilibrium_solver import ROUNDING, TRUST
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.loads import AppliedLoads, tangent_stiffness
 
 Array = np.ndarray
-STEPS = 40
-MANY = 300  # rates from which bodies without load stand for the first tangent: it takes seconds
-NEARBY = 1e-2  # of a step, without units: behind a shorter one independent rates stay as good a choice as they were
-SHORTER = 0.3  # of the step before: a tangent that makes steps no shorter is made anew
+STEPS = 40  # Newton steps: those limited by the trust length turn bodies by twelve radians
 STILL = 1e-9  # growth below this share of the fastest eigenvalue is rounding
 
 
@@ -146,70 +141,32 @@ def held_frame(
     here = acting_configuration(robot, pose, without)
     frame = frame or robot.tree.end_effector
     R, p = here.at.of(robot.tree.places[frame])
-    acting = AppliedLoads(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n))
-    tangent, before = None, np.inf
+    acting, size = AppliedLoads(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n)), np.inf
     for _ in range(STEPS):
         tau, missing = _efforts(here, acting)
-        units, away = rate_units(here), _frame_error(here, frame, R, p)
-        fresh = False
-        if before == np.inf and here.J.shape[1] > MANY:
-            tangent = _HeldTangent.at(here, frame, here.J.T @ tree_stiffness(here)[0] @ here.J)
-        if tangent is None or not tangent.serves(here):
-            fresh, tangent = True, _HeldTangent.at(here, frame, tangent_stiffness(here, replace(acting, tau=tau)))
-        x = None if tangent is None else units * tangent.solve(-np.concatenate([tangent.P @ missing, away]))
-        if x is None or not np.isfinite(x).all():
-            break
-        size = float(np.abs(x / units).max(initial=0.0))
-        next_configuration = closed_step(here, x * min(1.0, TRUST / max(size, 1e-300)))
-        if next_configuration is None:
-            break
-        here = next_configuration
-        slow = size > SHORTER * before  # the tangent is that of a pose too far away, or this is rounding
-        tangent, before = None if slow else tangent, size
-        if tangent is not None and size < NEARBY:
-            here = replace(here, partition=tangent.partition)
-        if size < 1e-2 * FINE or (size < 1e3 * FINE and (fresh or slow)):
-            here = Configuration(robot, here.q)
-            tau, _ = _efforts(here, acting)
+        if size < ROUNDING:
             motors = dict(zip(robot.actuated_names, map(float, tau[list(robot.actuated)]), strict=True))
             return HeldFrame(here, frame, motors, replace(acting, tau=tau))
+        units, P = rate_units(here), _motor_free_combinations(here)
+        tangent = np.concatenate([P @ tangent_stiffness(here, replace(acting, tau=tau)), driven_rows(here, frame)])
+        try:
+            x = np.linalg.solve(tangent * units, -np.concatenate([P @ missing, _frame_error(here, frame, R, p)]))
+        except np.linalg.LinAlgError:
+            break
+        if not np.isfinite(x).all():
+            break
+        size = float(np.abs(x).max(initial=0.0))
+        motion = here.J @ (units * x) * min(1.0, TRUST / max(size, 1e-300))
+        q, closed = closed_motion(robot, here.q, motion, here.reduction.partition.dependent)
+        if not closed:
+            break
+        here = Configuration(robot, q)
     raise SingularError(
         f"no state of rest was found in which the motors hold '{frame}'",
         key="pose",
         value=frame,
         hint="choose another pose, or reduce the loads",
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _HeldTangent(Record):
-    """Combinations P of forces without motors, and the factors of what they and the frame change by, made at a pose.
-
-    Poses nearby are served too: their forces are their own, so that answers are exact, after a step or two more.
-    """
-
-    P: Array
-    partition: Partition
-    factors: tuple[Array, Array]
-
-    @classmethod
-    def at(cls, here: Configuration, frame: str, stiffness: Array) -> _HeldTangent | None:
-        """At a pose, with its stiffness, or one that is nearly so; None where it is singular."""
-        P, rows = _motor_free_combinations(here), driven_rows(here, frame)
-        system = np.concatenate([P @ stiffness, rows]) * rate_units(here)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
-            factors = scipy.linalg.lu_factor(system, check_finite=False)
-        singular = not np.diag(factors[0]).all() or not np.isfinite(factors[0]).all()
-        return None if singular else cls(P, here.reduction.partition, factors)
-
-    def serves(self, here: Configuration) -> bool:
-        """Whether a pose has the same independent rates."""
-        return np.array_equal(self.partition.independent, here.reduction.partition.independent)
-
-    def solve(self, right: Array) -> Array:
-        """The step, in units."""
-        return scipy.linalg.lu_solve(self.factors, right, check_finite=False)
 
 
 def _efforts(here: Configuration, loading: AppliedLoads) -> tuple[Array, Array]:

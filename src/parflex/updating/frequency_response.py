@@ -166,10 +166,10 @@ def _shape_ends(responses: Responses) -> tuple[list[str], list[int], list[Diagno
     without = [name for name in ends or (*responses.outputs, *responses.inputs) if name.startswith(NODE)]
     if without:
         text = "shapes are not used: nodes of the file have no frames (name them by `sensors`)"
-        return [], [], [Diagnostic("unused-shapes", text, without[0])]
+        return [], [], [Diagnostic("incomplete-measurements", text, without[0])]
     if len(best) < 2:
         text = "shapes are not used: the file has no two sensors with one input, nor two inputs of one sensor"
-        return [], [], [Diagnostic("unused-shapes", text)]
+        return [], [], [Diagnostic("incomplete-measurements", text)]
     return ends, best, []
 
 
@@ -423,7 +423,7 @@ def _uff(path: str | Path, kind: str | None, nodes: Mapping[str, str]) -> Respon
         raise InputError("responses of the file are of different kinds", key="responses", value=str(path),
                          hint="export accelerations, or velocities, or displacements")  # fmt: skip
     file_kind = kinds.pop()
-    assumed = Diagnostic("assumed-quantity", "the file does not say what was measured: accelerations are taken")
+    assumed = Diagnostic("incomplete-measurements", "the file does not say what was measured: accelerations are taken")
     return Responses(frequencies, np.array(values), tuple(outputs), tuple(inputs), kind or file_kind or "accelerance",
                      () if file_kind or kind else (assumed,))  # fmt: skip
 

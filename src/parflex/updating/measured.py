@@ -151,11 +151,11 @@ def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[Diagnostic]
     _refuse_duplicates(modes)
     few = [mode.told for mode in modes if len(mode.shape) == 1]
     texts = (
-        ("missing-frequencies", f"{gaps} rows have no frequency and are left out", gaps),
-        ("assumed-deviation", f"{usual} frequencies have no deviation: {USUAL:.0%} of them is taken", usual),
-        ("unused-shapes", f"a shape at one sensor says nothing ({', '.join(few[:3])})", len(few)),
+        (f"{gaps} rows have no frequency and are left out", gaps),
+        (f"{usual} frequencies have no deviation: {USUAL:.0%} of them is taken", usual),
+        (f"a shape at one sensor says nothing ({', '.join(few[:3])})", len(few)),
     )
-    return modes, [Diagnostic(code, text, value=count) for code, text, count in texts if count]
+    return modes, [Diagnostic("incomplete-measurements", text, value=count) for text, count in texts if count]
 
 
 def _empty(value: Any) -> bool:

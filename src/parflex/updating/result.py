@@ -332,10 +332,10 @@ class FitReport:
                 f"judge it: it may be {most:.2g} times as large (95 %), and intervals too narrow for an error of one "
                 "part; measure more modes"
             )
-            messages.append(Diagnostic("unknown-model-error", text, value=float(most)))
+            messages.append(Diagnostic("model-error", text, value=float(most)))
         if self.fitting.freedoms(self.fit, 0) < 0.5:
             text = "there are as many numbers as measurements: an error of the model does not show"
-            messages.append(Diagnostic("unknown-model-error", text))
+            messages.append(Diagnostic("model-error", text))
         for pair in (pair for pair in pairs if pair["predicted_deviation"] is None):
             text = f"mode {pair['mode']} at '{pair['pose']}' has too few elements: it is not used"
             messages.append(Diagnostic("few-elements", text, pair["pose"], pair["mode"]))

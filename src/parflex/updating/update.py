@@ -26,9 +26,7 @@ Array = np.ndarray
 PRIOR = 0.3  # of a number, its deviation before anything was measured
 SEEING = "check directions: FRAME.x is along an axis of the world, FRAME.local_x along one of the frame"
 RESPONSES = "responses"  # key of a table that names a file of frequency responses
-UNSETTLED = Diagnostic(
-    "unsettled-pairs", "pairs of measured modes and those of the model kept changing: number the modes"
-)
+UNSETTLED = Diagnostic("unsure-pair", "pairs of measured modes and those of the model kept changing: number the modes")
 
 
 def update(

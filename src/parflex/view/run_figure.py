@@ -12,6 +12,7 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.robot.robot import Robot
+from parflex.simulation.quantities import SECTION, unit_of
 from parflex.view.style import (
     LINES,
     MEASURED,
@@ -23,7 +24,6 @@ from parflex.view.style import (
     time_axis,
     titled,
 )
-from parflex.view.units import SECTION, unit_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -312,7 +312,7 @@ def along_beams(run: Columns, columns: Sequence[str] | None = None) -> list[Alon
     for column in chosen_columns(run, [name for name in run if name != "t"] if columns is None else columns):
         match = SECTION.fullmatch(column)
         if match is not None:
-            places.setdefault(match[1], {})[float(match[3])] = column
+            places.setdefault(match[1], {})[float(match[2])] = column
     profiles = {name: by_place for name, by_place in places.items() if len(by_place) > 1}
     if not profiles or len(profiles) > MOST:
         known = f"{len(profiles)} quantities of beams do not fit into one figure" if profiles else ""

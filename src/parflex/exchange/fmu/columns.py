@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, bod
 from parflex.formulations.choice import choose
 from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
-from parflex.simulation.outputs import AXES, axis_in_plane, is_tilted, motion_columns, signal_columns
+from parflex.simulation.outputs import AXES, RunState, axis_in_plane, base_columns, is_tilted, motion_columns
 from parflex.simulation.problem import MODEL_NAMES, RUN_LIMIT, Problem, has_losses
 from parflex.spatial.rotations import ORIENTATION
 from parflex.tree.tree import Link
@@ -106,8 +105,7 @@ def run_columns(
     channels = [groups["effort"], *(groups[f"wrench_{name}"] for name in problem.wrenches)]
     signals |= {"q": groups["q"][None], "change": groups["position_rates"][None], "effort": groups["effort"][None]}
     signals |= {"given": np.concatenate(channels)[None], "work": groups["work"][None]}
-    run: Any = SimpleNamespace(t=np.zeros(1))
-    plain = signal_columns(problem, run, signals, ())
+    plain = base_columns(RunState(problem, robot, np.zeros(1), signals), ())
     outputs: dict[str, Any] = {}
     places: dict[str, str] = {}
     home = pose(robot.tree, robot.home)

@@ -31,11 +31,11 @@ from parflex.integrators.driver import Method, System, Work, method_named, new_w
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem, prepare_problem, read_independent, with_independent_rates
+from parflex.simulation.quantities import unit_of
 from parflex.simulation.simulate import FRICTION_WIDTH
 from parflex.simulation.start import start_state
 from parflex.simulation.step_requests import ITERATION_TOLERANCE, TOLERANCE
 from parflex.trajectories.polynomials import Polynomials
-from parflex.view.units import unit_of
 
 Array = np.ndarray
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")

@@ -1,0 +1,187 @@
+"""Deflections of places along beams, with those between nodes that shape functions lack.
+
+Nodes of elements are exact under distributed loads. Between them the shape functions lack the deflection of a beam
+clamped at both nodes, EI theta''' = q with w = theta = 0 at its ends; w' = theta, with shear theta - EI/(k G A)
+theta''. The load q is mass times acceleration, less gravity, at four places of the element. It is exact for loads that
+are cubics, as accelerations of the shape functions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from parflex.bodies.reduced_beam import ReducedSections
+from parflex.diagnostics import Diagnostic
+from parflex.forces.section_forces import BeamChain, beam_chains
+from parflex.integrators.tableaux import gauss_points
+from parflex.robot.beam_nodes import is_between
+from parflex.robot.robot import Robot
+from parflex.simulation.mesh_convergence import largest_beam_deflection
+from parflex.spatial.rotations import hat
+from parflex.tree.tree import Tree
+
+Array = np.ndarray
+BENT = ("chord_y", "chord_z", "tangent_y", "tangent_z")
+MISSING = 0.02  # of a deflection: less is not reported, as nodes may be off by as much because elements are too few
+PLACES = gauss_points(4)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class BeamPlace:
+    """A place along a beam: frames at root, tip and place, and where loads deflect it beyond its shape functions."""
+
+    frames: tuple[str, ...]  # root, tip, place, and frames whose accelerations act
+    inner: InnerLoads | None
+    forced: tuple[tuple[str, Array], ...]  # frames with wrenches that do so, too: displacement by each, 3 x 6
+
+
+def read_place(robot: Robot, beam: str, s: str, wrenches: Sequence[str]) -> BeamPlace:
+    """Return the place `s` along a beam, where wrenches act on frames."""
+    frames = (beam, f"{beam}@1", f"{beam}@{s}")
+    robot.tree.place(frames[2])
+    chain = beam_chains(robot).get(beam)
+    inner = inner_loads_of(chain, float(s)) if chain is not None else None
+    loads = tuple(f"{beam}@{at!r}" for at in inner.shares) if inner else ()
+    moved = ((frame, forced_place(robot, frame, frames[2])) for frame in wrenches)
+    return BeamPlace((*frames, *loads), inner, tuple((name, moves) for name, moves in moved if moves is not None))
+
+
+def place_deflection(tree: Tree, place: BeamPlace, word: str, signals: Mapping[str, Array]) -> Array:
+    """Return the deflection of a place, from the x axis of the root (tangent), or from the line between both ends.
+
+    It is along y or z of the root, turned to that line by the smallest turn.
+    """
+    root, tip, at = (signals[f"{frame}.position"] for frame in place.frames[:3])
+    R = signals[f"{place.frames[2]}.rotation"]
+    if place.inner is not None:
+        specific_forces = np.stack([signals[f"{frame}.motion"][:, 6:9] for frame in place.frames[3:]]) - tree.gravity
+        turns = np.stack([signals[f"{frame}.rotation"] for frame in place.frames[3:]])
+        at = at + np.einsum("tij,tj->ti", R, inner_bending(place.inner, turns, specific_forces))
+    for frame, moved in place.forced:
+        at = at + np.einsum("tij,tj->ti", R, _turned_wrenches(R, signals[f"{frame}.wrench"]) @ moved.T)
+    into = signals[f"{place.frames[0]}.rotation"]
+    axis = "xyz".index(word[-1])
+    away = np.einsum("tji,tj->ti", into, at - root)
+    if word.startswith("tangent"):
+        return away[:, axis]
+    chord = np.einsum("tji,tj->ti", into, tip - root)
+    chord = chord / np.linalg.norm(chord, axis=1, keepdims=True)
+    # the image of the axis e under the turn of x to the chord u is e - (u . e) (x + u) / (1 + u . x)
+    share = chord[:, axis] / (1 + chord[:, 0])
+    return away[:, axis] - share * (away[:, 0] + np.einsum("ti,ti->t", chord, away))
+
+
+def _turned_wrenches(R: Array, wrenches: Array) -> Array:
+    """Wrenches in world axes, in those of a frame."""
+    return np.einsum("tji,tkj->tki", R, wrenches.reshape(-1, 2, 3)).reshape(-1, 6)
+
+
+def inner_wrench_warning(
+    robot: Robot, signals: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
+) -> list[Diagnostic]:
+    """A diagnostic where frames that a run shows lack what wrenches between two nodes deflect their element by.
+
+    Nothing is said where that is little beside the largest deflection of the beam.
+    """
+    lacks: dict[str, float] = {}
+    links = robot.tree.links
+    for frame in dict.fromkeys(frames):
+        link = robot.tree.places[frame].link
+        if links[link].body.reduced is not None:  # has a warning of its own
+            continue
+        moved = ((loaded, forced_place(robot, loaded, frame)) for loaded in wrenches)
+        for loaded, compliance in ((loaded, moves) for loaded, moves in moved if moves is not None):
+            push = _turned_wrenches(signals[f"{loaded}.rotation"], signals[f"{loaded}.wrench"])
+            away = float(np.linalg.norm(push @ compliance.T, axis=1).max(initial=0.0))
+            if away > MISSING * largest_beam_deflection(robot, link, signals["q"]):
+                lacks[frame] = max(lacks.get(frame, 0.0), away)
+    worst = max(lacks, key=lambda name: lacks[name], default="")
+    if not worst:
+        return []
+    text = (
+        f"a load acts between two nodes of a beam: as a frame '{worst}' lacks up to {lacks[worst]:.3g} m of its "
+        "deflection there, which BEAM.chord_y@s and BEAM.tangent_y@s have; use elements with a node at the load"
+    )
+    return [Diagnostic("load-inside-beam", text, worst, lacks[worst])]
+
+
+class InnerLoads(NamedTuple):
+    """Places along a beam whose accelerations deflect it at one of them, and by how much (s^2, section axes y and z).
+
+    `turn` is from axes of the section to those of the element.
+    """
+
+    shares: tuple[float, ...]
+    weights: Array
+    turn: Array
+
+
+def inner_loads_of(chain: BeamChain, s: float) -> InnerLoads | None:
+    """Of a place along a beam; None at a node, and of a reduced beam: it has inner modes."""
+    element, xi = chain.located(s)
+    parts = chain.each[element]
+    if isinstance(parts, ReducedSections) or min(xi, 1 - xi) < 1e-9:
+        return None
+    each = parts.material.density * parts.section.A * parts.length**4 / parts.material.E
+    both = each / np.array([float(parts.section.Iz), float(parts.section.Iy)])
+    bent = np.stack([clamped(xi, float(Ps)) for Ps in parts.shear_ratios], axis=1)
+    c, sn = np.cos(parts.roll), np.sin(parts.roll)
+    return InnerLoads(
+        tuple(float(chain.share(element, place)) for place in PLACES),
+        -bent * both,
+        np.array([[1, 0, 0], [0, c, -sn], [0, sn, c]]),
+    )
+
+
+def clamped(xi: float, Ps: float = 0.0) -> Array:
+    """How far w'''' = 1 at one of the places, a cubic that is zero at the others, deflects a unit beam at xi.
+
+    With shear, Ps = 12 EI/(k G A): w = p - Ps/12 p'' + c, where p' is the turn of the sections and p'''' the load.
+    """
+    result, soft = [], Ps / 12
+    for k, place in enumerate(PLACES):
+        others = np.delete(PLACES, k)
+        load = np.polynomial.Polynomial.fromroots(others) / np.prod(place - others)
+        p = load.integ(4)
+        at_end = p(1.0) - soft * p.deriv(2)(1.0)
+        # what is added to p: a xi^2 + b xi^3, which leaves w = -2 soft a at the root, and c takes that away
+        a, b = np.linalg.solve([[1.0, 1 - 6 * soft], [2.0, 3.0]], [-at_end, -p.deriv()(1.0)])
+        p = p + np.polynomial.Polynomial([0, 0, a, b])
+        result.append(p(xi) - soft * (p.deriv(2)(xi) - 2 * a))
+    return np.array(result)
+
+
+def inner_bending(loads: InnerLoads, rotations: Array, specific_forces: Array) -> Array:
+    """The way of the place in rows, by accelerations less gravity (place, row, axis) and axes of each place."""
+    local = np.einsum("prij,pri->prj", rotations @ loads.turn, specific_forces)
+    bent = np.zeros(local.shape[1:])
+    bent[:, 1:] = np.einsum("prj,pj->rj", local[:, :, 1:], loads.weights)
+    return bent @ loads.turn.T
+
+
+def forced_place(robot: Robot, loaded: str, place: str) -> Array | None:
+    """Displacement of the section of a place by a unit wrench on a frame, beyond shape functions: 3 x 6, section axes.
+
+    Of a reduced beam less that of its modes. None where both are not between the same two nodes.
+    """
+    places = robot.tree.places
+    if not (is_between(robot, loaded) and is_between(robot, place)) or places[place].link != places[loaded].link:
+        return None
+    j = places[loaded].link
+    body = robot.tree.links[j].body
+    inner = [places[frame].inner for frame in (loaded, place)]
+    xi, at = (float(one.node.r0[0] / body.nodes["tip"].r0[0]) for one in inner if one is not None)
+    chain = next(beam for beam in beam_chains(robot).values() if j in beam.links)
+    parts = chain.each[chain.links.index(j)]
+    if isinstance(parts, ReducedSections):
+        modal = np.diag(body.material_stiffness(np.zeros(body.size)))[body.size - body.held :]
+        compliance = parts.clamped_compliance(xi, at, modal)
+    else:
+        compliance = parts.clamped_compliance(xi, at)
+    moved = np.eye(6)
+    moved[:3, 3:] = -hat(places[loaded].position)
+    return (compliance @ moved.T)[:3]
