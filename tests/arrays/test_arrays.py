@@ -170,6 +170,58 @@ def test_a_pose_may_be_an_array_in_other_functions():
         parflex.jacobian(robot, q[0] + 0.1)
 
 
+@pytest.mark.parametrize("kind", ["planar-arm", "5r", "c5", "dualemps"])  # whose rates at home are other ones
+def test_batches_of_poses_have_the_rows_of_each_pose_and_nan_where_there_is_none(kind):
+    robot, (q, qd, *_) = robot_of(kind), states_of(kind)
+    rows = np.concatenate([q, [np.full(robot.nq, np.nan)]])
+    rates = np.concatenate([qd, qd[:1]])
+    by_motors = [lambda q: parflex.mass_matrix(robot, q, coordinates="motors").matrix]
+    by_motors = [] if robot.tree.elastic else [*by_motors, lambda q: parflex.jacobian(robot, q).matrix]
+    with pytest.warns(ParflexWarning) as said:
+        energy = parflex.energies(robot, rows, rates)
+        places = parflex.frames(robot, rows)[robot.tree.end_effector]
+        M, names = parflex.mass_matrix(robot, rows)
+        given = [ask(rows) for ask in by_motors]
+    sentence = "1 of 5 states have no answer and are nan: state 4: q: entry 0 of 'q' is nan; give finite numbers"
+    assert {str(one.message) for one in said} == {sentence} and len(said) == 3 + len(given)
+    assert names == robot.independent and M.shape == (5, len(names), len(names))
+    assert all(np.isnan(part[4]).all() for part in (*energy, *places, M, *given))
+    for k, row in enumerate(q):
+        one, place = parflex.energies(robot, row, qd[k]), parflex.frames(robot, row)[robot.tree.end_effector]
+        assert (energy.kinetic[k], energy.potential[k]) == tuple(one)
+        assert np.array_equal(places.position[k], place.position) and np.array_equal(places.rotation[k], place.rotation)
+        assert all(np.array_equal(part[k], ask(row)) for part, ask in zip(given, by_motors, strict=True))
+        free = qd[k][list(robot.independent_rates)]
+        assert free @ M[k] @ free / 2 == pytest.approx(one.kinetic, rel=1e-9)  # rates of condition 1e3
+
+
+def test_batches_of_poses_and_rates_have_one_size_and_a_named_frame_exists():
+    robot, (q, qd, *_) = robot_of("5r"), states_of("5r")
+    assert parflex.energies(robot, q[0], qd).kinetic.shape == parflex.energies(robot, q, qd[0]).kinetic.shape == (4,)
+    assert parflex.frames(robot, q)["tip"].position.shape == (4, 3) and parflex.frames(robot, q[:0])
+    with pytest.raises(InputError, match="'velocity' has 2 states and 'pose' has 4"):
+        parflex.energies(robot, q, qd[:2])
+    with pytest.raises(InputError, match="there is no frame 'hand'"):
+        parflex.jacobian(robot, q, "hand")
+
+
+def test_states_that_only_the_checks_of_a_program_refuse_are_solved_by_rates_of_their_own():
+    """Both rods nearly on one line: the motors do not determine them, and the program divides by almost nothing."""
+    robot, high = robot_of("5r"), 0.3 * np.sqrt(1 - (0.28 / 0.3) ** 2)
+    program = parflex.model(robot, "direct", coordinates="all", checks=True)
+    poses = np.array([configure(robot, {"x": 0.0, "y": high + off}).q for off in (0.3, 1e-9, 0.3, 1e-9)])
+    answers = program(q=poses, qd=np.zeros((4, 4)), effort=np.zeros((4, 2)))
+    expected = np.array([parflex.forward_dynamics(robot, Configuration(robot, q)).accelerations for q in poses])
+    assert (answers["verdict"][:, 0] <= 1).tolist() == [True, False, True, False]
+    assert answers["condition"][1, 0] > 1e6 and answers["closure"][1, 0] < 1e-11
+    assert not close(answers["qdd"][1], expected[1])
+    with pytest.warns(ParflexWarning, match="2 of 4 states are answered with a warning: states 1, 3: "):
+        assert close(parflex.forward_dynamics(robot, poses), expected)
+    apart = np.array([configure(robot, {"x": 0.0, "y": high + off}).q for off in (0.0, 1e-5)])  # singular, and near it
+    with pytest.warns(ParflexWarning, match="1 of 2 states have no answer and are nan: state 0: "):
+        assert np.isfinite(parflex.inverse_dynamics(robot, apart)).tolist() == [[False, False], [True, True]]
+
+
 def test_one_state_serves_a_batch_and_batches_keep_their_axis():
     robot = robot_of("5r")
     q, qd, qdd, *_ = states_of("5r")
@@ -336,7 +388,7 @@ def test_singular_states_are_refused_or_answered_as_by_names():
     with pytest.warns(ParflexWarning, match="'left' is stretched or folded"):
         found = parflex.inverse_dynamics(robot, stretched.q, known.rates, known.accelerations)
     assert close(found, np.array(list(known.efforts.values())))
-    with pytest.warns(ParflexWarning, match="1 of 3 states have no answer and are nan, first state 1: .*motors locked"):
+    with pytest.warns(ParflexWarning, match="1 of 3 states have no answer and are nan: state 1: .*motors locked"):
         found = parflex.inverse_dynamics(robot, np.array([robot.home, aligned.q, robot.home]))
     assert np.isnan(found[1]).all() and close(found[[0, 2]], parflex.inverse_dynamics(robot, robot.home)[None])
 
@@ -347,7 +399,8 @@ def test_states_of_a_batch_that_fail_are_nan_and_said_once():
     q[[3, 7, 11]] += 0.1
     q[12] = np.nan
     rates[14] += 1.0
-    sentence = "5 of 20 states have no answer and are nan, first state 3: .*open by"
+    reasons = "states 3, 7, 11: .*open by .*; state 12: .* is nan; .*; state 14: .*rates do not keep"
+    sentence = f"5 of 20 states have no answer and are nan: {reasons}"
     with pytest.warns(ParflexWarning, match=sentence) as said:
         found = parflex.inverse_dynamics(robot, q, rates, accelerations)
     failed = [3, 7, 11, 12, 14]
@@ -364,7 +417,7 @@ def test_numbers_that_overflow_are_refused_in_a_sentence_and_nan_in_a_batch():
                 ask(robot, q[0], huge)
         with pytest.raises(InputError, match=r"'effort' is 1e.308, .*is not finite"):
             parflex.forward_dynamics(robot, q[0], qd[0], [1e308, 1e308])
-    with pytest.warns(ParflexWarning, match="1 of 2 states have no answer and are nan, first state 1: .*'qd' is"):
+    with pytest.warns(ParflexWarning, match="1 of 2 states have no answer and are nan: state 1: .*'qd' is"):
         found = parflex.inverse_dynamics(robot, q[:2], np.array([[1.0, 0.0], huge]))
     assert np.isfinite(found[0]).all() and np.isnan(found[1]).all()
 
@@ -420,7 +473,7 @@ def test_joints_outside_their_limits_are_warned_of_and_answered():
         parflex.inverse_dynamics(robot, np.array([0.500001, 0.0, 0.0]))
     with pytest.warns(ParflexWarning, match=f"joint '{name}' is at 0.6, outside its limits"):
         outside = parflex.inverse_dynamics(robot, q[1], np.zeros(3), np.zeros(3))
-    with pytest.warns(ParflexWarning, match="2 of 3 states are answered with a warning, first state 1: joint"):
+    with pytest.warns(ParflexWarning, match="2 of 3 states are answered with a warning: states 1, 2: joint"):
         assert close(parflex.inverse_dynamics(robot, q)[:2], np.array([inside, outside]))
 
 
@@ -433,7 +486,7 @@ def test_bodies_that_deform_too_far_are_warned_of_and_answered():
     with pytest.warns(ParflexWarning) as said:
         found = parflex.forward_dynamics(robot, q)
     assert [str(one.message) for one in said] == expected.warnings and close(found, expected.accelerations)
-    with pytest.warns(ParflexWarning, match="1 of 2 states are answered with a warning, first state 1: "):
+    with pytest.warns(ParflexWarning, match="1 of 2 states are answered with a warning: state 1: "):
         assert close(parflex.forward_dynamics(robot, np.array([robot.home, q]))[1], expected.accelerations)
 
 

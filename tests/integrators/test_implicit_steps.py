@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from support.cases import VERIFY
+from support.flexible_states import reduced_equations
 from support.oracles.modal_data import invented
 from support.robots import robot_file
 
 import parflex
 from parflex.codegen.step_programs import step_programs
-from parflex.dynamics.dynamics import reduced_equations
 from parflex.robot.substructures import find_substructures
 
 H = 5e-4  # s

@@ -5,8 +5,15 @@ from functools import cache
 import numpy as np
 
 import parflex
-from parflex.dynamics.dynamics import reduced_equations
+from parflex.dynamics.dynamics import state_at
 from parflex.recursion.dynamics import JOINT_TERMS, mass_matrix
+from parflex.robot.load import acting_configuration
+
+
+def reduced_equations(at: parflex.Configuration, rates: np.ndarray, without: tuple[str, ...] = ()) -> tuple:
+    """M, c of M qdd + c = J_a^T tau in the independent rates, and the bias b of all accelerations."""
+    state = state_at(acting_configuration(at.robot, at, without), rates)
+    return state.mass_matrix, state.c, state.bias
 
 
 def reduced(at: parflex.Configuration, rates: np.ndarray, efforts: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import parflex
-from parflex.dynamics.dynamics import reduced_equations
 from support.catalogue import CATALOGUE
+from support.flexible_states import reduced_equations
 from support.oracles.beam_robots import HEXAGON
 from support.oracles.modal_data import Modes, invented, read_modes
 from support.oracles.modal_lagrange import ModalEnergyModel

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.arrays.array_dynamics import refuse_unknown_motors, wrong_effort
-from parflex.arrays.messages import log_compiling
-from parflex.arrays.state_calls import FLOAT, StateCalls
+from parflex.arrays.float_states import refuse_unknown_motors, wrong_effort
+from parflex.arrays.state_calls import StateCalls, StateQuestion, driven_by_motors, state_calls
 from parflex.checks import short_text, table
-from parflex.codegen.vouched_states import StateQuestion, group_lengths, state_program
 from parflex.errors import InputError
 from parflex.forces.effort_allocation import EffortAllocation
 from parflex.forces.forces import checked_wrench
@@ -20,7 +18,7 @@ from parflex.robot.robot import Robot
 from parflex.robot.states import as_numbers, close_positions, tolerance_factors, wrong_length
 
 Array = np.ndarray
-FAST = {"inverse": "fast inverse", "forward": "fast forward"}  # calls with all rates, nothing left out, no wrench
+FLOAT = np.dtype(float)
 
 
 def answer(
@@ -53,57 +51,29 @@ def answer(
     return calls.many(arrays, count, np.empty(shape) if out is None else out, tolerances, ignore_limits)
 
 
-def state_calls(robot: Robot, question: StateQuestion, without: Sequence[str] = ()) -> StateCalls:
-    """What answers a question about states of a robot that acts `without` terms, compiled once."""
-    cache = robot.cache
-    if question not in cache:
-        with cache.lock:
-            if question not in cache:
-                model = state_program(robot, question, lambda: log_compiling(_told(robot, question, without)))
-                calls = StateCalls(robot, question, group_lengths(robot, question), model)
-                if model is not None and not question.few and not question.frames:
-                    cache[FAST[question.model]] = calls
-                cache[question] = calls
-    return cache[question]
-
-
-def _told(robot: Robot, question: StateQuestion, without: Sequence[str]) -> str:
-    """What is compiled, and which variant of it."""
-    few = f" for {' and '.join(question.few)} of the independent rates" if question.few else ""
-    loads = f" with wrenches on {', '.join(question.frames)}" if question.frames else ""
-    terms = f" without {', '.join(without)}" if without else ""
-    return f"the {question.model} dynamics of '{robot.name}'{few}{loads}{terms}"
-
-
 def _calls(
     robot: Robot, model: str, qd: Any, last: Any, frames: tuple[str, ...], without: Sequence[str],
     allocation: EffortAllocation | None = None,
 ) -> tuple[StateCalls, Any]:  # fmt: skip
-    """What answers, and the last array as it takes it: of a flexible robot accelerations of the motors."""
-    question = StateQuestion(model, _few(robot, model, qd, last), frames)
-    if allocation is not None:
-        return StateCalls(robot, question, group_lengths(robot, question), None, allocation), last
-    if model == "forward" or not robot.tree.elastic:
-        return state_calls(robot, question, without), last
-    if last is not None and last.shape[-1:] == (robot.nv,):
-        last = last[..., list(robot.actuated)]
-    at_rest = qd is None  # which is warned of where it is not an equilibrium
-    if at_rest or (last is not None and last.shape[-1:] != (robot.nu,)):
-        return StateCalls(robot, question, group_lengths(robot, question), None), last
+    """What answers, and the last array as it takes it: where motors are driven, accelerations of these alone."""
+    few, free = len(robot.independent_rates), model == "inverse" and driven_by_motors(robot)
+    short = {name: array is not None and array.shape[-1:] == (few,) != (robot.nv,) for name, array in
+             (("qd", qd), ("qdd", None if model == "forward" or free else last))}  # fmt: skip
+    if model == "inverse" and last is None and qd is not None and few < robot.nv and not free:
+        short["qdd"] = True  # the others follow
+    question = StateQuestion(model, tuple(name for name, given in short.items() if given), frames)
+    if free and last is not None:
+        own, motors = list(robot.independent_rates), list(robot.actuated)
+        if last.shape[-1:] == (robot.nv,):
+            last = last[..., motors]
+        elif last.shape[-1:] == (few,) != (robot.nu,) and set(motors) <= set(own):
+            last = last[..., [own.index(k) for k in motors]]
+    odd = free and last is not None and last.shape[-1:] != (robot.nu,)
+    resting = bool(robot.tree.elastic) and free and qd is None  # which is warned of where it is not an equilibrium
+    mixed = question.few == ("qd",) and model == "inverse" and not free  # of which no program checks the accelerations
+    if allocation is not None or odd or resting or mixed:
+        return StateCalls(robot, question, None, allocation), last
     return state_calls(robot, question, without), last
-
-
-def _few(robot: Robot, model: str, qd: Any, last: Any) -> tuple[str, ...]:
-    """The groups of which the independent ones alone are given; accelerations follow where none are given."""
-    few, n = len(robot.independent_rates), robot.nv
-    if few == n:
-        return ()
-    groups = ("qd",) if qd is not None and qd.shape[-1:] == (few,) else ()
-    if robot.tree.elastic:
-        return groups
-    if model == "inverse" and (qd is not None if last is None else last.shape[-1:] == (few,)):
-        groups = (*groups, "qdd")
-    return groups
 
 
 def _wrench(robot: Robot, frame: str, value: Any) -> Array:
@@ -121,7 +91,7 @@ def _check_shapes(robot: Robot, calls: StateCalls, arrays: list[Any], names: lis
             continue
         if name == "effort":
             raise wrong_effort(robot, array)
-        if name == "qdd" and (robot.tree.elastic or robot.is_underactuated):
+        if name == "qdd" and driven_by_motors(robot):
             refuse_unknown_motors(robot, array)
             continue
         raise wrong_length(robot, array, name, length, "robot.coordinates" if name == "q" else "robot.rates")
@@ -162,12 +132,12 @@ def _check_out(out: Any, shape: tuple[int, ...]) -> None:
 
 def fast_inverse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """Efforts of a state that is known to be right in its types and shapes; None: it must be checked."""
-    return _fast_call("fast inverse", args, kwargs)
+    return _fast_call("short inverse", args, kwargs)
 
 
 def fast_forward(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """Accelerations of such a state."""
-    return _fast_call("fast forward", args, kwargs)
+    return _fast_call("short forward", args, kwargs)
 
 
 def _fast_call(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
@@ -186,11 +156,13 @@ def _fast_call(key: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array
         calls = robot.cache[key]
     except (AttributeError, KeyError, TypeError):
         return None
-    a, b, c = calls.shapes
-    if q.shape != a or qd.shape != b or last.shape != c:
-        return None
     if q.dtype is not FLOAT or qd.dtype is not FLOAT or last.dtype is not FLOAT:
         return None
+    a, b, c = calls.shapes
+    if q.shape != a or qd.shape != b or last.shape != c:
+        count = (len(q),) if q.ndim == 2 else ()
+        whole = count and q.shape == count + a and qd.shape == count + b and last.shape == count + c
+        return calls.many((q, qd, last), len(q), np.empty((len(q), calls.size))) if whole and out is None else None
     if out is not None and (type(out) is not np.ndarray or out.dtype is not FLOAT or out.shape != (calls.size,)):
         return None
     try:

@@ -141,58 +141,6 @@ class Reduction(Record):
         return J
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class InvertedReduction(Reduction):
-    """The same by the inverse of J_f, whose size bounds the condition number of the closures and of what follows.
-
-    `inverse` is that of the block without units: its rows times `row_units`, its rates times `rate_units`.
-    """
-
-    inverse: Array
-    row_units: Array  # of the rows of the block
-    rate_units: Array  # of the dependent rates
-
-    @cached_property
-    def matrix(self) -> Array:
-        """J: all rates per independent rate."""
-        part = self.partition
-        J: Array = np.zeros((self.size, len(part.independent)), dtype=scalar_type(self.inverse))
-        J[part.independent, range(len(part.independent))] = 1.0
-        if len(part.dependent):
-            J[part.dependent] = -self._dependent(self.rest)
-        return J
-
-    def closing(self, rows: Array) -> Array:
-        """Accelerations of the dependent rates that cancel those of the closure rows."""
-        part = self.partition
-        result: Array = np.zeros(self.size, dtype=scalar_type(self.inverse, rows))
-        if len(part.dependent):
-            result[part.dependent] = -self._dependent(rows[part.rows])
-        return result
-
-    def _dependent(self, rows: Array) -> Array:
-        """J_f^-1 times rows: of one number each, or of one for every right side."""
-        column = (slice(None), *(None,) * (rows.ndim - 1))
-        return self.rate_units[column] * (self.inverse @ (self.row_units[column] * rows))
-
-    def forces(self, f: Array) -> Array:
-        """J^T f, by one product with the inverse."""
-        part = self.partition
-        if not len(part.dependent):
-            return f[part.independent]
-        multipliers = self.row_units * (self.inverse.T @ (self.rate_units * f[part.dependent]))
-        return f[part.independent] - self.rest.T @ multipliers
-
-
-def inverted(J_tot: Array, partition: Partition, row_units: Array, rate_units: Array) -> InvertedReduction:
-    """The reduction of closure rows, with the units of all rows and rates, by the inverse of a block."""
-    plain = reduction(J_tot, partition)
-    rows, rates = row_units[partition.rows], rate_units[partition.dependent]
-    block = rows[:, None] * plain.block * rates
-    inverse = solve(block, np.eye(len(block), dtype=scalar_type(block))) if len(block) else np.zeros((0, 0))
-    return InvertedReduction(partition, plain.block, plain.rest, plain.size, inverse, rows, rates)
-
-
 def reduction(J_tot: Array, partition: Partition) -> Reduction:
     """The reduction of closure rows by a choice of rows and columns."""
     part = partition

@@ -87,7 +87,8 @@ def model(
         acceleration, or those of the end effector), 'motors', 'independent' (rates) or 'all'; None: those of the form.
     checks : bool, default False
         With coordinates 'all', inverse and direct model: also output relative closure errors of positions, rates and
-        accelerations, and a bound of the condition number of what is solved.
+        accelerations, bounds of the condition number of what is solved and of the ratio of pivots of the mass matrix,
+        the number of limits that are exceeded, and a `verdict`, at most 1 where all of these are small.
     weights : Mapping[str, float], default None
         Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1. Parameters
         `weight[JOINT]`.
@@ -120,12 +121,17 @@ def model(
     return model_with(robot, name, options, operator_limit)
 
 
-def model_with(robot: Robot, name: str, options: Options, operator_limit: int) -> Model:
-    """The model with these options, from the disk where it is kept."""
+def model_with(
+    robot: Robot, name: str, options: Options, operator_limit: int = OPERATOR_LIMIT,
+    making: Callable[[], None] | None = None,
+) -> Model:  # fmt: skip
+    """The model with these options, from the disk where it is kept; `making` is called before it is made."""
     key = cache.key_of(robot, name, options, operator_limit)
     stored = cache.read_program(key) if key is not None else None
     if stored is not None:
         return Model(**stored)
+    if making is not None:
+        making()
     from parflex.codegen.trace import traces  # and all that makes programs: what is kept starts without it
 
     with garbage_collection_paused():

@@ -45,6 +45,7 @@ class Options:
 
         graph = Graph()
         graph.calls = Calls() if self.calls else None
+        graph.inverses = {} if self.checks else None  # which the checks of condition need
         return graph
 
     def question(self, model: str, family: bool = False) -> ModelRequest:
@@ -60,10 +61,12 @@ class Options:
 
 def prepared_robot(robot: Robot, model: str, options: Options) -> Robot:
     """The robot with what the options change in it."""
-    if options.wrenches and model not in ("state-rates", "state-rates-driven"):
+    loaded = options.coordinates == "all" and model in ("inverse", "direct")
+    if options.wrenches and not loaded and model not in ("state-rates", "state-rates-driven"):
         raise InputError(
-            f"'{model}' takes no wrenches", key="wrench_frames", value=model, hint="use 'state-rates' or leave them out"
-        )
+            f"'{model}' takes no wrenches", key="wrench_frames", value=model,
+            hint="use 'state-rates', or 'inverse' or 'direct' with coordinates \"all\"; or leave them out",
+        )  # fmt: skip
     for frame in options.wrenches:
         if not robot.tree.has(frame, "wrench_frames"):
             hint = did_you_mean(frame, robot.tree.places)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.formulations.coordinates import CHECKS, input_frame
+from parflex.codegen.input_checks import CHECKS
+from parflex.formulations.coordinates import input_frame
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import ORIENTATION
 

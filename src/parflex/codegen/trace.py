@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import laws
+from parflex.codegen.input_checks import input_checks
 from parflex.codegen.options import Options, prepared_robot
 from parflex.codegen.tracer import Outputs, Trace, Tracer, add_gates, grouped_robot, symbolic_allocation
 from parflex.errors import InputError, did_you_mean
@@ -22,12 +23,12 @@ from parflex.forces.effort_allocation import EffortAllocation
 from parflex.formulations.base import COORDINATE_MODELS, Formulation, refuse_unknown_coordinates
 from parflex.formulations.choice import choose
 from parflex.formulations.coordinates import (
+    PUSHED,
     AllCoordinates,
     IndependentCoordinates,
     MotorCoordinates,
     PlatformCoordinates,
     RequestedCoordinates,
-    input_checks,
 )
 from parflex.recursion.energy import energies
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
@@ -64,7 +65,7 @@ def _rates(tracer: Tracer, form: Formulation, options: Options, driven: bool) ->
     q = form.closed(tracer.group("q", tree.nq))
     rates = tracer.group("qd", len(form.independent))
     driving_input = tracer.group(*form.prescribed) if driven else tracer.group("effort", len(motors))
-    wrenches = {frame: tracer.group(f"wrench_{frame}", 6) for frame in options.wrenches}
+    wrenches = {frame: tracer.group(f"{PUSHED}{frame}", 6) for frame in options.wrenches}
     add_gates(tracer, tree)
     state = form.moving(q, rates, wrenches)
     if driven:
@@ -112,16 +113,17 @@ def inverse_in_coordinates(tracer: Tracer, form: Formulation, options: Options) 
     coordinates, inputs, state = _moving(tracer, form, options)
     inputs |= tracer.groups(coordinates.motion_groups)
     outputs = coordinates.inverse(state, inputs) | coordinates.missed(state, inputs)
-    return outputs | (input_checks(form, state, inputs, motors=True) if options.checks else {}), coordinates.labels
+    return outputs | (input_checks(form, state, inputs, outputs) if options.checks else {}), coordinates.labels
 
 
 def direct_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
     """Efforts in, accelerations out."""
     coordinates, inputs, state = _moving(tracer, form, options)
-    outputs = coordinates.direct(state, tracer.group("effort", len(form.robot.actuated))) | coordinates.missed(
-        state, inputs
-    )
-    return outputs | (input_checks(form, state, inputs, motors=False) if options.checks else {}), coordinates.labels
+    inputs |= tracer.groups({"effort": (len(form.robot.actuated),)})
+    if options.checks:  # by the mass matrix, whose pivots are checked
+        outputs = coordinates.accelerations(state, form.accelerations_under(state, inputs["effort"]))
+        return outputs | input_checks(form, state, inputs, outputs), coordinates.labels
+    return coordinates.direct(state, inputs["effort"]) | coordinates.missed(state, inputs), coordinates.labels
 
 
 def kinematics_in_coordinates(tracer: Tracer, form: Formulation, options: Options) -> Outputs:
@@ -158,7 +160,8 @@ def _asked(form: Formulation, options: Options) -> RequestedCoordinates:
 def _moving(tracer: Tracer, form: Formulation, options: Options) -> tuple[RequestedCoordinates, dict[str, Array], Any]:
     """The form in its coordinates, what goes in, and the state."""
     coordinates = _asked(form, options)
-    inputs = tracer.groups(coordinates.position_groups | coordinates.rate_groups)
+    loads = {f"{PUSHED}{frame}": (6,) for frame in options.wrenches}
+    inputs = tracer.groups(coordinates.position_groups | coordinates.rate_groups | loads)
     return coordinates, inputs, coordinates.state(inputs)
 
 

@@ -10,7 +10,7 @@ accelerations as motors are solved together, theory (17).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -40,7 +40,8 @@ from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
 from parflex.recursion.kinematics import motion
-from parflex.robot.configuration import Configuration, Pose, all_rates
+from parflex.robot.batches import answer_rows, is_batch
+from parflex.robot.configuration import Configuration, Pose, all_rates, configure, refuse_dependent
 from parflex.robot.coordinate_names import elastic_names
 from parflex.robot.limits import efforts_of_file, limit_warnings
 from parflex.robot.load import acting_configuration
@@ -48,6 +49,7 @@ from parflex.robot.motor_values import Effort, read_efforts
 from parflex.robot.pose_input import read_motion
 from parflex.robot.rates import Bias, requested_rates
 from parflex.robot.robot import Robot, accelerations_line, efforts_line
+from parflex.robot.states import as_numbers
 from parflex.spatial.linear import least_norm
 from parflex.statics.small_deformation import deflection_warnings
 from parflex.statics.zero_dynamics import check_system, zero_dynamics
@@ -72,55 +74,15 @@ def inverse_dynamics(
     effort_limit: EffortLimit | None = None,
     ignore_limits: bool = False,
 ) -> Result:
-    """Motor efforts in a motion, given by the end effector (world axes) or by joints.
+    """Motor efforts in a motion given by names, of the end effector (world axes) or of joints; as in `parflex`.
 
-    With more motors than freedoms the efforts are those of least weighted norm, of a preload, within limits. With
-    fewer, motors accelerate as given (those not named do not), and the rest moves freely. What is in the robot file
-    acts, except what `without` names.
-
-    Parameters
-    ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    velocity : Mapping[str, float], default None
-        Velocities by name; frames in world axes (m/s, rad/s).
-    acceleration : Mapping[str, float], default None
-        Accelerations by name; frames in world axes (m/s^2, rad/s^2).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    form : {'split', 'projected'}, default "split"
-        Theory (16), or theory (15) with all rows projected.
-    reactions : bool, default False
-        Also compute the wrench in every joint and closure.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare (N, N m).
-    effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort (N, N m).
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
-
-    Returns
-    -------
-    Result
-        `efforts` by motor (N, N m), all rates and accelerations, `internal` efforts of spare motors, accelerations of
-        `free` coordinates, reactions if asked for, warnings.
-
-    Examples
-    --------
-    >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
+    With fewer motors than freedoms, motors accelerate as given (those not named do not), and the rest moves freely.
     """
     configuration = acting_configuration(robot, pose, without)
     allocation = read_allocation(configuration.robot, weights, preload, effort_limit)
     result = _inverse(configuration, velocity, acceleration, wrench, form, reactions, allocation)
-    if not ignore_limits:
-        return replace(result, diagnostics=(*result.diagnostics, *exceeded_limits(result, allocation)))
-    return result
+    limits = [] if ignore_limits else exceeded_limits(result, allocation)
+    return replace(result, diagnostics=(*result.diagnostics, *limits))
 
 
 def exceeded_limits(result: Result, allocation: EffortAllocation | None = None) -> list[Diagnostic]:
@@ -145,10 +107,11 @@ def _inverse(
         return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, allocation)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
-    if configuration.is_underactuated_here:
-        return underactuated_inverse(configuration, velocity, acceleration, wrench, reactions, allocation)
-    configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
+    if configuration.is_underactuated_here:
+        rows, desired = _given(configuration, acceleration, qd, configuration.acceleration_bias(qd))
+        return partly_driven_inverse(configuration, qd, rows, desired, wrench, reactions, allocation)
+    configuration.refuse_undefined_actuation()
     qdd = configuration.accelerations(acceleration, qd, velocity)
     return rigid_inverse(configuration, qd, qdd, wrench, form, reactions, allocation)
 
@@ -163,29 +126,40 @@ def rigid_inverse(
     allocation: EffortAllocation | None = None,
 ) -> Result:
     """Efforts for rates and accelerations of all coordinates that fit the loops, where the motors define the motion."""
-    robot, state = configuration.robot, state_at(configuration, qd, wrench)
+    state = state_at(configuration, qd, wrench)
     f = state.forces(qdd)
-    redundant = len(robot.actuated) > state.J_a.shape[1]
-    shared, loss_forces = _efforts(configuration, state, f, form, allocation or read_allocation(robot))
-    tau = shared.tau
-    f = f - loss_forces  # gears lose it, and neither motors nor closures give it
-    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics, *shared.diagnostics]
-    reaction_wrenches = reactions_of(configuration, qd, qdd, f, tau, wrench, diagnostics) if reactions else None
-    elements = element_values_in_motion(configuration, qd, lambda: f, tau)
-    diagnostics += slack_warnings(robot, elements)
-    return Result(
-        robot,
-        configuration,
-        qd,
-        qdd,
-        efforts,
-        redundant,
-        reaction_wrenches,
-        tuple(diagnostics),
-        elements=elements,
-        internal=shared.internal,
-    )
+    allocation = allocation or read_allocation(configuration.robot)
+    shared, loss_forces = _efforts(configuration, state, f, form, allocation)
+    diagnostics = [*configuration.robot.diagnostics, *configuration.condition.diagnostics, *shared.diagnostics]
+    outcome = Outcome(configuration, qd, qdd, shared.tau, lambda: f - loss_forces, diagnostics)
+    return outcome.result(wrench, reactions, len(state.J_a) > state.J_a.shape[1], internal=shared.internal)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A solved model: all rates and accelerations, efforts, forces of the tree less what gears lose, diagnostics."""
+
+    configuration: Configuration
+    qd: Array
+    qdd: Array
+    tau: Array
+    forces: Callable[[], Array]  # which neither motors nor closures give where gears lose them
+    diagnostics: list[Diagnostic]
+
+    def result(
+        self, wrench: Wrench | None, reactions: bool, redundant: bool = False, elements: bool = True, **fields: Any
+    ) -> Result:
+        """The same for users, with reactions if asked for; `elements` that slack are diagnosed."""
+        configuration, diagnostics = self.configuration, list(self.diagnostics)
+        robot, (qd, qdd, tau) = configuration.robot, (self.qd, self.qdd, self.tau)
+        efforts = dict(zip(robot.actuated_names, map(float, tau), strict=True))
+        wrenches = reactions_of(configuration, qd, qdd, self.forces(), tau, wrench, diagnostics) if reactions else None
+        values = element_values_in_motion(configuration, qd, self.forces, tau)
+        diagnostics += slack_warnings(robot, values) if elements else []
+        elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
+        return Result(
+            robot, configuration, qd, qdd, efforts, redundant, wrenches, tuple(diagnostics), elastic, values, **fields
+        )
 
 
 def _efforts(
@@ -229,36 +203,7 @@ def forward_dynamics(
     without: Without = (),
     reactions: bool = False,
 ) -> Result:
-    """Accelerations under efforts of the motors.
-
-    What is in the robot file acts, except what `without` names.
-
-    Parameters
-    ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    velocity : Mapping[str, float], default None
-        Velocities by name; frames in world axes (m/s, rad/s).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    reactions : bool, default False
-        Also compute the wrench in every joint and closure.
-
-    Returns
-    -------
-    Result
-        All accelerations (m/s^2, rad/s^2), `acceleration_of(frame)`, reactions if asked for, warnings.
-
-    Examples
-    --------
-    >>> parflex.forward_dynamics(robot, "home", effort={"leg1.1": 2.0}).acceleration_of()
-    """
+    """Accelerations under efforts of the motors in a motion given by names; as in `parflex`."""
     configuration = acting_configuration(robot, pose, without)
     tau = read_efforts(configuration.robot, effort)
     result = accelerations_under(configuration, configuration.rates(velocity), tau, wrench, reactions)
@@ -274,28 +219,8 @@ def accelerations_under(
     qdd = configuration.J @ free + state.bias
     diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics]
     diagnostics += deflection_warnings(robot.tree, configuration.q)
-    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    reaction_wrenches = None
-    if reactions:
-        reaction_wrenches = reactions_of(
-            configuration, qd, qdd, state.forces(qdd) - loss_forces, tau, wrench, diagnostics
-        )
-    elements = element_values_in_motion(configuration, qd, lambda: state.forces(qdd) - loss_forces, tau)
-    diagnostics += slack_warnings(robot, elements)
-    elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
-    return Result(
-        robot,
-        configuration,
-        qd,
-        qdd,
-        efforts,
-        False,
-        reaction_wrenches,
-        tuple(diagnostics),
-        elastic,
-        elements,
-        direct=True,
-    )
+    outcome = Outcome(configuration, qd, qdd, tau, lambda: state.forces(qdd) - loss_forces, diagnostics)
+    return outcome.result(wrench, reactions, direct=True)
 
 
 def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
@@ -327,14 +252,15 @@ def mass_matrix(
     coordinates: Literal["independent", "motors"] = "independent",
     without: Without = (),
 ) -> MassMatrix:
-    """Mass matrix of the closed-loop robot.
+    """Mass matrix of the closed-loop robot; rows of a batch are in the rates of `robot.independent`.
 
     Parameters
     ----------
     robot : Robot
         Robot, from `load`.
     pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+        Name of a pose of the file, coordinates by name, a configuration, or an array of all positions; with a leading
+        axis a batch; None is home (m, rad).
     coordinates : {'independent', 'motors'}, default "independent"
         Rates of its rows and columns.
     without : Sequence[str], default ()
@@ -343,21 +269,36 @@ def mass_matrix(
     Returns
     -------
     MassMatrix
-        `matrix` (kg, kg m, kg m^2) and `names` of its rates; an array to NumPy, unpacks as (matrix, names).
+        `matrix` (kg, kg m, kg m^2) and `names` of its rates; an array to NumPy, unpacks as (matrix, names). Of a batch
+        with a leading axis.
 
     Examples
     --------
     >>> M, names = parflex.mass_matrix(robot, "home", coordinates="motors")
     """
     one_of(coordinates, ("independent", "motors"), "coordinates")
-    configuration = acting_configuration(robot, pose, without)
-    robot = configuration.robot
-    M = state_at(configuration, np.zeros(robot.tree.n)).mass_matrix
-    if coordinates == "independent":
-        return MassMatrix(M, list(configuration.independent_names))
-    configuration.refuse_undefined_actuation()
-    P = np.linalg.pinv(configuration.J_a)  # independent rates per rate of the motors
-    return MassMatrix(P.T @ M @ P, list(robot.actuated_names))
+
+    def at(pose: Any, independent: Sequence[int] | None) -> tuple[Array, Configuration]:
+        """The matrix at a pose, in the rates that are independent there or in these."""
+        configuration = acting_configuration(robot, pose, without)
+        M = state_at(configuration, np.zeros(robot.nv)).mass_matrix
+        if coordinates == "motors":
+            configuration.refuse_undefined_actuation()
+            P = np.linalg.pinv(configuration.J_a)  # independent rates per rate of the motors
+        elif independent is not None:
+            refuse_dependent(configuration, "rates")
+            P = np.linalg.inv(configuration.J[list(independent)])
+        else:
+            return M, configuration
+        return P.T @ M @ P, configuration
+
+    names = list(robot.actuated_names)
+    if is_batch(pose):
+        names = names if coordinates == "motors" else robot.independent
+        own = robot.independent_rates
+        return MassMatrix(answer_rows(pose, lambda _, row: [at(row, own)[0]], (len(names), len(names)))[0], names)
+    M, configuration = at(pose, None)
+    return MassMatrix(M, list(configuration.independent_names) if coordinates == "independent" else names)
 
 
 def energies(
@@ -376,16 +317,18 @@ def energies(
     robot : Robot
         Robot, from `load`.
     pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    velocity : Mapping[str, float], default None
-        Velocities by name; frames in world axes (m/s, rad/s).
+        Name of a pose of the file, coordinates by name, a configuration, or an array of all positions; with a leading
+        axis a batch; None is home (m, rad).
+    velocity : Mapping[str, float] or Array, default None
+        Velocities by name (frames in world axes), or rates in the order of `robot.rates` or `robot.independent`; with a
+        leading axis a batch (m/s, rad/s).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
 
     Returns
     -------
     Energies
-        `kinetic`, `potential` = `elastic` + `gravity`, in J; unpacks as (kinetic, potential).
+        `kinetic`, `potential` = `elastic` + `gravity`, in J; unpacks as (kinetic, potential). Of a batch arrays.
 
     Examples
     --------
@@ -393,16 +336,29 @@ def energies(
     """
     if isinstance(robot, Configuration):
         configuration = acting_configuration(robot.robot, robot, without)
-        qd = numbers(pose, (configuration.robot.tree.n,), "qd")
-    else:
-        configuration = acting_configuration(robot, pose, without)
-        qd = (
-            configuration.rates(velocity)
-            if velocity is None or isinstance(velocity, Mapping)
-            else all_rates(configuration, velocity)
+        energy = tree_energies(
+            configuration.robot.tree, configuration.at, numbers(pose, (configuration.robot.nv,), "qd")
         )
-    energy = tree_energies(configuration.robot.tree, configuration.at, qd)
-    return Energies(float(energy.kinetic), float(energy.elastic), float(energy.gravity))
+        return Energies(float(energy.kinetic), float(energy.elastic), float(energy.gravity))
+
+    def at(pose: Any, velocity: Any) -> tuple[float, ...]:
+        """Energies at a pose in a motion."""
+        configuration = acting_configuration(robot, pose, without)
+        named = velocity is None or isinstance(velocity, Mapping)
+        qd = configuration.rates(velocity) if named else all_rates(configuration, velocity)
+        energy = tree_energies(configuration.robot.tree, configuration.at, qd)
+        return float(energy.kinetic), float(energy.elastic), float(energy.gravity)
+
+    if not is_batch(pose) and not is_batch(velocity):
+        return Energies(*at(pose, velocity))
+    rows = as_numbers(velocity, "velocity") if is_batch(velocity) else None
+    poses = np.tile(configure(robot, pose).q, (len(rows), 1)) if rows is not None and not is_batch(pose) else pose
+    if rows is not None and len(rows) != len(poses):
+        raise InputError(
+            f"'velocity' has {len(rows)} states and 'pose' has {len(poses)}", key="velocity", value=len(rows),
+            hint="give batches of one size, or one state for all",
+        )  # fmt: skip
+    return Energies(*answer_rows(poses, lambda k, row: at(row, velocity if rows is None else rows[k]), (), (), ()))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -484,7 +440,7 @@ class MassMatrix(NamedMatrix):
     Attributes
     ----------
     matrix : Array
-        Square (kg, kg m, kg m^2).
+        Square (kg, kg m, kg m^2); of a batch with a leading axis.
     names : list[str]
         Rates of its rows and columns.
     """
@@ -510,14 +466,6 @@ def is_joint_motion(robot: Robot, *motion_tables: Mapping[str, float] | None) ->
     return bool(keys) and all(key in names or key.removeprefix("q") in names for key in keys)
 
 
-def reduced_equations(
-    configuration: Configuration, qd: Array, wrenches: Wrench | None = None, without: Without = ()
-) -> tuple[Array, Array, Array]:
-    """M, c of M qdd + c = J_a^T tau, theory (17), in the independent rates, and the bias b of all accelerations."""
-    state = state_at(acting_configuration(configuration.robot, configuration, without), qd, wrenches)
-    return state.mass_matrix, state.c, state.bias
-
-
 def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = None) -> Any:
     """A state of the general form at a pose: the equations of the programs, with numbers.
 
@@ -526,21 +474,6 @@ def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = 
     robot = configuration.robot
     form: Any = choose(robot, ModelRequest("numbers", at=configuration))
     return form.here(qd, checked_wrenches(robot.tree, wrenches))
-
-
-def underactuated_inverse(
-    configuration: Configuration,
-    velocity: Mapping[str, float] | None,
-    acceleration: Mapping[str, float] | None,
-    wrench: Wrench | None,
-    reactions: bool,
-    allocation: EffortAllocation,
-) -> Result:
-    """Efforts for given accelerations of motors (others rest) or of as many frames and joints; the rest follows."""
-    qd = configuration.rates(velocity)
-    b = configuration.acceleration_bias(qd)
-    rows, desired = _given(configuration, acceleration, qd, b)
-    return partly_driven_inverse(configuration, qd, rows, desired, wrench, reactions, allocation)
 
 
 def partly_driven_inverse(
@@ -555,29 +488,13 @@ def partly_driven_inverse(
     """Efforts at which `rows` of all accelerations are as `wanted`, and how the free coordinates move."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     shared, qdd, loss_forces = driven_by(state, rows @ configuration.J, desired, allocation)
-    tau = shared.tau
     free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
     names = ", ".join(f"'{name}'" for name in free)
-    diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics]
-    count = f"{count_of(len(tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
+    count = f"{count_of(len(shared.tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
     text = f"fewer motors than degrees of freedom ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely"
-    diagnostics.append(Diagnostic("underactuated", text))
-    f = state.forces(qdd) - loss_forces
-    reaction_wrenches = reactions_of(configuration, qd, qdd, f, tau, wrench, diagnostics) if reactions else None
-    elements = element_values_in_motion(configuration, qd, lambda: f, tau)
-    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    return Result(
-        robot,
-        configuration,
-        qd,
-        qdd,
-        efforts,
-        False,
-        reaction_wrenches,
-        tuple(diagnostics),
-        elements=elements,
-        free=free,
-    )
+    diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics, Diagnostic("underactuated", text)]
+    outcome = Outcome(configuration, qd, qdd, shared.tau, lambda: state.forces(qdd) - loss_forces, diagnostics)
+    return outcome.result(wrench, reactions, elements=False, free=free)
 
 
 def _given(
@@ -610,7 +527,7 @@ def flexible_inverse(
     acceleration: Mapping[str, float] | None,
     wrenches: Wrench | None,
     reactions: bool,
-    allocation: EffortAllocation | None = None,
+    allocation: EffortAllocation,
 ) -> Result:
     """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to deform.
 
@@ -623,28 +540,13 @@ def flexible_inverse(
     state = state_at(configuration, qd, wrenches)
     rows, desired = _driven_rows_and_targets(configuration, velocity, acceleration, qd, state.bias, by_frame)
     near_singular = check_system(configuration, robot.tree.end_effector) if by_frame else []
-    if allocation is None:
-        allocation = read_allocation(robot)
     shared, qdd, loss_forces = driven_by(state, rows, desired, allocation)
-    tau = shared.tau
-    diagnostics = [*robot.diagnostics, *shared.diagnostics]
-    diagnostics += deflection_warnings(robot.tree, configuration.q)
+    diagnostics = [*robot.diagnostics, *shared.diagnostics, *deflection_warnings(robot.tree, configuration.q)]
     if by_frame:
         diagnostics += [*near_singular, *_growth_warnings(configuration)]
     diagnostics += equilibrium_warnings(configuration, qdd, moving=bool(velocity or acceleration))
-    reaction_wrenches = None
-    if reactions:
-        reaction_wrenches = reactions_of(
-            configuration, qd, qdd, state.forces(qdd) - loss_forces, tau, wrenches, diagnostics
-        )
-    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
-    elements = element_values_in_motion(configuration, qd, lambda: state.forces(qdd) - loss_forces, tau)
-    diagnostics += slack_warnings(robot, elements)
-    return Result(
-        robot, configuration, qd, qdd, efforts, actuation_redundancy(robot) > 0, reaction_wrenches, tuple(diagnostics),
-        elastic, elements, internal=shared.internal,
-    )  # fmt: skip
+    outcome = Outcome(configuration, qd, qdd, shared.tau, lambda: state.forces(qdd) - loss_forces, diagnostics)
+    return outcome.result(wrenches, reactions, actuation_redundancy(robot) > 0, internal=shared.internal)
 
 
 def driven_by(

@@ -20,6 +20,7 @@ from parflex.closure.constraints import Closures, Loop
 from parflex.closure.leg_geometry import Angle
 from parflex.closure.mobility import scaled_jacobian
 from parflex.closure.partition import Partition, choose_partition
+from parflex.closure.targets import Target
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortAllocation
 from parflex.recursion.kinematics import jacobians, pose
@@ -37,6 +38,8 @@ Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and
 Given = Mapping[str, Array]  # numbers or symbols of groups
 
 Answer = dict[str, Array]
+
+System = tuple[Array, Array, Array]  # a matrix, and factors of its rows and of its columns
 
 STEPS_FROM_GUESS = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
 
@@ -182,12 +185,16 @@ class Formulation(ABC):
         """Accelerations of all coordinates from the independent ones, of a state in motion."""
         raise self._not_provided("accelerations of all coordinates")
 
-    def systems(self, state: Any, motors: bool) -> list[Array]:
-        """Matrices without units that are regular where the answers of a state are defined.
+    def systems(self, state: Any, motors: bool) -> list[System]:
+        """Matrices that are regular where the answers of a state are defined, with factors that take their units away.
 
         They give the dependent rates, and, if `motors`, the efforts.
         """
         return []
+
+    def inertia(self, state: Any) -> tuple[Array, Array, bool]:
+        """The positive definite matrix that gives accelerations, the units of its rates, and whether it is sparse."""
+        raise self._not_provided("the inertia that gives accelerations")
 
     # -- motion in time --------------------------------------------------------------------------------
 
@@ -316,6 +323,23 @@ def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
     return np.sort(scipy.linalg.qr(block.T, mode="r", pivoting=True)[1][: len(dependent)])
 
 
+def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
+    """Of each leg, or side of a loop, the rows and joints of the largest block that is regular at a reference pose."""
+    assembler, blocks = robot.assembler, []
+    bodies, slices = assembler.free_bodies, zip(robot.closures.rows, robot.closures.slices(), strict=True)
+    numbers = {id(loop): np.arange(*span.indices(robot.closures.size)) for loop, span in slices}
+    parts = assembler.parts(Target(fixed=bodies), robot.locked) if bodies else assembler.sides(robot.locked)
+    for part in parts:
+        if len(part.columns):
+            rows = np.concatenate([numbers[id(loop)] for loop in part.rows])
+            jacobians = [scaled_jacobian(robot.closures, q)[np.ix_(rows, part.columns)] for q in robot.reference_poses]
+            best = max(jacobians, key=mobility.rank)
+            picked = np.sort(scipy.linalg.qr(best.T, mode="r", pivoting=True)[1][: mobility.rank(best)])
+            columns = np.sort(scipy.linalg.qr(best[picked], mode="r", pivoting=True)[1][: len(picked)])
+            blocks.append((rows[picked], part.columns[columns]))
+    return blocks
+
+
 def cheapest_closures(robot: Robot) -> Closures:
     """The closures of a robot, each seen from the end from which it costs least.
 
@@ -370,7 +394,6 @@ def residual_norm(gaps: Array) -> Array:
     return np.array([np.sqrt(gaps @ gaps + NORM_FLOOR)], dtype=scalar_type(gaps))
 
 
-def unitless_block(robot: Robot, part: Partition, block: Array) -> Array:
-    """The block J_f of the closures, as `mobility.scale` measures it."""
-    tree = robot.tree
-    return robot.closures.row_units()[part.rows][:, None] * block * (tree.rate_units / tree.length)[part.dependent]
+def closure_system(robot: Robot, rows: Array, columns: Array, block: Array) -> System:
+    """A block of the closures, with the factors of `mobility.scale`."""
+    return block, robot.closures.row_units()[rows], (robot.tree.rate_units / robot.tree.length)[columns]

@@ -3,9 +3,6 @@
 A formulation has coordinates of its own. The classes of this module surround it: they compute its state from the input
 coordinates, and the output coordinates from its results, over any scalar. They contain no equation of motion.
 
-Dimensionless input checks measure whether the inputs of a program satisfy the loops and whether its outputs are
-defined; one tolerance serves all robots.
-
 The frame of a motion is the platform, else the end effector. Its twist has as many components as the robot has degrees
 of freedom: those that best determine its motion at home.
 """
@@ -13,7 +10,7 @@ of freedom: those that best determine its motion at home.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,14 +23,12 @@ from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Pose, jacobians, motion, place_jacobian, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.spatial.linear import least_squares, scalar_type, solve, solve_positive
+from parflex.spatial.linear import least_squares, scalar_type, solve
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
 
-CHECKS = ("closure", "closure_rate", "closure_acceleration", "condition")
-
-AT_REST = 1e-30  # squared rates below are none; single precision still holds it
+PUSHED = "wrench_"  # before the name of a frame: what acts on it
 
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
@@ -146,8 +141,9 @@ class AllCoordinates(RequestedCoordinates):
         return self.form.independent_names
 
     def state(self, inputs: Given) -> Any:
-        """The independent rates are read."""
-        return self.form.moving(inputs["q"], inputs["qd"][self.form.independent])
+        """The independent rates are read; wrenches act on frames."""
+        wrenches = {name.removeprefix(PUSHED): value for name, value in inputs.items() if name.startswith(PUSHED)}
+        return self.form.moving(inputs["q"], inputs["qd"][self.form.independent], wrenches)
 
     def motion(self, state: Any, inputs: Given) -> Given:
         """The independent accelerations are read; of a flexible robot those of the motors."""
@@ -355,53 +351,6 @@ class PlatformCoordinates(RequestedCoordinates):
     def found(self, state: Any) -> Answer:
         """All positions, where the next call needs them."""
         return {"q": state.q} if "last" in self.position_groups else {}
-
-
-def input_checks(form: Formulation, state: Any, inputs: Given, motors: bool) -> Answer:
-    """How far given positions, rates and accelerations of all coordinates are from closed; condition of what is solved.
-
-    Openings are measured with the typical length, rates and accelerations of the rows against those that were given.
-    """
-    tree, locked = form.robot.tree, sorted(form.robot.locked)
-    loops = [replace(loop, closed=False) for loop in form.robot.closures.loops]
-    closures = replace(form.robot.closures, loops=tuple(loops))
-    q, at = inputs["q"], pose(tree, inputs["q"])
-    rows = closures.row_units() / tree.length
-    quaternions = [q[link.q_quaternion] for link in tree.links if link.joint.quaternion is not None]
-    checks = {
-        "closure": _norm(
-            [*(rows * closures.linear_residual(at)), *(quaternion @ quaternion - 1.0 for quaternion in quaternions)]
-        )
-    }
-    qd = inputs["qd"] / tree.rate_units
-    qdd = inputs["qdd"] / tree.rate_units if "qdd" in inputs else np.zeros(tree.n)
-    moving = motion(tree, at, inputs["qd"], inputs["qdd"] if "qdd" in inputs else np.zeros(tree.n))
-    speed = qd @ qd
-    opening = _norm([*(rows * closures.rate(at, moving)), *qd[locked]])
-    checks["closure_rate"] = opening / np.sqrt(speed + AT_REST)
-    if "qdd" in inputs:
-        opening = _norm([*(rows * closures.bias(at, moving)), *qdd[locked]])
-        checks["closure_acceleration"] = opening / np.sqrt(qdd @ qdd + speed * speed + AT_REST)
-    systems = form.systems(state, motors)
-    checks["condition"] = _norm([condition_bound(A) for A in systems]) if systems else 1.0
-    return {name: np.array([value], dtype=scalar_type(q)) for name, value in checks.items()}
-
-
-def condition_bound(A: Array) -> Any:
-    """A bound of the condition number of a matrix, at most its size too large: Frobenius norms of A and its inverse.
-
-    Of a matrix with more rows than columns, such as that of spare motors, the inverse is the one of least norm. Entries
-    are without units, of the order of 1 in regular poses: a 1 beside them tells where all of them become small, as the
-    only entry of a single rate does.
-    """
-    identity: Array = np.eye(A.shape[1], dtype=scalar_type(A))
-    inverse = solve(A, identity) if len(A) == len(identity) else solve_positive(A.T @ A, A.T)
-    return _norm([1.0, *A.ravel()]) * _norm(inverse.ravel())
-
-
-def _norm(entries: Any) -> Any:
-    total = sum(entry * entry for entry in entries)
-    return np.sqrt(total)
 
 
 def with_motors_at(robot: Robot, q: Any, values: Array) -> Any:

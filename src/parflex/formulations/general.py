@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.partition import Partition, Reduction, inverted, reduction
+from parflex.closure.partition import Partition, Reduction, reduction
 from parflex.forces.coupling_losses import CouplingLosses, coupling_losses, with_losses
 from parflex.forces.effort_allocation import EffortAllocation
 from parflex.forces.forces import forces_along_rates, on_links, singular_inertia_error
@@ -27,12 +27,14 @@ from parflex.formulations.base import (
     Given,
     Groups,
     ModelRequest,
+    System,
     best_rows,
     cheapest_closures,
+    closure_system,
     newton_closed,
     partition_holding,
+    regular_leg_blocks,
     residual_norm,
-    unitless_block,
 )
 from parflex.formulations.coordinates import PlatformFrame, platform_frame, to_plane, to_space, with_motors_at
 from parflex.records import Record
@@ -196,14 +198,25 @@ class GeneralFormulation(Formulation):
         """The dependent ones close the loops."""
         return state.accelerations(independent)
 
-    def systems(self, state: GeneralState, motors: bool) -> list[Array]:
-        """J_f; and J_a unless the motors are independent rates themselves."""
+    def systems(self, state: GeneralState, motors: bool) -> list[System]:
+        """J_f; J_a unless the motors are independent rates themselves; with these what each leg's joints do."""
         units, part = self.robot.tree.rate_units, self.partition
-        matrices = [unitless_block(self.robot, part, state.reduction.block)] if len(part.dependent) else []
+        block = state.reduction.block
+        systems = [closure_system(self.robot, part.rows, part.dependent, block)] if len(part.dependent) else []
         actuated = list(self.robot.actuated)
         if motors and len(actuated) >= len(part.independent) and set(actuated) != set(part.independent.tolist()):
-            matrices.append(state.J_a * units[part.independent] / units[actuated][:, None])
-        return matrices
+            systems.append((state.J_a, 1 / units[actuated], units[part.independent]))
+        if motors and self.robot.closures.size and not self.robot.tree.elastic:
+            J = self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at))
+            systems += [
+                closure_system(self.robot, rows, columns, J[np.ix_(rows, columns)])
+                for rows, columns in regular_leg_blocks(self.robot)
+            ]
+        return systems
+
+    def inertia(self, state: GeneralState) -> tuple[Array, Array, bool]:
+        """M in the independent rates."""
+        return state.mass_matrix, self.robot.tree.rate_units[self.independent], False
 
     # -- motion in time --------------------------------------------------------------------------------
 
@@ -230,14 +243,6 @@ class GeneralFormulation(Formulation):
             qd,
             on_links(self.robot.tree, configuration.at, wrenches or {}),
         )
-
-    def given(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
-        """The state of all positions and all (or the independent) rates, as they are; the block is inverted."""
-        tree, closures = self.robot.tree, self.robot.closures
-        at, units = pose(tree, q), closures.row_units() / tree.length
-        reduced = inverted(closures.jacobian(at, jacobians(tree, at)), self.partition, units, tree.rate_units)
-        qd = rates if len(rates) == tree.n else reduced.rates(rates)
-        return GeneralState(self, at, q, reduced, qd, on_links(tree, at, wrenches or {}))
 
     def accelerations_under(self, state: GeneralState, tau: Array) -> Array:
         """Independent accelerations under the efforts of the motors."""

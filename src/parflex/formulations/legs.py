@@ -12,7 +12,7 @@ import numpy as np
 from parflex.closure.leg_geometry import TwoRevoluteLeg
 from parflex.forces.base_parameters import cleaned_body, grouped_tree, moments_scale
 from parflex.formulations import leg_equations
-from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
+from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, ModelRequest, System, residual_norm
 from parflex.formulations.coordinates import inertia_along, to_plane, to_space, vectors_to_space
 from parflex.formulations.leg_equations import (
     PlatformPose,
@@ -184,9 +184,16 @@ class LegFormulation(Formulation):
         """The legs follow the platform and its modes."""
         return all_accelerations(self, state, independent)
 
-    def systems(self, state: LegState, motors: bool) -> list[Array]:
+    def systems(self, state: LegState, motors: bool) -> list[System]:
         """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
         return closure_systems(self.legs, state, motors)
+
+    def inertia(self, state: LegState) -> tuple[Array, Array, bool]:
+        """That of the platform and what the legs add to it."""
+        A = leg_equations.equations(self.legs, state.values, state.platform)[0]
+        units = np.ones(len(A))
+        units[: 2 if self.legs.planar else 3] = self.robot.tree.length
+        return A, units, False
 
     # -- motion in time --------------------------------------------------------------------------------
 
@@ -459,8 +466,8 @@ def all_accelerations(form: Any, state: LegState, independent: Array) -> Array:
     return accelerations
 
 
-def closure_systems(legs: Legs, state: LegState, motors: bool) -> list[Array]:
-    """Without units: what each leg's joints do at its end; and the rates of the motors in those of the platform."""
+def closure_systems(legs: Legs, state: LegState, motors: bool) -> list[System]:
+    """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
     tree = legs.robot.tree
     units, length = tree.rate_units, tree.length
     states = [
@@ -468,13 +475,18 @@ def closure_systems(legs: Legs, state: LegState, motors: bool) -> list[Array]:
         for leg, joint_values in zip(legs.legs, state.values, strict=True)
     ]
     systems = [
-        leg_state.J * units[[tree.links[j].v.start for j in leg_state.leg.links]] / length for leg_state in states
+        (
+            leg_state.J,
+            np.full(len(leg_state.J), 1 / length),
+            units[[tree.links[j].v.start for j in leg_state.leg.links]],
+        )
+        for leg_state in states
     ]
     if motors and legs.elastic is None:
         translations = 2 if legs.planar else 3
         rates = motor_columns(legs, states, state.platform.R).T
         freedoms = np.r_[np.full(translations, length), np.ones(rates.shape[1] - translations)]
-        systems.append(rates * freedoms / units[list(legs.robot.actuated)][:, None])
+        systems.append((rates, 1 / units[list(legs.robot.actuated)], freedoms))
     return systems
 
 

@@ -16,8 +16,9 @@ from parflex.formulations.base import (
     Given,
     Groups,
     ModelRequest,
+    System,
+    closure_system,
     newton_closed,
-    unitless_block,
 )
 from parflex.formulations.substructure_equations import (
     JointTangent,
@@ -145,10 +146,20 @@ class SubstructureFormulation(Formulation):
         """The dependent ones close the loops."""
         return self._reduction(state).accelerations(self.robot.closures, state.at, state.qd, independent)
 
-    def systems(self, state: SubstructureState, motors: bool) -> list[Array]:
+    def systems(self, state: SubstructureState, motors: bool) -> list[System]:
         """J_f; the motors are independent rates."""
         part = self.pieces.partition
-        return [unitless_block(self.robot, part, self._reduction(state).block)] if len(part.dependent) else []
+        if not len(part.dependent):
+            return []
+        return [closure_system(self.robot, part.rows, part.dependent, self._reduction(state).block)]
+
+    def inertia(self, state: SubstructureState) -> tuple[Array, Array, bool]:
+        """That of the pieces and beams, in the unknowns: twists of pieces, and joints inside them."""
+        units, translations = np.ones(self.pieces.size), [k for k, part in enumerate(self.pieces.used) if part < 3]
+        for piece in self.pieces.pieces:
+            if piece.slots.stop > piece.slots.start:
+                units[[piece.slots.start + k for k in translations]] = self.robot.tree.length
+        return state.A, units, True
 
     # -- motion in time --------------------------------------------------------------------------------
 

@@ -594,16 +594,21 @@ def all_accelerations(configuration: Configuration, qd: Array, accelerations: An
 
 def _following(configuration: Configuration, independent: Array, bias: Array, what: str) -> Array:
     """All rates, or accelerations with their bias, at which the independent ones of home are as given."""
+    chosen, motions = list(configuration.robot.independent_rates), configuration.motions
+    refuse_dependent(configuration, what)
+    return bias + motions @ np.linalg.solve(motions[chosen], independent - bias[chosen])
+
+
+def refuse_dependent(configuration: Configuration, what: str) -> None:
+    """Raise where the rates that are independent at home do not determine the others at a pose."""
     robot, chosen = configuration.robot, list(configuration.robot.independent_rates)
-    motions = configuration.motions
     # these motions have the size 1
-    worst = condition((motions / robot.tree.rate_units[:, None])[chosen], usual=lambda: 1.0)
+    worst = condition((configuration.motions / robot.tree.rate_units[:, None])[chosen], usual=lambda: 1.0)
     if worst > SINGULAR:
         raise SingularError(
             f"the independent {what} do not determine the others at this pose (condition number {worst:.1e})",
             key="pose", hint=f"give all {what}, in the order of robot.rates, or move away from this pose",
         )  # fmt: skip
-    return bias + motions @ np.linalg.solve(motions[chosen], independent - bias[chosen])
 
 
 def _refuse_locked(robot: Robot, values: Array, key: str, limit: float) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from parflex.closure.targets import Target
 from parflex.records import NamedMatrix, Unpacked, name_list
+from parflex.robot.batches import answer_rows, is_batch
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.robot import Robot, frames_at
 
@@ -42,7 +45,7 @@ class Jacobian(NamedMatrix):
     Attributes
     ----------
     matrix : Array
-        6 x motors (m/s and rad/s per rad/s or m/s).
+        6 x motors (m/s and rad/s per rad/s or m/s); of a batch with a leading axis.
     frame : str
         The frame.
     directions : tuple[str, ...]
@@ -68,32 +71,53 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
     robot : Robot
         Robot, from `load`.
     pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+        Name of a pose of the file, coordinates by name, a configuration, or an array of all positions; with a leading
+        axis a batch; None is home (m, rad).
 
     Returns
     -------
     dict[str, FramePose]
-        `position` (m) and `rotation` (3 x 3, frame axes to world axes) by frame; unpacks as (position, rotation).
+        `position` (m) and `rotation` (3 x 3, frame axes to world axes) by frame; unpacks as (position, rotation). Of a
+        batch with a leading axis.
 
     Examples
     --------
     >>> position, rotation = parflex.frames(robot, "home")["platform"]
     """
-    return _Frames(configure(robot, pose))
+    if not is_batch(pose):
+        configuration = configure(robot, pose)
+        places = frames_at(robot, configuration.q)
+        return _Frames({name: FramePose(*place) for name, place in places.items()}, partial(_place, configuration))
+    names = list(frames_at(robot, robot.home))
+
+    def rows(*names: str) -> Iterator[FramePose]:
+        """Poses of these frames in every row."""
+
+        def ask(_: int, row: Array) -> list[Array]:
+            configuration = configure(robot, row)
+            places = [_place(configuration, name) for name in names]
+            return [part for place in places for part in (place.position, place.rotation)]
+
+        parts = iter(answer_rows(pose, ask, *((3,), (3, 3)) * len(names)))
+        return (FramePose(position, rotation) for position, rotation in zip(parts, parts, strict=True))
+
+    return _Frames(zip(names, rows(*names), strict=True), lambda name: next(rows(name)))
+
+
+def _place(configuration: Configuration, name: str) -> FramePose:
+    rotation, position = configuration.at.of(configuration.robot.tree.place(name))
+    return FramePose(position, rotation)
 
 
 class _Frames(dict[str, FramePose]):
-    """All frames by name; places inside bodies are found when they are asked for."""
+    """All frames by name; places inside bodies are computed when they are asked for."""
 
-    def __init__(self, configuration: Configuration) -> None:
-        super().__init__(
-            {name: FramePose(*place) for name, place in frames_at(configuration.robot, configuration.q).items()}
-        )
-        self._here = configuration
+    def __init__(self, places: Any, place: Callable[[str], FramePose]) -> None:
+        super().__init__(places)
+        self._place = place
 
     def __missing__(self, name: str) -> FramePose:
-        rotation, position = self._here.at.of(self._here.robot.tree.place(name))
-        return FramePose(position, rotation)
+        return self._place(name)
 
 
 def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -> Jacobian:
@@ -104,7 +128,8 @@ def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -
     robot : Robot
         Robot, from `load`.
     pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+        Name of a pose of the file, coordinates by name, a configuration, or an array of all positions; with a leading
+        axis a batch; None is home (m, rad).
     frame : str, default None
         Name of the frame; None is the end effector.
 
@@ -112,13 +137,18 @@ def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -
     -------
     Jacobian
         `matrix` (6 x motors; m/s and rad/s per unit of motor rate), `directions` of its rows, `motors` of its columns.
+        Of a batch with a leading axis.
     """
-    configuration = configure(robot, pose)
-    configuration.refuse_undefined_actuation()
-    frame = frame or robot.tree.end_effector
-    rows = configuration.frame_rows(frame)
-    per_rate = rows @ configuration.J @ np.linalg.pinv(configuration.J_a)
-    return Jacobian(per_rate, frame, TWIST, list(robot.actuated_names))
+    name = frame or robot.tree.end_effector
+
+    def per_rate(_: int, pose: Any) -> list[Array]:
+        configuration = configure(robot, pose)
+        configuration.refuse_undefined_actuation()
+        return [configuration.frame_rows(name) @ configuration.J @ np.linalg.pinv(configuration.J_a)]
+
+    robot.tree.place(name)  # which refuses unknown frames
+    (matrix,) = answer_rows(pose, per_rate, (6, robot.nu)) if is_batch(pose) else per_rate(0, pose)
+    return Jacobian(matrix, name, TWIST, list(robot.actuated_names))
 
 
 def geometric_solutions(robot: Robot, pose: Pose | None = None) -> dict[str, list[dict[str, float]]]:

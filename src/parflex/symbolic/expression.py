@@ -48,6 +48,7 @@ class Graph:
         self.names: list[str] = []
         self.systems: list[System] = []
         self.calls: Calls | None = None  # where functions of alike things are called instead of written out
+        self.inverses: dict[tuple[int, ...], ndarray] | None = None  # of matrices by their entries, where they are kept
         self.unit_pairs: dict[int, int] = {}  # square of a cosine -> square of its sine, and back
         self._table: dict[tuple[int, int, int], int] = {}
         self._inputs: dict[str, int] = {}
@@ -301,6 +302,16 @@ class Expression:
         g = self.graph
         edges = g.solve(matrix.shape[1], [g.edge(x) for x in matrix.flat], [g.edge(x) for x in rhs.flat])
         return array([g.wrap(edge) for edge in edges], dtype=object).reshape(rhs.shape)
+
+    def kept_inverse(self, matrix: ndarray, invert: Callable[[ndarray], ndarray]) -> ndarray | None:
+        """The inverse that serves all systems of a matrix and of its transpose; None where none are kept."""
+        kept = self.graph.inverses
+        if kept is None:
+            return None
+        key, transposed = (tuple(self.graph.edge(x) for x in entries) for entries in (matrix.flat, matrix.T.flat))
+        if key not in kept:
+            kept[key] = kept[transposed].T if transposed in kept else invert(matrix)
+        return kept[key]
 
     @property
     def calls_alike(self) -> bool:
