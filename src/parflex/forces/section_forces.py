@@ -188,7 +188,8 @@ class ElementRows(Record):
     def part(self, selection: Any) -> ElementRows:
         """Some of the rows."""
         arrays = (self.a, self.w, self.al, self.e, self.ed, self.edd, self.tip)
-        return ElementRows(*(rows[selection] for rows in arrays), [(xi, load[selection]) for xi, load in self.loads])
+        a, w, al, e, ed, edd, tip = (rows[selection] for rows in arrays)
+        return ElementRows(a, w, al, e, ed, edd, tip, [(xi, load[selection]) for xi, load in self.loads])
 
 
 class InnerLoad(NamedTuple):
@@ -456,6 +457,7 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
             continue
         bodies = [robot.tree.links[j].body for j in links]
         lengths = [float(body.nodes["tip"].r0[0]) for body in bodies]
+        each: tuple[ElementSections | ReducedSections, ...]
         if bodies[0].reduced is None and max(lengths) - min(lengths) <= ALIKE * max(lengths):
             each = (element_parts(description, beam, lengths[0]),) * len(links)
             ends = np.arange(1, len(links) + 1) / len(links)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,26 +32,6 @@ PLANAR, SPATIAL = ("x", "y", "theta"), ("x", "y", "z", "rx", "ry", "rz")
 
 TURNS = ("rx", "ry", "rz", "theta")
 
-OF_MODES = {
-    "frequency": "Hz",
-    "damping": "dimensionless",
-    "shape": "m, rad",
-    "motion": "m, rad",
-    "strain": "dimensionless",
-}
-
-OF_FRAMES = {
-    "stiffness": ("N/m", "N m/rad", "N/m, N, N m/rad"),
-    "compliance": ("m/N", "rad/(N m)", "m/N, 1/N, rad/(N m)"),
-    "deflection": ("m", "rad", "m, rad"),
-}
-
-PLAIN = {"conditioning": "dimensionless", "singularity": "dimensionless", "mass": "kg"}
-
-OF_NAMES = {"effort": "N m", "stress": "Pa"}  # efforts of sliding joints are in N
-
-KINDS = (*OF_MODES, *OF_FRAMES, *PLAIN, *OF_NAMES)
-
 STATIC = ("deflection", "effort", "stress")  # these feel a wrench about the undeformed pose
 
 
@@ -71,7 +52,7 @@ class SinglePoseResponses:
     def answer(self, response: ResponseName) -> Array:
         """The numbers of a response; not a number where it has none here."""
         answering = self._at_node(response.of) if response.kind in OF_FRAMES else self
-        return np.asarray(getattr(answering, f"_of_{response.kind}")(response), dtype=float)
+        return np.asarray(RESPONSES[response.kind].value(answering, response), dtype=float)
 
     def _at_node(self, frame: str) -> SinglePoseResponses:
         """Responses of the robot with a node at a frame."""
@@ -151,61 +132,37 @@ class SinglePoseResponses:
         R = at.rotation[place.link] @ place.rotation
         return signed_twists(np.concatenate([R @ J_v, R @ J_w]).dot(self.modes.shapes).T, tree.length)
 
-    # -- kinds of responses ----------------------------------------------------------------------------
+    def strain(self, mode: int) -> dict[str, float]:
+        """Shares of the strain energy of a mode by name."""
+        return strain_shares(self.modes.model.configuration, self.modes.shapes[:, mode - 1])
 
-    def _of_frequency(self, response: ResponseName) -> float:
-        return float(self.modes.frequencies[response.mode - 1])
-
-    def _of_damping(self, response: ResponseName) -> float:
-        return float(self.modes.damping[response.mode - 1])
-
-    def _of_shape(self, response: ResponseName) -> Array:
-        return self.twists()[response.mode - 1]
-
-    def _of_motion(self, response: ResponseName) -> Array:
-        return self.modes.shapes[:, response.mode - 1]
-
-    def _of_strain(self, response: ResponseName) -> Array:
-        modes = self.modes
-        return named_values(
-            strain_shares(modes.model.configuration, modes.shapes[:, response.mode - 1]), response.parts
-        )
-
-    def _stiff(self, frame: str) -> Stiffness:
+    def stiffness(self, frame: str) -> Stiffness:
+        """Stiffness and compliance of a frame."""
         if frame not in self._stiffness:
             self._stiffness[frame] = stiffness_of(self.model, frame)
         return self._stiffness[frame]
 
-    def _of_compliance(self, response: ResponseName) -> Array:
-        return selected_entry(self._stiff(response.of).compliance, response)
+    def stiffness_matrix(self, response: ResponseName) -> Array:
+        """Stiffness of a frame; not a number where a direction is rigid."""
+        stiffness = self.stiffness(response.of).stiffness
+        return np.full((len(response.parts),) * 2, np.nan) if stiffness is None else stiffness
 
-    def _of_stiffness(self, response: ResponseName) -> Array:
-        stiffness = self._stiff(response.of).stiffness
-        return selected_entry(np.full((len(response.parts),) * 2, np.nan) if stiffness is None else stiffness, response)
-
-    def _of_deflection(self, response: ResponseName) -> Array:
+    def displacement(self, response: ResponseName) -> Array:
+        """Displacement of a frame under the loads, or its part in a direction."""
         is_end_effector = response.of == self.robot.tree.end_effector
         displacement = (self.bent if is_end_effector else self._deflection([response.of])).frames[response.of]
         return displacement if response.direction is None else displacement[response.direction]
 
-    def _of_effort(self, response: ResponseName) -> float:
-        return self.bent.efforts[response.of]
-
-    def _of_stress(self, response: ResponseName) -> float:
-        most = largest_stress_of({name: beam for name, beam in self.bent.beams.items() if name == response.of})
+    def stress(self, beam: str) -> float:
+        """Largest stress in a beam under the loads."""
+        most = largest_stress_of({name: loads for name, loads in self.bent.beams.items() if name == beam})
         return float("nan") if most is None else float(most["value"])
 
-    def _of_conditioning(self, response: ResponseName) -> float:
-        return self.here.condition.platform
-
-    def _of_singularity(self, response: ResponseName) -> float:
+    def singularity(self) -> float:
+        """Inverse of the largest condition number."""
         condition = self.here.condition
-        return 1.0 / max(
-            1.0, condition.closures, condition.platform if condition.enough_motors else 1.0, *condition.legs.values()
-        )
-
-    def _of_mass(self, response: ResponseName) -> float:
-        return float(sum(link.body.m for link in self.robot.tree.links))
+        platform = condition.platform if condition.enough_motors else 1.0
+        return 1.0 / max(1.0, condition.closures, platform, *condition.legs.values())
 
 
 def selected_entry(matrix: Array, response: ResponseName) -> Array:
@@ -283,22 +240,14 @@ def read_responses(robot: Robot, requested: str | Sequence[str], modes: int | No
 def read_response(robot: Robot, word: object) -> ResponseName:
     """One of them."""
     kind, _, of = word.partition(":") if isinstance(word, str) else ("", "", "")
-    if not isinstance(word, str) or kind not in KINDS:
+    if not isinstance(word, str) or kind not in RESPONSES:
         raise InputError(
             f"'{word}' is not a response",
             key="responses",
             value=str(word),
-            hint=f"{did_you_mean(kind, KINDS)}; write e.g. frequency:1 or stiffness:FRAME.x",
+            hint=f"{did_you_mean(kind, tuple(RESPONSES))}; write e.g. frequency:1 or stiffness:FRAME.x",
         )
-    if kind in OF_MODES:
-        return _of_mode(robot, word, kind, of)
-    if kind in OF_FRAMES:
-        return _of_frame(robot, word, kind, of)
-    if kind in PLAIN:
-        if of:
-            raise InputError(f"'{kind}' is of the whole robot", key="responses", value=word, hint=f"write '{kind}'")
-        return ResponseName(word, kind, unit=PLAIN[kind])
-    return _of_name(robot, word, kind, of)
+    return RESPONSES[kind].read(robot, word, kind, of)
 
 
 def _of_mode(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
@@ -311,7 +260,7 @@ def _of_mode(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
         parts = robot.tree.rate_names
     elif kind == "strain":
         parts = strained_parts(robot)
-    return ResponseName(word, kind, mode=int(of or 1), unit=OF_MODES[kind], parts=tuple(parts))
+    return ResponseName(word, kind, mode=int(of or 1), unit=RESPONSES[kind].units[0], parts=tuple(parts))
 
 
 def _of_frame(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
@@ -325,20 +274,72 @@ def _of_frame(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
             tree.place(of)  # says which frames there are
         frame, direction = before or tree.end_effector, parts.index(last)
     tree.place(frame)
-    straight, turning, both = OF_FRAMES[kind]
+    straight, turning, both = RESPONSES[kind].units
     unit = both if direction is None else turning if parts[direction] in TURNS else straight
     return ResponseName(word, kind, of=frame, direction=direction, unit=unit, parts=parts)
 
 
-def _of_name(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
+def _of_robot(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
+    if of:
+        raise InputError(f"'{kind}' is of the whole robot", key="responses", value=word, hint=f"write '{kind}'")
+    return ResponseName(word, kind, unit=RESPONSES[kind].units[0])
+
+
+def _of_motor(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
+    _refuse_unknown(word, of, f"motor '{of}'", [str(name) for name in robot.actuated_names])
+    sliding = robot.tree.links[robot.tree.number(of)].joint.unit == "m"
+    return ResponseName(word, kind, of=of, unit=RESPONSES[kind].units[0 if sliding else 1])
+
+
+def _of_beam(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
     shaped = [name for name, chain in beam_chains(robot).items() if chain.parts.fibres is not None]
-    known = robot.actuated_names if kind == "effort" else shaped
+    _refuse_unknown(word, of, f"beam '{of}' with a known shape", shaped)
+    return ResponseName(word, kind, of=of, unit=RESPONSES[kind].units[0])
+
+
+def _refuse_unknown(word: str, of: str, what: str, known: Sequence[str]) -> None:
     if of not in known:
-        what = f"motor '{of}'" if kind == "effort" else f"beam '{of}' with a known shape"
-        hint = did_you_mean(of, [str(name) for name in known]) if known else "give the shape of its sections"
+        hint = did_you_mean(of, known) if known else "give the shape of its sections"
         raise InputError(f"there is no {what}", key="responses", value=word, hint=hint)
-    sliding = kind == "effort" and robot.tree.links[robot.tree.number(of)].joint.unit == "m"
-    return ResponseName(word, kind, of=of, unit="N" if sliding else OF_NAMES[kind])
+
+
+class ResponseKind(NamedTuple):
+    """Units (of frames: of a translation, a rotation, all), the function that reads a name, and the response."""
+
+    units: tuple[str, ...]
+    read: Callable[[Robot, str, str, str], ResponseName]
+    value: Callable[[SinglePoseResponses, ResponseName], Any]
+
+
+RESPONSES = {
+    "frequency": ResponseKind(("Hz",), _of_mode, lambda pose, name: pose.modes.frequencies[name.mode - 1]),
+    "damping": ResponseKind(("dimensionless",), _of_mode, lambda pose, name: pose.modes.damping[name.mode - 1]),
+    "shape": ResponseKind(("m, rad",), _of_mode, lambda pose, name: pose.twists()[name.mode - 1]),
+    "motion": ResponseKind(("m, rad",), _of_mode, lambda pose, name: pose.modes.shapes[:, name.mode - 1]),
+    "strain": ResponseKind(
+        ("dimensionless",), _of_mode, lambda pose, name: named_values(pose.strain(name.mode), name.parts)
+    ),
+    "stiffness": ResponseKind(
+        ("N/m", "N m/rad", "N/m, N, N m/rad"),
+        _of_frame,
+        lambda pose, name: selected_entry(pose.stiffness_matrix(name), name),
+    ),
+    "compliance": ResponseKind(
+        ("m/N", "rad/(N m)", "m/N, 1/N, rad/(N m)"),
+        _of_frame,
+        lambda pose, name: selected_entry(pose.stiffness(name.of).compliance, name),
+    ),
+    "deflection": ResponseKind(("m", "rad", "m, rad"), _of_frame, SinglePoseResponses.displacement),
+    "conditioning": ResponseKind(("dimensionless",), _of_robot, lambda pose, _: pose.here.condition.platform),
+    "singularity": ResponseKind(("dimensionless",), _of_robot, lambda pose, _: pose.singularity()),
+    "mass": ResponseKind(("kg",), _of_robot, lambda pose, _: sum(link.body.m for link in pose.robot.tree.links)),
+    "effort": ResponseKind(("N", "N m"), _of_motor, lambda pose, name: pose.bent.efforts[name.of]),
+    "stress": ResponseKind(("Pa",), _of_beam, lambda pose, name: pose.stress(name.of)),
+}
+
+OF_MODES = tuple(kind for kind, response in RESPONSES.items() if response.read is _of_mode)
+
+OF_FRAMES = tuple(kind for kind, response in RESPONSES.items() if response.read is _of_frame)
 
 
 def strained_parts(robot: Robot) -> list[str]:

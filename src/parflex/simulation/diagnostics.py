@@ -156,7 +156,7 @@ def frame_difference(
 
     positions = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
     shares = {}
-    for name in (name for name in columns if name.startswith("q.")):
+    for name in (name for name in columns if name.startswith("q.") and name in other):  # runs may differ in elements
         ranged = float(np.ptp(columns[name][:rows]))
         shares[name.removeprefix("q.")] = apart(name) / ranged if ranged > 0 else 0.0
     return max(map(apart, positions), default=0.0), rotation_difference(columns, other, frame, rows), shares

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from parflex.forces.section_forces import (
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.place_deflections import BENT, place_deflection, read_place
+from parflex.simulation.place_deflections import BENT, BeamPlace, place_deflection, read_place
 from parflex.simulation.problem import Problem
 from parflex.simulation.quantities import BY_ACCELERATION, quantity
 from parflex.simulation.runs import Deferred
@@ -130,7 +130,7 @@ class RunState:
     @cached_property
     def sections(self) -> dict[tuple[str, float], Array]:
         """Section forces at the places that outputs need, rows x 6; those of a beam are computed together."""
-        result = {}
+        result: dict[tuple[str, float], Array] = {}
         for beam in dict.fromkeys(name for name, _ in self.places):
             shares = list(dict.fromkeys(s for name, s in self.places if name == beam))
             forces = self.beams[beam].forces(shares)
@@ -531,16 +531,16 @@ def reaction_names(robot: Robot) -> list[str]:
 
 
 def _read_reaction(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[Output]:
-    names, name, components = reaction_names(robot), match[1], COMPONENTS
+    names, name, words = reaction_names(robot), match[1], list(COMPONENTS)
     if name not in names and name[-3:-2] == "." and name[-2:] in COMPONENTS:
-        name, components = name[:-3], (name[-2:],)
+        name, words = name[:-3], [name[-2:]]
     if name not in names:
         raise _no_output(match[0], _reaction_examples(robot))
+    return [Output(f"reaction.{name}.{word}", partial(_reaction, name, word), load=name) for word in words]
 
-    def read(k: int) -> Callable[[RunState], Array]:
-        return lambda state: state.wrenches[name][:, k]
 
-    return [Output(f"reaction.{name}.{word}", read(COMPONENTS.index(word)), load=name) for word in components]
+def _reaction(name: str, word: str, state: RunState) -> Array:
+    return state.wrenches[name][:, COMPONENTS.index(word)]
 
 
 def _reaction_examples(robot: Robot) -> list[str]:
@@ -566,11 +566,11 @@ def _read_section(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[
     beam, word, where = match.groups()
     read_beam(robot, beam, word, match[0])
     s = read_beam_position(where, beam, "outputs", match[0])
+    return [Output(match[0], partial(_section, beam, word, s), section=(beam, s), load=beam)]
 
-    def value(state: RunState) -> Array:
-        return state.beams[beam].quantity(word, state.sections[beam, s])
 
-    return [Output(match[0], value, section=(beam, s), load=beam)]
+def _section(beam: str, word: str, s: float, state: RunState) -> Array:
+    return state.beams[beam].quantity(word, state.sections[beam, s])
 
 
 def _section_examples(robot: Robot) -> list[str]:
@@ -588,13 +588,17 @@ def _read_deflection(robot: Robot, match: re.Match[str], wrenches: Sequence[str]
         raise InputError(f"there is no beam '{beam}'", value=match[0], hint=did_you_mean(beam, _beams(robot)))
     if robot.tree.planar and word.endswith("_z"):
         raise InputError("a planar robot deflects in its plane alone", value=match[0], hint=f"use {word[:-1]}y")
-    place = read_place(robot, beam, s, wrenches)
+    place, names = read_place(robot, beam, s, wrenches), [word]
+    if word not in BENT:
+        names = [name for name in BENT if not (robot.tree.planar and name[-1] == "z")]
+    return [
+        Output(f"{beam}.{name}@{s}", partial(_deflection, place, name), place.frames, inner=place.inner is not None)
+        for name in names
+    ]
 
-    def read(name: str) -> Callable[[RunState], Array]:
-        return lambda state: place_deflection(state.robot.tree, place, name, state.signals)
 
-    words = [word] if word in BENT else [name for name in BENT if not (robot.tree.planar and name[-1] == "z")]
-    return [Output(f"{beam}.{name}@{s}", read(name), place.frames, inner=place.inner is not None) for name in words]
+def _deflection(place: BeamPlace, word: str, state: RunState) -> Array:
+    return place_deflection(state.robot.tree, place, word, state.signals)
 
 
 def _read_frame(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[Output]:
@@ -618,17 +622,13 @@ def _read_frame(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[Ou
             hint=did_you_mean(word, known),
         )
 
-    def read(name: str) -> Callable[[RunState], Array]:
-        return lambda state: _frame_column(state, frame, name)
-
-    if word == "sensor":
-        return [
-            Output(f"{frame}.{name}", read(name), (frame,)) for name in (SENSOR if measured is SENSOR else flat[:3])
-        ]
-    return [Output(match[0], read(word), (frame,))]
+    if word != "sensor":
+        return [Output(match[0], partial(_frame_column, frame, word), (frame,))]
+    names = SENSOR if measured is SENSOR else flat[:3]
+    return [Output(f"{frame}.{name}", partial(_frame_column, frame, name), (frame,)) for name in names]
 
 
-def _frame_column(state: RunState, frame: str, word: str) -> Array:
+def _frame_column(frame: str, word: str, state: RunState) -> Array:
     position, rotation, motion = state.frame(frame)
     if word not in SENSOR:
         return frame_columns("", position, rotation, motion, state.robot.tree.planar)[f".{word}"]

@@ -81,10 +81,11 @@ def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
 
 def _joint_units(name: str, robot: Robot | None) -> list[str]:
     """Unit of a coordinate of this name, or the units that it may have."""
+    units: Mapping[str, str] = {} if robot is None else {link.name: link.joint.unit for link in robot.tree.links}
+    if unit := units.get(name):
+        return [unit]
     label = name.rpartition(".")[2]
     if label in ("ux", "uy", "uz"):
         return ["m"]
-    if (known := quantity(f".{label}")).name in ("position", "turn"):
-        return [known.unit]
-    units: Mapping[str, str] = {} if robot is None else {link.name: link.joint.unit for link in robot.tree.links}
-    return [unit] if (unit := units.get(name)) else ["rad", "m"]
+    known = quantity(f".{label}")
+    return [known.unit] if known.name in ("position", "turn") else ["rad", "m"]
