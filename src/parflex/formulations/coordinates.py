@@ -11,54 +11,44 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from parflex.closure.partition import reduction
 from parflex.errors import InputError
-from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, newton_closed
+from parflex.formulations.base import FAR, Answer, Given, Groups, newton_closed, pose_groups, residual_norm, vectors
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Pose, jacobians, motion, place_jacobian, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.spatial.linear import least_squares, scalar_type, solve
+from parflex.spatial.linear import least_squares, scalar_type
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
-
 PUSHED = "wrench_"  # before the name of a frame: what acts on it
-
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RequestedCoordinates(Record, ABC):
-    """A form seen through coordinates that were asked for."""
+class RequestedCoordinates(ABC):
+    """A formulation in requested coordinates. Models read the rates `read`; other rates that go in do not matter."""
 
-    word: ClassVar[str]
-    form: Formulation
+    position_groups: Groups
+    rate_groups: Groups
+    motion_groups: Groups  # accelerations that the inverse model takes
+    names: dict[str, list[str]]  # of the entries of groups, in place of those of the formulation
+    read: list[str]
 
-    @property
-    @abstractmethod
-    def position_groups(self) -> Groups:
-        """What the positions are given by."""
-
-    @property
-    @abstractmethod
-    def rate_groups(self) -> Groups:
-        """What the rates are given by."""
+    def __init__(self, form: Any) -> None:
+        self.form, self.robot, self.tree = form, form.robot, form.robot.tree
+        self.motors = list(self.robot.actuated)
 
     @property
-    @abstractmethod
-    def motion_groups(self) -> Groups:
-        """The accelerations that the inverse model takes."""
-
-    @property
-    @abstractmethod
     def labels(self) -> dict[str, list[str]]:
-        """What the entries of groups are called."""
+        """Names of the entries of groups."""
+        positions, rates = list(self.tree.position_names), list(self.tree.rate_names)
+        return self.form.labels | {"q": positions, "last": positions, "rates": rates} | self.names
 
     @abstractmethod
     def state(self, inputs: Given) -> Any:
@@ -72,18 +62,13 @@ class RequestedCoordinates(Record, ABC):
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """What the direct model gives, from the independent accelerations."""
 
-    @property
-    @abstractmethod
-    def read(self) -> list[str]:
-        """Names of the rates that are read; others that go in do not matter."""
-
     @abstractmethod
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
         """Inertia in the rates of these coordinates, and their names."""
 
     def found(self, state: Any) -> Answer:
         """Positions that had to be found, which the next call starts from."""
-        return {}
+        return {"q": state.q} if "last" in self.position_groups else {}
 
     def missed(self, state: Any, inputs: Given) -> Answer:
         """Return the `residual` of the Newton steps that found the positions; nothing where all positions are given."""
@@ -101,104 +86,45 @@ class RequestedCoordinates(Record, ABC):
 
     def kinematics(self, state: Any) -> Answer:
         """Pose and twist of the end effector in world axes, and all rates."""
-        tree = self.form.robot.tree
-        place = tree.places[tree.end_effector]
+        place = self.tree.places[self.tree.end_effector]
         R, p = state.at.of(place)
-        J_v, J_w = place_jacobian(tree, state.at, jacobians(tree, state.at), place)
+        J_v, J_w = place_jacobian(self.tree, state.at, jacobians(self.tree, state.at), place)
         twist = {"velocity": R @ (J_v @ state.qd), "angular_velocity": R @ (J_w @ state.qd)}
         return {"position": p, "rotation": R} | twist | {"rates": state.qd} | self.found(state)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AllCoordinates(RequestedCoordinates):
-    """All rates and accelerations; the independent ones are read, the others follow from the loops."""
+class IndependentCoordinates(RequestedCoordinates):
+    """The independent rates and accelerations; positions of all, since no finite program closes them."""
 
-    word: ClassVar[str] = "all"
+    def __init__(self, form: Any) -> None:
+        super().__init__(form)
+        self.given, self.read = self._given(), form.independent_names
+        names, count = [self.tree.rate_names[k] for k in self.given], (len(self.given),)
+        self.position_groups, self.rate_groups, self.motion_groups = (
+            {"q": (self.tree.nq,)},
+            {"qd": count},
+            {"qdd": count},
+        )
+        self.names = {"qd": names, "qdd": names}
 
-    @property
-    def position_groups(self) -> Groups:
-        """All positions, closed."""
-        return {"q": (self.form.robot.tree.nq,)}
+    def _given(self) -> Array:
+        """Numbers of the rates that go in."""
+        return self.form.independent
 
-    @property
-    def rate_groups(self) -> Groups:
-        """All rates."""
-        return {"qd": (self.form.robot.tree.n,)}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """All accelerations."""
-        return {"qdd": (self.form.robot.tree.n,)}
-
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Names of the tree."""
-        return _labels(self, list(self.form.robot.tree.rate_names))
-
-    @property
-    def read(self) -> list[str]:
-        """The independent rates."""
-        return self.form.independent_names
+    def _of_tree(self, values: Array) -> Array:
+        """Values of all rates of the tree, with zeros for those that are not given."""
+        full: Array = np.zeros(self.tree.n, dtype=scalar_type(values))
+        full[self.given] = values
+        return full
 
     def state(self, inputs: Given) -> Any:
         """The independent rates are read; wrenches act on frames."""
         wrenches = {name.removeprefix(PUSHED): value for name, value in inputs.items() if name.startswith(PUSHED)}
-        return self.form.moving(inputs["q"], inputs["qd"][self.form.independent], wrenches)
+        return self.form.moving(inputs["q"], self._of_tree(inputs["qd"])[self.form.independent], wrenches)
 
     def motion(self, state: Any, inputs: Given) -> Given:
-        """The independent accelerations are read; of a flexible robot those of the motors."""
-        return self.form.motion_inputs(state, inputs["qdd"])
-
-    def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of all coordinates."""
-        return {"qdd": self.form.all_accelerations(state, independent)}
-
-    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """That of the open tree: twice the kinetic energy is qd^T M qd for all rates that keep the loops closed."""
-        tree = self.form.robot.tree
-        return tree_mass_matrix(tree, state.at), list(tree.rate_names)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class IndependentCoordinates(RequestedCoordinates):
-    """The independent rates and accelerations; positions of all, since no finite program closes them."""
-
-    word: ClassVar[str] = "independent"
-
-    @property
-    def position_groups(self) -> Groups:
-        """All positions, closed."""
-        return {"q": (self.form.robot.tree.nq,)}
-
-    @property
-    def rate_groups(self) -> Groups:
-        """The independent rates."""
-        return {"qd": (len(self.form.independent),)}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """The independent accelerations."""
-        return {"qdd": (len(self.form.independent),)}
-
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Names of the independent rates."""
-        return _labels(self, self.form.independent_names)
-
-    @property
-    def read(self) -> list[str]:
-        """The independent rates."""
-        return self.form.independent_names
-
-    def state(self, inputs: Given) -> Any:
-        """As given."""
-        return self.form.moving(inputs["q"], inputs["qd"])
-
-    def motion(self, state: Any, inputs: Given) -> Given:
-        """As given; of a flexible robot those of the motors, or of its platform, are read."""
-        qdd: Array = np.zeros(self.form.robot.tree.n, dtype=scalar_type(inputs["qdd"]))
-        qdd[self.form.independent] = inputs["qdd"]
-        return self.form.motion_inputs(state, qdd)
+        """The independent accelerations are read; of a flexible robot those of the motors, or of its platform."""
+        return self.form.motion_inputs(state, self._of_tree(inputs["qdd"]))
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of the independent coordinates."""
@@ -209,168 +135,199 @@ class IndependentCoordinates(RequestedCoordinates):
         return self.form.mass_matrix(state), self.form.independent_names
 
 
-def _labels(coordinates: RequestedCoordinates, rates: list[str]) -> dict[str, list[str]]:
-    positions = list(coordinates.form.robot.tree.position_names)
-    named = {"q": positions, "qd": rates, "qdd": rates, "rates": list(coordinates.form.robot.tree.rate_names)}
-    return coordinates.form.labels | named
+class AllCoordinates(IndependentCoordinates):
+    """All rates and accelerations; the independent ones are read, the others follow from the loops."""
+
+    def _given(self) -> Array:
+        return np.arange(self.tree.n)
+
+    def accelerations(self, state: Any, independent: Array) -> Answer:
+        """Of all coordinates."""
+        return {"qdd": self.form.all_accelerations(state, independent)}
+
+    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
+        """That of the open tree: twice the kinetic energy is qd^T M qd for all rates that keep the loops closed."""
+        return tree_mass_matrix(self.tree, state.at), list(self.tree.rate_names)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MotorCoordinates(RequestedCoordinates):
-    """All other positions are found by Newton steps from those before, which come out for the next call."""
+class DrivenCoordinates(RequestedCoordinates):
+    """Coordinates of motors or of the platform, which determine the motion.
 
-    word: ClassVar[str] = "motors"
+    Positions are found by Newton steps from those before, which come out for the next call. `units` compare rates of
+    more motors than freedoms, which fit best in least squares.
+    """
 
-    @property
-    def _count(self) -> tuple[int, ...]:
-        return (len(self.form.robot.actuated),)
+    units: Array
 
-    @property
-    def position_groups(self) -> Groups:
-        """Positions of the motors; if loops must be closed, all previous positions."""
-        tree, loops = self.form.robot.tree, self.form.robot.closures.size
-        return {"motor_position": self._count} | ({"last": (tree.nq,)} if loops else {})
+    @abstractmethod
+    def rows(self, at: Pose, columns: Array) -> Array:
+        """Rates of the coordinates for rates of all joints, given in columns."""
 
-    @property
-    def rate_groups(self) -> Groups:
-        """Rates of the motors."""
-        return {"motor_rate": self._count}
+    @abstractmethod
+    def missing(self, at: Pose, inputs: Given) -> Array:
+        """What is left to move to the required positions, from positions nearby."""
 
-    @property
-    def motion_groups(self) -> Groups:
-        """Accelerations of the motors."""
-        return {"motor_acceleration": self._count}
+    @abstractmethod
+    def gaps(self, state: Any, inputs: Given) -> Array:
+        """Lengths in metres that vanish at the required positions."""
 
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Motors, and all positions."""
-        tree, motors = self.form.robot.tree, self.form.robot.actuated_names
-        motor_labels = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), motors)
-        positions = list(tree.position_names)
-        return motor_labels | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
+    @abstractmethod
+    def drift(self, state: Any, accelerations: Array) -> Array:
+        """Accelerations of the coordinates for those of all joints."""
 
-    @property
-    def read(self) -> list[str]:
-        """All of them."""
-        return self.form.robot.actuated_names
+    @abstractmethod
+    def required(self, inputs: Given, groups: Groups) -> Array:
+        """Rates or accelerations of the coordinates."""
+
+    def fitted(self, inputs: Given) -> Any:
+        """All positions after Newton steps.
+
+        The dependent rates close the loops, the independent ones bring the coordinates to their positions: one step of
+        Newton in two parts. Loops are open on the way, and seen so.
+        """
+        finder, q = self.form.finder or self.form, inputs["last"]
+        for _ in range(FAR):
+            at = pose(self.tree, q)
+            closures = finder.robot.closures
+            reduced = reduction(closures.jacobian(at, jacobians(self.tree, at)), finder.partition)
+            closing = reduced.closing(closures.linear_residual(at))
+            moved = self.rows(at, np.column_stack([reduced.matrix, closing]))
+            step = least_squares(moved[:, :-1], self.missing(at, inputs) - moved[:, -1], self.units)
+            q = self.tree.moved(q, reduced.matrix @ step + closing)
+        return q
+
+    def rates(self, state: Any) -> Array:
+        """Rates of the coordinates per independent rate."""
+        return self.rows(state.at, state.reduction.matrix)
 
     def state(self, inputs: Given) -> Any:
-        """The state at which the motors stand and move so."""
-        return self.form.by_motors(inputs["motor_position"], inputs["motor_rate"], inputs)
+        """The state in which the coordinates have these positions and rates."""
+        q = self.fitted(inputs)
+        rates = self.rates(self.form.moving(q, np.zeros(len(self.form.independent))))
+        return self.form.moving(q, least_squares(rates, self.required(inputs, self.rate_groups), self.units))
 
     def motion(self, state: Any, inputs: Given) -> Given:
-        """From the accelerations of the motors."""
-        return self.form.for_motors(state, inputs["motor_acceleration"])
+        """Independent accelerations for those of the coordinates."""
+        missing = self.required(inputs, self.motion_groups) - self.drift(state, state.bias)
+        return {"qdd": least_squares(self.rates(state), missing, self.units)}
+
+    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
+        """In the rates of the coordinates."""
+        return inertia_along(self.form.mass_matrix(state), self.rates(state), self.units), self.read
+
+    def missed(self, state: Any, inputs: Given) -> Answer:
+        """Return how far the last step left loops and coordinates; nothing without loops."""
+        closures = (self.form.finder or self.form).robot.closures  # the loops are seen as in the file
+        gaps = self.gaps(state, inputs)
+        return {"residual": residual_norm(np.concatenate([closures.gaps(state.at), gaps]))}
+
+
+class MotorCoordinates(DrivenCoordinates):
+    """All other positions follow from those of the motors."""
+
+    def __init__(self, form: Any) -> None:
+        super().__init__(form)
+        count, links = (len(self.motors),), self.tree.links
+        self.position_groups = {"motor_position": count} | (
+            {"last": (self.tree.nq,)} if form.robot.closures.size else {}
+        )
+        self.rate_groups, self.motion_groups = {"motor_rate": count}, {"motor_acceleration": count}
+        self.read = self.robot.actuated_names
+        self.names = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), self.read)
+        self.units = self.tree.rate_units[self.motors]
+        self.places = [links[self.tree.link_of_rate[k]].q.start for k in self.motors]
+
+    def rows(self, at: Pose, columns: Array) -> Array:
+        """The rows of the motors."""
+        return columns[self.motors]
+
+    def missing(self, at: Pose, inputs: Given) -> Array:
+        """By how much motors are off their positions."""
+        return inputs["motor_position"] - at.q[self.places]
+
+    def gaps(self, state: Any, inputs: Given) -> Array:
+        """Of more motors than freedoms, slopes of half their squared errors; else nothing."""
+        independent = self.form.independent
+        if len(self.motors) <= len(independent):
+            return np.zeros(0)
+        rates = state.J_a / self.units[:, None] * self.tree.rate_units[independent]
+        return self.tree.length * (rates.T @ (self.missing(state.at, inputs) / self.units))
+
+    def drift(self, state: Any, accelerations: Array) -> Array:
+        """Those of the motors."""
+        return accelerations[self.motors]
+
+    def required(self, inputs: Given, groups: Groups) -> Array:
+        """Those of the motors."""
+        (name,) = groups
+        return inputs[name]
+
+    def fitted(self, inputs: Given) -> Any:
+        """Newton steps for all positions, or, of as many motors as freedoms, for those of the other joints."""
+        if len(self.motors) > len(self.form.independent):
+            return super().fitted(inputs)
+        finder, sensed = self.form.finder or self.form, inputs["motor_position"]
+        q = inputs["last"].copy() if "last" in inputs else self.robot.home.astype(scalar_type(sensed))
+        q[self.places] = sensed
+        return newton_closed(finder.robot, finder.partition, q, FAR)
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of the motors."""
-        accelerations = self.form.all_accelerations(state, independent)
-        return {"motor_acceleration": accelerations[list(self.form.robot.actuated)]}
-
-    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """In the rates of the motors."""
-        return self.form.motor_inertia(state), self.form.robot.actuated_names
+        return {"motor_acceleration": self.form.all_accelerations(state, independent)[self.motors]}
 
     def missed(self, state: Any, inputs: Given) -> Answer:
         """Return how far the last step left loops and motors."""
-        return self.form.missed(state, inputs["motor_position"])
-
-    def found(self, state: Any) -> Answer:
-        """All positions, unless the motors say them."""
-        return {"q": state.q} if self.form.robot.closures.size else {}
+        return super().missed(state, inputs) if self.robot.closures.size else {}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PlatformCoordinates(RequestedCoordinates):
-    """Joints follow in closed form, or by Newton steps from the positions before, which come out for the next call."""
+class PlatformCoordinates(DrivenCoordinates):
+    """All positions follow from the pose of the platform."""
 
-    word: ClassVar[str] = "platform"
+    def __init__(self, form: Any) -> None:
+        super().__init__(form)
+        planar = self.tree.planar
+        self.frame = platform_frame(self.robot)
+        self.position_groups = pose_groups(planar) | {"last": (self.tree.nq,)}
+        self.rate_groups = vectors(planar, "velocity", "angular_velocity")
+        self.motion_groups = vectors(planar, "acceleration", "angular_acceleration")
+        self.read, self.names, self.units = self.frame.labels, {}, np.ones(len(self.frame.labels))
 
-    @property
-    def position_groups(self) -> Groups:
-        """The pose; where positions are found from it, those before."""
-        return self.form.position_groups
+    def rows(self, at: Pose, columns: Array) -> Array:
+        """Components of the twist of the platform."""
+        return self.frame.rows(at) @ columns
 
-    @property
-    def rate_groups(self) -> Groups:
-        """The twist."""
-        return self.form.twist_groups
+    def missing(self, at: Pose, inputs: Given) -> Array:
+        """The way and the turn to the pose."""
+        return self.frame.missing(at, *to_space(self.tree.planar, inputs["position"], inputs["rotation"]))
 
-    @property
-    def motion_groups(self) -> Groups:
-        """The acceleration."""
-        planar = self.form.robot.tree.planar
-        return {"acceleration": (2 if planar else 3,), "angular_acceleration": (1 if planar else 3,)}
+    def gaps(self, state: Any, inputs: Given) -> Array:
+        """The way and the turn to the pose, in the components that are read."""
+        return self.frame.gaps(state.at, *to_space(self.tree.planar, inputs["position"], inputs["rotation"]))
 
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Motors, modes of a flexible platform, all positions and rates."""
-        tree = self.form.robot.tree
-        form_labels = {
-            name: names for name, names in self.form.labels.items() if name.startswith(("effort", "elastic"))
-        }
-        positions = list(tree.position_names)
-        return form_labels | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
+    def drift(self, state: Any, accelerations: Array) -> Array:
+        """Components of the acceleration of the platform."""
+        return self.frame.picked(*self.frame.accelerations(state.at, state.qd, accelerations))
 
-    @property
-    def read(self) -> list[str]:
-        """As many components of the twist as freedoms, and those modes that are given."""
-        return [*self.form.twist_components, *self.form.labels.get("elastic_rate", [])]
-
-    def state(self, inputs: Given) -> Any:
-        """The state in which the platform stands and moves so."""
-        return self.form.by_platform(inputs)
-
-    def motion(self, state: Any, inputs: Given) -> Given:
-        """From the acceleration of the platform."""
-        return self.form.for_platform(state, inputs)
+    def required(self, inputs: Given, groups: Groups) -> Array:
+        """The components that are read."""
+        return self.frame.picked(*vectors_to_space(self.tree.planar, *(inputs[name] for name in groups)))
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of the platform."""
-        return self.form.platform_accelerations(state, independent)
-
-    def direct(self, state: Any, tau: Array) -> Answer:
-        """Some forms answer so themselves."""
-        answer = self.form.direct(state, tau)
-        if "qdd" in answer:
-            answer = self.accelerations(state, answer["qdd"])
-        return answer | self.found(state)
+        vectors = self.frame.accelerations(state.at, state.qd, state.accelerations(independent))
+        return dict(zip(self.motion_groups, to_plane(self.tree.planar, *vectors), strict=True))
 
     def kinematics(self, state: Any) -> Answer:
         """All positions and rates."""
         return {"q": state.q, "rates": state.qd}
 
-    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """In components of the platform's twist, as many as freedoms."""
-        return self.form.platform_inertia(state), self.form.twist_components
 
-    def missed(self, state: Any, inputs: Given) -> Answer:
-        """Return how far the last step left loops and the platform; nothing of joints in closed form."""
-        return self.form.missed_platform(state, inputs)
-
-    def found(self, state: Any) -> Answer:
-        """All positions, where the next call needs them."""
-        return {"q": state.q} if "last" in self.position_groups else {}
-
-
-def with_motors_at(robot: Robot, q: Any, values: Array) -> Any:
-    """Positions, written into, in which the motors stand as given."""
-    tree = robot.tree
-    for value, k in zip(values, robot.actuated, strict=True):
-        q[tree.links[tree.link_of_rate[k]].q.start] = value
-    return q
-
-
-def motor_state(form: Any, sensed: Array, rates: Array, last: Array) -> Any:
-    """The state in which the motors stand and move so, near the last positions."""
-    robot = form.robot
-    if len(robot.actuated) > len(form.independent):
-        q = fitted_positions(form, sensed, last.copy())
-    else:
-        q = with_motors_at(robot, last.copy(), sensed)
-        q = newton_closed(form.finder.robot, form.finder.partition, q, FAR)
-    J_a = form.moving(q, np.zeros(len(form.independent))).J_a
-    return form.moving(q, fitted_rates(robot, J_a, rates))
+COORDINATES = {
+    "all": AllCoordinates,
+    "independent": IndependentCoordinates,
+    "motors": MotorCoordinates,
+    "platform": PlatformCoordinates,
+}
 
 
 def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
@@ -378,72 +335,9 @@ def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
     return least_squares(J_a, values, robot.tree.rate_units[list(robot.actuated)])
 
 
-def motor_misfit_slopes(robot: Robot, state: Any, sensed: Array, independent: Array) -> Array:
-    """Return the slopes of half the squared errors of the motors, in metres: zero where positions fit them best."""
-    tree, motors = robot.tree, list(robot.actuated)
-    places = [tree.links[tree.link_of_rate[k]].q.start for k in motors]
-    units = tree.rate_units[motors]
-    errors = (sensed - state.q[places]) / units
-    return tree.length * ((state.J_a / units[:, None] * tree.rate_units[independent]).T @ errors)
-
-
-def fitted_positions(form: Any, sensed: Array, q: Any) -> Any:
-    """All positions after Newton steps: loops closed, and more motors than freedoms where they fit best."""
-    finder = form.finder or form
-    robot, part = finder.robot, finder.partition
-    tree, actuated = robot.tree, list(robot.actuated)
-    places = [tree.links[tree.link_of_rate[k]].q.start for k in actuated]
-    for _ in range(FAR):
-        at = pose(tree, q)
-        reduced = reduction(robot.closures.jacobian(at, jacobians(tree, at)), part)
-        closing = reduced.closing(robot.closures.linear_residual(at))
-        missing: Array = np.array([sensed[i] - q[p] for i, p in enumerate(places)], dtype=scalar_type(sensed, q))
-        step = fitted_rates(robot, reduced.matrix[actuated], missing - closing[actuated])
-        q = tree.moved(q, reduced.matrix @ step + closing)
-    return q
-
-
-def platform_state(form: Any, frame: PlatformFrame, inputs: Given) -> Any:
-    """The state in which the platform stands and moves so, near the last positions."""
-    planar = form.robot.tree.planar
-    p, R = to_space(planar, inputs["position"], inputs["rotation"])
-    q = _placed(form, frame, p, R, inputs["last"])
-    rows = frame.rows(pose(form.robot.tree, q))
-    stationary = form.moving(q, np.zeros(len(form.independent)))
-    twist = frame.picked(*vectors_to_space(planar, inputs["velocity"], inputs["angular_velocity"]))
-    return form.moving(q, solve(rows @ stationary.reduction.matrix, twist))
-
-
-def _placed(form: Any, frame: PlatformFrame, p: Array, R: Array, q: Any) -> Any:
-    """All positions after Newton steps: loops closed, and the frame at its prescribed pose.
-
-    The dependent rates close the loops, the independent ones bring the frame there: one step of Newton in two parts.
-    Loops are open on the way, and seen so.
-    """
-    finder = form.finder or form
-    robot, part = finder.robot, finder.partition
-    for _ in range(FAR):
-        at = pose(robot.tree, q)
-        reduced = reduction(robot.closures.jacobian(at, jacobians(robot.tree, at)), part)
-        closing = reduced.closing(robot.closures.linear_residual(at))
-        rows = frame.rows(at)
-        step = solve(rows @ reduced.matrix, frame.missing(at, p, R) - rows @ closing)
-        q = robot.tree.moved(q, reduced.matrix @ step + closing)
-    return q
-
-
-def platform_driven(form: Any, frame: PlatformFrame, state: Any, inputs: Given) -> Array:
-    """Independent accelerations for those of the platform."""
-    desired = vectors_to_space(form.robot.tree.planar, inputs["acceleration"], inputs["angular_acceleration"])
-    drift = frame.accelerations(state.at, state.qd, state.bias)
-    rows = frame.rows(state.at) @ state.reduction.matrix
-    return solve(rows, frame.picked(*desired) - frame.picked(*drift))
-
-
-def inertia_along(M: Array, rows: Array, units: Array | None = None) -> Array:
+def inertia_along(M: Array, rows: Array, units: Array) -> Array:
     """The mass matrix in rates that are `rows` of the rates of M; of more rows than rates in their least squares."""
-    identity: Array = np.eye(len(rows), dtype=scalar_type(rows))
-    P = solve(rows, identity) if units is None else least_squares(rows, identity, units)
+    P = least_squares(rows, np.eye(len(rows), dtype=scalar_type(rows)), units)
     return P.T @ M @ P
 
 
@@ -478,7 +372,7 @@ class PlatformFrame(Record):
         R_here, p_here = at.of(self.place)
         E = R @ R_here.T
         turn = np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / 2
-        return np.concatenate([p - p_here, turn])[list(self.read)]
+        return self.picked(p - p_here, turn)
 
     def gaps(self, at: Pose, p: Array, R: Array) -> Array:
         """Return lengths in metres that vanish at the pose; 2 tan(a / 2) of an angle a grows up to half a turn."""
@@ -491,19 +385,16 @@ class PlatformFrame(Record):
         return np.concatenate([linear, angular])[list(self.read)]
 
 
-def frame_of(tree: Tree) -> tuple[str, Place]:
+def frame_of(tree: Tree) -> str:
     """The body that no joint holds; else the end effector."""
-    for number, link in enumerate(tree.links):
-        if link.joint.moves_freely:
-            return link.name, Place(number, np.eye(3), np.zeros(3))
-    return tree.end_effector, tree.places[tree.end_effector]
+    return next((link.name for link in tree.links if link.joint.moves_freely), tree.end_effector)
 
 
 def platform_frame(robot: Robot) -> PlatformFrame:
     """The platform, or the end effector where that one says how the robot moves and the platform does not."""
     configuration = Configuration(robot, robot.home)
     freedoms, moving = configuration.J.shape[1], {}
-    for name in (frame_of(robot.tree)[0], robot.tree.end_effector):
+    for name in (frame_of(robot.tree), robot.tree.end_effector):
         _, moving[name] = configuration.platform_freedom(name)
         if len(moving[name]) == freedoms:
             read = tuple(TWIST.index(word) for word in moving[name])
@@ -521,7 +412,7 @@ def platform_frame(robot: Robot) -> PlatformFrame:
 def input_frame(robot: Robot, coordinates: str | None) -> str:
     """The frame whose pose a model takes."""
     rigid = coordinates == "platform" and not robot.tree.elastic
-    return platform_frame(robot).name if rigid else frame_of(robot.tree)[0]
+    return platform_frame(robot).name if rigid else frame_of(robot.tree)
 
 
 def to_space(planar: bool, p: Array, R: Array) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ regular block, forces by its transpose. `solve` pivots the blocks. With floats a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -18,14 +18,12 @@ from parflex.closure.partition import Partition, Reduction, reduction
 from parflex.forces.coupling_losses import CouplingLosses, coupling_losses, with_losses
 from parflex.forces.effort_allocation import EffortAllocation
 from parflex.forces.forces import forces_along_rates, on_links, singular_inertia_error
-from parflex.formulations import coordinates
 from parflex.formulations.base import (
     FAR,
     STEPS_FROM_GUESS,
     Answer,
     Formulation,
     Given,
-    Groups,
     ModelRequest,
     System,
     best_rows,
@@ -36,7 +34,7 @@ from parflex.formulations.base import (
     regular_leg_blocks,
     residual_norm,
 )
-from parflex.formulations.coordinates import PlatformFrame, platform_frame, to_plane, to_space, with_motors_at
+from parflex.formulations.coordinates import COORDINATES
 from parflex.records import Record
 from parflex.recursion.dynamics import articulated_accelerations, mass_matrix
 from parflex.recursion.energy import LinkWrenches
@@ -129,6 +127,7 @@ class GeneralFormulation(Formulation):
 
     name: ClassVar[str] = "general form"
     equations: ClassVar[tuple[int, ...]] = (13, 16, 17)
+    coordinates: ClassVar[Mapping[str, Any]] = COORDINATES
     partition: Partition
     finder: GeneralFormulation | None = None  # finds positions from those of the motors or the platform
 
@@ -149,23 +148,6 @@ class GeneralFormulation(Formulation):
     # -- inverse and direct model ----------------------------------------------------------------------
 
     @property
-    def _prescribed(self) -> bool:
-        """Whether motors are prescribed while the rest is free: bodies deform, or motors are too few."""
-        return bool(self.robot.tree.elastic) or self.robot.is_underactuated
-
-    @property
-    def state_groups(self) -> Groups:
-        """All positions, closed, and the independent rates."""
-        return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """All independent accelerations, of a flexible robot those of the motors."""
-        if self._prescribed:
-            return {"motor_acceleration": (len(self.robot.actuated),)}
-        return {"qdd": (len(self.independent),)}
-
-    @property
     def labels(self) -> dict[str, list[str]]:
         """Positions, rates and motors by their names."""
         names, motors = self.independent_names, self.robot.actuated_names
@@ -176,29 +158,25 @@ class GeneralFormulation(Formulation):
             "free_acceleration": [name for name in names if name not in motor_names],
         }
 
-    def state(self, inputs: Given) -> GeneralState:
-        """All rates from the independent ones."""
-        return self.moving(inputs["q"], inputs["qd"])
-
-    def inverse(self, state: GeneralState, motion: Given) -> Answer:
+    def inverse(self, state: Any, motion: Given) -> Answer:
         """Efforts of the motors, theory (14), (16); of a flexible robot also how the rest accelerates."""
-        if self._prescribed:
+        if self.drives_motors:
             effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
             unactuated = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
             return {"effort": effort, "free_acceleration": qdd[unactuated]}
         return {"effort": state.efforts(state.forces(state.accelerations(motion["qdd"])))}
 
-    def direct(self, state: GeneralState, tau: Array) -> Answer:
+    def direct(self, state: Any, tau: Array) -> Answer:
         """Independent accelerations under the efforts of the motors."""
         return {"qdd": self.accelerations_under(state, tau)}
 
     # -- of all coordinates ----------------------------------------------------------------------------
 
-    def all_accelerations(self, state: GeneralState, independent: Array) -> Array:
+    def all_accelerations(self, state: Any, independent: Array) -> Array:
         """The dependent ones close the loops."""
         return state.accelerations(independent)
 
-    def systems(self, state: GeneralState, motors: bool) -> list[System]:
+    def systems(self, state: Any, motors: bool) -> list[System]:
         """J_f; J_a unless the motors are independent rates themselves; with these what each leg's joints do."""
         units, part = self.robot.tree.rate_units, self.partition
         block = state.reduction.block
@@ -214,7 +192,7 @@ class GeneralFormulation(Formulation):
             ]
         return systems
 
-    def inertia(self, state: GeneralState) -> tuple[Array, Array, bool]:
+    def inertia(self, state: Any) -> tuple[Array, Array, bool]:
         """M in the independent rates."""
         return state.mass_matrix, self.robot.tree.rate_units[self.independent], False
 
@@ -222,9 +200,9 @@ class GeneralFormulation(Formulation):
 
     def closed(self, q: Any) -> Any:
         """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
-        return newton_closed(self.robot, self.partition, q, STEPS_FROM_GUESS) if len(self.partition.dependent) else q
+        return newton_closed(self.robot, self.partition, q, STEPS_FROM_GUESS)
 
-    def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
+    def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> Any:
         """All rates from the independent ones, at closed positions."""
         tree = self.robot.tree
         at = pose(tree, q)
@@ -235,23 +213,17 @@ class GeneralFormulation(Formulation):
         """The state at the pose of the question, of which all rates are known."""
         configuration = self.question.at
         assert configuration is not None
-        return GeneralState(
-            self,
-            configuration.at,
-            configuration.q,
-            configuration.reduction,
-            qd,
-            on_links(self.robot.tree, configuration.at, wrenches or {}),
-        )
+        loads = on_links(self.robot.tree, configuration.at, wrenches or {})
+        return GeneralState(self, configuration.at, configuration.q, configuration.reduction, qd, loads)
 
-    def accelerations_under(self, state: GeneralState, tau: Array) -> Array:
+    def accelerations_under(self, state: Any, tau: Array) -> Array:
         """Independent accelerations under the efforts of the motors."""
         try:
             return state.pushed(tau)[0]
         except np.linalg.LinAlgError:
             raise singular_inertia_error() from None
 
-    def efforts_for(self, state: GeneralState, accelerations: Array) -> tuple[Array, Array]:
+    def efforts_for(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
         """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
         independent = [int(k) for k in self.independent]
         motors = [independent.index(k) for k in self.robot.actuated]
@@ -285,75 +257,6 @@ class GeneralFormulation(Formulation):
         q = newton_closed(self.robot, self.partition, inputs["guess"], FAR)
         residual = residual_norm(self.robot.closures.gaps(pose(self.robot.tree, q)))
         return {"q": q, "residual": residual}, {"guess": names, "q": names}
-
-    # -- driven by motors or the platform --------------------------------------------------------------
-
-    @property
-    def previous_pose_groups(self) -> Groups:
-        """All positions."""
-        return {"last": (self.robot.tree.nq,)}
-
-    def by_motors(self, sensed: Array, rates: Array, last: Given) -> GeneralState:
-        """Positions by Newton with the motors held, then rates."""
-        return coordinates.motor_state(self, sensed, rates, last["last"])
-
-    def for_motors(self, state: GeneralState, desired: Array) -> Given:
-        """Independent accelerations."""
-        return {"qdd": coordinates.fitted_rates(self.robot, state.J_a, desired - state.bias[list(self.robot.actuated)])}
-
-    def motor_inertia(self, state: GeneralState) -> Array:
-        """The mass matrix in the rates of the motors."""
-        units = self.robot.tree.rate_units[list(self.robot.actuated)]
-        return coordinates.inertia_along(state.mass_matrix, state.J_a, units)
-
-    def remembered(self, state: GeneralState) -> Answer:
-        """All positions."""
-        return {"q": state.q}
-
-    def missed(self, state: GeneralState, sensed: Array) -> Answer:
-        """Return how far loops are open, and more motors than freedoms from the fit; nothing without loops."""
-        robot = (self.finder or self).robot  # its loops are seen as in the file
-        if not robot.closures.size:
-            return {}
-        gaps = robot.closures.gaps(state.at)
-        if len(robot.actuated) > len(self.independent):
-            gaps = np.concatenate([gaps, coordinates.motor_misfit_slopes(robot, state, sensed, self.independent)])
-        return {"residual": residual_norm(gaps)}
-
-    @cached_property
-    def frame(self) -> PlatformFrame:
-        """The platform, or the end effector."""
-        return platform_frame(self.robot)
-
-    def by_platform(self, inputs: Given) -> GeneralState:
-        """Positions by Newton with the platform at its prescribed pose, then rates."""
-        return coordinates.platform_state(self, self.frame, inputs)
-
-    def missed_platform(self, state: GeneralState, inputs: Given) -> Answer:
-        """Return how far loops are open, and the platform from its pose in the components that are read."""
-        gaps = (self.finder or self).robot.closures.gaps(state.at)
-        p, R = to_space(self.robot.tree.planar, inputs["position"], inputs["rotation"])
-        return {"residual": residual_norm(np.concatenate([gaps, self.frame.gaps(state.at, p, R)]))}
-
-    def for_platform(self, state: GeneralState, inputs: Given) -> Given:
-        """Independent accelerations."""
-        return {"qdd": coordinates.platform_driven(self, self.frame, state, inputs)}
-
-    def platform_accelerations(self, state: GeneralState, independent: Array) -> Answer:
-        """Of the platform, or the end effector."""
-        vectors = self.frame.accelerations(state.at, state.qd, state.accelerations(independent))
-        a, al = to_plane(self.robot.tree.planar, *vectors)
-        return {"acceleration": a, "angular_acceleration": al}
-
-    @property
-    def twist_components(self) -> list[str]:
-        """As many components as the robot has freedoms."""
-        return self.frame.labels
-
-    def platform_inertia(self, state: GeneralState) -> Array:
-        """The mass matrix in these components."""
-        rows = self.frame.rows(state.at) @ state.reduction.matrix
-        return coordinates.inertia_along(state.mass_matrix, rows)
 
 
 def general_formulation(
@@ -447,29 +350,6 @@ class OpenTreeFormulation(GeneralFormulation):
     def mass_matrix(self, state: GeneralState) -> Array:
         """The matrix of the tree."""
         return super().mass_matrix(state) if self.robot.locked else mass_matrix(self.robot.tree, state.at)
-
-    @property
-    def previous_pose_groups(self) -> Groups:
-        """Nothing: the motors say all positions."""
-        return {}
-
-    def by_motors(self, sensed: Array, rates: Array, last: Given) -> GeneralState:
-        """The motors say all positions and rates."""
-        q = with_motors_at(self.robot, self.robot.home.astype(scalar_type(sensed)), sensed)
-        return self.moving(q, rates[np.argsort(self.robot.actuated)])
-
-    def for_motors(self, state: GeneralState, desired: Array) -> Given:
-        """The same in the order of the rates."""
-        return {"qdd": desired[np.argsort(self.robot.actuated)]}
-
-    def motor_inertia(self, state: GeneralState) -> Array:
-        """The same in the order of the motors."""
-        order = np.argsort(np.argsort(self.robot.actuated))
-        return self.mass_matrix(state)[np.ix_(order, order)]
-
-    def remembered(self, state: GeneralState) -> Answer:
-        """Nothing."""
-        return {}
 
 
 def open_tree_formulation(robot: Robot, question: ModelRequest) -> OpenTreeFormulation | str:

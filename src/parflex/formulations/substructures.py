@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from parflex.closure.partition import Reduction, reduction
-from parflex.formulations.base import (
-    STEPS_FROM_GUESS,
-    Answer,
-    Formulation,
-    Given,
-    Groups,
-    ModelRequest,
-    System,
-    closure_system,
-    newton_closed,
-)
+from parflex.formulations.base import Formulation, Given, ModelRequest, System, closure_system
+from parflex.formulations.general import GeneralFormulation
 from parflex.formulations.substructure_equations import (
     JointTangent,
     StepMatrix,
@@ -40,21 +31,17 @@ from parflex.robot.substructures import (
 
 Array = np.ndarray
 MAX_RATES_FOR_VARIANTS = 40  # robots with more are written one way only: each way to write one takes a second or more
-PRESCRIBED_MOTION_MODELS = (
-    "inverse",
-    "jacobian-of-inverse",
-    "state-rates-driven",
-)  # the motors' accelerations are given
+PRESCRIBED_MOTION_MODELS = ("inverse", "jacobian-of-inverse", "state-rates-driven")  # accelerations of motors go in
 MODELS = (*PRESCRIBED_MOTION_MODELS, "direct", "state-rates")
 
 
 @dataclass(frozen=True)
-class SubstructureFormulation(Formulation):
+class SubstructureFormulation(GeneralFormulation):
     """A robot in pieces; the pieces' accelerations are the unknowns, loops through beams need no equation."""
 
     name: ClassVar[str] = "two-node form"
     equations: ClassVar[tuple[int, ...]] = (29, 30, 31)
-    pieces: Substructures
+    pieces: Substructures = field(kw_only=True)
 
     @property
     def because(self) -> list[str]:
@@ -72,16 +59,10 @@ class SubstructureFormulation(Formulation):
     @property
     def dependence(self) -> str:
         """By the beam beside a closure."""
-        dependent = len(self.pieces.partition.dependent)
         return (
             "Each closure fixes elastic coordinates of one body beside it, so that its end is where it must be: "
-            f"{dependent} of {len(self.robot.free)} rates follow from the others."
+            f"{len(self.partition.dependent)} of {len(self.robot.free)} rates follow from the others."
         )
-
-    @property
-    def independent(self) -> Array:
-        """Numbers of the independent rates."""
-        return self.pieces.partition.independent
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -92,55 +73,16 @@ class SubstructureFormulation(Formulation):
         """A piece may move freely with the root of a beam, the tip of one or the link at a closure."""
         if len(self.robot.free) > MAX_RATES_FOR_VARIANTS or self.question.model == "jacobian-of-inverse":
             return [self]
-        variants = {_piece_structure(self.pieces): self.pieces}
+        variants: dict[Any, SubstructureFormulation] = {_piece_structure(self.pieces): self}
         for other in (find_substructures(self.robot, preferred) for preferred in PREFERENCES[1:]):
             if other is not None:  # the same pieces once more would be the same program, made and optimised again
-                variants.setdefault(_piece_structure(other), other)
-        return [self if pieces is self.pieces else SubstructureFormulation(self.robot, pieces, question=self.question)
-                for pieces in variants.values()]  # fmt: skip
-
-    # -- inverse and direct model ----------------------------------------------------------------------
-
-    @property
-    def state_groups(self) -> Groups:
-        """All positions, closed, and the independent rates."""
-        return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """Accelerations of the motors: bodies are free to deform."""
-        return {"motor_acceleration": (len(self.robot.actuated),)}
-
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Positions, rates and motors by their names."""
-        names, motors = self.independent_names, self.robot.actuated_names
-        motor_names = set(motors)
-        return {
-            **{"q": list(self.robot.tree.position_names), "qd": names, "qdd": names},
-            **{"effort": motors, "motor_acceleration": motors},
-            "free_acceleration": [name for name in names if name not in motor_names],
-        }
-
-    def state(self, inputs: Given) -> SubstructureState:
-        """Inertia and forces in the unknowns."""
-        return self.moving(inputs["q"], inputs["qd"])
-
-    def inverse(self, state: SubstructureState, motion: Given) -> Answer:
-        """Efforts of the motors for their accelerations, and how the rest accelerates."""
-        effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
-        unactuated = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
-        return {"effort": effort, "free_acceleration": qdd[unactuated]}
-
-    def direct(self, state: SubstructureState, tau: Array) -> Answer:
-        """Accelerations of the independent coordinates under the efforts of the motors."""
-        return {"qdd": accelerations_under(state, tau)}
+                variants.setdefault(_piece_structure(other), replace(self, partition=other.partition, pieces=other))
+        return list(variants.values())
 
     # -- of all coordinates ----------------------------------------------------------------------------
 
     def _reduction(self, state: SubstructureState) -> Reduction:
-        J = self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at))
-        return reduction(J, self.pieces.partition)
+        return reduction(self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at)), self.partition)
 
     def all_accelerations(self, state: SubstructureState, independent: Array) -> Array:
         """The dependent ones close the loops."""
@@ -148,10 +90,9 @@ class SubstructureFormulation(Formulation):
 
     def systems(self, state: SubstructureState, motors: bool) -> list[System]:
         """J_f; the motors are independent rates."""
-        part = self.pieces.partition
-        if not len(part.dependent):
-            return []
-        return [closure_system(self.robot, part.rows, part.dependent, self._reduction(state).block)]
+        part = self.partition
+        block = self._reduction(state).block
+        return [closure_system(self.robot, part.rows, part.dependent, block)] if len(part.dependent) else []
 
     def inertia(self, state: SubstructureState) -> tuple[Array, Array, bool]:
         """That of the pieces and beams, in the unknowns: twists of pieces, and joints inside them."""
@@ -162,11 +103,6 @@ class SubstructureFormulation(Formulation):
         return state.A, units, True
 
     # -- motion in time --------------------------------------------------------------------------------
-
-    def closed(self, q: Any) -> Any:
-        """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
-        part = self.pieces.partition
-        return newton_closed(self.robot, part, q, STEPS_FROM_GUESS) if len(part.dependent) else q
 
     def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> SubstructureState:
         """Inertia and forces in the unknowns."""
@@ -196,11 +132,10 @@ def substructure_formulation(robot: Robot, question: ModelRequest) -> Substructu
     pieces = substructures_or_reason(robot)
     if isinstance(pieces, str):
         return pieces
-    if question.model in PRESCRIBED_MOTION_MODELS and not set(robot.actuated) <= set(
-        pieces.partition.independent.tolist()
-    ):
+    locked = set(robot.actuated) - set(pieces.partition.independent.tolist())
+    if question.model in PRESCRIBED_MOTION_MODELS and locked:
         return "a motor of it is locked"
-    return SubstructureFormulation(robot, pieces, question=question)
+    return SubstructureFormulation(robot, pieces.partition, pieces=pieces, question=question)
 
 
 def _piece_structure(pieces: Substructures) -> tuple[tuple[int, ...], ...]:
