@@ -17,7 +17,7 @@ from support.robots import load_robot, robot_file
 import parflex
 from parflex.bodies.beam import Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
-from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
+from parflex.formulations.substructures import accelerations_under, efforts_for, substructure_state
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.substructures import PREFERENCES, find_substructures
 from parflex.simulation.mesh_convergence import content_warnings

@@ -29,7 +29,7 @@ import parflex
 from parflex import Configuration, Robot, natural_frequencies
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.general import general_formulation
-from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
+from parflex.formulations.substructures import accelerations_under, efforts_for, substructure_state
 from parflex.recursion.kinematics import motion
 from parflex.robot.program_rates import motor_partition
 from parflex.robot.substructures import PREFERENCES, find_substructures, substructures_or_reason

@@ -22,7 +22,7 @@ from support.variants import read_table, toml_text
 import parflex
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
-from parflex.formulations.substructure_equations import accelerations_under, substructure_state
+from parflex.formulations.substructures import accelerations_under, substructure_state
 from parflex.maps.frequencies import FrequencySolver
 from parflex.maps.kinematics import Geometry
 from parflex.robot.legs import find_legs

@@ -28,7 +28,7 @@ from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve
 
 if TYPE_CHECKING:
-    from parflex.formulations.substructure_equations import JointTangent, StepMatrix
+    from parflex.formulations.substructures import JointTangent, StepMatrix
 
 Array = np.ndarray
 Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and their shapes
