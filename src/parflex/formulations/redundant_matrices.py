@@ -16,8 +16,13 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.forces.coupling_losses import refuse_losses
 from parflex.forces.forces import Without, Wrench, checked_wrenches, on_links
-from parflex.formulations.redundant_sensors import BY_SENSORS, all_rates
-from parflex.formulations.sensor_geometry import PlatformConstraint, RedundantSets, redundant_sets
+from parflex.formulations.redundant_sensors import (
+    BY_SENSORS,
+    PlatformConstraint,
+    RedundantSets,
+    all_rates,
+    redundant_sets,
+)
 from parflex.records import Answer, Record
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Pose as LinkPoses

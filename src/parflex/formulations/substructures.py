@@ -384,9 +384,10 @@ def assemble_beam(states: Sequence[SubstructureState], beam: CutBeam, load: Load
         """Of each state: blocks of root, both, tip, modes, modes and ends, and their forces."""
         motion, remaining = arguments[: len(ends)], iter(arguments[len(ends) : len(motion_arrays)])
         root_turned, tip_turned, tip_arm = (None if part is None else next(remaining) for part in optional)
-        where = (root_turned, motion[6] if same else tip_turned, tip_arm)
-        loads = load(*arguments[len(motion_arrays) :])
-        return tuple(entry for M, forces in loads for entry in _project_blocks(M, forces, motion, *where, used))
+        turned, loads = (root_turned, motion[6] if same else tip_turned), load(*arguments[len(motion_arrays) :])
+        return tuple(
+            entry for M, forces in loads for entry in _project_blocks(M, forces, motion, turned, tip_arm, used)
+        )
 
     results = shared_call(blocks, ("beam", key, layout), *motion_arrays, *arrays)
     slots = list(range(beam.slots.start, beam.slots.stop))
@@ -402,11 +403,15 @@ def assemble_beam(states: Sequence[SubstructureState], beam: CutBeam, load: Load
 
 
 def _project_blocks(
-    M: Array, forces: Array, motion: Sequence[Array], root_turned: Array | None, tip_turned: Array | None,
-    arm: Array | None, used: list[int],
-) -> list[Array]:  # fmt: skip
+    M: Array,
+    forces: Array,
+    motion: Sequence[Array],
+    turned: tuple[Array | None, ...],
+    arm: Array | None,
+    used: list[int],
+) -> list[Array]:
     """Blocks of a matrix over root, tip and modes, in the unknowns that move these."""
-    a_A, al_A, J_A, a_B, al_B, J_B, R, w = motion
+    (a_A, al_A, J_A, a_B, al_B, J_B, R, w), (root_turned, tip_turned) = motion, turned
     count = len(used)
     arm = np.zeros(3) if arm is None else R @ arm
     tip_rotation = _tip_rotation(R, tip_turned)
