@@ -22,6 +22,7 @@ from parflex.closure.partition import Partition, choose_partition
 from parflex.closure.targets import Target
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortAllocation
+from parflex.forces.forces import singular_inertia_error
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -162,11 +163,9 @@ class Formulation(ABC):
     def inverse(self, state: Any, motion: Given) -> Answer:
         """Efforts for accelerations, and the accelerations that follow from them."""
 
-    @abstractmethod
     def direct(self, state: Any, tau: Array) -> Answer:
         """Accelerations under efforts."""
-
-    # -- of all coordinates ----------------------------------------------------------------------------
+        return {"qdd": self.accelerations_under(state, tau)}
 
     def motion_inputs(self, state: Any, qdd: Array) -> Given:
         """The groups that `inverse` takes, from accelerations of all coordinates; only those that it needs are read."""
@@ -176,7 +175,7 @@ class Formulation(ABC):
 
     def all_accelerations(self, state: Any, independent: Array) -> Array:
         """Accelerations of all coordinates from the independent ones, of a state in motion."""
-        raise self._not_provided("accelerations of all coordinates")
+        return state.accelerations(independent)
 
     def systems(self, state: Any, motors: bool) -> list[System]:
         """Matrices that are regular where the answers of a state are defined, with factors that take their units away.
@@ -189,8 +188,6 @@ class Formulation(ABC):
         """The positive definite matrix that gives accelerations, the units of its rates, and whether it is sparse."""
         raise self._not_provided("the inertia that gives accelerations")
 
-    # -- motion in time --------------------------------------------------------------------------------
-
     def closed(self, q: Array) -> Array:
         """Positions of which the dependent ones were a guess; a state closes those that are still open."""
         return q
@@ -201,7 +198,10 @@ class Formulation(ABC):
 
     def accelerations_under(self, state: Any, tau: Array) -> Array:
         """Independent accelerations under efforts, of a state in motion."""
-        raise self._not_provided("a model of a state")
+        try:
+            return state.pushed(tau)[0]
+        except np.linalg.LinAlgError:
+            raise singular_inertia_error() from None
 
     def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix | None:
         """The sparse matrix of an implicit step, where the form has one; `joints` are slopes of the joints' forces."""
@@ -214,11 +214,11 @@ class Formulation(ABC):
 
     def efforts_for(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
         """Efforts that drive motors (or a platform) as prescribed, and all independent accelerations."""
-        raise self._not_provided("a model of a prescribed motion")
+        return state.efforts_for(accelerations)
 
     def mass_matrix(self, state: Any) -> Array:
         """Inertia in the independent rates."""
-        raise self._not_provided("a mass matrix")
+        return state.mass_matrix
 
     # -- geometry, and controllers by motors -----------------------------------------------------------
 

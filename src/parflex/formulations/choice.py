@@ -14,13 +14,8 @@ import numpy as np
 from parflex.closure.partition import Partition
 from parflex.errors import InputError
 from parflex.forces.coupling_losses import refuse_undetermined_losses
-from parflex.formulations.base import Formulation, ModelRequest, best_rows
-from parflex.formulations.general import (
-    GeneralFormulation,
-    general_formulation,
-    held_formulation,
-    open_tree_formulation,
-)
+from parflex.formulations.base import Formulation, ModelRequest, best_rows, partition_holding
+from parflex.formulations.general import GeneralFormulation, general_formulation, open_tree_formulation
 from parflex.formulations.legs import leg_formulation
 from parflex.formulations.redundant_sensors import no_direct_model_error, redundant_sensor_formulation
 from parflex.formulations.substructures import substructure_formulation
@@ -97,10 +92,7 @@ def _inverse_leaves_motion_free(robot: Robot, question: ModelRequest) -> bool:
 def _refuse_undetermined_deformation(robot: Robot, question: ModelRequest) -> None:
     """Raise if a flexible robot is to follow from motors or a platform, which leave its deformations open."""
     coordinates = question.coordinates
-    driven = coordinates == "motors" or (
-        coordinates == "platform" and isinstance(leg_formulation(robot, question), str)
-    )
-    if driven:
+    if coordinates == "motors" or (coordinates == "platform" and isinstance(leg_formulation(robot, question), str)):
         raise InputError(
             f"the motion of the {coordinates} does not determine the deformation of a flexible robot",
             key="coordinates",
@@ -120,7 +112,7 @@ def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
     if question.at is not None:
         return GeneralFormulation(robot, question.at.reduction.partition, question=question)
     if model in CLOSING:
-        return held_formulation(robot, _held(robot, model), question)
+        return GeneralFormulation(robot, partition_holding(robot, _held(robot, model)), question=question)
     if model == "losses":  # rows of the closures as they stand
         partition = named_partition(robot, question.independent)
         rows = question.rows or best_rows(robot.closures, robot.home, partition.dependent)
@@ -133,17 +125,12 @@ def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
     if (robot.tree.elastic or _inverse_leaves_motion_free(robot, question)) and not has_motors(robot, partition):
         partition = _driven_partition(robot, question, partition)
     form = general_formulation(robot, partition, question)
-    if model == "step" or question.coordinates == "motors":
-        spare = len(robot.actuated) > len(partition.independent)  # which are not held: all of them are fitted
-        finder = (
-            GeneralFormulation(robot, partition, question=question)
-            if spare
-            else held_formulation(robot, robot.actuated, question)
-        )
-        return replace(form, finder=finder)
-    if question.coordinates == "platform":  # by loops that are open on the way
-        return replace(form, finder=GeneralFormulation(robot, partition, question=question))
-    return form
+    if model != "step" and question.coordinates not in ("motors", "platform"):
+        return form
+    # loops are open on the way; as many motors as freedoms are held, and more of them are all fitted
+    held = question.coordinates != "platform" and len(robot.actuated) <= len(partition.independent)
+    finding = partition_holding(robot, robot.actuated) if held else partition
+    return replace(form, finder=GeneralFormulation(robot, finding, question=question))
 
 
 def _driven_partition(robot: Robot, question: ModelRequest, partition: Partition) -> Partition:
@@ -153,10 +140,8 @@ def _driven_partition(robot: Robot, question: ModelRequest, partition: Partition
     """
     if question.model in OF_MOTORS:
         return motor_partition(robot)
-    by_platform = isinstance(
-        leg_formulation(robot, replace(question, model="inverse")), Formulation
-    )  # which has no need of them
-    if by_platform or not question.positions_are_inputs:
+    legs = leg_formulation(robot, replace(question, model="inverse"))
+    if isinstance(legs, Formulation) or not question.positions_are_inputs:  # the leg form has no need of them
         return partition
     try:
         return motor_partition(robot)

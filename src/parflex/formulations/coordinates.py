@@ -10,7 +10,6 @@ of freedom: those that best determine its motion at home.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,12 @@ import numpy as np
 from parflex.closure.partition import reduction
 from parflex.errors import InputError
 from parflex.formulations.base import FAR, Answer, Given, Groups, newton_closed, pose_groups, residual_norm, vectors
-from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Pose, jacobians, motion, place_jacobian, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import least_squares, scalar_type
-from parflex.tree.tree import Place, Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 PUSHED = "wrench_"  # before the name of a frame: what acts on it
@@ -285,37 +283,54 @@ class PlatformCoordinates(DrivenCoordinates):
 
     def __init__(self, form: Any) -> None:
         super().__init__(form)
-        planar = self.tree.planar
-        self.frame = platform_frame(self.robot)
+        planar, (name, words) = self.tree.planar, driving_frame(self.robot)
         self.position_groups = pose_groups(planar) | {"last": (self.tree.nq,)}
         self.rate_groups = vectors(planar, "velocity", "angular_velocity")
         self.motion_groups = vectors(planar, "acceleration", "angular_acceleration")
-        self.read, self.names, self.units = self.frame.labels, {}, np.ones(len(self.frame.labels))
+        self.place, self.components = self.tree.places[name], [TWIST.index(word) for word in words]
+        self.read, self.names, self.units = [f"{name}.{word}" for word in words], {}, np.ones(len(words))
 
     def rows(self, at: Pose, columns: Array) -> Array:
-        """Components of the twist of the platform."""
-        return self.frame.rows(at) @ columns
+        """Components of the world twist of the platform."""
+        R, _ = at.of(self.place)
+        J_v, J_w = place_jacobian(self.tree, at, jacobians(self.tree, at), self.place)
+        return self._read(R @ J_v, R @ J_w) @ columns
+
+    def _read(self, linear: Array, angular: Array) -> Array:
+        """Of two world vectors the components that are read."""
+        return np.concatenate([linear, angular])[self.components]
 
     def missing(self, at: Pose, inputs: Given) -> Array:
-        """The way and the turn to the pose."""
-        return self.frame.missing(at, *to_space(self.tree.planar, inputs["position"], inputs["rotation"]))
+        """The way, and axis times sine of the turn, in world axes."""
+        R_here, p_here = at.of(self.place)
+        p, R = to_space(self.tree.planar, inputs["position"], inputs["rotation"])
+        E = R @ R_here.T
+        return self._read(p - p_here, np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / 2)
 
     def gaps(self, state: Any, inputs: Given) -> Array:
-        """The way and the turn to the pose, in the components that are read."""
-        return self.frame.gaps(state.at, *to_space(self.tree.planar, inputs["position"], inputs["rotation"]))
+        """The way, and 2 tan(a / 2) of the angle a of the turn, which grows up to half a turn."""
+        _, R = to_space(self.tree.planar, inputs["position"], inputs["rotation"])
+        turn = self.tree.length * 4.0 / (1.0 + np.trace(R @ state.at.of(self.place)[0].T))
+        return self.missing(state.at, inputs) * np.array([1.0, 1.0, 1.0, turn, turn, turn])[self.components]
+
+    def _accelerations(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
+        """World acceleration and angular acceleration of the platform."""
+        R, _ = state.at.of(self.place)
+        _, _, a, al = motion(self.tree, state.at, state.qd, accelerations).of(self.place)
+        return R @ a, R @ al
 
     def drift(self, state: Any, accelerations: Array) -> Array:
         """Components of the acceleration of the platform."""
-        return self.frame.picked(*self.frame.accelerations(state.at, state.qd, accelerations))
+        return self._read(*self._accelerations(state, accelerations))
 
     def required(self, inputs: Given, groups: Groups) -> Array:
         """The components that are read."""
-        return self.frame.picked(*vectors_to_space(self.tree.planar, *(inputs[name] for name in groups)))
+        return self._read(*vectors_to_space(self.tree.planar, *(inputs[name] for name in groups)))
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of the platform."""
-        vectors = self.frame.accelerations(state.at, state.qd, state.accelerations(independent))
-        return dict(zip(self.motion_groups, to_plane(self.tree.planar, *vectors), strict=True))
+        moved = self._accelerations(state, state.accelerations(independent))
+        return dict(zip(self.motion_groups, to_plane(self.tree.planar, *moved), strict=True))
 
     def kinematics(self, state: Any) -> Answer:
         """All positions and rates."""
@@ -341,64 +356,19 @@ def inertia_along(M: Array, rows: Array, units: Array) -> Array:
     return P.T @ M @ P
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PlatformFrame(Record):
-    """A frame by its name and place, and the components of its world twist that are read."""
-
-    tree: Tree
-    name: str
-    place: Place
-    read: tuple[int, ...]
-
-    @property
-    def labels(self) -> list[str]:
-        """Names of the components that are read."""
-        return [f"{self.name}.{TWIST[k]}" for k in self.read]
-
-    def rows(self, at: Pose) -> Array:
-        """World twist per unit of all rates."""
-        R, _ = at.of(self.place)
-        J_v, J_w = place_jacobian(self.tree, at, jacobians(self.tree, at), self.place)
-        return np.concatenate([R @ J_v, R @ J_w])[list(self.read)]
-
-    def accelerations(self, at: Pose, qd: Array, qdd: Array) -> tuple[Array, Array]:
-        """World acceleration and angular acceleration in a motion."""
-        R, _ = at.of(self.place)
-        _, _, a, al = motion(self.tree, at, qd, qdd).of(self.place)
-        return R @ a, R @ al
-
-    def missing(self, at: Pose, p: Array, R: Array) -> Array:
-        """What is left to move to a pose nearby: the way, and axis times sine of the turn, in world axes."""
-        R_here, p_here = at.of(self.place)
-        E = R @ R_here.T
-        turn = np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / 2
-        return self.picked(p - p_here, turn)
-
-    def gaps(self, at: Pose, p: Array, R: Array) -> Array:
-        """Return lengths in metres that vanish at the pose; 2 tan(a / 2) of an angle a grows up to half a turn."""
-        R_here, _ = at.of(self.place)
-        sizes = np.array([1.0, 1.0, 1.0, *3 * [self.tree.length * 4.0 / (1.0 + np.trace(R @ R_here.T))]])
-        return self.missing(at, p, R) * sizes[list(self.read)]
-
-    def picked(self, linear: Any, angular: Any) -> Array:
-        """Of two world vectors the components that are read."""
-        return np.concatenate([linear, angular])[list(self.read)]
-
-
 def frame_of(tree: Tree) -> str:
     """The body that no joint holds; else the end effector."""
     return next((link.name for link in tree.links if link.joint.moves_freely), tree.end_effector)
 
 
-def platform_frame(robot: Robot) -> PlatformFrame:
-    """The platform, or the end effector where that one says how the robot moves and the platform does not."""
+def driving_frame(robot: Robot) -> tuple[str, list[str]]:
+    """The platform, or the end effector where that one says how the robot moves; components of its twist that do."""
     configuration = Configuration(robot, robot.home)
     freedoms, moving = configuration.J.shape[1], {}
     for name in (frame_of(robot.tree), robot.tree.end_effector):
         _, moving[name] = configuration.platform_freedom(name)
         if len(moving[name]) == freedoms:
-            read = tuple(TWIST.index(word) for word in moving[name])
-            return PlatformFrame(robot.tree, name, robot.tree.places[name], read)
+            return name, moving[name]
     name = max(moving, key=lambda name: len(moving[name]))
     raise InputError(
         f"'{name}' moves in {len(moving[name])} of the {freedoms} freedoms of the robot: its motion does not "
@@ -412,7 +382,7 @@ def platform_frame(robot: Robot) -> PlatformFrame:
 def input_frame(robot: Robot, coordinates: str | None) -> str:
     """The frame whose pose a model takes."""
     rigid = coordinates == "platform" and not robot.tree.elastic
-    return platform_frame(robot).name if rigid else frame_of(robot.tree)
+    return driving_frame(robot)[0] if rigid else frame_of(robot.tree)
 
 
 def to_space(planar: bool, p: Array, R: Array) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ import numpy as np
 from parflex.closure.partition import Partition, Reduction, reduction
 from parflex.forces.coupling_losses import CouplingLosses, coupling_losses, with_losses
 from parflex.forces.effort_allocation import EffortAllocation
-from parflex.forces.forces import forces_along_rates, on_links, singular_inertia_error
+from parflex.forces.forces import forces_along_rates, on_links
 from parflex.formulations.base import (
     FAR,
     STEPS_FROM_GUESS,
@@ -30,7 +30,6 @@ from parflex.formulations.base import (
     cheapest_closures,
     closure_system,
     newton_closed,
-    partition_holding,
     regular_leg_blocks,
     residual_norm,
 )
@@ -75,13 +74,25 @@ class GeneralState(Record):
         """Rates of the motors per independent rate."""
         return self.reduction.matrix[list(self.form.robot.actuated)]
 
-    def efforts(self, forces: Array, form: str = "split") -> Array:
+    def efforts(self, forces: Array) -> Array:
         """Efforts of the motors for forces along all rates."""
-        return self.driven(forces, form)[0]
+        return self.driven(forces)[0]
 
-    def driven(self, forces: Array, form: str = "split") -> tuple[Array, Any]:
+    def driven(self, forces: Array, form: str = "split", motors: Sequence[int] | None = None) -> tuple[Array, Any]:
         """Efforts of the motors for forces along all rates, and among these forces those of lossy gears."""
-        return driven_efforts(self, forces, self.form.robot.actuated, form, self.form.question.allocation)
+        motors, allocation = list(self.form.robot.actuated if motors is None else motors), self.form.question.allocation
+        reduced, losses = self.reduction, self.losses
+        tau = motor_efforts(reduced, forces, motors, form, allocation)
+        if losses is None:
+            return tau, 0.0
+        directions = losses.pushes
+        alone = None if allocation is None else allocation.weights_only()  # what a loss adds is linear in it
+        per_loss = np.array([motor_efforts(reduced, direction, motors, form, alone) for direction in directions]).T
+        missing, change = forces.copy(), -directions.T
+        missing[motors] = missing[motors] - tau
+        change[motors] = change[motors] + per_loss
+        loss_sizes, gear_forces = losses.forces(missing, change)
+        return tau - per_loss @ loss_sizes, gear_forces
 
     @cached_property
     def losses(self) -> CouplingLosses | None:
@@ -98,10 +109,30 @@ class GeneralState(Record):
         J, loss_directions = self.reduction.matrix, losses.pushes.T
         per_loss = solve_mass(self.mass_matrix, J.T @ loss_directions)
         missing = self.forces(self.bias + J @ lossless) - applied
-        loss_sizes, forces = losses.forces(
-            missing, mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions
-        )
+        change = mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions
+        loss_sizes, forces = losses.forces(missing, change)
         return lossless + per_loss @ loss_sizes, forces
+
+    def efforts_for(self, accelerations: Array) -> tuple[Array, Array]:
+        """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
+        independent = [int(k) for k in self.form.independent]
+        motors = [independent.index(k) for k in self.form.robot.actuated]
+        unactuated = [k for k in range(len(independent)) if k not in set(motors)]
+        qdd: Array = np.zeros(len(independent), dtype=scalar_type(self.qd, accelerations))
+        qdd[motors] = accelerations
+        if not unactuated:
+            return self.driven(self.forces(self.accelerations(qdd)), motors=independent)[0][motors], qdd
+        M, c = self.mass_matrix, self.c
+
+        def solved(c: Array, driven: Array) -> tuple[Array, Array]:
+            solution = np.zeros((len(independent), *c.shape[1:]), dtype=scalar_type(c, driven, M))
+            solution[motors] = driven
+            solution[unactuated] = solve_positive(
+                M[np.ix_(unactuated, unactuated)], -c[unactuated] - M[np.ix_(unactuated, motors)] @ solution[motors]
+            )
+            return M[motors] @ solution + c[motors], solution
+
+        return with_losses(self, solved, c, qdd[motors])[:2]
 
     def along_rates(self, tau: Array) -> Array:
         """Efforts of the motors along all rates; of several cases in columns."""
@@ -145,18 +176,14 @@ class GeneralFormulation(Formulation):
         """Numbers of the independent rates."""
         return self.partition.independent
 
-    # -- inverse and direct model ----------------------------------------------------------------------
-
     @property
     def labels(self) -> dict[str, list[str]]:
         """Positions, rates and motors by their names."""
         names, motors = self.independent_names, self.robot.actuated_names
-        motor_names = set(motors)
-        return {
-            **{"q": list(self.robot.tree.position_names), "qd": names, "qdd": names, "mass_matrix": names},
-            **{"effort": motors, "motor_acceleration": motors, "rates": list(self.robot.tree.rate_names)},
-            "free_acceleration": [name for name in names if name not in motor_names],
-        }
+        labels = dict.fromkeys(("qd", "qdd", "mass_matrix"), names)
+        labels |= dict.fromkeys(("effort", "motor_acceleration"), motors)
+        labels |= {"q": list(self.robot.tree.position_names), "rates": list(self.robot.tree.rate_names)}
+        return labels | {"free_acceleration": [name for name in names if name not in set(motors)]}
 
     def inverse(self, state: Any, motion: Given) -> Answer:
         """Efforts of the motors, theory (14), (16); of a flexible robot also how the rest accelerates."""
@@ -166,37 +193,22 @@ class GeneralFormulation(Formulation):
             return {"effort": effort, "free_acceleration": qdd[unactuated]}
         return {"effort": state.efforts(state.forces(state.accelerations(motion["qdd"])))}
 
-    def direct(self, state: Any, tau: Array) -> Answer:
-        """Independent accelerations under the efforts of the motors."""
-        return {"qdd": self.accelerations_under(state, tau)}
-
-    # -- of all coordinates ----------------------------------------------------------------------------
-
-    def all_accelerations(self, state: Any, independent: Array) -> Array:
-        """The dependent ones close the loops."""
-        return state.accelerations(independent)
-
     def systems(self, state: Any, motors: bool) -> list[System]:
         """J_f; J_a unless the motors are independent rates themselves; with these what each leg's joints do."""
-        units, part = self.robot.tree.rate_units, self.partition
-        block = state.reduction.block
-        systems = [closure_system(self.robot, part.rows, part.dependent, block)] if len(part.dependent) else []
-        actuated = list(self.robot.actuated)
+        units, part, actuated = self.robot.tree.rate_units, self.partition, list(self.robot.actuated)
+        systems = [closure_system(self.robot, part.rows, part.dependent, state.reduction.block)]
+        systems = systems if len(part.dependent) else []
         if motors and len(actuated) >= len(part.independent) and set(actuated) != set(part.independent.tolist()):
             systems.append((state.J_a, 1 / units[actuated], units[part.independent]))
         if motors and self.robot.closures.size and not self.robot.tree.elastic:
             J = self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at))
-            systems += [
-                closure_system(self.robot, rows, columns, J[np.ix_(rows, columns)])
-                for rows, columns in regular_leg_blocks(self.robot)
-            ]
+            blocks = regular_leg_blocks(self.robot)
+            systems += [closure_system(self.robot, *block, J[np.ix_(*block)]) for block in blocks]
         return systems
 
     def inertia(self, state: Any) -> tuple[Array, Array, bool]:
         """M in the independent rates."""
         return state.mass_matrix, self.robot.tree.rate_units[self.independent], False
-
-    # -- motion in time --------------------------------------------------------------------------------
 
     def closed(self, q: Any) -> Any:
         """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
@@ -215,41 +227,6 @@ class GeneralFormulation(Formulation):
         assert configuration is not None
         loads = on_links(self.robot.tree, configuration.at, wrenches or {})
         return GeneralState(self, configuration.at, configuration.q, configuration.reduction, qd, loads)
-
-    def accelerations_under(self, state: Any, tau: Array) -> Array:
-        """Independent accelerations under the efforts of the motors."""
-        try:
-            return state.pushed(tau)[0]
-        except np.linalg.LinAlgError:
-            raise singular_inertia_error() from None
-
-    def efforts_for(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
-        """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
-        independent = [int(k) for k in self.independent]
-        motors = [independent.index(k) for k in self.robot.actuated]
-        unactuated = [k for k in range(len(independent)) if k not in set(motors)]
-        qdd: Array = np.zeros(len(independent), dtype=scalar_type(state.qd, accelerations))
-        qdd[motors] = accelerations
-        if not unactuated:
-            efforts, _ = driven_efforts(state, state.forces(state.accelerations(qdd)), independent)
-            return efforts[motors], qdd
-        M, c = state.mass_matrix, state.c
-
-        def solved(c: Array, driven: Array) -> tuple[Array, Array]:
-            solution = np.zeros((len(independent), *c.shape[1:]), dtype=scalar_type(c, driven, M))
-            solution[motors] = driven
-            solution[unactuated] = solve_positive(
-                M[np.ix_(unactuated, unactuated)], -c[unactuated] - M[np.ix_(unactuated, motors)] @ solution[motors]
-            )
-            return M[motors] @ solution + c[motors], solution
-
-        return with_losses(state, solved, c, qdd[motors])[:2]
-
-    def mass_matrix(self, state: GeneralState) -> Array:
-        """Inertia in the independent rates."""
-        return state.mass_matrix
-
-    # -- geometry --------------------------------------------------------------------------------------
 
     def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """All positions by Newton from a guess, in which the independent ones are held."""
@@ -273,39 +250,8 @@ def general_formulation(
     return GeneralFormulation(replace(robot, closures=closures), replace(partition, rows=chosen), question=question)
 
 
-def held_formulation(robot: Robot, held_rates: Sequence[int], question: ModelRequest) -> GeneralFormulation:
-    """The form that finds positions by Newton while some rates are held; loops are open on the way, and seen so."""
-    return GeneralFormulation(robot, partition_holding(robot, held_rates), question=question)
-
-
-def driven_efforts(
-    state: GeneralState,
-    forces: Array,
-    actuated: Sequence[int],
-    form: str = "split",
-    allocation: EffortAllocation | None = None,
-) -> tuple[Array, Any]:
-    """Efforts of motors for forces along all rates, and among these forces those of lossy gears."""
-    reduced, losses, motors = state.reduction, state.losses, list(actuated)
-    tau = motor_efforts(reduced, forces, actuated, form, allocation)
-    if losses is None:
-        return tau, 0.0
-    directions = losses.pushes
-    alone = None if allocation is None else allocation.weights_only()  # what a loss adds is linear in it
-    per_loss = np.array([motor_efforts(reduced, direction, actuated, form, alone) for direction in directions]).T
-    missing, change = forces.copy(), -directions.T
-    missing[motors] = missing[motors] - tau
-    change[motors] = change[motors] + per_loss
-    loss_sizes, gear_forces = losses.forces(missing, change)
-    return tau - per_loss @ loss_sizes, gear_forces
-
-
 def motor_efforts(
-    reduced: Reduction,
-    f: Array,
-    actuated: Sequence[int],
-    form: str = "split",
-    allocation: EffortAllocation | None = None,
+    reduced: Reduction, f: Array, actuated: Sequence[int], form: str, allocation: EffortAllocation | None
 ) -> Array:
     """Efforts from the forces of the open tree; more motors than freedoms share them, theory (46) to (48).
 
@@ -343,8 +289,7 @@ class OpenTreeFormulation(GeneralFormulation):
         """Accelerations by articulated bodies; these know no locked joints."""
         if self.robot.locked:
             return super().direct(state, tau)
-        forces: Array = np.zeros(self.robot.tree.n, dtype=scalar_type(tau))
-        forces[list(self.robot.actuated)] = tau
+        forces = state.along_rates(tau)
         return {"qdd": articulated_accelerations(self.robot.tree, state.at, state.q, state.qd, forces)}
 
     def mass_matrix(self, state: GeneralState) -> Array:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
@@ -91,17 +92,22 @@ class LegMotorCoordinates(MotorCoordinates):
 
     def state(self, inputs: Given) -> LegState:
         """Newton for the platform alone, then its twist."""
-        found = self.platform_pose(inputs)
-        platform, values = motor_motion(self.legs, found, inputs["motor_rate"], self.form.angle)
-        guess = inputs.get("last")
+        found, guess = self.platform_pose(inputs), inputs.get("last")
+        platform = found.at_rest(self.legs)
+        values = joint_values(self.legs, platform, self.form.angle)
+        columns = PlatformEquations(self.legs, values, platform).columns
+        v, w = _split(solve(columns.T, inputs["motor_rate"]), self.legs.planar)
         if guess is not None:
             guess = with_pose(self.legs, guess, np.concatenate([found.position, found.turn]))
-        return LegState(self.form, platform, values, guess, found=found)
+        return LegState(self.form, replace(platform, v=v, w=w), values, guess, found=found)
 
     def motion(self, state: LegState, inputs: Given) -> Given:
         """Accelerations of the platform."""
-        desired = inputs["motor_acceleration"]
-        return self.form.of_platform(*motor_accelerations(self.legs, state.platform, state.values, desired))
+        legs, missing = PlatformEquations(self.legs, state.values, state.platform), inputs["motor_acceleration"]
+        drift = np.zeros(len(missing), dtype=object)
+        for leg, joint, motor in legs.motors():
+            drift[motor] = leg.qdd[joint]
+        return self.form.of_platform(*_split(solve(legs.columns.T, missing - drift), self.legs.planar))
 
     def mass_matrix(self, state: LegState) -> tuple[Array, list[str]]:
         """In the rates of the motors."""
@@ -294,7 +300,7 @@ class LegFormulation(Formulation):
         joint, platform_qdd = tree.links[legs.platform].joint, accelerations[tree.links[legs.platform].v]
         a, al = (state.platform.R @ (S @ platform_qdd) for S in (joint.S_v, joint.S_w))
         driven = replace(state.platform, a=a - tree.gravity, al=al)
-        for moving in legs_in_motion(legs, state.values, driven):
+        for moving in PlatformEquations(legs, state.values, driven).states:
             leg, qdd = moving.leg, moving.qdd
             if legs.elastic is not None:
                 bending = driven.R @ legs.elastic.rate(leg.number, independent[len(platform_qdd) :])
@@ -304,14 +310,13 @@ class LegFormulation(Formulation):
 
     def systems(self, state: LegState, motors: bool) -> list[System]:
         """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
-        legs, tree = self.legs, self.robot.tree
-        states = legs_in_motion(legs, state.values, state.platform)
+        legs, tree = PlatformEquations(self.legs, state.values, state.platform), self.robot.tree
         systems = []
-        for leg in states:
+        for leg in legs.states:
             rates = [tree.links[j].v.start for j in leg.leg.links]
             systems.append((leg.J, np.full(len(leg.J), 1 / tree.length), tree.rate_units[rates]))
-        if motors and legs.elastic is None:
-            rows = motor_columns(legs, states, state.platform.R).T
+        if motors and self.legs.elastic is None:
+            rows = legs.columns.T
             systems.append((rows, 1 / tree.rate_units[list(self.robot.actuated)], self._units(rows.shape[1])))
         return systems
 
@@ -454,7 +459,7 @@ class LegState(Record):
         rates: Array = np.zeros(tree.n, dtype=object)
         own = np.concatenate([self.in_joint(platform.v, platform.w), platform.ed]) if self.rates is None else self.rates
         rates[form.independent] = own
-        for leg in legs_in_motion(form.legs, self.values, platform):
+        for leg in PlatformEquations(form.legs, self.values, platform).states:
             rates[[tree.links[j].v.start for j in leg.leg.links]] = leg.qd
         return rates
 
@@ -465,93 +470,111 @@ class LegState(Record):
 
 
 # -- equations of the platform and its legs --------------------------------------------------------------
+class PlatformEquations:
+    """Wrenches and inertia of the platform and its legs, along its freedoms in world axes and its elastic unknowns.
 
-
-def _freedoms(form: Legs, force: Array, moment: Array, elastic: Array) -> Array:
-    """A world wrench, and forces along the elastic unknowns, along the platform's freedoms."""
-    picked = np.array([force[0], force[1], moment[2]]) if form.planar else np.concatenate([force, moment])
-    return picked if form.elastic is None else np.concatenate([picked, elastic])
-
-
-def _at_attachment(form: Legs, leg: Leg, R: Array, force: Array) -> Array:
-    """A force at an attachment along the elastic unknowns."""
-    return np.zeros(0) if form.elastic is None else form.elastic.slots[leg.number].T @ (R.T @ force)
-
-
-def motor_columns(form: Legs, states: list[LegMotion], R: Array | None = None) -> Array:
-    """Columns: wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)].
-
-    Below it, for a flexible platform (its rotation is needed then), J_e^-T of [Long2014, eq. (33)].
+    `values` are joint values of each leg. The acceleration of the platform is less gravity.
     """
-    columns: list[Any] = [None] * len(form.robot.actuated)
-    R = np.eye(3) if R is None else R
-    for state, joint, motor in _motors(states):
-        force = from_leg_axes(state.leg, state.at, solve(state.J.T, np.eye(state.leg.tree.n)[joint]))
-        elastic_forces = _at_attachment(form, state.leg, R, force)
-        columns[motor] = _freedoms(form, force, cross(state.arm, force), elastic_forces)
-    return np.array(columns).T
 
+    def __init__(
+        self, form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
+    ) -> None:
+        self.form, self.platform, self.without, self.elastic, self.R = form, platform, without, form.elastic, platform.R
+        self.states = [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
+        self.rigid = _rigid_rows(form)
 
-def _legs(
-    form: Legs, values: list[Any], platform: PlatformMotion, without: tuple[str, ...], passive: bool
-) -> tuple[list[LegMotion], Array, Array]:
-    """The legs in motion, what they all put on the platform, and the forces in the rows of the motors.
+    def motors(self) -> Iterator[tuple[LegMotion, int, int]]:
+        """Legs, their actuated joints and the numbers of their motors."""
+        for state in self.states:
+            for joint, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
+                yield state, joint, motor
 
-    `passive`: what motors carry themselves is not put on the platform.
-    """
-    motors: Array = np.zeros(len(form.robot.actuated), dtype=object)
-    states, leg_forces = legs_in_motion(form, values, platform), []
-    for state in states:
-        leg = state.leg
-        H = newton_euler(leg.tree, state.at, state.moving).forces
-        H = H + joint_forces(leg.tree, state.at.q, state.qd, state.qdd, without)
-        motors[list(leg.motors)] = H[list(leg.actuated)]
-        transmitted = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
-        leg_forces.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(transmitted, dtype=H.dtype))))
-    return states, _summed(form, platform.R, states, leg_forces), motors
+    def _along(self, force: Array, moment: Array, elastic: Array) -> Array:
+        """A world wrench and forces along the elastic unknowns, along the freedoms and these."""
+        return np.concatenate([np.concatenate([force, moment])[self.rigid], elastic])
 
+    def _at_attachment(self, leg: Leg, force: Array) -> Array:
+        """A force at an attachment along the elastic unknowns."""
+        return np.zeros(0) if self.elastic is None else self.elastic.slots[leg.number].T @ (self.R.T @ force)
 
-def inverse(
-    form: Legs, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
-) -> tuple[Array, Array]:
-    """Efforts of the motors, and accelerations of the modes of the platform; `values` are joint values of each leg."""
-    states, leg_load, motors = _legs(form, values, platform, without, passive=True)
-    own_load, s = _platform_rows(form, platform)
-    B, h = motor_columns(form, states, platform.R), own_load + leg_load
-    if form.elastic is None:
-        return solve(B, h) + motors, s
-    rigid = len(h) - form.elastic.size
-    A = _inertia(form, platform, states, without)[:, rigid:]
-    # [Long2014, eqs. (44)-(49)]: elastic rows first, what they leave of the others
-    G = solve_positive(A[rigid:], A[:rigid].T).T
-    shared = solve(B[:rigid] - G @ B[rigid:], h[:rigid] - G @ h[rigid:])
-    y = solve_positive(A[rigid:], B[rigid:] @ shared - h[rigid:])
-    return shared + motors, form.elastic.accelerations(y, s)
+    @cached_property
+    def columns(self) -> Array:
+        """Wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)].
 
+        Below it, for a flexible platform, J_e^-T of [Long2014, eq. (33)].
+        """
+        columns: list[Any] = [None] * len(self.form.robot.actuated)
+        for state, joint, motor in self.motors():
+            force = from_leg_axes(state.leg, state.at, solve(state.J.T, np.eye(state.leg.tree.n)[joint]))
+            columns[motor] = self._along(force, cross(state.arm, force), self._at_attachment(state.leg, force))
+        return np.array(columns).T
 
-def equations(
-    form: Legs, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
-) -> tuple[Array, Array, Array, Array]:
-    """A, h and B of A Vd + h = B tau in the platform's freedoms (world axes), and its elastic rows.
+    def loads(self, passive: bool) -> tuple[Array, Array, Array]:
+        """What moves the platform and its legs, elastic rows of the platform, and forces in the rows of the motors.
 
-    Theory (20) to (22), [Khalil2007, eqs. (28)-(30)]; below the freedoms of a flexible platform stand its elastic
-    unknowns. The platform's acceleration in `platform` is zero but for gravity.
-    """
-    states, leg_load, _ = _legs(form, values, platform, without, passive=False)
-    own_load, s = _platform_rows(form, platform)
-    A, B = _inertia(form, platform, states, without), motor_columns(form, states, platform.R)
-    return A, own_load + leg_load, B, s
+        The platform's modes are reduced to the elastic unknowns. `passive`: without what motors carry themselves.
+        """
+        motors: Array = np.zeros(len(self.form.robot.actuated), dtype=object)
+        leg_forces = []
+        for state in self.states:
+            leg = state.leg
+            H = newton_euler(leg.tree, state.at, state.moving).forces
+            H = H + joint_forces(leg.tree, state.at.q, state.qd, state.qdd, self.without)
+            motors[list(leg.motors)] = H[list(leg.actuated)]
+            transmitted = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
+            leg_forces.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(transmitted, dtype=H.dtype))))
+        force, moment, s = platform_wrench(self.form, self.platform)
+        rows = self._along(force, moment, s if self.elastic is None else self.elastic.lift.T @ s)
+        if self.elastic is not None:
+            count = len(self.rigid)
+            rows[:count] = rows[:count] - _coupling(self.form, self.platform) @ (self.elastic.rest @ s)
+        return rows + self._summed(leg_forces), s, motors
 
+    def _summed(self, leg_forces: list[Array]) -> Array:
+        """Forces of all legs."""
+        pairs = list(zip((state.leg for state in self.states), leg_forces, strict=True))
+        elastic = reduce(add, (self._at_attachment(leg, force) for leg, force in pairs))
+        if not self.form.by_columns or self.elastic is not None:
+            arms = (state.arm for state in self.states)
+            moment = reduce(add, (cross(arm, force) for arm, force in zip(arms, leg_forces, strict=True)))
+        else:
+            moment = np.zeros(3)
+            for axis in range(3):
+                weighted = sum((leg.attachment[axis] * force for leg, force in pairs), np.zeros(3))
+                moment = moment + cross(self.R[:, axis], weighted)
+        return self._along(reduce(add, leg_forces), moment, elastic)
 
-def mode_accelerations(form: Legs, platform: PlatformMotion, freedom: Array, s: Array) -> Array:
-    """Accelerations of all modes from those of the platform's freedoms and elastic unknowns."""
-    assert form.elastic is not None
-    rigid = len(freedom) - form.elastic.size
-    A_re = _coupling(form, platform)
-    return form.elastic.accelerations(freedom[rigid:], s + A_re.T @ freedom[:rigid])
+    def inertia(self) -> Array:
+        """Of the platform and its legs."""
+        R, elastic, body = self.R, self.elastic, self.form.body
+        S, Sigma = (body.S, body.Sigma) if elastic is None else elastic.body.deformed(self.platform.e)
+        m = body.m if elastic is None else elastic.body.m
+        A = RigidBody(m, R @ S, R @ Sigma @ R.T).inertia_matrix()[np.ix_(self.rigid, self.rigid)]
+        if elastic is not None:
+            A_re = _coupling(self.form, self.platform)
+            corner = A_re @ elastic.lift
+            A = np.block([[A - A_re @ elastic.rest @ A_re.T, corner], [corner.T, elastic.M_y]])
+        A = A.astype(scalar_type(R))
+        for state in self.states:
+            follow, picked = self._follow(state)
+            A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at, self.without) @ follow
+        return A
+
+    def _follow(self, state: LegMotion) -> tuple[Array, list[int]]:
+        """Joint rates of a leg per unit of the freedoms that move its end, and the numbers of these."""
+        leg, unit = state.leg, np.eye(3)
+        ends = [unit[k] if k < 3 else cross(unit[k - 3], state.arm) for k in self.rigid]
+        picked = list(range(len(ends)))
+        if self.elastic is not None:
+            slots = self.elastic.slots[leg.number]
+            active = [k for k in range(slots.shape[1]) if slots[:, k].any()]
+            ends += [self.R @ slots[:, k] for k in active]
+            picked += [len(self.rigid) + k for k in active]
+        return solve(state.J, np.array([to_leg_axes(leg, state.at, end) for end in ends]).T), picked
 
 
 def _rigid_rows(form: Legs) -> list[int]:
+    """Freedoms of the platform among the components of a twist."""
     return [0, 1, 5] if form.planar else list(range(6))
 
 
@@ -562,78 +585,44 @@ def _coupling(form: Legs, platform: PlatformMotion) -> Array:
     return np.concatenate([platform.R @ A_re[:3], platform.R @ A_re[3:]])[_rigid_rows(form)]
 
 
-def _platform_rows(form: Legs, platform: PlatformMotion) -> tuple[Array, Array]:
-    """What moves the platform, with its modes reduced to the elastic unknowns, and its elastic rows."""
-    force, moment, s = platform_wrench(form, platform)
+def inverse(
+    form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
+) -> tuple[Array, Array]:
+    """Efforts of the motors, and accelerations of the modes of the platform."""
+    legs = PlatformEquations(form, values, platform, without)
+    (h, s, motors), B = legs.loads(passive=True), legs.columns
     if form.elastic is None:
-        return _freedoms(form, force, moment, s), s
-    rows = _freedoms(form, force, moment, form.elastic.lift.T @ s)
-    rigid = len(_rigid_rows(form))
-    rows[:rigid] = rows[:rigid] - _coupling(form, platform) @ (form.elastic.rest @ s)
-    return rows, s
+        return solve(B, h) + motors, s
+    rigid = len(h) - form.elastic.size
+    A = legs.inertia()[:, rigid:]
+    # [Long2014, eqs. (44)-(49)]: elastic rows first, what they leave of the others
+    G = solve_positive(A[rigid:], A[:rigid].T).T
+    shared = solve(B[:rigid] - G @ B[rigid:], h[:rigid] - G @ h[rigid:])
+    y = solve_positive(A[rigid:], B[rigid:] @ shared - h[rigid:])
+    return shared + motors, form.elastic.accelerations(y, s)
 
 
-def _inertia(form: Legs, platform: PlatformMotion, states: list[LegMotion], without: tuple[str, ...]) -> Array:
-    """Inertia of the platform and its legs along its freedoms and elastic unknowns, in world axes."""
-    A = _platform_inertia(form, platform)
-    for state in states:
-        follow, picked = _follow(form, state, platform.R)
-        A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at, without) @ follow
-    return A
+def equations(
+    form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
+) -> tuple[Array, Array, Array, Array]:
+    """A, h and B of A Vd + h = B tau, and the platform's elastic rows; it accelerates by gravity alone.
+
+    Theory (20) to (22), [Khalil2007, eqs. (28)-(30)].
+    """
+    legs = PlatformEquations(form, values, platform, without)
+    h, s, _ = legs.loads(passive=False)
+    return legs.inertia(), h, legs.columns, s
 
 
-def _platform_inertia(form: Legs, platform: PlatformMotion) -> Array:
-    """Inertia of the platform alone along its freedoms and elastic unknowns, in world axes."""
-    R, rows = platform.R, _rigid_rows(form)
-    if form.elastic is None:
-        S, Sigma, m = form.body.S, form.body.Sigma, form.body.m
-    else:
-        S, Sigma = form.elastic.body.deformed(platform.e)
-        m = form.elastic.body.m
-    rigid = RigidBody(m, R @ S, R @ Sigma @ R.T).inertia_matrix()[np.ix_(rows, rows)]
-    if form.elastic is None:
-        return rigid.astype(scalar_type(R))
+def mode_accelerations(form: Legs, platform: PlatformMotion, freedom: Array, s: Array) -> Array:
+    """Accelerations of all modes from those of the platform's freedoms and elastic unknowns."""
+    assert form.elastic is not None
+    rigid = len(freedom) - form.elastic.size
     A_re = _coupling(form, platform)
-    corner = A_re @ form.elastic.lift
-    inertia = np.block([[rigid - A_re @ form.elastic.rest @ A_re.T, corner], [corner.T, form.elastic.M_y]])
-    return inertia.astype(scalar_type(R))
+    return form.elastic.accelerations(freedom[rigid:], s + A_re.T @ freedom[:rigid])
 
 
-def _summed(form: Legs, R: Array, states: list[LegMotion], leg_forces: list[Array]) -> Array:
-    """Forces of all legs along the platform's freedoms."""
-    force = sum(leg_forces[1:], leg_forces[0])
-    elastic_forces = [
-        _at_attachment(form, state.leg, R, leg_force) for state, leg_force in zip(states, leg_forces, strict=True)
-    ]
-    elastic = sum(elastic_forces[1:], elastic_forces[0])
-    if not form.by_columns or form.elastic is not None:
-        moments = [cross(state.arm, leg_force) for state, leg_force in zip(states, leg_forces, strict=True)]
-        return _freedoms(form, force, sum(moments[1:], moments[0]), elastic)
-    moment = np.zeros(3)
-    for axis in range(3):
-        weighted = sum(
-            (state.leg.attachment[axis] * leg_force for state, leg_force in zip(states, leg_forces, strict=True)),
-            np.zeros(3),
-        )
-        moment = moment + cross(R[:, axis], weighted)
-    return _freedoms(form, force, moment, elastic)
-
-
-def _follow(form: Legs, state: LegMotion, R: Array) -> tuple[Array, list[int]]:
-    """Joint rates of a leg per unit of the freedoms that move its end, and the numbers of these."""
-    leg, units = state.leg, np.eye(3)
-    translations, rotations = ((0, 1), (2,)) if form.planar else ((0, 1, 2), (0, 1, 2))
-    columns = [to_leg_axes(leg, state.at, units[axis]) for axis in translations]
-    columns += [to_leg_axes(leg, state.at, cross(units[axis], state.arm)) for axis in rotations]
-    picked = list(range(len(columns)))
-    if form.elastic is not None:
-        slots = form.elastic.slots[leg.number]
-        active = [k for k in range(slots.shape[1]) if slots[:, k].any()]
-        columns += [to_leg_axes(leg, state.at, R @ slots[:, k]) for k in active]
-        picked += [len(_rigid_rows(form)) + k for k in active]
-    return solve(state.J, np.array(columns).T), picked
-
-
+# -- the platform by its motors --------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, repr=False)
 class PlatformPose(Record):
     """Position and, in space, quaternion; in the plane x, y and the angle."""
@@ -641,16 +630,11 @@ class PlatformPose(Record):
     position: Array
     turn: Array
 
-    def world(self, planar: bool) -> tuple[Array, Array]:
-        """Rotation matrix and position."""
-        if planar:
-            return rotation_about(2, self.turn[0]), np.array([*self.position, 0.0])
-        return quaternion_matrix(self.turn), self.position
-
     def at_rest(self, form: Legs) -> PlatformMotion:
         """The platform here, without motion, under gravity."""
-        zero = np.zeros(3)
-        return PlatformMotion(*self.world(form.planar), zero, zero, -form.robot.tree.gravity, zero)
+        R = rotation_about(2, self.turn[0]) if form.planar else quaternion_matrix(self.turn)
+        p, zero = np.array([*self.position, 0.0]) if form.planar else self.position, np.zeros(3)
+        return PlatformMotion(R, p, zero, zero, -form.robot.tree.gravity, zero)
 
     def moved(self, step: Array, planar: bool) -> PlatformPose:
         """The pose after a small step in world axes."""
@@ -665,27 +649,15 @@ def joint_values(form: Legs, platform: PlatformMotion, angle: Angle) -> list[Arr
     return [np.array(leg_values(form, leg, platform, angle), dtype=object) for leg in form.legs]
 
 
-def legs_in_motion(form: Legs, values: Sequence[Array], platform: PlatformMotion) -> list[LegMotion]:
-    """The legs with these joint values, which follow the platform."""
-    return [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
-
-
-def _motors(states: Sequence[LegMotion]) -> Iterator[tuple[LegMotion, int, int]]:
-    """Legs, their actuated joints and the numbers of their motors."""
-    for state in states:
-        for joint, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
-            yield state, joint, motor
-
-
 def platform_newton(form: Legs, pose: PlatformPose, motors: Array, angle: Angle, steps: int) -> PlatformPose:
     """The pose at which the motors have the given values, from one nearby."""
     for _ in range(steps):
         platform = pose.at_rest(form)
-        states = legs_in_motion(form, joint_values(form, platform, angle), platform)
+        legs = PlatformEquations(form, joint_values(form, platform, angle), platform)
         missing = np.zeros(len(motors), dtype=object)
-        for state, joint, motor in _motors(states):
+        for state, joint, motor in legs.motors():
             missing[motor] = _missing(state.leg, joint, state.at.q[joint], motors[motor])
-        pose = pose.moved(solve(motor_columns(form, states).T, missing), form.planar)
+        pose = pose.moved(solve(legs.columns.T, missing), form.planar)
     return pose
 
 
@@ -708,26 +680,6 @@ def motor_residual(form: Legs, values: Sequence[Array], motors: Array) -> Array:
                 unit = length if link.joint.rate_units[0] == "rad" else 1.0
                 gaps.append(unit * (desired - current))
     return np.array(gaps)
-
-
-def motor_motion(form: Legs, pose: PlatformPose, rates: Array, angle: Angle) -> tuple[PlatformMotion, list[Array]]:
-    """The platform's pose and twist from the rates of the motors, and the joint values of the legs."""
-    platform = pose.at_rest(form)
-    values = joint_values(form, platform, angle)
-    columns = motor_columns(form, legs_in_motion(form, values, platform))
-    v, w = _split(solve(columns.T, rates), form.planar)
-    return replace(platform, v=v, w=w), values
-
-
-def motor_accelerations(
-    form: Legs, platform: PlatformMotion, values: Sequence[Array], desired: Array
-) -> tuple[Array, Array]:
-    """Acceleration and angular acceleration of the platform for those of the motors."""
-    states = legs_in_motion(form, values, platform)
-    drift = np.zeros(len(desired), dtype=object)
-    for state, joint, motor in _motors(states):
-        drift[motor] = state.qdd[joint]
-    return _split(solve(motor_columns(form, states).T, desired - drift), form.planar)
 
 
 def _split(freedom: Array, planar: bool) -> tuple[Array, Array]:

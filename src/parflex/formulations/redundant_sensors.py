@@ -31,7 +31,7 @@ from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.forces.coupling_losses import refuse_losses
 from parflex.forces.forces import on_links
 from parflex.formulations.base import CHANGE, FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
-from parflex.formulations.general import GeneralFormulation, driven_efforts, general_formulation, motor_efforts
+from parflex.formulations.general import GeneralFormulation, general_formulation, motor_efforts
 from parflex.records import Record
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Motion, Pose, acceleration_matrix, jacobians, motion, pose
@@ -232,8 +232,7 @@ def redundant_effort(
         J_a = form.general.moving(q, np.zeros(len(form.general.independent))).reduction.matrix[motors]
         state = form.general.moving(q, least_squares(J_a, qd, units), wrenches)
         desired = least_squares(J_a, qdd - state.bias[motors], units)
-        forces = state.forces(state.accelerations(desired), without)
-        return driven_efforts(state, forces, motors, allocation=form.general.question.allocation)[0]
+        return state.driven(state.forces(state.accelerations(desired), without), motors=motors)[0]
     at = pose(tree, q)
     legs = _LegMotion(form, at, qd)
     rates, accelerations = legs.rates, legs.accelerations(qdd)
@@ -252,7 +251,7 @@ def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
     J = form.robot.closures.jacobian(at, jacobians(tree, at))
     if form.spare:
         allocation = form.general.question.allocation
-        return motor_efforts(reduction(J, part), forces, [int(k) for k in motors], allocation=allocation)
+        return motor_efforts(reduction(J, part), forces, [int(k) for k in motors], "split", allocation)
     if not len(part.dependent):
         return forces[motors]
     J = J[part.rows]

@@ -472,25 +472,3 @@ def hinge_pose(at: Pose, h: ClosureJoint) -> tuple[Array, Array]:
         return np.eye(3), np.zeros(3)
     (R1, P1), (R2, P2) = at.of(h.loop.first), at.of(h.loop.second)
     return (R1.T @ R2 if h.turns else np.eye(3)), (R1.T @ (P2 - P1) if h.slides else np.zeros(3))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SubstructureState(Record):
-    """Everything at a state: rates, accelerations per unknown, inertia and forces in the unknowns."""
-
-    form: Substructures
-    at: Pose
-    rates: SubstructureRates
-    moving: SubstructureMotion
-    A: Array
-    f: Array
-
-    @property
-    def q(self) -> Any:
-        """All positions."""
-        return self.at.q
-
-    @property
-    def qd(self) -> Array:
-        """All rates."""
-        return self.rates.qd

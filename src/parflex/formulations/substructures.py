@@ -14,19 +14,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.partition import Reduction, reduction
-from parflex.forces.forces import on_links, singular_inertia_error
-from parflex.formulations.base import Formulation, Given, ModelRequest, System, closure_system
+from parflex.forces.forces import on_links
+from parflex.formulations.base import Formulation, Given, ModelRequest
 from parflex.formulations.general import GeneralFormulation
-from parflex.formulations.substructure_motion import SubstructureState, accelerations, substructure_rates
-from parflex.records import count_of
+from parflex.formulations.substructure_motion import (
+    SubstructureMotion,
+    SubstructureRates,
+    accelerations,
+    substructure_rates,
+)
+from parflex.records import Record, count_of
 from parflex.recursion.dynamics import joint_forces
-from parflex.recursion.kinematics import acceleration_matrix, jacobians, pose
+from parflex.recursion.kinematics import Pose, acceleration_matrix, jacobians, pose
 from parflex.robot.robot import Robot
 from parflex.robot.substructures import (
     PREFERENCES,
@@ -106,21 +112,6 @@ class SubstructureFormulation(GeneralFormulation):
                 variants.setdefault(_piece_structure(other), replace(self, partition=other.partition, pieces=other))
         return list(variants.values())
 
-    # -- of all coordinates ----------------------------------------------------------------------------
-
-    def _reduction(self, state: SubstructureState) -> Reduction:
-        return reduction(self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at)), self.partition)
-
-    def all_accelerations(self, state: SubstructureState, independent: Array) -> Array:
-        """The dependent ones close the loops."""
-        return self._reduction(state).accelerations(self.robot.closures, state.at, state.qd, independent)
-
-    def systems(self, state: SubstructureState, motors: bool) -> list[System]:
-        """J_f; the motors are independent rates."""
-        part = self.partition
-        block = self._reduction(state).block
-        return [closure_system(self.robot, part.rows, part.dependent, block)] if len(part.dependent) else []
-
     def inertia(self, state: SubstructureState) -> tuple[Array, Array, bool]:
         """That of the pieces and beams, in the unknowns: twists of pieces, and joints inside them."""
         units, translations = np.ones(self.pieces.size), [k for k, part in enumerate(self.pieces.used) if part < 3]
@@ -129,19 +120,9 @@ class SubstructureFormulation(GeneralFormulation):
                 units[[piece.slots.start + k for k in translations]] = self.robot.tree.length
         return state.A, units, True
 
-    # -- motion in time --------------------------------------------------------------------------------
-
     def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> SubstructureState:
         """Inertia and forces in the unknowns."""
         return substructure_state(self.pieces, q, rates, (), wrenches)
-
-    def accelerations_under(self, state: SubstructureState, tau: Array) -> Array:
-        """Independent accelerations under the efforts of the motors."""
-        return accelerations_under(state, tau)
-
-    def efforts_for(self, state: SubstructureState, accelerations: Array) -> tuple[Array, Array]:
-        """Efforts of the motors for their accelerations, and all independent accelerations."""
-        return efforts_for(state, accelerations)
 
     def step_matrix(self, q: Any, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix:
         """As sparse as the inertia in the unknowns."""
@@ -173,12 +154,90 @@ def _piece_structure(pieces: Substructures) -> tuple[tuple[int, ...], ...]:
 # -- equations of the pieces -----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SubstructureState(Record):
+    """Everything at a state: rates, accelerations per unknown, inertia and forces in the unknowns."""
+
+    form: Substructures
+    at: Pose
+    rates: SubstructureRates
+    moving: SubstructureMotion
+    A: Array
+    f: Array
+
+    @property
+    def q(self) -> Any:
+        """All positions."""
+        return self.at.q
+
+    @property
+    def qd(self) -> Array:
+        """All rates."""
+        return self.rates.qd
+
+    @cached_property
+    def reduction(self) -> Reduction:
+        """The blocks of the closures."""
+        robot = self.form.robot
+        return reduction(robot.closures.jacobian(self.at, jacobians(robot.tree, self.at)), self.form.partition)
+
+    def accelerations(self, independent: Array) -> Array:
+        """All accelerations: those of the dependent rates close the loops."""
+        return self.reduction.accelerations(self.form.robot.closures, self.at, self.qd, independent)
+
+    @property
+    def motor_slots(self) -> list[int]:
+        """The unknowns that are accelerations of the motors."""
+        rows = [self.moving.joints[k] for k in self.form.robot.actuated]
+        return [columns[int(np.flatnonzero(row)[0])] for columns, row in rows]
+
+    def pushed(self, tau: Array) -> tuple[Array, Any]:
+        """Accelerations of the independent coordinates under the efforts of the motors, and the losses of gears."""
+        rhs = -self.f
+        for slot, effort in zip(self.motor_slots, tau, strict=True):
+            rhs[slot] = rhs[slot] + effort
+        return self.independent_accelerations(self._solved(self.A, rhs, range(self.form.size))), 0.0
+
+    def efforts_for(self, accelerations: Array) -> tuple[Array, Array]:
+        """Efforts of the motors for their accelerations, and the accelerations of all independent coordinates."""
+        A, f, driven, x = self.A, self.f, self.motor_slots, np.zeros(self.form.size, dtype=object)
+        free = [k for k in range(self.form.size) if k not in set(driven)]
+        x[driven] = accelerations
+        x[free] = self._solved(A[np.ix_(free, free)], -f[free] - A[np.ix_(free, driven)] @ x[driven], free)
+        return (A[driven] @ x + f[driven]).astype(scalar_type(self.q)), self.independent_accelerations(x)
+
+    def _solved(self, A: Array, rhs: Array, unknowns: Sequence[int]) -> Array:
+        """Unknowns from their part of the matrix, in an order that keeps it sparse."""
+        if not can_share_call(self.f):
+            return solve_symmetric(A, rhs, sparse=True)
+        steps = eliminate_groups(A, groups_among(self.form, unknowns))
+        return np.array(substitute_groups(steps, list(rhs)), dtype=object)
+
+    def independent_accelerations(self, x: Array) -> Array:
+        """Accelerations of the independent coordinates from the unknowns."""
+        form, tree, x = self.form, self.form.robot.tree, x.astype(scalar_type(self.q))
+        values: dict[int, Any] = {k: row @ x[list(columns)] for k, (columns, row) in self.moving.joints.items()}
+        requested = {int(k) for k in form.partition.independent}
+        for modal in form.modal:
+            start = tree.links[modal.link].e_v.start
+            values |= dict(zip((start + k for k in modal.free), x[modal.slots], strict=True))
+        for beam in form.beams:
+            start = tree.links[beam.link].e_v.start
+            values |= dict(zip(range(start + beam.ends, start + beam.body.size), x[beam.slots], strict=True))
+            if requested & set(range(start, start + beam.ends)):
+                values |= dict(zip(range(start, start + beam.ends), elastic_acceleration(self, beam, x), strict=True))
+        for j, link in enumerate(tree.links):
+            if is_free(form.robot, j):
+                moving, gravity = self.moving.links[j], self.at.rotation[j].T @ tree.gravity
+                unknowns = x[list(moving.columns)]
+                a, al = moving.a + moving.J_v @ unknowns + gravity, moving.al + moving.J_w @ unknowns
+                motion = np.concatenate([a, al])[list(form.used)]
+                values |= dict(zip(range(link.v.start, link.v.stop), motion, strict=True))
+        return np.array([values[int(k)] for k in form.partition.independent])
+
+
 def substructure_state(
-    form: Substructures,
-    q: Any,
-    independent: Array,
-    without: tuple[str, ...] = (),
-    external: Mapping[str, Array] | None = None,
+    form: Substructures, q: Any, independent: Array, without: tuple[str, ...] = (), external: Given | None = None
 ) -> SubstructureState:
     """Inertia A and forces f with A x + f = forces of the motors, for closed positions and independent rates.
 
@@ -283,82 +342,11 @@ def _add_joints(state: SubstructureState, without: tuple[str, ...]) -> None:
             add_to(state, row[None, :], columns, np.array([[joint_terms.inertia if inert else 0.0]]), terms[k : k + 1])
 
 
-def motor_slots(state: SubstructureState) -> list[int]:
-    """The unknowns that are accelerations of the motors."""
-    rows = [state.moving.joints[k] for k in state.form.robot.actuated]
-    return [columns[int(np.flatnonzero(row)[0])] for columns, row in rows]
-
-
-def independent_accelerations(state: SubstructureState, x: Array) -> Array:
-    """Accelerations of the independent coordinates from the unknowns."""
-    form = state.form
-    tree = form.robot.tree
-    values: dict[int, Any] = {k: row @ x[list(columns)] for k, (columns, row) in state.moving.joints.items()}
-    requested = {int(k) for k in form.partition.independent}
-    for modal in form.modal:
-        start = tree.links[modal.link].e_v.start
-        values |= dict(zip((start + k for k in modal.free), x[modal.slots], strict=True))
-    for beam in form.beams:
-        start = tree.links[beam.link].e_v.start
-        values |= dict(zip(range(start + beam.ends, start + beam.body.size), x[beam.slots], strict=True))
-        coordinates = [k for k in range(beam.ends) if start + k in requested]
-        if coordinates:
-            bent = elastic_acceleration(state, beam, x)
-            values |= {start + k: bent[k] for k in coordinates}
-    for j, link in enumerate(tree.links):
-        if is_free(form.robot, j):
-            moving = state.moving.links[j]
-            gravity = state.at.rotation[j].T @ tree.gravity
-            unknowns = x[list(moving.columns)]
-            a, al = moving.a + moving.J_v @ unknowns + gravity, moving.al + moving.J_w @ unknowns
-            motion = np.concatenate([a, al])[list(form.used)]
-            values |= dict(zip(range(link.v.start, link.v.stop), motion, strict=True))
-    return np.array([values[int(k)] for k in form.partition.independent])
-
-
-def accelerations_under(state: SubstructureState, tau: Array) -> Array:
-    """Accelerations of the independent coordinates under the efforts of the motors."""
-    rhs = -state.f
-    for slot, effort in zip(motor_slots(state), tau, strict=True):
-        rhs[slot] = rhs[slot] + effort
-    try:
-        x = _solved(state, state.A, rhs, range(state.form.size))
-    except np.linalg.LinAlgError:
-        raise singular_inertia_error() from None
-    return independent_accelerations(state, _numbers(x, state.at.q))
-
-
-def efforts_for(state: SubstructureState, accelerations: Array) -> tuple[Array, Array]:
-    """Efforts of the motors for their accelerations, and the accelerations of all independent coordinates."""
-    driven = motor_slots(state)
-    free = [k for k in range(state.form.size) if k not in set(driven)]
-    A, f, q = state.A, state.f, state.at.q
-    x = np.zeros(state.form.size, dtype=object)
-    x[driven] = accelerations
-    rhs = -f[free] - A[np.ix_(free, driven)] @ x[driven]
-    x[free] = _solved(state, A[np.ix_(free, free)], rhs, free)
-    effort = A[driven] @ x + f[driven]
-    return _numbers(effort, q), independent_accelerations(state, _numbers(x, q))
-
-
-def _solved(state: SubstructureState, A: Array, rhs: Array, unknowns: Sequence[int]) -> Array:
-    """Unknowns from their part of the matrix, in an order that keeps it sparse."""
-    if not can_share_call(state.f):
-        return solve_symmetric(A, rhs, sparse=True)
-    steps = eliminate_groups(A, groups_among(state.form, unknowns))
-    return np.array(substitute_groups(steps, list(rhs)), dtype=object)
-
-
 def groups_among(form: Substructures, unknowns: Sequence[int]) -> list[list[int]]:
     """Groups of unknowns as they are numbered among some of them."""
     place = {k: number for number, k in enumerate(unknowns)}
     groups = [[place[k] for k in group if k in place] for group in form.groups]
     return [group for group in groups if group]
-
-
-def _numbers(values: Array, q: Any) -> Array:
-    """Floats where the inputs are floats."""
-    return values.astype(scalar_type(q))
 
 
 def assemble_beam(states: Sequence[SubstructureState], beam: CutBeam, load: Load, key: Any, *arrays: Any) -> None:
@@ -557,7 +545,7 @@ class StepMatrix:
     ) -> None:
         self.form, self.c1, self.c2, self.joints = without_gravity(form), c1, c2, joints
         self.state = substructure_state(self.form, q, np.zeros(len(form.partition.independent)))
-        held_slots = set(motor_slots(self.state)) if driven else set()
+        held_slots = set(self.state.motor_slots) if driven else set()
         self.rest = [k for k in range(form.size) if k not in held_slots]
         motors = {int(k) for k in form.robot.actuated} if driven else set()
         self.free = [i for i, k in enumerate(form.partition.independent) if int(k) not in motors]
@@ -636,7 +624,7 @@ class StepMatrix:
         rhs = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
         x = np.zeros(self.form.size, dtype=object)
         x[self.rest] = substitute_factors(factors, rhs)
-        (back,) = self._apart(lambda part: (independent_accelerations(self.state, part)[self.free],), x)
+        (back,) = self._apart(lambda part: (self.state.independent_accelerations(part)[self.free],), x)
         change = np.array([m - b for m, b in zip(miss, back, strict=True)], dtype=object)
         (turned,) = self._apart(self._turned, change)
         return change, turned
