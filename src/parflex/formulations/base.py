@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -27,9 +27,6 @@ from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve
-
-if TYPE_CHECKING:
-    from parflex.formulations.substructures import JointTangent, StepMatrix
 
 Array = np.ndarray
 Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and their shapes
@@ -83,6 +80,14 @@ class ModelRequest:
     def positions_are_inputs(self) -> bool:
         """Whether all positions go in, closed: none has to be found."""
         return self.coordinates in ("all", "independent")
+
+
+@dataclass(frozen=True)
+class JointTangent:
+    """How the force of a joint grows with its coordinate and with its rate."""
+
+    stiffness: Any
+    damping: Any
 
 
 @dataclass(frozen=True)
@@ -203,7 +208,7 @@ class Formulation(ABC):
         except np.linalg.LinAlgError:
             raise singular_inertia_error() from None
 
-    def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix | None:
+    def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> Any:
         """The sparse matrix of an implicit step, where the form has one; `joints` are slopes of the joints' forces."""
         return None
 

@@ -22,7 +22,7 @@ import numpy as np
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.partition import Reduction, reduction
 from parflex.forces.forces import on_links
-from parflex.formulations.base import Formulation, Given, ModelRequest
+from parflex.formulations.base import Formulation, Given, JointTangent, ModelRequest
 from parflex.formulations.general import GeneralFormulation
 from parflex.formulations.substructure_motion import (
     SubstructureMotion,
@@ -517,14 +517,6 @@ def _most_frequent(entries: Array) -> float:
     """The number that stands most often among the entries, the last of those that stand once; 0 if all are symbols."""
     numbers = [float(x) for x in entries if isinstance(x, (int, float))]
     return max(reversed(numbers), key=numbers.count) if len(entries) > 1 and numbers else 0.0
-
-
-@dataclass(frozen=True)
-class JointTangent:
-    """How the force of a joint grows with its coordinate and with its rate."""
-
-    stiffness: Any
-    damping: Any
 
 
 def without_gravity(form: Substructures) -> Substructures:
