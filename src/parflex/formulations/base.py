@@ -1,8 +1,7 @@
 """The interface of a formulation and the closures of programs.
 
 A formulation is a robot with a choice of unknowns. It names the groups of numbers that its models take, makes a state
-of them, and evaluates its models at a state over any scalar: floats compute and symbols trace. `choice` alone decides
-which formulation a model takes.
+of them, and evaluates its models at a state over any scalar. `choice` alone decides which formulation a model takes.
 """
 
 from __future__ import annotations
@@ -105,8 +104,6 @@ class Formulation(ABC):
     question: ModelRequest = field(kw_only=True)
     refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
-    # -- what it is ------------------------------------------------------------------------------------
-
     @property
     @abstractmethod
     def because(self) -> list[str]:
@@ -135,8 +132,6 @@ class Formulation(ABC):
     def ways(self) -> Sequence[Formulation]:
         """Equivalent ways of writing the form, this one first: they differ in the number of operators alone."""
         return [self]
-
-    # -- inverse and direct model ----------------------------------------------------------------------
 
     @property
     def drives_motors(self) -> bool:
@@ -224,8 +219,6 @@ class Formulation(ABC):
     def mass_matrix(self, state: Any) -> Array:
         """Inertia in the independent rates."""
         return state.mass_matrix
-
-    # -- geometry, and controllers by motors -----------------------------------------------------------
 
     @property
     def geometry_groups(self) -> Groups:

@@ -1,10 +1,8 @@
 """Input and output coordinates of a model: joints, motors or platform.
 
-A formulation has coordinates of its own. The classes of this module surround it: they compute its state from the input
-coordinates, and the output coordinates from its results, over any scalar. They contain no equation of motion.
-
-The frame of a motion is the platform, else the end effector. Its twist has as many components as the robot has degrees
-of freedom: those that best determine its motion at home.
+The classes surround a formulation: they compute its state from the input coordinates, and the output coordinates from
+its results, over any scalar. The frame of a motion is the platform, else the end effector. Its twist has as many
+components as the robot has degrees of freedom: those that best determine its motion at home.
 """
 
 from __future__ import annotations
@@ -94,20 +92,12 @@ class RequestedCoordinates(ABC):
 class IndependentCoordinates(RequestedCoordinates):
     """The independent rates and accelerations; positions of all, since no finite program closes them."""
 
-    def __init__(self, form: Any) -> None:
+    def __init__(self, form: Any, given: Array | None = None) -> None:
         super().__init__(form)
-        self.given, self.read = self._given(), form.independent_names
+        self.given, self.read = form.independent if given is None else given, form.independent_names
         names, count = [self.tree.rate_names[k] for k in self.given], (len(self.given),)
-        self.position_groups, self.rate_groups, self.motion_groups = (
-            {"q": (self.tree.nq,)},
-            {"qd": count},
-            {"qdd": count},
-        )
-        self.names = {"qd": names, "qdd": names}
-
-    def _given(self) -> Array:
-        """Numbers of the rates that go in."""
-        return self.form.independent
+        self.position_groups, self.names = {"q": (self.tree.nq,)}, {"qd": names, "qdd": names}
+        self.rate_groups, self.motion_groups = {"qd": count}, {"qdd": count}
 
     def _of_tree(self, values: Array) -> Array:
         """Values of all rates of the tree, with zeros for those that are not given."""
@@ -136,8 +126,8 @@ class IndependentCoordinates(RequestedCoordinates):
 class AllCoordinates(IndependentCoordinates):
     """All rates and accelerations; the independent ones are read, the others follow from the loops."""
 
-    def _given(self) -> Array:
-        return np.arange(self.tree.n)
+    def __init__(self, form: Any) -> None:
+        super().__init__(form, np.arange(form.robot.tree.n))
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of all coordinates."""
@@ -170,12 +160,12 @@ class DrivenCoordinates(RequestedCoordinates):
         """Lengths in metres that vanish at the required positions."""
 
     @abstractmethod
-    def drift(self, state: Any, accelerations: Array) -> Array:
-        """Accelerations of the coordinates for those of all joints."""
+    def follow(self, state: Any, accelerations: Array) -> Answer:
+        """Accelerations of the coordinates, by their groups, for those of all joints."""
 
     @abstractmethod
     def required(self, inputs: Given, groups: Groups) -> Array:
-        """Rates or accelerations of the coordinates."""
+        """Rates or accelerations of the coordinates from their groups."""
 
     def fitted(self, inputs: Given) -> Any:
         """All positions after Newton steps.
@@ -206,18 +196,23 @@ class DrivenCoordinates(RequestedCoordinates):
 
     def motion(self, state: Any, inputs: Given) -> Given:
         """Independent accelerations for those of the coordinates."""
-        missing = self.required(inputs, self.motion_groups) - self.drift(state, state.bias)
-        return {"qdd": least_squares(self.rates(state), missing, self.units)}
+        desired, drift = (self.required(of, self.motion_groups) for of in (inputs, self.follow(state, state.bias)))
+        return {"qdd": least_squares(self.rates(state), desired - drift, self.units)}
+
+    def accelerations(self, state: Any, independent: Array) -> Answer:
+        """Of the coordinates."""
+        return self.follow(state, self.form.all_accelerations(state, independent))
 
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
         """In the rates of the coordinates."""
         return inertia_along(self.form.mass_matrix(state), self.rates(state), self.units), self.read
 
     def missed(self, state: Any, inputs: Given) -> Answer:
-        """Return how far the last step left loops and coordinates; nothing without loops."""
-        closures = (self.form.finder or self.form).robot.closures  # the loops are seen as in the file
-        gaps = self.gaps(state, inputs)
-        return {"residual": residual_norm(np.concatenate([closures.gaps(state.at), gaps]))}
+        """Return how far the last step left loops and coordinates; nothing where no position is found."""
+        if "last" not in self.position_groups:
+            return {}
+        gaps = (self.form.finder or self.form).robot.closures.gaps(state.at)  # the loops are seen as in the file
+        return {"residual": residual_norm(np.concatenate([gaps, self.gaps(state, inputs)]))}
 
 
 class MotorCoordinates(DrivenCoordinates):
@@ -226,9 +221,8 @@ class MotorCoordinates(DrivenCoordinates):
     def __init__(self, form: Any) -> None:
         super().__init__(form)
         count, links = (len(self.motors),), self.tree.links
-        self.position_groups = {"motor_position": count} | (
-            {"last": (self.tree.nq,)} if form.robot.closures.size else {}
-        )
+        last: Groups = {"last": (self.tree.nq,)} if form.robot.closures.size else {}
+        self.position_groups = {"motor_position": count} | last
         self.rate_groups, self.motion_groups = {"motor_rate": count}, {"motor_acceleration": count}
         self.read = self.robot.actuated_names
         self.names = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), self.read)
@@ -251,9 +245,9 @@ class MotorCoordinates(DrivenCoordinates):
         rates = state.J_a / self.units[:, None] * self.tree.rate_units[independent]
         return self.tree.length * (rates.T @ (self.missing(state.at, inputs) / self.units))
 
-    def drift(self, state: Any, accelerations: Array) -> Array:
+    def follow(self, state: Any, accelerations: Array) -> Answer:
         """Those of the motors."""
-        return accelerations[self.motors]
+        return {"motor_acceleration": accelerations[self.motors]}
 
     def required(self, inputs: Given, groups: Groups) -> Array:
         """Those of the motors."""
@@ -268,14 +262,6 @@ class MotorCoordinates(DrivenCoordinates):
         q = inputs["last"].copy() if "last" in inputs else self.robot.home.astype(scalar_type(sensed))
         q[self.places] = sensed
         return newton_closed(finder.robot, finder.partition, q, FAR)
-
-    def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of the motors."""
-        return {"motor_acceleration": self.form.all_accelerations(state, independent)[self.motors]}
-
-    def missed(self, state: Any, inputs: Given) -> Answer:
-        """Return how far the last step left loops and motors."""
-        return super().missed(state, inputs) if self.robot.closures.size else {}
 
 
 class PlatformCoordinates(DrivenCoordinates):
@@ -313,24 +299,15 @@ class PlatformCoordinates(DrivenCoordinates):
         turn = self.tree.length * 4.0 / (1.0 + np.trace(R @ state.at.of(self.place)[0].T))
         return self.missing(state.at, inputs) * np.array([1.0, 1.0, 1.0, turn, turn, turn])[self.components]
 
-    def _accelerations(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
+    def follow(self, state: Any, accelerations: Array) -> Answer:
         """World acceleration and angular acceleration of the platform."""
         R, _ = state.at.of(self.place)
         _, _, a, al = motion(self.tree, state.at, state.qd, accelerations).of(self.place)
-        return R @ a, R @ al
-
-    def drift(self, state: Any, accelerations: Array) -> Array:
-        """Components of the acceleration of the platform."""
-        return self._read(*self._accelerations(state, accelerations))
+        return dict(zip(self.motion_groups, to_plane(self.tree.planar, R @ a, R @ al), strict=True))
 
     def required(self, inputs: Given, groups: Groups) -> Array:
         """The components that are read."""
         return self._read(*vectors_to_space(self.tree.planar, *(inputs[name] for name in groups)))
-
-    def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of the platform."""
-        moved = self._accelerations(state, state.accelerations(independent))
-        return dict(zip(self.motion_groups, to_plane(self.tree.planar, *moved), strict=True))
 
     def kinematics(self, state: Any) -> Answer:
         """All positions and rates."""

@@ -149,17 +149,11 @@ def _formulation(robot: Robot, model: str, coordinates: str | None) -> Formulati
 def _sizes(robot: Robot) -> dict[str, int]:
     rank, free = robot.mobility.rank, len(robot.free)
     rigid = robot.locking(robot.deformations)
-    return {
-        "links": len(robot.tree.links),
-        "positions": robot.tree.nq,
-        "rates": free,
-        "elastic": len(robot.tree.elastic),
-        "closure_rows": robot.closures.size,
-        "rank": rank,
-        "independent": free - rank,
-        "degrees_of_freedom": rigid.mobility.freedoms(len(rigid.free)),
-        "motors": len(robot.actuated),
-    }
+    free_rates = {"links": len(robot.tree.links), "positions": robot.tree.nq, "rates": free}
+    closed = {"elastic": len(robot.tree.elastic), "closure_rows": robot.closures.size, "rank": rank}
+    freedoms = rigid.mobility.freedoms(len(rigid.free))
+    moving = {"independent": free - rank, "degrees_of_freedom": freedoms, "motors": len(robot.actuated)}
+    return free_rates | closed | moving
 
 
 def _section(key: str, title: str, *parts: tuple[Any, ...]) -> ExplanationSection:

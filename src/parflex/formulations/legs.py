@@ -3,9 +3,8 @@
 Each leg is reduced to its wrench on the platform, [Khalil2007, eqs. (20)-(30)]. A flexible platform adds the elastic
 unknowns of its attachments to its degrees of freedom, [Long2014, eqs. (41)-(49)].
 
-Newton steps lead from the motors to the pose of the platform; the legs follow in closed form at every step. There are
-six unknowns (three in the plane), over any scalar, with a fixed number of steps so that a program can be generated. The
-steps keep the unit quaternion of the platform normalised.
+Newton steps lead from the motors to the pose of the platform; the legs follow in closed form at every step. Their
+number is fixed, so that a program can be generated, and they keep the quaternion of the platform normalised.
 """
 
 from __future__ import annotations
@@ -223,8 +222,6 @@ class LegFormulation(Formulation):
         written = [replace(legs, by_columns=columns) for columns in (True, False) for legs in (moved, self.legs)]
         return [replace(self, legs=legs) for legs in written]
 
-    # -- inverse and direct model ----------------------------------------------------------------------
-
     def modal_groups(self, *names: str) -> Groups:
         """Groups of the modes of a flexible platform."""
         elastic = self.legs.elastic
@@ -285,8 +282,6 @@ class LegFormulation(Formulation):
             return freedom, np.zeros(0)
         return freedom, mode_accelerations(self.legs, state.platform, freedom, s)
 
-    # -- of all coordinates ----------------------------------------------------------------------------
-
     def motion_inputs(self, state: LegState, qdd: Array) -> Given:
         """Accelerations of the platform in world axes."""
         link = self.robot.tree.links[self.legs.platform]
@@ -331,8 +326,6 @@ class LegFormulation(Formulation):
         A = equations(self.legs, state.values, state.platform)[0]
         return A, self._units(len(A)), False
 
-    # -- motion in time --------------------------------------------------------------------------------
-
     def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> LegState:
         """The platform from its own coordinates; of the legs' positions only their turns are taken."""
         links = self.robot.tree.links
@@ -362,8 +355,6 @@ class LegFormulation(Formulation):
         a, al = _split(accelerations, self.legs.planar)
         effort, modes = self._efforts(state, a, al)
         return effort, np.concatenate([state.in_joint(a, al), modes])
-
-    # -- geometry --------------------------------------------------------------------------------------
 
     @property
     def geometry_groups(self) -> Groups:

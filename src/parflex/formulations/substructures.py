@@ -544,8 +544,6 @@ class StepMatrix:
         self.turning = turning_positions(form, [int(form.partition.independent[i]) for i in self.free])
         self._beams: dict[int, tuple[Array, ...]] = {}
 
-    # -- the matrix --------------------------------------------------------------------------------------
-
     def factors(self) -> Factors:
         """L and D of the matrix."""
         n, A = self.form.size, self.state.A
@@ -604,8 +602,6 @@ class StepMatrix:
             e = self.state.at.q[self.form.robot.tree.links[beam.link].e]
             self._beams[beam.link] = shared_call(at, ("elastic rates", beam.body, used), e)
         return self._beams[beam.link]
-
-    # -- a step of Newton --------------------------------------------------------------------------------
 
     def correction(self, factors: Factors, miss: Array) -> tuple[Array, Array]:
         """What Newton changes the free accelerations by that miss those of the direct model by `miss`.
