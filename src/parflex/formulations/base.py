@@ -178,10 +178,7 @@ class Formulation(ABC):
         return state.accelerations(independent)
 
     def systems(self, state: Any, motors: bool) -> list[System]:
-        """Matrices that are regular where the answers of a state are defined, with factors that take their units away.
-
-        They give the dependent rates, and, if `motors`, the efforts.
-        """
+        """Regular matrices that give dependent rates and, if `motors`, efforts; factors that take their units away."""
         return []
 
     def inertia(self, state: Any) -> tuple[Array, Array, bool]:
@@ -263,6 +260,7 @@ def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
 
 
 def _independent_columns(matrix: Array, count: int) -> Array:
+    """So many columns of a matrix, those that are most independent."""
     return np.sort(scipy.linalg.qr(matrix, mode="r", pivoting=True)[1][:count])
 
 
@@ -284,10 +282,9 @@ def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
 
 
 def cheapest_closures(robot: Robot) -> Closures:
-    """The closures of a robot, each seen from the end from which it costs least.
+    """The closures of a robot, taken as closed, each seen from the end from which it costs least.
 
-    Loops are taken as closed, which every pose of a model is, and seen from the end from which fewer entries of the
-    joints' columns change from pose to pose: seen from the end of a leg, the axes of its last joints are fixed.
+    From there fewer entries of the joints' columns change: seen from a leg's end, axes of its last joints are fixed.
     """
     tree = robot.tree
     joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
@@ -307,10 +304,7 @@ def _count_pose_dependent(robot: Robot, loop: Loop, columns: list[int]) -> int:
 
 
 def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:
-    """The partition in which the rates in `held_rates` do not move while the others close the loops.
-
-    Where the others can move while those in `held_rates` stand, motors and passive joints follow, and tools stay.
-    """
+    """The partition in which `held_rates` do not move; if others then still can, motors and passive joints follow."""
     free = np.array([k for k in robot.free if k not in set(held_rates)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     rank = mobility.rank(J[:, free])

@@ -198,15 +198,11 @@ def _bodies(robot: Robot) -> ExplanationSection:
 
 def _link_rows(robot: Robot) -> list[str]:
     """Return one item per link outside of legs and one per group of identical legs."""
-    rows, legs = [], []
-    for leg in dict.fromkeys(link.leg for link in robot.tree.links):
-        links = [link for link in robot.tree.links if link.leg == leg and link.node is None]
-        if leg is None:
-            rows = [f"- {_link_text(robot, link, link.name)}" for link in links]
-        else:
-            texts = [_link_text(robot, link, link.name.removeprefix(f"{leg}.")) for link in links]
-            legs.append(("; ".join(texts), leg))
-    for text, names in _grouped(legs).items():
+    links = [link for link in robot.tree.links if link.node is None]
+    legs = {leg: [link for link in links if link.leg == leg] for leg in dict.fromkeys(link.leg for link in links)}
+    rows = [f"- {_link_text(robot, link, link.name)}" for link in legs.pop(None, [])]
+    texts = {leg: [_link_text(robot, part, part.name.removeprefix(f"{leg}.")) for part in legs[leg]] for leg in legs}
+    for text, names in _grouped(("; ".join(words), leg) for leg, words in texts.items()).items():
         rows.append(f"- {f'legs {listed(names)}, each' if len(names) > 1 else f'leg {names[0]}'}: {text}")
     return rows
 

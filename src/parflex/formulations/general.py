@@ -239,10 +239,7 @@ class GeneralFormulation(Formulation):
 def general_formulation(
     robot: Robot, partition: Partition, question: ModelRequest, rows: Sequence[int] = ()
 ) -> GeneralFormulation:
-    """The form in which the closures of a robot cost least, for rates that were chosen before.
-
-    `rows` of `cheapest_closures` give the dependent rates; where none are named, those that do it best at home.
-    """
+    """The form with `cheapest_closures`, of which `rows` give the dependent rates: if none, those best at home."""
     if not len(partition.rows):
         return GeneralFormulation(robot, partition, question=question)
     closures = cheapest_closures(robot)

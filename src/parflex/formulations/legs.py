@@ -372,10 +372,8 @@ class LegFormulation(Formulation):
             answer = {"position": found.position, "turn": found.turn, "residual": residual}
             return answer, {"motor_position": self.robot.actuated_names}
         p, R = to_space(self.legs.planar, inputs["position"], inputs["rotation"])
-        zero = np.zeros(3)
-        platform = PlatformMotion(
-            R, p, zero, zero, zero, zero, *(inputs[name] for name in self.modal_groups("elastic"))
-        )
+        still, modes = [np.zeros(3)] * 4, [inputs[name] for name in self.modal_groups("elastic")]
+        platform = PlatformMotion(R, p, *still, *modes)
         positions = plain_values(self.legs, joint_values(self.legs, platform, self.angle), np.zeros(self.robot.tree.nq))
         names = [link.name for leg in self.legs.legs for link in leg.tree.links]
         return {"joints": np.array(list(positions.values()), dtype=object)}, {"joints": names} | self.labels
@@ -388,16 +386,6 @@ def leg_formulation(robot: Robot, question: ModelRequest) -> LegFormulation | st
         return legs
     if not legs.closed_form and not question.positions_are_inputs:
         return "the joint values of its legs have no closed form that is recognised"
-    reason = _reason_against_leg_form(robot, question, legs)
-    if reason:
-        return reason
-    if legs.elastic is not None:
-        legs = replace(legs, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in legs.legs))
-    return LegFormulation(robot, legs, question=question)
-
-
-def _reason_against_leg_form(robot: Robot, question: ModelRequest, legs: Legs) -> str | None:
-    """What is asked, or acts, that legs do not know."""
     model = question.model
     driven = question.coordinates in ("motors", "platform") and model in FOLLOWING and legs.elastic is None
     if model not in (*LOADED, *GEOMETRY_MODELS, *TIME_MODELS) and not driven:
@@ -410,12 +398,13 @@ def _reason_against_leg_form(robot: Robot, question: ModelRequest, legs: Legs) -
         return "a wrench acts on a frame"
     if model == "geometry-direct" and legs.elastic is not None:
         return "its platform is flexible"
-    if question.positions_are_inputs:
-        return None
     springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness or link.terms.stop is not None}
-    if (model in (*LOADED, *FOLLOWING) and "revolute" in springs) or (model in TIME_MODELS and springs):
+    angles = (model in (*LOADED, *FOLLOWING) and "revolute" in springs) or (model in TIME_MODELS and springs)
+    if angles and not question.positions_are_inputs:
         return "a spring acts on a joint of its legs, of which sine and cosine alone are known"
-    return None
+    if legs.elastic is not None:
+        legs = replace(legs, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in legs.legs))
+    return LegFormulation(robot, legs, question=question)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

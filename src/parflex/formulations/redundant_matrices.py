@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from parflex.formulations.redundant_sensors import (
     all_rates,
     redundant_sets,
 )
-from parflex.records import Answer, Record
+from parflex.records import Answer
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.recursion.kinematics import jacobians, motion, pose
@@ -88,8 +88,7 @@ class RedundantModel(Answer):
     J_C_dot: Array = field(repr=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _PoseWithSlopes(Record):
+class _PoseWithSlopes(NamedTuple):
     """A pose whose positions carry their own rates as slopes, and all rates."""
 
     at: LinkPoses

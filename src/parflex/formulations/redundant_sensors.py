@@ -83,10 +83,6 @@ class RedundantSensorFormulation(Formulation):
         """Efforts of the motors for accelerations of motors and sensed joints."""
         return {"effort": redundant_effort(self._shared, *state, motion["qdd"])}
 
-    def direct(self, state: Any, tau: Array) -> Answer:
-        """D has more columns than rows: efforts do not say accelerations."""
-        raise no_direct_model_error()
-
     def law(self, state: tuple[Array, Array], reference: Sequence[Array], Kp: Any, Kv: Any) -> Array:
         """Efforts of the extended computed torque for a reference with its rates and accelerations."""
         return extended_effort(self._shared, *state, reference, Kp, Kv)
@@ -107,16 +103,6 @@ class RedundantSensorFormulation(Formulation):
         for _ in range(FAR):
             q = self.robot.tree.moved(q, geometry_step(self.sets, q)[0])
         return {"q": q, "residual": residual_norm(geometry_gaps(self.sets, q))}, self.labels
-
-
-def no_direct_model_error() -> InputError:
-    """What is said where a direct model of sensed joints is asked for."""
-    return InputError(
-        "the redundant model cannot be inverted: efforts do not determine the accelerations of more joints than motors",
-        key="MODEL",
-        value="redundant-direct",
-        hint="use 'direct', the model in independent coordinates",
-    )
 
 
 def redundant_sensor_formulation(robot: Robot, question: ModelRequest) -> RedundantSensorFormulation | str:

@@ -121,42 +121,27 @@ class MovingFrame(Record):
         return J_v, J_w, columns, [columns.index(k) for k in range(slots.start, slots.stop)]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SubstructureMotion(Record):
+class SubstructureMotion:
     """Accelerations of all links, and of the joints' free rates as rows over some of the unknowns."""
 
-    links: dict[int, MovingFrame]
-    joints: dict[int, JointRow]
-
-
-def accelerations(form: Substructures, at: Pose, rates: SubstructureRates) -> SubstructureMotion:
-    """Of all links and joints."""
-    return _Pieces(form, at, rates).motion()
-
-
-class _Pieces:
     def __init__(self, form: Substructures, at: Pose, rates: SubstructureRates) -> None:
-        self.form, self.at, self.rates, self.links = form, at, rates, form.robot.tree.links
-        self.aligned = False  # whether the links of a piece are written in the axes of one of them
-
-    def motion(self) -> SubstructureMotion:
-        carried: dict[int, MovingFrame] = {}
-        joints: dict[int, JointRow] = {}
-        for piece in self.form.pieces:
-            self.aligned = piece.reference != GROUND
-            carried[piece.reference] = self._reference(piece)
+        self.form, self.at, self.rates, self.tree = form, at, rates, form.robot.tree
+        self.links: dict[int, MovingFrame] = {}
+        self.joints: dict[int, JointRow] = {}
+        for piece in form.pieces:
+            self.aligned = piece.reference != GROUND  # links of a piece are written in the axes of one of them
+            self.links[piece.reference] = self._reference(piece)
             for step in piece.steps:
-                source = carried[step.source]
-                carried[step.link] = self._across(step, source)
+                source = self.links[step.source]
+                self.links[step.link] = self._across(step, source)
                 if step.tie.joint is not None:
-                    joints |= self._joint_rows(step, source, carried[step.link])
-        return SubstructureMotion(carried, joints)
+                    self.joints |= self._joint_rows(step, source, self.links[step.link])
 
     def _reference(self, piece: CutSubstructure) -> MovingFrame:
         columns, zero, link = tuple(range(piece.slots.start, piece.slots.stop)), np.zeros(3), piece.reference
         J = np.zeros((6, len(columns)))
         if link == GROUND:
-            return MovingFrame(None, zero, -self.form.robot.tree.gravity, zero, J[:3], J[3:], columns)
+            return MovingFrame(None, zero, -self.tree.gravity, zero, J[:3], J[3:], columns)
         J[list(self.form.used), range(len(columns))] = 1.0
         turned, w = None, self.rates.w(link)
         if link in self.form.loose:
@@ -165,7 +150,7 @@ class _Pieces:
 
     def _joint_rows(self, step: CutStep, source: MovingFrame, target: MovingFrame) -> dict[int, JointRow]:
         """Accelerations of a joint's free rates: unknowns of their own, or what one link turns beyond the other."""
-        link = self.links[step.tie.second]
+        link = self.tree.links[step.tie.second]
         joint_rates = [link.v.start + k for k in step.tie.free]
         if step.link in self.form.absolute:
             before, behind = (source, target) if step.forward else (target, source)
@@ -180,7 +165,7 @@ class _Pieces:
             return self._on_node(step, source) if step.forward else self._off_node(step, source)
         across, absolute = self._forward if step.forward else self._backward, step.link in self.form.absolute
         if step.tie.joint is not None:
-            j, link, free = step.tie.joint, self.links[step.tie.joint], list(step.tie.free)
+            j, link, free = step.tie.joint, self.tree.links[step.tie.joint], list(step.tie.free)
             S_v, S_w, rate = link.joint.S_v[:, free], link.joint.S_w[:, free], self.rates.qd[link.v][free]
             joint = FreeMotions(S_v, S_w, rate, step.slots, absolute)
             return across(source, self.at.local_rotation[j], self.at.local_position[j], joint)
@@ -218,7 +203,7 @@ class _Pieces:
 
     def _node_motion(self, step: CutStep) -> tuple[Array, Array, Array, Array, Array]:
         """Of a node against its body, in the body's axes: Phi_d, Phi_r turned, the two motions, and L_dot's part."""
-        body, node = self.links[step.tie.first], self.links[step.tie.second].node
+        body, node = self.tree.links[step.tie.first], self.tree.links[step.tie.second].node
         assert node is not None
         e, ed = self.at.q[body.e], self.rates.qd[body.e_v]
         free = next(list(modal.free) for modal in self.form.modal if modal.link == step.tie.first)
@@ -259,26 +244,12 @@ def _over(columns: tuple[int, ...], carried: MovingFrame) -> Array:
     return expanded
 
 
-@dataclass(eq=False, repr=False)
-class SubstructureRates(Record):
-    """Twists of links in their own axes, all rates of the tree, rates of the closures as joints."""
+class SubstructureRates:
+    """Twists of links in their own axes, all rates of the tree, and rates of the closures as joints (`hinge`).
 
-    twists: dict[int, Twist]
-    qd: Array
-    hinge: dict[int, Array]
-    before: dict[int, Array]  # angular velocities of links at tips of beams, in the axes of the beam's root
+    `before` are angular velocities of links at tips of beams, in the axes of the beam's root.
+    """
 
-    def w(self, link: int) -> Array:
-        """Angular velocity of a link."""
-        return self.twists[link][1]
-
-
-def substructure_rates(form: Substructures, at: Pose, independent: Array) -> SubstructureRates:
-    """All rates from the independent ones."""
-    return _Sweep(form, at, independent).run()
-
-
-class _Sweep:
     def __init__(self, form: Substructures, at: Pose, independent: Array) -> None:
         tree = form.robot.tree
         self.form, self.at, self.tree = form, at, tree
@@ -289,20 +260,19 @@ class _Sweep:
         self.twists: dict[int, Twist] = {GROUND: STILL}
         self.before: dict[int, Array] = {}
         self.hinge: dict[int, Array] = {c: np.zeros(0) for c, h in enumerate(form.hinges) if not h.size}
-
-    def run(self) -> SubstructureRates:
-        while len(self.twists) <= len(self.tree.links) or not all(self.known):
+        while len(self.twists) <= len(tree.links) or not all(self.known):
             if not (self._links() or self._beams() or self._closures()):
                 raise SingularError("the rates of the robot do not follow from the independent ones", key="closure")
-        for c in range(len(self.form.hinges)):
-            if c not in self.hinge:
-                self.hinge[c] = self._hinge_rate(c)
-        plain = all(isinstance(x, (int, float)) for x in self.qd)
-        qd = self.qd.astype(float) if plain else self.qd
-        for beam in self.form.beams:
+        self.hinge |= {c: self._hinge_rate(c) for c in range(len(form.hinges)) if c not in self.hinge}
+        if all(isinstance(x, (int, float)) for x in self.qd):
+            self.qd = self.qd.astype(float)
+        for beam in form.beams:
             if beam.tip not in self.before:
-                self.before[beam.tip] = self._out(beam.tip, self.twists[beam.tip][1])
-        return SubstructureRates(self.twists, qd, self.hinge, self.before)
+                self.before[beam.tip] = self._out(beam.tip, self.w(beam.tip))
+
+    def w(self, link: int) -> Array:
+        """Angular velocity of a link."""
+        return self.twists[link][1]
 
     def _links(self) -> bool:
         """Over joints with known rates and nodes of bodies that are not cut, outwards and back."""

@@ -24,12 +24,7 @@ from parflex.closure.partition import Reduction, reduction
 from parflex.forces.forces import on_links
 from parflex.formulations.base import Formulation, Given, JointTangent, ModelRequest
 from parflex.formulations.general import GeneralFormulation
-from parflex.formulations.substructure_motion import (
-    SubstructureMotion,
-    SubstructureRates,
-    accelerations,
-    substructure_rates,
-)
+from parflex.formulations.substructure_motion import SubstructureMotion, SubstructureRates
 from parflex.records import Record, count_of
 from parflex.recursion.dynamics import joint_forces
 from parflex.recursion.kinematics import Pose, acceleration_matrix, jacobians, pose
@@ -244,9 +239,9 @@ def substructure_state(
     Theory (31). `external` wrenches act on frames, at their origins, in world axes.
     """
     at = pose(form.robot.tree, q)
-    rates = substructure_rates(form, at, independent)
+    rates = SubstructureRates(form, at, independent)
     empty = np.zeros((form.size, form.size), dtype=object), np.zeros(form.size, dtype=object)
-    state = SubstructureState(form, at, rates, accelerations(form, at, rates), *empty)
+    state = SubstructureState(form, at, rates, SubstructureMotion(form, at, rates), *empty)
     for beam in form.beams:
         _add_beam(state, beam)
     for j, body in form.bodies.items():
@@ -565,16 +560,15 @@ class StepMatrix:
             rates, *matrices = self._beam(beam)
             acting = [(into, M) for into, M in zip((stiff, damped), matrices, strict=True) if np.any(M != 0)]
             states, arrays = [into for into, _ in acting], [rates, *(M for _, M in acting)]
-            if states and qd is None:
-                assemble_beam(states, beam, _end_matrices, "elastic matrices", *arrays)
-            elif states and qd is not None:
-                strained = qd[form.robot.tree.links[beam.link].e_v]
-                assemble_beam(states, beam, _against, "elastic forces", strained, *arrays)
+            load, key = (_end_matrices, "elastic matrices") if qd is None else (_against, "elastic forces")
+            strained = [] if qd is None else [qd[form.robot.tree.links[beam.link].e_v]]
+            if states:
+                assemble_beam(states, beam, load, key, *strained, *arrays)
         for modal in form.modal:
             link, free, slots = form.robot.tree.links[modal.link], list(modal.free), modal.slots
-            e, strained = self.state.at.q[link.e], None if qd is None else qd[link.e_v][free]
+            e, bent = self.state.at.q[link.e], None if qd is None else qd[link.e_v][free]
             for into, M in ((stiff, modal.body.stiffness_at(e)), (damped, modal.body.damping_at(e))):
-                loads = _matrix_or_forces(M[np.ix_(free, free)], strained)
+                loads = _matrix_or_forces(M[np.ix_(free, free)], bent)
                 add_to(into, np.eye(len(free)), range(slots.start, slots.stop), *loads)
         for k, slope in ((k, self.joints[k]) for k in self.state.moving.joints if k in self.joints):
             columns, row = self.state.moving.joints[k]
@@ -640,7 +634,7 @@ class StepMatrix:
 
     def _forces(self, free: Array) -> tuple[Array, Array]:
         """Along the unknowns, what stiffness and damping put against free rates."""
-        stiff, damped = self._elastic(substructure_rates(self.form, self.state.at, self._independent(free)).qd)
+        stiff, damped = self._elastic(SubstructureRates(self.form, self.state.at, self._independent(free)).qd)
         return stiff.f, damped.f
 
 
