@@ -19,7 +19,7 @@ from parflex.robot.load import OMITTED_IN_COUNTS, TERMS
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
 SLOW = ("gough-stewart-beams", "gough-stewart-elastic", "three-beam-legs", "navaro", "navaro-refined", "par4")
 SUBSETS = [subset for size in range(len(TERMS) + 1) for subset in combinations(TERMS, size)]
-# each term alone, all others without it, none and all: what is left out adds up, so pairs show nothing that these do not
+# each term alone, all others without it, none and all: terms add up, so pairs show nothing else
 FEW_SUBSETS = [subset for subset in SUBSETS if len(subset) in (0, 1, len(TERMS) - 1, len(TERMS))]
 SHARP = 1e-9  # of the largest number: systems of condition up to 1e4 in double precision, solved in two orders
 FORCES = ("inverse", "direct", "mass-matrix", "energy", "step", "pd-law", "task-law", "state-rates")
