@@ -37,8 +37,8 @@ from parflex.bodies.plates import (
     free_modes,
     plate_modes,
     static_deflection,
+    triangulate,
 )
-from parflex.bodies.polygon_mesh import triangulate
 
 BAR = Bar(70e9, 26e9, 2700, 4e-4, 1.3e-8, 2e-8, 2.2e-8, 3.3e-8, rotary=True)
 TIPS = {"a": 1, "b": 2, "c": 3}

@@ -18,10 +18,9 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh, splu
 
-from parflex.bodies.modal import ModalData, integrals, normalised
+from parflex.bodies.modal import ModalData, nearest_orthonormal, normalised, products, rigid_shapes
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
-from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 
@@ -447,23 +446,6 @@ def _second_moments(body: Structure) -> Array:
     return np.einsum("nik,nk,njk->nij", vectors, np.maximum(values, 0.0), vectors)
 
 
-def rigid_shapes(nodes: Array) -> Array:
-    """Six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
-    shapes = np.zeros((6, len(nodes), 6))
-    for axis in range(3):
-        shapes[axis, :, axis] = 1.0
-        shapes[3 + axis, :, :3] = nodes @ hat(np.eye(3)[axis]).T
-        shapes[3 + axis, :, 3 + axis] = 1.0
-    return shapes
-
-
-def products(data: ModalData, shapes: Array) -> Array:
-    """Sums over the mass of products of every two shapes."""
-    ones = np.ones(len(shapes))
-    unit_data = replace(data, shapes=shapes, modal_masses=ones, modal_stiffnesses=ones, damping_ratios=ones)
-    return np.einsum("abii->ab", integrals(unit_data)[1][1:, 1:])
-
-
 def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = False) -> tuple[ModalData, float]:
     """Shapes that are orthonormal in the sums over the nodes, and how far the given ones were from it.
 
@@ -472,33 +454,23 @@ def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = F
     at nodes do stays exactly as it was, and frequencies become those of the nodal masses. The distance is the largest
     entry of the Gram matrix of the shapes (and of the rigid motions with them) less the identity.
     """
-    shapes = data.shapes
-    distance = 0.0
+    shapes, distance = data.shapes, 0.0
     if free:
-        rigid = _orthonormal_rigid(data)
-        shares = products(data, np.concatenate([rigid, shapes]))[len(rigid) :, : len(rigid)]
+        rigid = rigid_shapes(data.nodes)
+        values, vectors = np.linalg.eigh(products(data, rigid))
+        independent = values > 1e-12 * values.max()  # the nodes can tell them apart
+        rigid = np.tensordot((vectors[:, independent] / np.sqrt(values[independent])).T, rigid, axes=1)
+        shares = products(data, rigid, shapes)[len(rigid) :, : len(rigid)]
         distance = float(np.abs(shares).max(initial=0.0))
         shapes = shapes - np.tensordot(shares, rigid, axes=1)
     gram = products(data, shapes)
     distance = max(distance, float(np.abs(gram - np.eye(len(gram))).max()))
     if not distance < limit:
-        raise InputError(
-            f"sums over {len(data.nodes)} nodes violate the orthogonality of the {data.count} modes by {distance:.2g}",
-            key="modes",
-            value=distance,
-            hint="use more nodes, or fewer modes",
+        message = (
+            f"sums over {len(data.nodes)} nodes violate the orthogonality of the {data.count} modes by {distance:.2g}"
         )
+        raise InputError(message, key="modes", value=distance, hint="use more nodes, or fewer modes")
     if statics:
         values, mix = linalg.eigh(np.diag(data.modal_stiffnesses), gram)
         return replace(data, shapes=np.tensordot(mix.T, shapes, axes=1), modal_stiffnesses=values), distance
-    values, vectors = np.linalg.eigh(gram)
-    root = (vectors / np.sqrt(values)) @ vectors.T
-    return replace(data, shapes=np.tensordot(root, shapes, axes=1)), distance
-
-
-def _orthonormal_rigid(data: ModalData) -> Array:
-    """Rigid motions that the nodes can tell apart, orthonormal."""
-    rigid = rigid_shapes(data.nodes)
-    values, vectors = np.linalg.eigh(products(data, rigid))
-    independent = values > 1e-12 * values.max()
-    return np.tensordot((vectors[:, independent] / np.sqrt(values[independent])).T, rigid, axes=1)
+    return replace(data, shapes=nearest_orthonormal(shapes, gram)), distance

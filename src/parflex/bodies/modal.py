@@ -8,7 +8,7 @@ that a point at the offset s moves by u + theta x s.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,9 @@ FORMAT = 1
 
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
 
-KEYS = (*NEEDED, "interface", "damping_ratios", "second_moments", "thickness", "title", "source", "geometric")
+TEXTS = ("interface", "title", "source")
+
+KEYS = (*NEEDED, *TEXTS, "damping_ratios", "second_moments", "thickness", "geometric")
 
 MAX_BYTES = 200_000_000
 
@@ -181,7 +183,7 @@ def _check_moments(data: ModalData, moments: Array) -> None:
 
 def _check_products(data: ModalData) -> None:
     """Modes must be orthogonal, and their masses those of the nodes."""
-    gram = np.trace(integrals(data)[1][1:, 1:], axis1=2, axis2=3)
+    gram = products(data, data.shapes)
     masses = np.diag(gram)
     if np.any(masses <= 0):
         raise modal_data_error(f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
@@ -276,7 +278,7 @@ def modal_body(data: ModalData) -> ElasticBody:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModalNodes(InnerNodes, Record):
+class ModalNodes(InnerNodes):
     """All nodes of modal data, by their names or by their numbers, which begin at 0 as in the exchange file."""
 
     data: ModalData
@@ -289,10 +291,6 @@ class ModalNodes(InnerNodes, Record):
         if number >= len(self.data.nodes):
             raise LookupError(where)
         return replace(_node(self.data, number), consistent=self.consistent)
-
-    def with_unit_jacobian(self) -> ModalNodes:
-        """The same with L = 1."""
-        return replace(self, consistent=False)
 
 
 def _node(data: ModalData, index: int) -> Node:
@@ -379,44 +377,52 @@ def _householder(direction: Array) -> Array:
     return (basis * np.sign(basis[:, 0] @ direction)).T
 
 
-def _rigid_fields(data: ModalData) -> Array:
-    """Six rigid motions at the nodes, as shapes."""
-    fields = np.zeros((6, len(data.nodes), 6))
+def rigid_shapes(nodes: Array) -> Array:
+    """Six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
+    shapes = np.zeros((6, len(nodes), 6))
     for axis in range(3):
-        fields[axis, :, axis] = 1.0
-        fields[3 + axis, :, :3] = data.nodes @ hat(np.eye(3)[axis]).T
-        fields[3 + axis, :, 3 + axis] = 1.0
-    return fields
+        shapes[axis, :, axis] = 1.0
+        shapes[3 + axis, :, :3] = nodes @ hat(np.eye(3)[axis]).T
+        shapes[3 + axis, :, 3 + axis] = 1.0
+    return shapes
+
+
+def products(data: ModalData, *shapes: Array) -> Array:
+    """Sums over the mass of products of every two of these shapes."""
+    together = np.concatenate(shapes)
+    ones = np.ones(len(together))
+    body = replace(data, shapes=together, modal_masses=ones, modal_stiffnesses=ones, damping_ratios=ones)
+    return np.einsum("abii->ab", integrals(body)[1][1:, 1:])
 
 
 def momenta(data: ModalData) -> Array:
     """Linear and angular momentum of each mode per unit rate, N x 6."""
-    S, G = integrals(data)
-    angular = np.array([[G[0, k, 1, 2] - G[0, k, 2, 1], G[0, k, 2, 0] - G[0, k, 0, 2], G[0, k, 0, 1] - G[0, k, 1, 0]]
-                       for k in range(1, data.count + 1)])  # fmt: skip
-    return np.concatenate([S[1:], angular], axis=1)
+    return products(data, rigid_shapes(data.nodes), data.shapes)[6:, :6]
+
+
+def nearest_orthonormal(shapes: Array, gram: Array) -> Array:
+    """The orthonormal shapes that differ least from these, which have the products `gram`: by its inverse root."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.tensordot((vectors / np.sqrt(values)) @ vectors.T, shapes, axes=1)
 
 
 def _without_rigid_share(data: ModalData) -> ModalData:
     """Free modes carry no momentum: what rounding left of it is taken out; other modes stay as they are."""
-    ones = np.ones(6)
-    rigid = replace(data, shapes=_rigid_fields(data), modal_stiffnesses=ones, modal_masses=ones, damping_ratios=ones)
-    inertia = np.einsum("abii->ab", integrals(rigid)[1][1:, 1:])
+    rigid = rigid_shapes(data.nodes)
+    inertia = products(data, rigid)
     shares = np.linalg.lstsq(inertia, momenta(data).T, rcond=None)[0].T  # rigid motion with the momentum of each mode
     energy = np.einsum("ni,ij,nj->n", shares, inertia, shares)
     negligible = energy < RIGID_SHARE**2
-    shapes = data.shapes - np.where(negligible[:, None, None], np.tensordot(shares, rigid.shapes, axes=1), 0.0)
+    shapes = data.shapes - np.where(negligible[:, None, None], np.tensordot(shares, rigid, axes=1), 0.0)
     return replace(data, shapes=shapes)
 
 
 def _orthonormal(data: ModalData) -> ModalData:
-    """Modes made exactly orthonormal in the masses of the nodes, with the least change (inverse root of their Gram)."""
-    gram = np.trace(integrals(data)[1][1:, 1:], axis1=2, axis2=3)
+    """Modes made exactly orthonormal in the masses of the nodes, if they are but for rounding."""
+    gram = products(data, data.shapes)
     if np.abs(gram - np.eye(data.count)).max() > SAME_MASS:
         return data
-    values, vectors = np.linalg.eigh(gram)
-    root = vectors @ np.diag(values**-0.5) @ vectors.T
-    return replace(data, shapes=np.tensordot(root, data.shapes, axes=1))
+    return replace(data, shapes=nearest_orthonormal(data.shapes, gram))
 
 
 def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: float | None) -> ModalData:
@@ -439,23 +445,11 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
     """Write the exchange file; a file that is there is replaced only when the new one is complete."""
     checked(data)
     path = Path(path)
-    arrays: dict[str, Any] = {
-        "format": np.int64(FORMAT),
-        "nodes": data.nodes,
-        "interface": np.array(data.interface, dtype=np.str_),
-        "masses": data.masses,
-        "shapes": data.shapes,
-        "modal_masses": data.modal_masses,
-        "modal_stiffnesses": data.modal_stiffnesses,
-        "damping_ratios": data.damping_ratios,
-        "thickness": np.float64(data.thickness),
-        "title": np.str_(data.title),
-        "source": np.str_(data.source),
-    }
-    if data.second_moments is not None:
-        arrays["second_moments"] = data.second_moments
-    if data.geometric is not None:
-        arrays["geometric"] = data.geometric
+    arrays: dict[str, Any] = {"format": np.int64(FORMAT), "interface": np.array(data.interface, dtype=np.str_)}
+    for field_ in fields(data):
+        value = getattr(data, field_.name)
+        if value is not None and field_.name != "interface":
+            arrays[field_.name] = np.asarray(value)
     with atomic_file(path, None) as file:
         np.savez_compressed(file, **arrays)
     return path
@@ -472,46 +466,36 @@ def load_modal(path: str | Path) -> ModalData:
 
 
 def _read(path: Path) -> ModalData:
+    def refused(message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
+        return RobotFileError(message, file=str(path), key=key, value=value, hint=hint)
+
     if not path.exists():
-        raise RobotFileError("there is no such file", file=str(path), value=str(path), hint="check the path")
-    content = read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes")
+        raise refused("there is no such file", "check the path", value=str(path))
     try:
-        arrays = read_npz(content)
+        arrays = read_npz(read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes"))
     except ValueError:
-        raise RobotFileError(
-            "is not an npz file of modal data", file=str(path), hint="write it with save_modal"
-        ) from None
-    unknown = [name for name in arrays if name not in KEYS]
-    if unknown:
-        raise RobotFileError(
-            f"the array '{unknown[0]}' is not known",
-            file=str(path),
-            key=unknown[0],
-            hint=did_you_mean(unknown[0], KEYS),
-        )
+        raise refused("is not an npz file of modal data", "write it with save_modal") from None
+    for name in arrays:
+        if name not in KEYS:
+            raise refused(f"the array '{name}' is not known", did_you_mean(name, KEYS), name)
     for name in NEEDED:
         if name not in arrays:
-            raise RobotFileError(f"the array '{name}' is missing", file=str(path), key=name, hint="add it")
+            raise refused(f"the array '{name}' is missing", "add it", name)
     value = str(arrays["format"])
     if value != str(FORMAT):
-        raise RobotFileError(f"format {value} is not known", file=str(path), key="format", value=value, hint="use 1")
+        raise refused(f"format {value} is not known", f"use {FORMAT}", "format", value)
     for name, values in arrays.items():
-        if name in ("interface", "title", "source"):
+        if name in TEXTS:
             if values.dtype.kind != "U" and values.size:
-                raise RobotFileError(f"'{name}' holds no text", file=str(path), key=name, hint="give names or text")
-            continue
-        if np.iscomplexobj(values) or values.dtype.kind not in "fiu":
+                raise refused(f"'{name}' holds no text", "give names or text", name)
+        elif values.dtype.kind not in "fiu":
             what = "complex numbers" if np.iscomplexobj(values) else "no numbers"
-            raise RobotFileError(f"'{name}' holds {what}", file=str(path), key=name, hint="give real numbers")
-    count = len(arrays["modal_stiffnesses"]) if arrays["modal_stiffnesses"].ndim else 0
-    numbers = {name: np.asarray(arrays[name], dtype=float) for name in NEEDED[1:]}
-    return ModalData(
-        **numbers,
-        damping_ratios=np.asarray(arrays.get("damping_ratios", np.zeros(count)), dtype=float),
-        interface=tuple(str(name) for name in np.atleast_1d(arrays.get("interface", np.array([], dtype=np.str_)))),
-        second_moments=np.asarray(arrays["second_moments"], dtype=float) if "second_moments" in arrays else None,
-        geometric=np.asarray(arrays["geometric"], dtype=float) if "geometric" in arrays else None,
-        thickness=float(arrays.get("thickness", 0.0)),
-        title=str(arrays.get("title", "")),
-        source=str(arrays.get("source", "")),
-    )
+            raise refused(f"'{name}' holds {what}", "give real numbers", name)
+    texts = {name: arrays.pop(name) for name in TEXTS if name in arrays}
+    numbers: dict[str, Any] = {
+        name: np.asarray(values, dtype=float) for name, values in arrays.items() if name != "format"
+    }
+    numbers.setdefault("damping_ratios", np.zeros_like(np.atleast_1d(numbers["modal_stiffnesses"])))
+    numbers["thickness"] = float(numbers.get("thickness", 0.0))
+    names = np.atleast_1d(texts.pop("interface", np.array([], dtype=np.str_)))
+    return ModalData(**numbers, interface=tuple(map(str, names)), **{name: str(text) for name, text in texts.items()})

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
+from parflex.bodies.elastic import ElasticBody, InnerNodes, Node, weighted_sum
 from parflex.bodies.geometric_stiffness import MeanStrain
 from parflex.bodies.modal import ROUND_OFF, drop_rounding
-from parflex.bodies.rigid import RigidBody
+from parflex.bodies.rigid import RigidBody, axial
 from parflex.bodies.superelement_matrices import (
     WORDS,
     InterfaceNode,
@@ -61,7 +61,7 @@ UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: what couples less is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SuperelementNodes(InnerNodes, Record):
+class SuperelementNodes(InnerNodes):
     """All nodes of a super-element, by the names of the robot or the numbers of the file."""
 
     nodes: dict[str, Node]
@@ -419,7 +419,7 @@ class AffineShapes(Record):
 
     def mean(self, e: Array) -> tuple[Array, Array]:
         """Where the centre is moved by, and what the material is turned and stretched by."""
-        return e @ self.t, hat(e @ self.theta) + _weighted(e, self.stretch)
+        return e @ self.t, hat(e @ self.theta) + weighted_sum(e, self.stretch)
 
     def moments(self, e: Array) -> tuple[Array, Array]:
         """S and Sigma of the deformed body."""
@@ -435,8 +435,8 @@ class AffineShapes(Record):
         force = self.m * (a + U @ p + cross(2 * w, shift_rate) + shift_acceleration)
         Y = (U @ F + hat(2 * w) @ B_rate + B_acceleration) @ self.Sigma
         residual = self.W @ e
-        moment = cross(p, force) + _axial(Y @ F.T) + (e @ residual / 3) * _axial(U) + (ed @ residual / 3) * 4 * w
-        elastic = self.t @ force + self.theta @ _axial(Y) + np.trace(U) / 3 * residual + self.W @ edd
+        moment = cross(p, force) + axial(Y @ F.T) + (e @ residual / 3) * axial(U) + (ed @ residual / 3) * 4 * w
+        elastic = self.t @ force + self.theta @ axial(Y) + np.trace(U) / 3 * residual + self.W @ edd
         if self.stretch.any():
             elastic = elastic + np.array([(stretch * Y).sum() for stretch in self.stretch])
         return force, moment, elastic
@@ -448,7 +448,7 @@ class AffineShapes(Record):
         S = self.m * (self.c + shift)
         moments = (hat(S) @ self.t.T) + (np.trace(H) * np.eye(3) - H.T) @ self.theta.T
         if self.stretch.any():
-            moments = moments + np.array([_axial(stretch @ H.T) for stretch in self.stretch]).T
+            moments = moments + np.array([axial(stretch @ H.T) for stretch in self.stretch]).T
         return np.concatenate([self.m * self.t.T, moments])
 
     def inertia_matrix(self, e: Array, fixed: RigidBody) -> Array:
@@ -469,15 +469,6 @@ def drop_matrix_rounding(products: Array, sizes: Array) -> Array:
     """A symmetric matrix with zero for what is rounding alone, measured by the sizes of both shapes."""
     result = np.where(np.abs(products) > ROUND_OFF * np.outer(sizes, sizes), products, 0.0)
     return (result + result.T) / 2
-
-
-def _weighted(weights: Array, matrices: Array) -> Array:
-    return sum((x * matrix for x, matrix in zip(weights, matrices, strict=True)), np.zeros((3, 3)))
-
-
-def _axial(matrix: Array) -> Array:
-    """For M = int b r^T: int r x b."""
-    return np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
 
 
 def in_plane_modes(data: ReducedMatrices) -> Array:
