@@ -14,8 +14,7 @@ from parflex.bodies.rigid import RigidBody
 from parflex.bodies.sections import ElementSections
 from parflex.errors import InputError, ParflexError, RobotFileError, did_you_mean
 from parflex.robotfile import schema
-from parflex.robotfile.element_schema import ElementTable
-from parflex.robotfile.schema import SECTION_KEYS, Damping
+from parflex.robotfile.schema import SECTION_KEYS, Damping, ElementTable
 from parflex.spatial.batched import VariedNumberError, is_varied
 from parflex.spatial.rotations import vector_length
 from parflex.tree import joints

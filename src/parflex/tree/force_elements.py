@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from parflex.records import Record
-from parflex.robotfile.element_schema import CouplingTable
+from parflex.robotfile.schema import CouplingTable
 from parflex.spatial.linear import scalar_type
 from parflex.tree.friction import gear_loss, smooth_sign
 
