@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from parflex.spatial.rotations import vector_length
 from parflex.tree.force_elements import CoupledSpring, Gates, PointElement
 from parflex.tree.friction import JointTerms
 from parflex.tree.joints import Joint
-
-if TYPE_CHECKING:
-    pass
 
 Array = np.ndarray
 
@@ -100,6 +97,14 @@ class Link(Record):
     def elastic_labels(self) -> tuple[str, ...]:
         """Names of its elastic coordinates behind the dot."""
         return self.body.labels
+
+
+def new_link(links: Sequence[Link], name: str, at: Place, joint: Joint, body: Body, start: Array, **more: Any) -> Link:
+    """A link mounted at a place, with the coordinates that follow those of other links."""
+    q0, v0 = (links[-1].own_q.stop, links[-1].own_v.stop) if links else (0, 0)
+    q, v = slice(q0, q0 + len(joint.position_labels)), slice(v0, v0 + len(joint.rate_labels))
+    e, e_v = slice(q.stop, q.stop + body.size), slice(v.stop, v.stop + body.size)
+    return Link(name, at.link, at.rotation, at.position, joint, body, q, v, start, e=e, e_v=e_v, **more)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
