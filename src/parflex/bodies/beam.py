@@ -329,20 +329,18 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
         name: replace(node, Phi_d=node.Phi_d[:, coordinates], Phi_r=node.Phi_r[:, coordinates])
         for name, node in body.nodes.items()
     }
-    return ElasticBody(
-        body.m,
-        body.S[fields],
-        body.G[np.ix_(fields, fields)],
-        body.K[np.ix_(coordinates, coordinates)],
-        body.D[np.ix_(coordinates, coordinates)],
-        nodes,
-        tuple(LABELS[k] for k in coordinates),
-        None if body.spin is None else body.spin[np.ix_(fields, fields)],
-        small=body.small,
-        strains=tuple(
-            replace(strain, row=strain.row[coordinates], H=strain.H[np.ix_(coordinates, coordinates)])
-            for strain in body.strains
-        ),
+    square = np.ix_(coordinates, coordinates)
+    strains = tuple(replace(strain, row=strain.row[coordinates], H=strain.H[square]) for strain in body.strains)
+    return replace(
+        body,
+        S=body.S[fields],
+        G=body.G[np.ix_(fields, fields)],
+        K=body.K[square],
+        D=body.D[square],
+        nodes=nodes,
+        labels=tuple(LABELS[k] for k in coordinates),
+        spin=None if body.spin is None else body.spin[np.ix_(fields, fields)],
+        strains=strains,
         inner=replace(body.inner, used=PLANAR) if isinstance(body.inner, CentreLine) else body.inner,
     )
 

@@ -83,51 +83,41 @@ class ModalData(Record):
 
     def with_modes(self, count: int) -> ModalData:
         """The same body with its first modes only."""
-        if not 1 <= count <= self.count:
-            raise InputError(
-                f"{count} modes are requested, but the data have {self.count}",
-                key="modes",
-                value=count,
-                hint=f"give a number from 1 to {self.count}",
-            )
+        message, hint = (
+            f"{count} modes are requested, but the data have {self.count}",
+            f"give a number from 1 to {self.count}",
+        )
+        require(1 <= count <= self.count, message, "modes", hint, count)
         names = ("shapes", "modal_stiffnesses", "modal_masses", "damping_ratios")
         geometric = None if self.geometric is None else self.geometric[:count, :count, :count]
         return replace(self, **{name: getattr(self, name)[:count] for name in names}, geometric=geometric)
 
 
-def modal_data_error(message: str, key: str, hint: str, value: object = None) -> InputError:
-    """What is said of modal data that cannot be."""
-    return InputError(message, key=key, value=value, hint=hint)
+def require(holds: Any, message: str, key: str, hint: str, value: object = None) -> None:
+    """Raise where data of a body cannot be."""
+    if not holds:
+        raise InputError(message, key=key, value=value, hint=hint)
 
 
 def checked(data: ModalData) -> ModalData:
     """The data as they are, after every check."""
-    if data.nodes.ndim != 2 or data.nodes.shape[1] != 3 or not len(data.nodes):
-        raise modal_data_error("the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
-    n = len(data.nodes)
-    if data.shapes.ndim != 3 or data.shapes.shape[1:] != (n, 6):
-        shape = " x ".join(str(k) for k in data.shapes.shape)
-        raise modal_data_error(
-            f"the shapes ({shape}) do not match the {n} nodes", "shapes", f"give modes x {n} x 6 numbers", shape
-        )
-    N = data.count
-    if not N:
-        raise modal_data_error("there are no modes", "shapes", "give at least one, or use a rigid body")
-    lengths = {"masses": n, "modal_stiffnesses": N, "modal_masses": N, "damping_ratios": N}
-    for name, length in lengths.items():
-        values = np.asarray(getattr(data, name))
-        count_text = f"{length} nodes" if name == "masses" else f"{length} modes"
-        if values.shape != (length,):
-            raise modal_data_error(
-                f"{name} has {values.size} values for {count_text}", name, "give one for each", values.size
-            )
-        if not np.all(np.isfinite(values)):
-            raise modal_data_error(f"{name} has a value that is not a number", name, "give finite numbers")
-    if len(data.interface) > n or len(set(data.interface)) < len(data.interface):
-        raise modal_data_error("the interface names do not match the nodes", "interface", "give each node one name")
+    n, N = len(data.nodes), data.count
+    points = data.nodes.ndim == 2 and data.nodes.shape[1] == 3 and n > 0
+    require(points, "the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
+    shape, hint = " x ".join(map(str, data.shapes.shape)), f"give modes x {n} x 6 numbers"
+    fits = data.shapes.ndim == 3 and data.shapes.shape[1:] == (n, 6)
+    require(fits, f"the shapes ({shape}) do not match the {n} nodes", "shapes", hint, shape)
+    require(N, "there are no modes", "shapes", "give at least one, or use a rigid body")
+    for name in ("masses", "modal_stiffnesses", "modal_masses", "damping_ratios"):
+        values, length, what = np.asarray(getattr(data, name)), *((n, "nodes") if name == "masses" else (N, "modes"))
+        message = f"{name} has {values.size} values for {length} {what}"
+        require(values.shape == (length,), message, name, "give one for each", values.size)
+        require(np.all(np.isfinite(values)), f"{name} has a value that is not a number", name, "give finite numbers")
+    unique = len(data.interface) <= n and len(set(data.interface)) == len(data.interface)
+    require(unique, "the interface names do not match the nodes", "interface", "give each node one name")
     for name in data.interface:
-        if not name or "." in name or name.strip() != name:
-            raise modal_data_error(f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
+        valid = name and "." not in name and name.strip() == name
+        require(valid, f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
     _check_numbers(data)
     _check_products(data)
     return data
@@ -135,76 +125,60 @@ def checked(data: ModalData) -> ModalData:
 
 def _check_numbers(data: ModalData) -> None:
     """Signs and finite values."""
-    if not np.all(np.isfinite(data.nodes)):
-        raise modal_data_error("a node coordinate is not a number", "nodes", "give finite numbers")
-    if not np.all(np.isfinite(data.shapes[:, :, :3])) or np.any(np.isinf(data.shapes)):
-        raise modal_data_error(
-            "a shape has an entry that is not a number", "shapes", "give finite numbers; only rotations may be NaN"
-        )
+    require(np.all(np.isfinite(data.nodes)), "a node coordinate is not a number", "nodes", "give finite numbers")
+    finite = np.all(np.isfinite(data.shapes[:, :, :3])) and not np.any(np.isinf(data.shapes))
+    hint = "give finite numbers; only rotations may be NaN"
+    require(finite, "a shape has an entry that is not a number", "shapes", hint)
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
     if data.geometric is not None:
         problem = geometric_stiffness_error(data.geometric, data.count)
         if problem is not None:
-            raise modal_data_error(*problem)
-    if not 0 <= data.thickness < np.inf:
-        raise modal_data_error(
-            "the thickness is not a positive length", "thickness", "give a positive number, or none", data.thickness
-        )
-    if np.any(data.masses < 0) or data.mass <= 0:
-        raise modal_data_error("the masses of the nodes are not positive", "masses", "give masses of zero or more")
-    for name in ("modal_stiffnesses", "modal_masses"):
-        bad = np.flatnonzero(getattr(data, name) <= 0)
-        if len(bad):
-            value = float(getattr(data, name)[bad[0]])
-            hint = (
-                "leave rigid-body motions out of the modes" if name == "modal_stiffnesses" else "give positive masses"
-            )
-            raise modal_data_error(f"mode {bad[0] + 1} has {name[:-2].replace('_', ' ')} {value:g}", name, hint, value)
-    if np.any(data.damping_ratios < 0):
-        raise modal_data_error("a damping ratio is negative", "damping_ratios", "damping must not be negative")
+            require(False, *problem)
+    thick, hint = 0 <= data.thickness < np.inf, "give a positive number, or none"
+    require(thick, "the thickness is not a positive length", "thickness", hint, data.thickness)
+    positive = not np.any(data.masses < 0) and data.mass > 0
+    require(positive, "the masses of the nodes are not positive", "masses", "give masses of zero or more")
+    hints = {"modal_stiffnesses": "leave rigid-body motions out of the modes", "modal_masses": "give positive masses"}
+    for name, hint in hints.items():
+        values = getattr(data, name)
+        k = int(np.argmin(values > 0))  # the first that is not positive
+        message = f"mode {k + 1} has {name[:-2].replace('_', ' ')} {values[k]:g}"
+        require(values[k] > 0, message, name, hint, float(values[k]))
+    negative = np.any(data.damping_ratios < 0)
+    require(not negative, "a damping ratio is negative", "damping_ratios", "damping must not be negative")
 
 
 def _check_moments(data: ModalData, moments: Array) -> None:
     """Second moments are those of masses, at nodes whose rotations are known."""
     key = "second_moments"
-    if moments.shape != (len(data.nodes), 3, 3) or not np.all(np.isfinite(moments)):
-        raise modal_data_error("the second moments do not match the nodes", key, "give n x 3 x 3 numbers")
-    if np.abs(moments[np.isnan(data.shapes[:, :, 3:]).any(axis=(0, 2))]).any():
-        raise modal_data_error("a node with second moments has no rotations", key, "give its rotations, or no moments")
+    fits = moments.shape == (len(data.nodes), 3, 3) and np.all(np.isfinite(moments))
+    require(fits, "the second moments do not match the nodes", key, "give n x 3 x 3 numbers")
+    turned = not np.abs(moments[np.isnan(data.shapes[:, :, 3:]).any(axis=(0, 2))]).any()
+    require(turned, "a node with second moments has no rotations", key, "give its rotations, or no moments")
     rounding = 1e-9 * np.abs(moments).max()
-    if np.abs(moments - np.moveaxis(moments, 1, 2)).max() > rounding:
-        raise modal_data_error("the second moments of a node are not symmetric", key, "give int s s^T dm")
-    if np.linalg.eigvalsh(moments).min() < -rounding:
-        raise modal_data_error(
-            "the second moments of a node are negative", key, "give int s s^T dm, not moments of inertia"
-        )
+    symmetric = np.abs(moments - np.moveaxis(moments, 1, 2)).max() <= rounding
+    require(symmetric, "the second moments of a node are not symmetric", key, "give int s s^T dm")
+    hint = "give int s s^T dm, not moments of inertia"
+    require(np.linalg.eigvalsh(moments).min() >= -rounding, "the second moments of a node are negative", key, hint)
 
 
 def _check_products(data: ModalData) -> None:
     """Modes must be orthogonal, and their masses those of the nodes."""
     gram = products(data, data.shapes)
     masses = np.diag(gram)
-    if np.any(masses <= 0):
-        raise modal_data_error(f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
+    require(np.all(masses > 0), f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
     share = np.abs(gram) / np.sqrt(np.outer(masses, masses)) - np.eye(data.count)
-    if share.max(initial=0.0) > ORTHOGONAL:
-        i, j = sorted(int(k) + 1 for k in np.unravel_index(share.argmax(), share.shape))
-        raise modal_data_error(
-            f"modes {i} and {j} are not orthogonal: their product is {share.max():.2g} of their masses",
-            "shapes",
-            "give modes of the same mass matrix, with the nodal masses that belong to it",
-            float(share.max()),
-        )
+    largest = float(share.max(initial=0.0))
+    i, j = sorted(int(k) + 1 for k in np.unravel_index(share.argmax(), share.shape))
+    message = f"modes {i} and {j} are not orthogonal: their product is {largest:.2g} of their masses"
+    hint = "give modes of the same mass matrix, with the nodal masses that belong to it"
+    require(largest <= ORTHOGONAL, message, "shapes", hint, largest)
     off = np.abs(masses / data.modal_masses - 1)
-    if off.max() > SAME_MASS:
-        k = int(off.argmax())
-        raise modal_data_error(
-            f"mode {k + 1} has the modal mass {data.modal_masses[k]:.4g}, its nodes have {masses[k]:.4g}",
-            "modal_masses",
-            "normalise shapes and masses together",
-            float(data.modal_masses[k]),
-        )
+    k = int(off.argmax())
+    message = f"mode {k + 1} has the modal mass {data.modal_masses[k]:.4g}, its nodes have {masses[k]:.4g}"
+    hint = "normalise shapes and masses together"
+    require(off[k] <= SAME_MASS, message, "modal_masses", hint, float(data.modal_masses[k]))
 
 
 def fields_of(data: ModalData) -> tuple[Array, Array]:
@@ -309,12 +283,8 @@ def normalised(data: ModalData) -> ModalData:
     so that the first has all of the translation that is the largest in their space, and the later ones nothing of it,
     whatever mixture of them was given.
     """
-    if data.geometric is not None:
-        raise modal_data_error(
-            "geometric stiffnesses refer to the modes as given",
-            "geometric",
-            "normalise the modes first and give the geometric stiffnesses of these",
-        )
+    hint = "normalise the modes first and give the geometric stiffnesses of these"
+    require(data.geometric is None, "geometric stiffnesses refer to the modes as given", "geometric", hint)
     order = np.argsort(data.modal_stiffnesses / data.modal_masses, kind="stable")
     shapes = data.shapes[order] / np.sqrt(data.modal_masses[order])[:, None, None]
     stiffnesses = data.modal_stiffnesses[order] / data.modal_masses[order]
@@ -428,10 +398,10 @@ def _orthonormal(data: ModalData) -> ModalData:
 def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: float | None) -> ModalData:
     """The data with other modal stiffnesses (one for each mode) or one damping ratio for all modes."""
     if stiffness is not None:
-        if len(stiffness) != data.count:
-            raise modal_data_error(
-                f"{len(stiffness)} stiffnesses for {data.count} modes", "stiffness", "give one for each", len(stiffness)
-            )
+        count = len(stiffness)
+        require(
+            count == data.count, f"{count} stiffnesses for {data.count} modes", "stiffness", "give one for each", count
+        )
         stiffnesses = np.array(stiffness, dtype=float)
         if data.geometric is not None:  # the stress of a mode goes with its stiffness
             data = replace(data, geometric=data.geometric * (stiffnesses / data.modal_stiffnesses)[:, None, None])

@@ -382,18 +382,7 @@ class ReducedSections(Record):
         """The element without the inertia of sections that spin about x and are no moving points."""
         section = self.element.section
         Ip = section.Iy + section.Iz if self.element.rotary_inertia else 0.0
-        element = self.element
-        bare = type(section)(section.A, section.Iy, section.Iz, section.J, Ip, section.ky, section.kz)
-        return ElementSections(
-            element.length,
-            element.material,
-            bare,
-            element.planar,
-            element.rotary_inertia,
-            element.shear,
-            element.roll,
-            element.fibres,
-        )
+        return replace(self.element, section=replace(section, Ip=Ip))
 
     def _spin(self, ends: Array, xi: float) -> Array:
         """Products of the turn of the root with those of coordinates, of the sections beyond xi."""

@@ -84,16 +84,9 @@ def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict
         by_order = dict(enumerate(data.nodes, 1))
         if not set(node_numbers.values()) <= set(by_order):
             wrong = next(number for number in node_numbers.values() if number not in by_number)
-            available = ", ".join(str(number) for number in list(by_number)[:8]) + (
-                ", ..." if len(by_number) > 8 else ""
-            )
-            raise matrix_error(
-                data.file,
-                f"has no node {wrong}",
-                f"its nodes are {available}, or 1 to {len(by_number)} in this order",
-                "nodes",
-                wrong,
-            )
+            available = ", ".join(map(str, [*list(by_number)[:8], *["..."] * (len(by_number) > 8)]))
+            hint = f"its nodes are {available}, or 1 to {len(by_number)} in this order"
+            raise matrix_error(data.file, f"has no node {wrong}", hint, "nodes", wrong)
         by_number = by_order
     names = {name: by_number[number] for name, number in node_numbers.items()}
     if len({node.number for node in names.values()}) < len(names):
@@ -138,9 +131,8 @@ class SuperElement(Record):
             E = _free_modes(self.data, self.X[:, list(IN_PLANE)] if self.planar else self.X, E)
             return E, tuple(f"mode{k + 1}" for k in range(E.shape[1])), ("1",) * E.shape[1]
         if not self.names[self.root].turns:
-            raise matrix_error(
-                self.data.file, f"the node '{self.root}' has no rotations to be held", "clamp another", "root"
-            )
+            message = f"the node '{self.root}' has no rotations to be held"
+            raise matrix_error(self.data.file, message, "clamp another", "root")
         free_nodes = [node for node in self.data.nodes if node.number != self.names[self.root].number]
         names_by_number = {node.number: name for name, node in self.names.items()}
         labels, units = [], []
@@ -250,9 +242,8 @@ def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) 
     if D is None:
         return np.zeros_like(K)
     if np.linalg.eigvalsh(D)[0] < -DAMPED * np.abs(D).max():
-        raise matrix_error(
-            element.data.file, f"the {WORDS['D']} D is indefinite", "give a damping that takes power", "D"
-        )
+        hint = "give a damping that takes power"
+        raise matrix_error(element.data.file, f"the {WORDS['D']} D is indefinite", hint, "D")
     return _without_noise(E.T @ D @ E)
 
 
@@ -303,9 +294,8 @@ def _loaded_strain(
     f = E.T @ force
     e = np.linalg.solve(K, f)
     if not f @ e > 0:
-        raise matrix_error(
-            file, "the load of its geometric stiffness strains nothing", "load another node than the root", "geometric"
-        )
+        hint = "load another node than the root"
+        raise matrix_error(file, "the load of its geometric stiffness strains nothing", hint, "geometric")
     k = float(f @ e)
     return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
 

@@ -293,20 +293,17 @@ class _Builder:
         nearest = min(distances, key=lambda name: distances[name], default=None)
         if nearest is None or distances[nearest] > SAME_PLACE * self._extent(body):
             where = f", the nearest node '{nearest}' is {distances[nearest]:.3g} m away" if nearest else ""
-            raise RobotFileError(
-                f"there is no node of '{self.links[location.link].name}' at this position{where}",
-                key=f"{kind} '{entry.name}'",
-                value=short_text(tuple(float(x) for x in location.position)),
-                hint="place it on a node, or make the modal data with a node there",
+            message = f"there is no node of '{self.links[location.link].name}' at this position{where}"
+            value, hint = (
+                tuple(float(x) for x in location.position),
+                "place it on a node, or make the modal data with one",
             )
+            raise RobotFileError(message, key=f"{kind} '{entry.name}'", value=short_text(value), hint=f"{hint} there")
         node_link = self.nodes[location.link][nearest]
         if kind == "frame" and not self.links[node_link].node.turns:  # type: ignore[union-attr]
-            raise RobotFileError(
-                f"the rotations of the node '{nearest}' are not known",
-                key=f"frame '{entry.name}': parent",
-                value=nearest,
-                hint="give them in the modal data; only a spherical closure is possible there",
-            )
+            hint = "give them in the modal data; only a spherical closure is possible there"
+            message = f"the rotations of the node '{nearest}' are not known"
+            raise RobotFileError(message, key=f"frame '{entry.name}': parent", value=nearest, hint=hint)
         return Place(node_link, location.rotation, np.zeros(3))
 
     def _refuse_unknown_node(self, entry: schema.Frame | schema.Point) -> None:
