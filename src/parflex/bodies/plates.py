@@ -25,7 +25,7 @@ from scipy.sparse.linalg import eigsh, splu
 from scipy.spatial import Delaunay
 
 from parflex.bodies.craig_bampton import orthonormalised
-from parflex.bodies.modal import ModalData, normalised
+from parflex.bodies.modal import ModalData, normalised, require
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
@@ -73,15 +73,10 @@ class Plate(Record):
 
     def __post_init__(self) -> None:
         for key in ("thickness", "elastic_modulus", "density", "shear_coefficient"):
-            value = getattr(self, key)
-            if not (isinstance(value, (int, float)) and 0 < value < np.inf):
-                raise InputError(
-                    f"the {key.replace('_', ' ')} of a plate must be a positive number", key=key, value=value
-                )
-        if not -1 < self.poisson_ratio < 0.5:
-            raise InputError(
-                "Poisson's ratio lies between -1 and 0.5", key="poisson_ratio", value=self.poisson_ratio, hint="try 0.3"
-            )
+            value, message = getattr(self, key), f"the {key.replace('_', ' ')} of a plate must be a positive number"
+            require(isinstance(value, (int, float)) and 0 < value < np.inf, message, key, "give it in SI units", value)
+        ratio, message = self.poisson_ratio, "Poisson's ratio lies between -1 and 0.5"
+        require(-1 < ratio < 0.5, message, "poisson_ratio", "try 0.3", ratio)
         object.__setattr__(self, "polygon", checked_polygon(self.polygon))
 
     @property
@@ -165,21 +160,16 @@ def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = 
 def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
     """Stiffnesses (squares of angular frequencies) and vectors of the first elastic modes of a free plate; mass 1."""
     M, K, plate = discrete.M, discrete.K, discrete.plate
-    if not 1 <= count <= M.shape[0] // 4:
-        raise InputError(
-            f"{count} modes cannot be found on this mesh", key="modes", value=count, hint="refine the mesh"
-        )
+    message = f"{count} modes cannot be found on this mesh"
+    require(1 <= count <= M.shape[0] // 4, message, "modes", "refine the mesh", count)
     span = np.ptp(plate.polygon, axis=0).max()
     # a shift of the size of the first mode, on the side where nothing is: K - sigma M is positive definite
     sigma = -100 * plate.bending_stiffness / (plate.density * plate.thickness * span**4)
     start = np.random.default_rng(0).normal(size=M.shape[0])
     values, vectors = _sharpened(M, K, sigma, eigsh(K, count + RIGID, M, sigma=sigma, which="LM", v0=start)[1])
-    if not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]:
-        raise InputError(
-            "rounding errors hide the rigid-body motions of the plate",
-            key="theory",
-            hint="use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other",
-        )
+    hidden = not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]
+    hint = "use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other"
+    require(not hidden, "rounding errors hide the rigid-body motions of the plate", "theory", hint)
     return values[RIGID:], vectors[:, RIGID:]
 
 
@@ -461,26 +451,21 @@ def skfem() -> Any:
 def checked_polygon(polygon: Any) -> Array:
     """The corners (n x 2) of a simple polygon, counterclockwise."""
     corners = np.array(polygon, dtype=float)
-    if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3 or not np.isfinite(corners).all():
-        raise InputError(
-            f"a polygon is a list of at least three points (x, y), but this one has the shape {corners.shape}",
-            key="polygon",
-        )
-    n = len(corners)
+    points = corners.ndim == 2 and corners.shape[1] == 2 and len(corners) >= 3 and np.isfinite(corners).all()
+    message = f"a polygon is a list of at least three points (x, y), but this one has the shape {corners.shape}"
+    require(points, message, "polygon", "write [[0, 0], [1, 0], [1, 1]]")
+    n, hint = len(corners), "give the corners in order"
     for i in range(n):
-        if np.linalg.norm(corners[(i + 1) % n] - corners[i]) < NEAR * extent(corners):
-            raise InputError(f"corners {i + 1} and {(i + 1) % n + 1} of the polygon are the same point", key="polygon")
+        message = f"corners {i + 1} and {(i + 1) % n + 1} of the polygon are the same point"
+        apart = np.linalg.norm(corners[(i + 1) % n] - corners[i]) >= NEAR * extent(corners)
+        require(apart, message, "polygon", "leave one of them out")
     for i in range(n):
         a, b = corners[i], corners[(i + 1) % n]
         for j in range(i + 2, n if i else n - 1):
-            if _segments_intersect(a, b, corners[j], corners[(j + 1) % n]):
-                raise InputError(
-                    f"sides {i + 1} and {j + 1} of the polygon intersect",
-                    key="polygon",
-                    hint="give the corners in order",
-                )
-    if abs(area(corners)) < NEAR * extent(corners) ** 2:
-        raise InputError("the corners of the polygon lie on a line", key="polygon")
+            crossing = _segments_intersect(a, b, corners[j], corners[(j + 1) % n])
+            require(not crossing, f"sides {i + 1} and {j + 1} of the polygon intersect", "polygon", hint)
+    flat = abs(area(corners)) < NEAR * extent(corners) ** 2
+    require(not flat, "the corners of the polygon lie on a line", "polygon", hint)
     return corners if area(corners) > 0 else corners[::-1].copy()
 
 
@@ -517,13 +502,8 @@ def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | 
     required = np.array(points, dtype=float).reshape(-1, 2)
     for point in required:
         gap = distance(corners, point)
-        if gap:
-            raise InputError(
-                f"the attachment at ({point[0]:g}, {point[1]:g}) lies {gap:.4g} m outside the plate",
-                key="attachments",
-                value=point.tolist(),
-                hint="move it onto the plate",
-            )
+        message = f"the attachment at ({point[0]:g}, {point[1]:g}) lies {gap:.4g} m outside the plate"
+        require(not gap, message, "attachments", "move it onto the plate", point.tolist())
     centre = corners.mean(axis=0)
     tolerance = NEAR * extent(corners)
     free = [p for p in required if np.min(np.linalg.norm(np.vstack([corners, centre]) - p, axis=1)) > tolerance]
@@ -597,11 +577,8 @@ def _turn(a: Array, b: Array, c: Array) -> float:
 
 
 def _segments_intersect(a: Array, b: Array, c: Array, d: Array) -> bool:
-    return _turn(a, b, c) * _turn(a, b, d) <= 0 and _turn(c, d, a) * _turn(c, d, b) <= 0 and _boxes_overlap(a, b, c, d)
-
-
-def _boxes_overlap(a: Array, b: Array, c: Array, d: Array) -> bool:
-    return bool((np.maximum(a, b) >= np.minimum(c, d)).all() and (np.maximum(c, d) >= np.minimum(a, b)).all())
+    boxes = (np.maximum(a, b) >= np.minimum(c, d)).all() and (np.maximum(c, d) >= np.minimum(a, b)).all()
+    return bool(boxes and _turn(a, b, c) * _turn(a, b, d) <= 0 and _turn(c, d, a) * _turn(c, d, b) <= 0)
 
 
 def _delaunay(corners: Array, required: Array, size: float) -> tuple[Array, Array]:

@@ -65,6 +65,11 @@ def value_error(message: str, hint: str, key: str = "", value: Any = None) -> Py
     return PydanticCustomError("parflex", "{message}", context)
 
 
+def expected(what: str, value: Any, hint: str) -> PydanticCustomError:
+    """The error of a value of another kind."""
+    return value_error(f"{what} expected here, not {short_text(value)}", hint)
+
+
 def short_text(value: Any) -> str:
     """The value as it is written in the file, short."""
     match value:
@@ -111,7 +116,7 @@ def read_number(value: Any, info: ValidationInfo) -> Any:
     elif isinstance(value, BatchedNumber):
         number = value
     elif isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise value_error(f"a number is expected here, not {short_text(value)}", 'write a number or "an expression"')
+        raise expected("a number is", value, 'write a number or "an expression"')
     elif isinstance(value, float) and not math.isfinite(value):
         raise value_error(f"{value} is not a finite number", "write a finite number", value=str(value))
     else:
@@ -124,11 +129,10 @@ def read_number(value: Any, info: ValidationInfo) -> Any:
 def read_name(value: Any) -> str:
     """A name of a frame, point, closure, pose or mode."""
     if not isinstance(value, str):
-        raise value_error(f"a name is expected here, not {short_text(value)}", "write it in quotes")
+        raise expected("a name is", value, "write it in quotes")
     if not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip():
-        raise value_error(
-            f"{short_text(value)} is not a valid name", "use letters, digits, '_', '-' and '.', at most 80 of them"
-        )
+        hint = "use letters, digits, '_', '-' and '.', at most 80 of them"
+        raise value_error(f"{short_text(value)} is not a valid name", hint)
     return value
 
 
@@ -145,16 +149,14 @@ def read_frame_name(value: Any) -> str:
 def read_text(value: Any) -> str:
     """A sentence."""
     if not isinstance(value, str):
-        raise value_error(f"text is expected here, not {short_text(value)}", "write it in quotes")
+        raise expected("text is", value, "write it in quotes")
     return value
 
 
 def read_flag(value: Any) -> bool:
     """`true` or `false`, and nothing that merely looks like it."""
     if not isinstance(value, bool):
-        raise value_error(
-            f"true or false is expected here, not {short_text(value)}", "write true or false, without quotes"
-        )
+        raise expected("true or false is", value, "write true or false, without quotes")
     return value
 
 
@@ -181,7 +183,7 @@ def list_of(subject: str, form: str, count: int | None = None) -> Callable[[Any]
     def read(value: Any) -> Any:
         entries = plain_list(value)
         if not isinstance(entries, list | tuple) or (count is not None and len(entries) != count):
-            raise value_error(f"{subject} expected here, not {short_text(entries)}", f"write {form}")
+            raise expected(subject, entries, f"write {form}")
         return entries
 
     return read
@@ -355,7 +357,7 @@ class Table(BaseModel):
         if isinstance(data, Table):
             return data
         if not isinstance(data, dict):
-            raise value_error(f"a table is expected here, not {short_text(data)}", "write { key = value, ... }")
+            raise expected("a table is", data, "write { key = value, ... }")
         allowed = cls.keys()
         for key, value in data.items():
             if key not in allowed:

@@ -399,10 +399,6 @@ class Contact:
         pushing = depth + lag * (pushes * rate + (1 - pushes) * closing)
         return [(pushing, (1 - pushes) * rate), (depth, rate)]
 
-    def gated(self, gate: int, gates: Gates) -> Contact:
-        """The same with a place among gates."""
-        return replace(self, gate=gate, gates=gates)
-
 
 class StopSide(NamedTuple):
     """One side of a stop: its contact, and how deep and how fast the joint is in it."""
@@ -454,36 +450,31 @@ def with_gates(tree: Tree) -> Tree:
 
     Behind them stand the inputs of joints that may stick.
     """
-    gates, place, links = Gates(0), 0, list[Any]()
+    gates = Gates(0)
+
+    def gated(contact: Any) -> Any:
+        """The contact, or the friction of a joint, with the next places among the gates."""
+        gates.count += contact.count
+        return replace(contact, gate=gates.count - contact.count, gates=gates)
+
+    links: list[Link] = []
     for link in tree.links:
         stop = link.terms.stop
         if stop is not None:
-            below = stop.below.gated(place, gates)
-            above = stop.above.gated(place + below.count, gates)
-            place += below.count + above.count
-            link = replace(link, terms=replace(link.terms, stop=replace(stop, below=below, above=above)))
+            stop = replace(stop, below=gated(stop.below), above=gated(stop.above))
+            link = replace(link, terms=replace(link.terms, stop=stop))
         links.append(link)
-    elements = []
-    for element in tree.elements:
+    elements, springs = list(tree.elements), list(tree.springs)
+    for k, element in enumerate(elements):
         if element.acts and element.pulls_only:
-            contact = Contact(element.stiffness, element.damping).gated(place, gates)
-            place += contact.count
-            element = replace(element, contact=contact)
-        elements.append(element)
-    springs = []
-    for spring in tree.springs:
+            elements[k] = replace(element, contact=gated(Contact(element.stiffness, element.damping)))
+    for k, spring in enumerate(springs):
         if spring.has_flanks:
-            below = Contact(spring.stiffness, spring.damping).gated(place, gates)
-            above = below.gated(place + below.count, gates)
-            place += 2 * below.count
-            spring = replace(spring, flanks=(below, above))
-        springs.append(spring)
+            contact = Contact(spring.stiffness, spring.damping)
+            springs[k] = replace(spring, flanks=(gated(contact), gated(contact)))
     for k, link in enumerate(links):
         if link.terms.rubbing is not None:
-            rubbing = replace(link.terms.rubbing, gate=place, gates=gates)
-            links[k] = replace(link, terms=replace(link.terms, rubbing=rubbing))
-            place += rubbing.count
-    gates.count = place
+            links[k] = replace(link, terms=replace(link.terms, rubbing=gated(link.terms.rubbing)))
     return replace(tree, links=tuple(links), elements=tuple(elements), springs=tuple(springs), gates=gates)
 
 
