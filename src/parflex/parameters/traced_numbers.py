@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.spatial.batched import Decisions, Varied, VariedNumberError
+from parflex.spatial.batched import BatchedNumber, Decisions, VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
 LARGEST_POWER = 8
@@ -53,7 +53,7 @@ def holds(values: Any, how: str) -> Any:
 
 def _comparison(how: str) -> Callable[[TracedNumber, Any], Any]:
     def compare(self: TracedNumber, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
+        if not isinstance(other, BatchedNumber | int | float):
             return NotImplemented
         nominal = self.nominal - _nominal(other)
         return self.decisions.compare(self.expression - _expression(other), nominal, how)
@@ -61,7 +61,7 @@ def _comparison(how: str) -> Callable[[TracedNumber, Any], Any]:
     return compare
 
 
-class TracedNumber(Varied):
+class TracedNumber(BatchedNumber):
     """A number by its nominal value and an expression of symbols."""
 
     __slots__ = ("expression",)
@@ -84,7 +84,7 @@ class TracedNumber(Varied):
         return TracedNumber(float(number), Expression(graph, graph.edge(number)), self.decisions)
 
     def __add__(self, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
+        if not isinstance(other, BatchedNumber | int | float):
             return NotImplemented
         if not isinstance(other, TracedNumber) and not other:
             return self
@@ -96,7 +96,7 @@ class TracedNumber(Varied):
         return self._made(-self.nominal, -self.expression)
 
     def __mul__(self, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
+        if not isinstance(other, BatchedNumber | int | float):
             return NotImplemented
         if not isinstance(other, TracedNumber) and not other:
             return 0.0
@@ -192,7 +192,7 @@ class TracedNumber(Varied):
 
 
 def _nominal(x: Any) -> float:
-    return x.nominal if isinstance(x, Varied) else float(x)
+    return x.nominal if isinstance(x, BatchedNumber) else float(x)
 
 
 def _expression(x: Any) -> Any:
