@@ -17,6 +17,7 @@ from parflex.integrators.common import (
     AIM,
     ALIKE,
     COUNTS,
+    ERROR_SUM,
     EVENTS,
     FARTHEST,
     FIRST_ERROR,
@@ -294,7 +295,7 @@ class IntegratedRows(Record):
     coordinate: str = ""
     why: str = ""
     events: Array = field(default_factory=no_events)  # of gates: which, what it became, time, rate
-    judged: tuple[float, ...] | None = None  # largest error of a step (m), shortest and longest step (s)
+    judged: tuple[float, ...] | None = None  # largest error of a step (m), shortest and longest step (s), sum (m)
 
 
 @dataclass(frozen=True)
@@ -347,6 +348,7 @@ def run_loop(
     first: int = 0,
     initial_work: Array | None = None,
     watch: Callable[[Array], tuple[int | None, int]] | None = None,
+    ranges: Array | None = None,
 ) -> IntegratedRows:
     """Integrate from a state, that of the row `first`, until which `initial_work` was put in and lost.
 
@@ -360,6 +362,8 @@ def run_loop(
     work, x, y = loop.work, loop.x, loop.y
     if initial_work is not None:
         work.numbers[INPUT], work.numbers[LOSS] = initial_work
+    if ranges is not None:
+        work.ranges[:] = ranges
     method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
         system, new_work(system, method.stages, method.unknowns, grid.aim > 0), method.tableau, 0.0, grid.step,
         grid.every, q.copy(), qd.copy(), tolerance, x[:0], y[:0],
@@ -394,7 +398,7 @@ def run_loop(
     }
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:
-        track.judged = tuple(float(work.numbers[k]) for k in (LARGEST_ERROR, SHORTEST, LONGEST))
+        track.judged = tuple(float(work.numbers[k]) for k in (LARGEST_ERROR, SHORTEST, LONGEST, ERROR_SUM))
     all_events = np.concatenate(events)
     track.events = all_events[all_events[:, 2] <= t[-1] + loop.near]
     if interrupted:

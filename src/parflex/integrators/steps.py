@@ -18,6 +18,7 @@ from parflex.integrators.common import (
     AIM,
     BEST,
     CONSECUTIVE_REJECTIONS,
+    ERROR_SUM,
     EXTRA_ITERATIONS,
     FARTHEST,
     FIRST_ERROR,
@@ -139,6 +140,7 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
             numbers[STEP] = min(length * growth, MOST_GROWTH * requested, numbers[MOST])
         numbers[LAST_ERROR] = found
         numbers[LARGEST_ERROR] = max(numbers[LARGEST_ERROR], found)
+        numbers[ERROR_SUM] += found
         numbers[SHORTEST] = length if numbers[SHORTEST] == 0.0 else min(numbers[SHORTEST], length)
         numbers[LONGEST] = max(numbers[LONGEST], length)
         return 0

@@ -178,10 +178,6 @@ class Problem:
                 quaternions += [link.q_quaternion.start] if link.joint.quaternion else []
             simple += [(p, place[k]) for p, k in pairs if k in place]
             closing += [p for p, k in pairs if k not in place and k not in driven]
-        metres = metres_per_unit(tree)
-        extents = tree.length / _spans(tree)
-        for link in tree.links:
-            extents[link.e] = metres[link.e_v]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
         return System(
             0, tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
@@ -194,7 +190,8 @@ class Problem:
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
-            metres=metres[rates][free], far=FAR * _spans(tree), extents=extents,
+            metres=metres_per_unit(tree)[rates][free], far=FAR * position_units(tree),
+            extents=metres_per_position(tree),
         )  # fmt: skip
 
     @property
@@ -265,6 +262,14 @@ def metres_per_unit(tree: Tree) -> Array:
     return metres
 
 
+def metres_per_position(tree: Tree) -> Array:
+    """Return metres that one unit of each position moves the robot by."""
+    metres, rates = tree.length / position_units(tree), metres_per_unit(tree)
+    for link in tree.links:
+        metres[link.e] = rates[link.e_v]
+    return metres
+
+
 def _in_pairs(program: Program) -> bool:
     """Whether two states side by side take less time than one after the other whose legs are side by side."""
     if program.length <= WRITTEN_OUT:
@@ -296,20 +301,6 @@ def _unit_of(tree: Tree, on: GatedContact) -> float:
     if on.kind == "flank":
         return float(tree.rate_units[next(spring.rates[0] for spring in tree.springs if spring.name == on.name)])
     return tree.length if on.kind == "cable" else float(tree.rate_units[tree.links[tree.number(on.name)].v.start])
-
-
-def _spans(tree: Tree) -> Array:
-    """Of all positions: angles and quaternions 1, ways the typical length."""
-    spans = np.ones(tree.nq)
-    for link in tree.links:
-        spans[link.e] = tree.rate_units[link.e_v]
-        if link.joint.one_axis:
-            spans[link.q.start] = tree.rate_units[link.v.start]
-        elif "m" in link.joint.rate_units:
-            spans[link.q] = tree.length
-        if link.joint.quaternion:
-            spans[link.q_quaternion] = 1.0
-    return spans
 
 
 def _whole(values: list) -> Array:

@@ -26,7 +26,7 @@ from parflex.simulation.singular_passage import (
     SingularStep,
     UndeterminedBranchError,
 )
-from parflex.simulation.step_requests import ends_inside
+from parflex.simulation.step_control import ends_inside
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
@@ -85,7 +85,9 @@ class Segments:
         seconds = sum(part.track.seconds for part in self.parts)
         events = np.concatenate([part.track.events for part in self.parts])
         known = [part.track.judged for part in self.parts if part.track.judged and part.track.judged[2]]
-        judged = tuple(pick(values) for pick, values in zip((max, min, max), zip(*known, strict=True), strict=False))
+        judged = tuple(
+            pick(values) for pick, values in zip((max, min, max, sum), zip(*known, strict=True), strict=False)
+        )
         return replace(last, t=self.t, counts=counts, seconds=seconds, events=events, judged=judged or None)
 
 
@@ -131,6 +133,7 @@ class Runner:
         self.instants = ends_inside(problem, inputs, method, self.grid)
         self.event: PartitionEvent | None = None
         self.worked = np.zeros(2)
+        self.ranges: Array | None = None  # of all positions so far
         self.done = Segments(self.per, grid.out_step)
 
     def run(self, q: Array, qd: Array) -> Segments:
@@ -172,9 +175,11 @@ class Runner:
         track = run_loop(
             segments.first, self.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
             self.problem.independent, self.tolerance, self._writing(systems), self.shown, segments.corners, row,
-            self.worked, None if self.watch is None else self._looked,
+            self.worked, None if self.watch is None else self._looked, self.ranges,
         )  # fmt: skip
-        self.worked = track.work[-1]
+        self.worked, known = track.work[-1], track.y[:, : len(q)]
+        known = known if self.ranges is None else np.vstack([self.ranges, known])
+        self.ranges = np.array([known.min(axis=0), known.max(axis=0)])
         self.done.jumps += [jump for jump in segments.jumps if jump["time"] < track.t[-1] - near]
         return track
 

@@ -30,7 +30,7 @@ from parflex.robot.robot import Robot
 from parflex.simulation.problem import JUMP, LOOK, PartitionWatch, Problem
 from parflex.simulation.segments import OFTEN
 from parflex.simulation.start import AWAY
-from parflex.simulation.step_requests import IMPLICIT, LABOUR, MANY_REJECTED
+from parflex.simulation.step_control import IMPLICIT, LABOUR, MANY_REJECTED
 
 Array = np.ndarray
 
