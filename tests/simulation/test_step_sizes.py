@@ -41,12 +41,12 @@ def test_the_estimated_error_of_a_step_is_near_the_true_one(name, longest, figur
     for _ in range(60):
         h, q, qd = rng.uniform(0.3, 1) * longest, rng.uniform(-1.5, 1.5, 2), rng.uniform(-2, 2, 2)
         work = new_work(system, method.stages, method.unknowns)
-        work.numbers[common.AIM] = 1e3  # all steps are as good
+        work.numbers[common.Number.AIM] = 1e3  # all steps are as good
         assert method.steps(system, work, method.tableau, 1.0, h, 2, q, qd, 1e-14, x, y) == (1, 0)
         before = np.array([*q, *qd])
         assert method.steps(system, work, method.tableau, 1.0 + 2 * h, h, 1, q, qd, 1e-14, x, y) == (1, 0)
         true = exact((1.0 + 2 * h, 1.0 + 3 * h), before).y[:2, -1]
-        ratios.append(work.numbers[common.LAST_ERROR] / np.abs(q - true).max())
+        ratios.append(work.numbers[common.Number.LAST_ERROR] / np.abs(q - true).max())
     low, middle, high = np.quantile(ratios, [0.05, 0.5, 0.95])
     figure(f"estimated error of a step of {name} in parts of the true one", float(middle), 1.0)
     # terms of the error that products of derivatives make are not in the estimate; the largest of two numbers is

@@ -75,7 +75,7 @@ PORTION = 20_000  # windows that are compared at once
 
 NODES, WEIGHTS = gauss_points(6)
 
-PROBES = 50  # parts of a motion that is integrated for the step that it needs
+PROBES = 10  # parts of a motion that is integrated for the step that it needs
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def needed_step(problem: Problem, method: Method, inputs: Polynomials, q: Array,
     """Return the fixed step (s) that a motion needs: the mean of those that errors choose."""
     tree, method = problem.robot.tree, method_named("dopri5") if method.name == "rk4" else method
     length, first = tree.length, min(STEP, time / PROBES)
-    grid = Grid(time / PROBES, 1, PROBES, LEAST * length, first, time / 10, FIXED_SHARE, length)
+    grid = Grid(time / PROBES, 1, PROBES, LEAST * length, first, share=FIXED_SHARE, farthest=length)
     track = run_loop(problem.system(inputs), method, grid, q, qd, problem.independent, ITERATION_TOLERANCE)
     return float(track.t[-1]) / max(track.counts["steps"], 1) if track.status == "ok" else math.inf
 

@@ -21,8 +21,7 @@ from parflex.codegen.outputs import closure_rows_program
 from parflex.codegen.program import Program
 from parflex.codegen.tracer import Tracer
 from parflex.exchange.fmu.columns import RunColumns, begins_rotation, finish_lines, finish_slope_lines
-from parflex.integrators import common
-from parflex.integrators.common import record
+from parflex.integrators.common import Count, Number, record
 from parflex.integrators.driver import Method, System, Work
 from parflex.integrators.events import settle
 from parflex.recursion.kinematics import jacobians, pose
@@ -81,11 +80,11 @@ def data_text(
     turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_rotation(place))
     sizes = {
         "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": channels, "POWERS": powers,
-        "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": common.INPUT,
+        "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": int(Number.INPUT),
         "GAP": GAP, "COLUMNS": len(columns.places), "STATE_POSITIONS": len(positions),
         "STATES": len(positions) + len(system.free), "WIDTH_X": work.x.shape[1], "WIDTH_Y": system.outputs + 2,
-        "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": common.COUNTS,
-        **{word: getattr(common, word) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
+        "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": len(Count),
+        **{word: int(Count[word]) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
         "MANY_REJECTED": MANY_REJECTED, "LABOUR": LABOUR, "CHECKED_OFTEN": OFTEN,
         "PARAMETERS": len(parameters), "CONSTANTS": len(system.constants),
         "VARIABLES": work.x.shape[1] - len(system.constants), "SLOPES": int("slope_address" in programs),
