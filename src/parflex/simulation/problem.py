@@ -65,8 +65,6 @@ NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
 
 NEAR_SHARE = 0.15  # and this of what it is at home
 
-WELL = 1.5  # times that, and it is left behind
-
 LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not checked one by one
 
 AHEAD = 0.1  # likewise, between two checks of rows: from POOR on angles of a loop, which add some of its joints, go 0.4
@@ -491,16 +489,15 @@ class PartitionWatch:
     def near(self) -> float:
         """Below this s_r / s_1 the closures are near a singular pose; kept on disk for robots of many rates."""
         robot = self.problem.robot
-        many = len(robot.free) > MANY_RATES
-        key = cache.key_of(robot, "near", tuple(int(k) for k in self.free)) if many else None
-        stored = None if key is None else cache.read_bytes(key)
-        if stored is not None:
-            return float.fromhex(stored.decode())
-        usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
-        threshold = float(min(NEAR, NEAR_SHARE * usual))
-        if key is not None:
-            cache.write_bytes(key, threshold.hex().encode())
-        return threshold
+        key = None
+        if len(robot.free) > MANY_RATES:
+            key = cache.key_of(robot, "near", tuple(int(k) for k in self.free))
+
+        def threshold() -> float:
+            usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
+            return float(min(NEAR, NEAR_SHARE * usual))
+
+        return cache.stored(key, threshold)
 
     @cached_property
     def _lengths(self) -> list[int]:

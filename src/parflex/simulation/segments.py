@@ -125,7 +125,7 @@ class Runner:
         self.watch = PartitionWatch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = self.grid.rows // grid.rows
-        self.instants = ends_inside(problem, inputs, method, self.grid)
+        self.instants = ends_inside(problem, inputs, self.grid)
         self.event: PartitionEvent | None = None
         self.worked = np.zeros(2)
         self.ranges: Array | None = None  # of all positions so far
@@ -289,8 +289,7 @@ class Runner:
         gates = gates_at(tree, at.q, at.qd) if self.problem.gate_inputs else np.zeros(0)
         x = np.concatenate([at.q, at.qd[free], inputs, gates])
         y = np.concatenate([at.q, tree.position_rates(at.q, at.qd), changes[free], at.qdd[free]])
-        rubbing = at.qdd[[link.v.start for link in self.problem.sticking]]
-        return x, np.concatenate([y, at.effort, rubbing] if self.problem.driven else [y, rubbing])
+        return x, np.concatenate([y, at.effort]) if self.problem.driven else y
 
     def _passed(self, rows: list[tuple[int, PassageState]], seconds: float, steps: int) -> IntegratedRows:
         flat = [self._flat(at, row) for row, at in rows]

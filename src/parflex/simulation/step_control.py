@@ -45,8 +45,6 @@ SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a ste
 
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is given: the longest step
 
-MANY_REJECTED = 0.02  # of the steps
-
 LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
 
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
@@ -128,12 +126,9 @@ class StepReport(Record):
                 f"{extent:.2g} m: give a shorter step, or none"
             )
             diagnostics.append(Diagnostic("step-error", text, "step", total))
-        again, steps, evaluations = (counts.get(word, 0) for word in ("rejected", "steps", "evaluations"))
-        if steps and (again > max(10, MANY_REJECTED * steps) or evaluations > LABOUR * steps):
-            text = (
-                f"steps of {self.step:.3g} s converge badly ({again} times they were made again, shorter; "
-                f"{evaluations / steps:.0f} evaluations a step): give a shorter step, or none"
-            )
+        each = counts["evaluations"] / max(counts["steps"], 1)
+        if each > LABOUR:
+            text = f"steps of {self.step:.3g} s take {each:.0f} evaluations each: give a shorter step, or none"
             diagnostics.append(Diagnostic("slow-convergence", text, "step", self.step))
         return diagnostics
 
@@ -354,12 +349,18 @@ def _lagrange(share: Array) -> Array:
     return weights
 
 
-def step_instants(inputs: Polynomials, motors: int, method: Method, grid: Grid, jumps: Array) -> Array:
-    """Times at which steps end beside the jumps of the inputs, of which so many motors follow a motion."""
+def ends_inside(problem: Problem, inputs: Polynomials, grid: Grid) -> Array:
+    """Times at which steps end beside the jumps of the inputs, so that they see all that is given.
+
+    There are none where nothing is integrated.
+    """
+    if not len(problem.system(inputs).free):
+        return np.zeros(0)
+    motors = len(problem.robot.actuated) if problem.driven else 0
     windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
     if not len(windows.breaks) or not inputs.channels:
         return np.zeros(0)
-    a, b = _windows(grid, method, windows, jumps)
+    a, b = _windows(grid, windows, jump_times(inputs, motors))
     off = windows.misfit(a, b)
     bad = np.flatnonzero(off > MISSED)
     if not grid.begin and len(bad) > (most := max(MOST_CUT, int(SHARE_CUT * windows.time / grid.step))):
@@ -367,15 +368,7 @@ def step_instants(inputs: Polynomials, motors: int, method: Method, grid: Grid, 
     return np.unique(np.concatenate([a[bad], windows.cuts(a[bad], b[bad]), b[bad]]))
 
 
-def ends_inside(problem: Problem, inputs: Polynomials, method: Method, grid: Grid) -> Array:
-    """Times at which steps end so that they see all that is given; none where nothing is integrated."""
-    if not len(problem.system(inputs).free):
-        return np.zeros(0)
-    motors = len(problem.robot.actuated) if problem.driven else 0
-    return step_instants(inputs, motors, method, grid, jump_times(inputs, motors))
-
-
-def _windows(grid: Grid, method: Method, windows: InputWindows, ends: Array) -> tuple[Array, Array]:
+def _windows(grid: Grid, windows: InputWindows, ends: Array) -> tuple[Array, Array]:
     """Begins and ends of windows as long as steps may be, which end at some times too, if pieces end inside of them.
 
     Chosen steps may begin anywhere: their windows overlap.

@@ -29,7 +29,7 @@ from parflex.robot.robot import Robot
 from parflex.simulation.problem import JUMP, LOOK, PartitionWatch, Problem
 from parflex.simulation.segments import OFTEN
 from parflex.simulation.start import AWAY
-from parflex.simulation.step_control import IMPLICIT, LABOUR, MANY_REJECTED
+from parflex.simulation.step_control import IMPLICIT, LABOUR
 
 Array = np.ndarray
 
@@ -38,6 +38,8 @@ ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real
 LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
 
 USED_COUNTS = ("OPEN", "STARTED", "PIECE", "EVENTS", "STEPS", "REJECTED", "EVALUATIONS")
+
+MANY_REJECTED = 0.02  # of the steps: so many made in parts are told of
 
 GAP = 1e-3  # rad or typical lengths: positions of motors that jump by more do not follow from their rates
 
