@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, overload
+from functools import partial
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
-from parflex.arrays.array_answers import answer, fast_forward, fast_inverse
+from parflex.arrays.state_calls import answer, short_answer
 from parflex.dynamics import dynamics
 from parflex.dynamics.dynamics import Result
 from parflex.errors import InputError
@@ -24,26 +25,36 @@ Named = str | Mapping[str, float] | Configuration | None  # a pose that is no ar
 ByName = Mapping[str, float] | None
 
 
+class Terms(TypedDict, total=False):
+    """What acts in both models."""
+
+    wrench: Wrench | None
+    without: Without
+
+
+class Allocation(Terms, total=False):
+    """How redundant motors share the efforts, and whether limits are checked."""
+
+    weights: Weights | None
+    preload: Preload | None
+    effort_limit: EffortLimit | None
+    ignore_limits: bool
+
+
 @overload
 def inverse_dynamics(
     robot: Robot, pose: Named = None, velocity: ByName = None, acceleration: ByName = None, *,
-    wrench: Wrench | None = None, without: Without = (), form: Literal["projected", "split"] = "split",
-    reactions: bool = False, weights: Weights | None = None, preload: Preload | None = None,
-    effort_limit: EffortLimit | None = None, ignore_limits: bool = False,
+    form: Literal["projected", "split"] = "split", reactions: bool = False, **allocation: Unpack[Allocation],
 ) -> Result: ...  # fmt: skip
 @overload
 def inverse_dynamics(
     robot: Robot, pose: States, velocity: States | None = None, acceleration: States | None = None, *,
-    wrench: Wrench | None = None, without: Without = (), weights: Weights | None = None,
-    preload: Preload | None = None, effort_limit: EffortLimit | None = None, ignore_limits: bool = False,
-    out: Array | None = None,
+    out: Array | None = None, **allocation: Unpack[Allocation],
 ) -> Array: ...  # fmt: skip
 @overload
 def inverse_dynamics(
-    robot: Robot, *, q: States, qd: States | None = None, qdd: States | None = None,
-    wrench: Wrench | None = None, without: Without = (), weights: Weights | None = None,
-    preload: Preload | None = None, effort_limit: EffortLimit | None = None, ignore_limits: bool = False,
-    out: Array | None = None,
+    robot: Robot, *, q: States, qd: States | None = None, qdd: States | None = None, out: Array | None = None,
+    **allocation: Unpack[Allocation],
 ) -> Array: ...  # fmt: skip
 def inverse_dynamics(
     robot: Robot,
@@ -116,15 +127,13 @@ def inverse_dynamics(
     --------
     >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
-    state = _read(robot, pose, q, (velocity, qd), (acceleration, qdd), ("qd", "qdd"))
+    state = _read(robot, (pose, q), (velocity, qd), (acceleration, qdd), "qdd", reactions, out)
     if state is None:
-        _refuse_out(out)
         by_name: Any = (velocity, acceleration)
         return dynamics.inverse_dynamics(
             robot, pose, *by_name, wrench=wrench, without=without, form=form, reactions=reactions,
             weights=weights, preload=preload, effort_limit=effort_limit, ignore_limits=ignore_limits,
         )  # fmt: skip
-    _refuse_reactions(reactions)
     allocation = None
     if weights or preload or effort_limit is not None or driven_cables(robot):  # programs do not keep cables taut
         allocation = read_allocation(acting_robot(robot, checked_terms(without)), weights, preload, effort_limit)
@@ -134,17 +143,17 @@ def inverse_dynamics(
 @overload
 def forward_dynamics(
     robot: Robot, pose: Named = None, velocity: ByName = None, effort: Effort | None = None, *,
-    wrench: Wrench | None = None, without: Without = (), reactions: bool = False,
+    reactions: bool = False, **terms: Unpack[Terms],
 ) -> Result: ...  # fmt: skip
 @overload
 def forward_dynamics(
     robot: Robot, pose: States, velocity: States | None = None, effort: Effort | None = None, *,
-    wrench: Wrench | None = None, without: Without = (), out: Array | None = None,
+    out: Array | None = None, **terms: Unpack[Terms],
 ) -> Array: ...  # fmt: skip
 @overload
 def forward_dynamics(
-    robot: Robot, *, q: States, qd: States | None = None, effort: Effort | None = None,
-    wrench: Wrench | None = None, without: Without = (), out: Array | None = None,
+    robot: Robot, *, q: States, qd: States | None = None, effort: Effort | None = None, out: Array | None = None,
+    **terms: Unpack[Terms],
 ) -> Array: ...  # fmt: skip
 def forward_dynamics(
     robot: Robot,
@@ -197,68 +206,55 @@ def forward_dynamics(
     --------
     >>> parflex.forward_dynamics(robot, "home", effort={"leg1.1": 2.0}).acceleration_of()
     """
-    by_name = isinstance(effort, Mapping)
-    state = _read(robot, pose, q, (velocity, qd), (None if by_name else effort, None), ("qd", "effort"))
-    if state is None or (by_name and q is None and qd is None and not _is_array(velocity)):
-        _refuse_out(out)
+    state = _read(robot, (pose, q), (velocity, qd), (effort, None), "effort", reactions, out)
+    if state is None:
         named: Any = velocity
         return dynamics.forward_dynamics(
             robot, pose, named, effort, wrench=wrench, without=without, reactions=reactions
         )
-    if by_name:
+    return answer(robot, "forward", state, wrench, without, out)
+
+
+inverse_dynamics.short_way = partial(short_answer, "inverse")  # type: ignore[attr-defined]
+forward_dynamics.short_way = partial(short_answer, "forward")  # type: ignore[attr-defined]
+
+
+def _read(
+    robot: Robot, poses: tuple[Any, Any], rates: tuple[Any, Any], last: tuple[Any, Any], key: str, reactions: bool,
+    out: Any,
+) -> tuple[Any, Any, Any] | None:  # fmt: skip
+    """q, qd and qdd (or efforts) where a state is given by arrays; None where it is given by names."""
+    pairs = (poses, ("pose", "q")), (rates, ("velocity", "qd")), (last, ("acceleration", key))
+    for (by_name, by_array), names in pairs:
+        if by_name is not None and by_array is not None:
+            raise InputError(f"'{names[0]}' and '{names[1]}' mean the same", key=names[1], hint="keep one of them")
+    q, qd, end = (by_array if by_name is None else by_name for (by_name, by_array), _ in pairs)
+    motion = [qd, end] if key == "qdd" else [qd]
+    arrays = any(_is_array(value) for value in motion) or any(pair[1] is not None for pair, _ in pairs)
+    named = any(isinstance(value, Mapping) for value in motion)
+    effort_by_name = key == "effort" and isinstance(end, Mapping)
+    if arrays and named:
+        raise InputError(
+            "a motion is given by names and by arrays", key="qd", hint="give all of it as arrays, or by names"
+        )
+    if arrays and effort_by_name:
         raise InputError(
             "efforts are given by names and the state by arrays", key="effort",
             hint="give efforts in the order of robot.motors",
         )  # fmt: skip
-    _refuse_reactions(reactions)
-    return answer(robot, "forward", state, wrench, without, out)
-
-
-# -- what is given ----------------------------------------------------------------------------------------------------
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, list, tuple))
-
-
-def _read(robot: Robot, pose: Any, q: Any, rates: tuple[Any, Any], last: tuple[Any, Any], keys: tuple[str, str]) -> Any:
-    """q, qd and qdd (or efforts) where a state is given by arrays; None where it is given by names."""
-    positions = _one_of(pose, q, "pose", "q")
-    qd, end = _one_of(*rates, "velocity", keys[0]), _one_of(*last, "acceleration", keys[1])
-    array_keywords = q is not None or rates[1] is not None or last[1] is not None
-    moving = [value for value in (qd, end if keys[1] == "qdd" else None) if value is not None]
-    by_names = any(isinstance(value, Mapping) for value in moving)
-    by_arrays = array_keywords or any(_is_array(value) for value in moving)
-    if by_names and by_arrays:
-        raise InputError(
-            "a motion is given by names and by arrays", key=keys[0], hint="give all of it as arrays, or by names"
-        )
-    if by_names or not (by_arrays or _is_array(positions)):
+    if named or effort_by_name or not (arrays or _is_array(q)):
+        if out is not None:
+            raise InputError(
+                "'out' takes the answer of a state given by arrays", key="out", hint="give q, or leave it out"
+            )
         return None
-    if not _is_array(positions):
-        positions = configure(robot, positions).q
-    return positions, qd, end
-
-
-def _one_of(first: Any, second: Any, *names: str) -> Any:
-    if first is not None and second is not None:
-        raise InputError(f"'{names[0]}' and '{names[1]}' mean the same", key=names[1], hint="keep one of them")
-    return first if second is None else second
-
-
-def _refuse_out(out: Any) -> None:
-    if out is not None:
-        raise InputError("'out' takes the answer of a state given by arrays", key="out", hint="give q, or leave it out")
-
-
-def _refuse_reactions(reactions: bool) -> None:
     if reactions:
         raise InputError(
             "a state given by arrays is answered by an array, without reactions", key="reactions",
             hint="give the velocity by names; the pose may be an array",
         )  # fmt: skip
+    return q if _is_array(q) else configure(robot, q).q, qd, end
 
 
-inverse_dynamics.short_way = fast_inverse  # type: ignore[attr-defined]
-forward_dynamics.short_way = fast_forward  # type: ignore[attr-defined]
-__all__ = ["Result", "forward_dynamics", "inverse_dynamics"]
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, list, tuple))

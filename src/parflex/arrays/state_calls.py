@@ -8,32 +8,54 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from parflex.arrays.float_states import answer_in_floats, array_diagnostics, refuse_overflow
+from parflex.checks import short_text, table
 from parflex.codegen.input_checks import ALLOWED
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.options import Options
+from parflex.codegen.program import Program
 from parflex.diagnostics import Diagnostic
-from parflex.dynamics.dynamics import Result, exceeded_limits
-from parflex.errors import ParflexError
-from parflex.forces.effort_allocation import EffortAllocation
+from parflex.dynamics.dynamics import (
+    Result,
+    accelerations_under,
+    driven_by,
+    equilibrium_warnings,
+    exceeded_limits,
+    partly_driven_inverse,
+    rigid_inverse,
+    state_at,
+)
+from parflex.errors import InputError, ParflexError
+from parflex.forces.effort_allocation import EffortAllocation, read_allocation
+from parflex.forces.forces import checked_wrench
 from parflex.formulations.coordinates import PUSHED
 from parflex.robot.batches import BatchNotes, warn
+from parflex.robot.configuration import Configuration, all_accelerations, all_rates
+from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
-from parflex.robot.states import ToleranceFactors
+from parflex.robot.states import (
+    ToleranceFactors,
+    as_numbers,
+    close_positions,
+    closed_positions,
+    refuse_infinite,
+    tolerance_factors,
+    wrong_length,
+)
 from parflex.statics.small_deformation import deflection_warnings
 
 Array = np.ndarray
+FLOAT = np.dtype(float)
 LOG = logging.getLogger("parflex")
 CHUNK = 2048  # states that are handed to the program at a time: what it reads and writes stays in the cache
-HUGE = 1e150  # squares of larger numbers overflow
 LARGE = 1e60  # products of a few larger numbers may
 MOST_RATES = 40  # of a flexible robot: programs of more would take minutes to make
 DOUBLE = ToleranceFactors()  # of arrays in double precision
@@ -45,26 +67,102 @@ ONE = ctypes.PYFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64, POINTER)  # so s
 ALL = ...  # entries of a group
 
 
-@dataclass(frozen=True)
-class StateQuestion:
-    """What is asked of a state: a model, the groups of which few entries are given, frames with wrenches."""
+def answer(
+    robot: Robot, model: str, state: Sequence[Any], wrench: Any, without: Any, out: Any,
+    allocation: EffortAllocation | None = None, ignore_limits: bool = False,
+) -> Array:  # fmt: skip
+    """The answer to a state, or to a batch of them; what is asked of spare motors is answered in floats."""
+    terms, inverse = checked_terms(without), model == "inverse"
+    robot = acting_robot(robot, terms)
+    loads = {frame: _wrench(robot, frame, value) for frame, value in table(wrench, "wrench").items()}
+    names, values = ["q", "qd", "qdd" if inverse else "effort", *loads], [*state, *loads.values()]
+    tolerances = tolerance_factors(*(state if inverse else state[:2]))
+    arrays: list[Any] = [
+        None if value is None else as_numbers(value, name) for name, value in zip(names, values, strict=True)
+    ]
+    if arrays[0].shape[-1:] != (robot.nq,) or arrays[0].ndim > 2:
+        arrays[0] = close_positions(robot, arrays[0])
+    calls = _calls(robot, model, arrays, tuple(loads), terms, allocation)
+    for name, array, (length,) in zip(names, arrays, calls.shapes, strict=True):
+        if array is not None and (array.shape[-1:] != (length,) or array.ndim > 2):
+            _refuse_shape(robot, name, array, length)
+    count = _batch(names, arrays)
+    if calls.program is not None:
+        arrays = [np.zeros(shape) if a is None else a for a, shape in zip(arrays, calls.shapes, strict=True)]
+    shape = (calls.size,) if count is None else (count, calls.size)
+    fits = isinstance(out, np.ndarray) and out.dtype == FLOAT and out.shape == shape and out.flags.writeable
+    if out is not None and not fits:
+        raise InputError(
+            f"'out' is not an array of floats of the shape {shape} that can be written", key="out",
+            value=short_text(out), hint=f"give np.empty({shape})",
+        )  # fmt: skip
+    if count is None:
+        return calls.one(arrays, out, tolerances, ignore_limits)
+    return calls.many(arrays, np.empty(shape) if out is None else out, tolerances, ignore_limits)
 
-    model: str  # "inverse" or "forward"
-    few: tuple[str, ...] = ()  # of "qd" and "qdd": those of the independent rates
-    frames: tuple[str, ...] = ()
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the arrays, in their order."""
-        return ["q", "qd", "qdd" if self.model == "inverse" else "effort", *self.frames]
+def short_answer(model: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
+    """The answer to three arrays of floats for a robot that answered before; None: the arguments must be checked."""
+    if len(args) != 4 or (kwargs and kwargs.keys() != {"out"}):
+        return None
+    (robot, q, qd, last), out = args, kwargs.get("out")
+    if not type(q) is type(qd) is type(last) is np.ndarray or not q.dtype is qd.dtype is last.dtype is FLOAT:
+        return None
+    try:
+        calls = robot.cache["states", model, (), ()]
+    except (AttributeError, KeyError, TypeError):
+        return None
+    shapes = [q.shape, qd.shape, last.shape]
+    if shapes == calls.shapes:
+        plain = type(out) is np.ndarray and out.dtype is FLOAT and out.shape == (calls.size,) and out.flags.writeable
+        return calls.one((q, qd, last), out) if out is None or plain else None
+    if out is not None or q.ndim != 2 or shapes != [(len(q), *shape) for shape in calls.shapes]:
+        return None
+    return calls.many((q, qd, last), np.empty((len(q), calls.size)))
 
-    def entries(self, robot: Robot) -> list[tuple[int, Any]]:
-        """How many entries each array has, and which entries of the group of the program these are."""
-        few, motors = (len(robot.independent_rates), list(robot.independent_rates)), (robot.nu, list(robot.actuated))
-        whole: tuple[int, Any] = (robot.nv, ALL)
-        last = few if "qdd" in self.few else motors if driven_by_motors(robot) else whole
-        last = (robot.nu, ALL) if self.model == "forward" else last
-        return [(robot.nq, ALL), few if "qd" in self.few else whole, last, *((6, ALL) for _ in self.frames)]
+
+# -- what is given ---------------------------------------------------------------------------------------------------
+
+
+def _wrench(robot: Robot, frame: str, value: Any) -> Array:
+    """Wrenches on a frame: six components each, one or a batch."""
+    if not isinstance(value, np.ndarray) or value.ndim != 2:
+        return checked_wrench(robot.tree, frame, value)
+    return np.array([checked_wrench(robot.tree, frame, row) for row in value]).reshape(len(value), 6)
+
+
+def _refuse_shape(robot: Robot, name: str, array: Array, length: int) -> None:
+    """Raise where an array has no shape of states; accelerations of motors may follow from independent ones."""
+    if name != "effort" and not (name == "qdd" and driven_by_motors(robot)):
+        raise wrong_length(robot, array, name, length, "robot.coordinates" if name == "q" else "robot.rates")
+    wanted, hint = f", not ({length},)", f"give {length} numbers in the order of robot.motors"
+    if name == "effort":
+        hint += "; a leading axis is a batch"
+    elif array.ndim in (1, 2) and array.shape[-1] in (robot.nv, robot.nu, len(robot.independent_rates)):
+        return
+    else:
+        wanted = ""
+        hint += f", or {robot.nv} in the order of robot.rates, of which those of the motors are used: bodies are free "
+        hint += "to deform"
+    raise InputError(f"'{name}' has the shape {array.shape}{wanted}", key=name, value=str(array.shape), hint=hint)
+
+
+def _batch(names: Sequence[str], arrays: list[Any]) -> int | None:
+    """The number of states, None for one without a leading axis; arrays without one, or with one of 1, serve all."""
+    sizes = {
+        name: len(array) for name, array in zip(names, arrays, strict=True) if array is not None and array.ndim == 2
+    }
+    longest = max(sizes, key=lambda name: (sizes[name] != 1, sizes[name]), default="")
+    for place, name in enumerate(names):
+        if name not in sizes or sizes[name] == sizes[longest]:
+            continue
+        if sizes[name] != 1:
+            raise InputError(
+                f"'{name}' has {sizes[name]} states and '{longest}' has {sizes[longest]}", key=name, value=sizes[name],
+                hint="give batches of one size, or one state for all",
+            )  # fmt: skip
+        arrays[place] = arrays[place][0]
+    return sizes.get(longest)
 
 
 def driven_by_motors(robot: Robot) -> bool:
@@ -72,222 +170,256 @@ def driven_by_motors(robot: Robot) -> bool:
     return bool(robot.tree.elastic) or robot.is_underactuated
 
 
-def state_calls(robot: Robot, question: StateQuestion, without: Sequence[str] = ()) -> StateCalls:
-    """What answers a question about states of a robot that acts `without` terms, compiled once."""
-    cache = robot.cache
-    if question not in cache:
+def _calls(
+    robot: Robot, model: str, arrays: list[Any], frames: tuple[str, ...], without: Sequence[str],
+    allocation: EffortAllocation | None,
+) -> StateCalls:  # fmt: skip
+    """What answers; where motors are driven, the last array is reduced to accelerations of these."""
+    (_, qd, last, *_), own, motors = arrays, list(robot.independent_rates), list(robot.actuated)
+    inverse, few, whole = model == "inverse", (len(own),), (robot.nv,)
+    free = inverse and driven_by_motors(robot)
+    short = ("qd",) if qd is not None and qd.shape[-1:] == few != whole else ()
+    mixed = bool(short) and inverse and not free  # of which no program checks the accelerations
+    if inverse and not free and few != whole and (qd is not None if last is None else last.shape[-1:] == few):
+        short, mixed = (*short, "qdd"), False  # without accelerations the independent ones are zero
+    if free and last is not None:
+        if last.shape[-1:] == whole:
+            last = last[..., motors]
+        elif last.shape[-1:] == few != (robot.nu,) and set(motors) <= set(own):
+            last = last[..., [own.index(k) for k in motors]]
+        arrays[2] = last
+    odd = free and last is not None and last.shape[-1:] != (robot.nu,)
+    resting = bool(robot.tree.elastic) and free and qd is None  # which is warned of where it is not an equilibrium
+    if allocation is not None or odd or resting or mixed:
+        return StateCalls(robot, model, short, frames, None, allocation)
+    cache, key = robot.cache, ("states", model, short, frames)
+    if key not in cache:
         with cache.lock:
-            if question not in cache:
-                calls = StateCalls(robot, question, _program(robot, question, without))
-                if calls.model is not None and not question.few and not question.frames:
-                    cache[f"short {question.model}"] = calls
-                cache[question] = calls
-    return cache[question]
+            if key not in cache:
+                cache[key] = StateCalls(robot, model, short, frames, _program(robot, model, short, frames, without))
+    return cache[key]
 
 
-def _program(robot: Robot, question: StateQuestion, without: Sequence[str]) -> Model | None:
+def _program(
+    robot: Robot, model: str, short: Sequence[str], frames: tuple[str, ...], without: Sequence[str]
+) -> Model | None:
     """The program with checks; None where all answers come in floats."""
-    inverse = question.model == "inverse"
+    inverse = model == "inverse"
     if (inverse and not robot.nu) or (robot.tree.elastic and robot.nv > MOST_RATES):
         return None
-
-    def log_compiling() -> None:
-        loads = f" with wrenches on {', '.join(question.frames)}" if question.frames else ""
-        terms = f" without {', '.join(without)}" if without else ""
-        what = f"the {question.model} dynamics of '{robot.name}'{loads}{terms}"
-        LOG.warning("parflex compiles %s: once; the program is kept for later calls", what)
-
-    named = tuple(robot.independent) if question.frames and not driven_by_motors(robot) else ()
-    options = Options(wrenches=question.frames, independent=named, coordinates="all", checks=True)
+    loads = f" with wrenches on {', '.join(frames)}" if frames else ""
+    what = f"the {model} dynamics of '{robot.name}'{loads}" + (f" without {', '.join(without)}" if without else "")
+    said = partial(LOG.warning, "parflex compiles %s: once; the program is kept for later calls", what)
+    named = tuple(robot.independent) if frames and not driven_by_motors(robot) else ()
+    options = Options(wrenches=frames, independent=named, coordinates="all", checks=True)
     try:
-        made = model_with(robot, "inverse" if inverse else "direct", options, making=log_compiling)
+        made = model_with(robot, "inverse" if inverse else "direct", options, making=said)
     except ParflexError:  # floats say why, of each state
         return None
-    return None if question.few and made.about["independent"] != robot.independent else made
+    return None if short and made.about["independent"] != robot.independent else made
+
+
+# -- answers ---------------------------------------------------------------------------------------------------------
+
+
+class _Buffers(threading.local):
+    """What each thread hands to a program: views of the inputs by group, the answer, the checks, addresses."""
+
+    def __init__(self, calls: StateCalls, program: Program, kernel: Any) -> None:
+        x, y, work = np.zeros(len(program.inputs)), np.empty(len(program.outputs)), kernel.workspace()
+        pointers = (POINTER(x.ctypes.data), POINTER(y.ctypes.data), ctypes.c_int64(1), POINTER(work.ctypes.data))
+        checks: Any = y[calls.first_check :]
+        self.arrays = (x, y, work)
+        self.parts = [x[span] for span in calls.spans], y[: calls.size], memoryview(checks), pointers
 
 
 class StateCalls:
-    """Answers of one robot to one question: efforts, or accelerations, of states; without a model all in floats."""
+    """Efforts, or accelerations, of states of a robot; without a program all in floats.
+
+    `short` names the arrays qd and qdd of which the independent rates alone are given, `frames` those with wrenches.
+    """
 
     def __init__(
-        self, robot: Robot, question: StateQuestion, model: Model | None, allocation: EffortAllocation | None = None
-    ) -> None:
-        self.robot, self.question, self.model = robot, question, model
+        self, robot: Robot, model: str, short: Sequence[str], frames: tuple[str, ...], program: Model | None,
+        allocation: EffortAllocation | None = None,
+    ) -> None:  # fmt: skip
+        self.robot, self.inverse, self.frames, self.program = robot, model == "inverse", frames, program
         self.allocation = allocation  # of redundant motors, in floats
-        entries = question.entries(robot)
-        self.shapes, self._places = [(length,) for length, _ in entries], [place for _, place in entries]
-        self.size = robot.nu if question.model == "inverse" else robot.nv
-        self._pool: list[tuple[Any, ...]] = []  # buffers that no call uses: a call takes one, or makes one
-        if model is None:
+        self.size = robot.nu if self.inverse else robot.nv
+        own, driven = list(robot.independent_rates), self.inverse and driven_by_motors(robot)
+        groups: dict[str, tuple[int, Any]] = {"q": (robot.nq, ALL), "qd": (robot.nv, ALL)}  # of the program
+        if self.inverse:
+            groups["qdd"] = (robot.nu, list(robot.actuated)) if driven else (robot.nv, ALL)
+        else:
+            groups["effort"] = (robot.nu, ALL)
+        groups |= {name: (len(own), own) for name in short}
+        groups |= {f"{PUSHED}{frame}": (6, ALL) for frame in frames}
+        self.shapes, self._places = [(length,) for length, _ in groups.values()], [part for _, part in groups.values()]
+        self.names = [*list(groups)[:3], *frames]
+        if program is None:
             return
-        self._kernel, _ = model.machine_code()
+        self._kernel, _ = program.machine_code()
         self._one = ONE(self._kernel.address("one_in"))
-        ends = np.cumsum([0, *(shape[0] for shape in model.inputs.values())]).tolist()
-        spans = dict(zip(model.inputs, pairwise(ends), strict=True))
-        groups = [*question.names[:3], *(f"{PUSHED}{frame}" for frame in question.frames)]
-        self._spans = [spans[group] for group in groups]
-        names = list(model.outputs)
-        self._checks = [name for name in ALLOWED if name in names]
-        self._first = len(model.program.outputs) - len(self._checks) - 2  # of the checks
-        accelerations_given = "qdd" not in question.few and not driven_by_motors(robot)
-        unread = {"closure_rate": "qd" in question.few, "closure_acceleration": not accelerations_given}
-        self._judged = [name for name in self._checks if not unread.get(name)]
-
-    # -- one state -------------------------------------------------------------------------------------
+        ends = np.cumsum([0, *(shape[0] for shape in program.inputs.values())]).tolist()
+        spans = dict(zip(program.inputs, pairwise(ends), strict=True))
+        self.spans = [slice(*spans[group]) for group in groups]
+        self._checks = [name for name in ALLOWED if name in program.outputs]
+        self.first_check = len(program.program.outputs) - len(self._checks) - 2
+        followed = {"closure_rate": "qd" in short, "closure_acceleration": "qdd" in short or driven}
+        self._judged = [name for name in self._checks if not followed.get(name)]
+        self._buffers = _Buffers(self, program.program, self._kernel)
 
     def one(
-        self, arrays: Sequence[Array], out: Array | None = None, tolerances: ToleranceFactors = DOUBLE,
-        ignore_limits: bool = False,
-    ) -> Array | None:  # fmt: skip
-        """The answer to a state of float arrays of the right lengths; None where a check of the program fails."""
-        try:
-            buffers = self._pool.pop()
-        except IndexError:  # the first call, or other threads have them all
-            buffers = self._new_buffers()
-        views, answer, checks, pointers = buffers[:4]
-        for view, place, array in zip(views, self._places, arrays):  # noqa: B905 - of equal length, and strict costs time
-            view[place] = array
-        self._one(*pointers)
-        if not checks[VERDICT] <= 1.0:  # nor where it is not a number
-            if self._failed(checks, tolerances):
-                self._pool.append(buffers)
-                return None
-            if checks[LIMITS]:
-                warn(self._outside(arrays, tolerances, ignore_limits))
-        if out is None:
-            out = answer.copy()
-        else:
-            out[...] = answer
-        self._pool.append(buffers)
-        return out
-
-    def _new_buffers(self) -> tuple[Any, ...]:
-        """Where inputs and outputs of a call lie: views of the inputs by group, the answer, the checks, addresses."""
-        assert self.model is not None
-        program, work = self.model.program, self._kernel.workspace()
-        x, y = np.zeros(len(program.inputs)), np.empty(len(program.outputs))
-        views = [x[start:end] for start, end in self._spans]
-        pointers = (POINTER(x.ctypes.data), POINTER(y.ctypes.data), ctypes.c_int64(1), POINTER(work.ctypes.data))
-        checks: Any = y[self._first :]
-        return views, y[: self.size], memoryview(checks), pointers, (x, y, work)
-
-    def _failed(self, checks: Any, tolerances: ToleranceFactors) -> list[str]:
-        """The checks that fail, each with what the precision of its array allows."""
-        failed = [
-            name
-            for name, value in zip(self._checks, checks, strict=False)
-            if name in self._judged and not value <= _allowed(name, tolerances)
-        ]
-        return failed if np.isfinite(checks[VERDICT]) else [*failed, "verdict"]
-
-    def _outside(self, arrays: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool) -> list[Diagnostic]:
-        """Diagnostics of limits that a state or its efforts exceed, and of bodies that deform too far."""
-        limits = [] if ignore_limits else exceeded_limits(self.in_floats(arrays, tolerances), self.allocation)
-        return [*limits, *deflection_warnings(self.robot.tree, arrays[0])]
-
-    def in_floats(self, arrays: Sequence[Array | None], tolerances: ToleranceFactors) -> Result:
-        """The state with every check, and the rates that suit it."""
-        refuse_overflow(arrays, self.question.names, HUGE)
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                result = answer_in_floats(self.robot, self.question, arrays, tolerances, self.allocation)
-        except ValueError:  # of a library that was given what has overflown
-            refuse_overflow(arrays, self.question.names, LARGE)
-            raise
-        if not np.isfinite(self.answer_of(result)).all():
-            refuse_overflow(arrays, self.question.names, 0.0)
-        return result
-
-    def answer_of(self, result: Result) -> Array:
-        """Efforts or accelerations as an array."""
-        if self.question.model == "forward":
-            return result.accelerations
-        return np.fromiter(result.efforts.values(), float, self.robot.nu)
-
-    def evaluate_in_floats(
-        self, arrays: Sequence[Array | None], out: Array | None = None, tolerances: ToleranceFactors = DOUBLE,
+        self, state: Sequence[Any], out: Array | None = None, tolerances: ToleranceFactors = DOUBLE,
         ignore_limits: bool = False,
     ) -> Array:  # fmt: skip
-        """The answer in floats, with its warnings; or the error that says what is wrong with the state."""
-        result = self.in_floats(arrays, tolerances)
-        warn(self._diagnostics(result, ignore_limits))
-        answer = self.answer_of(result)
+        """The answer to a state of float arrays of the right lengths, or the error that says what is wrong with it."""
+        answered = False
+        if self.program is not None:
+            views, values, checks, pointers = self._buffers.parts
+            for view, place, array in zip(views, self._places, state):  # noqa: B905 - of equal length, and strict costs time
+                view[place] = array
+            self._one(*pointers)
+            answered = checks[VERDICT] <= 1.0 or not self._failed(checks, tolerances)[0]
+            if not checks[VERDICT] <= 1.0 and answered and checks[LIMITS]:
+                warn(self._result(state, tolerances, ignore_limits).diagnostics)
+        if not answered:
+            result = self._result(state, tolerances, ignore_limits)
+            warn(result.diagnostics)
+            values = self._values(result)
         if out is None:
-            return answer
-        out[...] = answer
+            return values.copy()
+        out[...] = values
         return out
-
-    def _diagnostics(self, result: Result, ignore_limits: bool) -> list[Diagnostic]:
-        """All diagnostics of a state that was answered in floats."""
-        return [*array_diagnostics(result), *([] if ignore_limits else exceeded_limits(result, self.allocation))]
-
-    # -- a batch ---------------------------------------------------------------------------------------
 
     def many(
-        self, arrays: Sequence[Array | None], count: int, out: Array, tolerances: ToleranceFactors = DOUBLE,
-        ignore_limits: bool = False,
-    ) -> Array:  # fmt: skip
-        """Answers to `count` states: arrays have a leading axis, or are the same for all. States that fail are nan."""
-        notes, reasons = BatchNotes(count), dict[tuple[str, ...], Any]()  # by the checks that fail
-        for start in range(0, count, CHUNK):
-            part, rows = [_of(array, slice(start, start + CHUNK)) for array in arrays], out[start : start + CHUNK]
-            far: dict[int, tuple[str, ...]] = {}
-            failing: Sequence[int] = range(len(rows))
-            if self.model is not None:
-                failing, far, outside = self._chunk(part, rows, tolerances)
-                for row in outside:
-                    state = [_of(array, row) for array in part]
-                    if not ignore_limits or deflection_warnings(self.robot.tree, state[0]):
-                        notes.warns(start + row, partial(self._outside, state, tolerances, ignore_limits))
-            for row in failing:
-                reason = reasons.get(far[row]) if row in far else None
-                if reason is not None:
-                    rows[row] = np.nan
-                    notes.fails_alike(start + row, reason)
+        self, arrays: Sequence[Any], out: Array, tolerances: ToleranceFactors = DOUBLE, ignore_limits: bool = False
+    ) -> Array:
+        """Answers to the rows of `out`: arrays have a leading axis, or are the same for all. Rows that fail are nan."""
+        notes, reasons = BatchNotes(len(out)), dict[tuple[str, ...], Any]()  # by the checks that fail
+        checks = None if self.program is None else self._columns(arrays, out)
+        for row in range(len(out)) if checks is None else np.flatnonzero(~(checks[VERDICT] <= 1.0)).tolist():
+            state = [array[row] if array is not None and array.ndim == 2 else array for array in arrays]
+            far = tuple[str, ...]()
+            if checks is not None:
+                failed, far = self._failed(checks[:, row], tolerances)
+                if not failed:
+                    if checks[LIMITS, row] and (not ignore_limits or deflection_warnings(self.robot.tree, state[0])):
+                        notes.warns(row, partial(self._diagnostics, state, tolerances, ignore_limits))
                     continue
-                try:
-                    result = self.in_floats([_of(array, row) for array in part], tolerances)
-                except ParflexError as error:
-                    rows[row] = np.nan
-                    reasons[far.get(row, ())] = notes.fails(start + row, error)
-                    continue
-                rows[row], diagnostics = self.answer_of(result), self._diagnostics(result, ignore_limits)
-                if diagnostics:
-                    notes.warns(start + row, partial(list, diagnostics))
+            out[row] = np.nan
+            if far in reasons:
+                notes.fails_alike(row, reasons[far])
+                continue
+            try:
+                result = self._result(state, tolerances, ignore_limits)
+            except ParflexError as error:
+                reason = notes.fails(row, error)
+                reasons |= {far: reason} if far else {}
+                continue
+            out[row] = self._values(result)
+            if result.diagnostics:
+                notes.warns(row, partial(tuple, result.diagnostics))
         notes.say()
         return out
 
-    def _chunk(
-        self, arrays: Sequence[Any], out: Array, tolerances: ToleranceFactors
-    ) -> tuple[list[int], dict[int, tuple[str, ...]], list[int]]:
-        """Answers of the program; rows that fail a check, the checks where floats would say the same, rows outside."""
-        assert self.model is not None
-        count, lanes = len(out), self._kernel.lanes
-        blank = np.empty if all(place is ALL for place in self._places) else np.zeros
-        columns = blank((len(self.model.program.inputs), -(-count // lanes) * lanes))
-        for array, (start, stop), place in zip(arrays, self._spans, self._places, strict=True):
-            columns[start:stop][place, :count] = array.T if array.ndim == 2 else array[:, None]
-        columns[:, count:] = columns[:, count - 1 : count]
-        outputs = self._kernel.columns(columns)
-        out[...] = outputs[: self.size, :count].T
-        checks = outputs[self._first :, :count]
-        suspect = np.flatnonzero(~(checks[VERDICT] <= 1.0))
-        failed = {int(row): self._failed(checks[:, row], tolerances) for row in suspect}
-        far = {row: tuple(names) for row, names in failed.items() if self._is_far(names, checks[:, row], tolerances)}
-        outside = [row for row, names in failed.items() if not names and checks[LIMITS, row]]
-        return [row for row, names in failed.items() if names], far, outside
+    def _columns(self, arrays: Sequence[Any], out: Array) -> Array:
+        """Write the answers of the program; return the checks, one column a state."""
+        assert self.program is not None
+        inputs, checks = len(self.program.program.inputs), np.empty((len(self._checks) + 2, len(out)))
+        lanes, blank = self._kernel.lanes, np.empty if all(part is ALL for part in self._places) else np.zeros
+        for first in range(0, len(out), CHUNK):
+            rows = slice(first, first + CHUNK)
+            count = len(out[rows])
+            columns = blank((inputs, -(-count // lanes) * lanes))
+            for array, span, part in zip(arrays, self.spans, self._places, strict=True):
+                columns[span][part, :count] = array[rows].T if array.ndim == 2 else array[:, None]
+            columns[:, count:] = columns[:, count - 1 : count]
+            outputs = self._kernel.columns(columns)
+            out[rows], checks[:, rows] = outputs[: self.size, :count].T, outputs[self.first_check :, :count]
+        return checks
 
-    def _is_far(self, names: list[str], checks: Array, tolerances: ToleranceFactors) -> bool:
-        """Whether a state misses the loops by so much, or is no number, that it fails in floats too."""
-        openings = [(name, checks[self._checks.index(name)]) for name in names if name in OPENINGS]
-        return names == ["verdict"] or any(not value <= FAR * _allowed(name, tolerances) for name, value in openings)
+    def _failed(self, checks: Any, tolerances: ToleranceFactors) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The checks that fail, each with what the precision of its array allows; again where floats surely fail too.
 
+        These states miss the loops by far more than is allowed, or are no numbers.
+        """
+        factors = dict(zip(OPENINGS, tolerances, strict=True))
+        shares = {
+            name: value / (ALLOWED[name] * factors.get(name, 1.0))
+            for name, value in zip(self._checks, checks, strict=False)
+            if name in self._judged
+        }
+        failed = tuple(name for name, share in shares.items() if not share <= 1.0)
+        failed += () if np.isfinite(checks[VERDICT]) else ("verdict",)
+        far = failed == ("verdict",) or any(not shares[name] <= FAR for name in OPENINGS if name in shares)
+        return failed, failed if far else ()
 
-def _allowed(name: str, tolerances: ToleranceFactors) -> float:
-    """The largest value of a check at which a state is answered."""
-    return ALLOWED[name] * (tolerances[OPENINGS.index(name)] if name in OPENINGS else 1.0)
+    # -- floats ----------------------------------------------------------------------------------------
 
+    def _diagnostics(self, *question: Any) -> Sequence[Diagnostic]:
+        return self._result(*question).diagnostics
 
-def _of(array: Array | None, row: Any) -> Any:
-    """A row, or rows, of a batch; what is the same for all states stays as it is."""
-    return array[row] if array is not None and array.ndim == 2 else array
+    def _values(self, result: Result) -> Array:
+        return np.array(list(result.efforts.values())) if self.inverse else result.accelerations
+
+    def _result(self, state: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool) -> Result:
+        """The state in floats, with every check, and diagnostics that do not hold for every state of the robot."""
+        entries = [
+            (abs(float(value)), name, place, float(value))
+            for name, array in zip(self.names, state, strict=True)
+            for place, value in enumerate(() if array is None else array)
+            if np.isfinite(value)
+        ]
+        size, name, place, value = max(entries, default=(0.0, "q", 0, 0.0))
+        result = None
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                result = self._solved(state, tolerances)
+        except (ParflexError, ValueError):  # also of a library that was given what has overflown
+            if size <= LARGE:
+                raise
+        if result is None or not np.isfinite(self._values(result)).all():
+            raise InputError(
+                f"entry {place} of '{name}' is {value:.4g}, so large that the answer is not finite", key=name,
+                value=value, hint="give a smaller number",
+            ) from None  # fmt: skip
+        known, usual = set(self.robot.diagnostics), ("redundant-motors", "underactuated")
+        diagnostics = [each for each in result.diagnostics if each not in known and each.code not in usual]
+        limits = [] if ignore_limits else exceeded_limits(result, self.allocation)
+        return replace(result, diagnostics=(*diagnostics, *limits))
+
+    def _solved(self, state: Sequence[Any], tolerances: ToleranceFactors) -> Result:
+        """Efforts, or accelerations; of a flexible robot for accelerations of the motors, and others follow.
+
+        As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known.
+        """
+        (q, qd, last, *loads), robot = state, self.robot
+        wrenches: Any = dict(zip(self.frames, loads, strict=True)) or None
+        configuration = Configuration(robot, closed_positions(robot, q, factor=tolerances.positions))
+        if not self.inverse:
+            tau = np.zeros(robot.nu) if last is None else last
+            refuse_infinite(tau, "effort")
+            return accelerations_under(configuration, all_rates(configuration, qd, tolerances.rates), tau, wrenches)
+        rates = all_rates(configuration, qd, tolerances.rates)
+        allocation = self.allocation or read_allocation(robot)
+        if not robot.tree.elastic and not configuration.is_underactuated_here:
+            configuration.refuse_undefined_actuation()
+            accelerations = all_accelerations(configuration, rates, last, tolerances.accelerations)
+            return rigid_inverse(configuration, rates, accelerations, wrenches, allocation=allocation)
+        motors, target = list(robot.actuated), np.zeros(robot.nu)
+        if last is not None:
+            refuse_infinite(last, "qdd")
+            known = len(last) in (robot.nv, robot.nu)
+            target = last if known else all_accelerations(configuration, rates, last)
+            target = target if len(target) == robot.nu else target[motors]
+        target = target - configuration.acceleration_bias(rates)[motors]
+        if not robot.tree.elastic:
+            rows = np.eye(robot.nv)[motors]
+            return partly_driven_inverse(configuration, rates, rows, target, wrenches, False, allocation)
+        model = state_at(configuration, rates, wrenches)
+        shared, qdd, _ = driven_by(model, model.J_a, target, allocation)
+        diagnostics = deflection_warnings(robot.tree, configuration.q)
+        diagnostics += equilibrium_warnings(configuration, qdd, moving=last is not None) if qd is None else []
+        efforts = dict(zip(robot.actuated_names, map(float, shared.tau), strict=True))
+        return Result(robot, configuration, rates, qdd, efforts, False, None, tuple(diagnostics))
