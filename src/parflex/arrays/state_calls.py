@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -274,19 +274,19 @@ class StateCalls:
         ignore_limits: bool = False,
     ) -> Array:  # fmt: skip
         """The answer to a state of float arrays of the right lengths, or the error that says what is wrong with it."""
-        answered = False
+        answered = doubtful = False
         if self.program is not None:
             views, values, checks, pointers = self._buffers.parts
             for view, place, array in zip(views, self._places, state):  # noqa: B905 - of equal length, and strict costs time
                 view[place] = array
             self._one(*pointers)
-            answered = checks[VERDICT] <= 1.0 or not self._failed(checks, tolerances)[0]
-            if not checks[VERDICT] <= 1.0 and answered and checks[LIMITS]:
-                warn(self._result(state, tolerances, ignore_limits).diagnostics)
-        if not answered:
+            answered = checks[VERDICT] <= 1.0
+            if not answered:  # nor where it is not a number
+                answered, doubtful, _ = self._judge(checks, state, tolerances, ignore_limits)
+        if doubtful or not answered:
             result = self._result(state, tolerances, ignore_limits)
             warn(result.diagnostics)
-            values = self._values(result)
+            values = values if answered else self._values(result)
         if out is None:
             return values.copy()
         out[...] = values
@@ -297,16 +297,15 @@ class StateCalls:
     ) -> Array:
         """Answers to the rows of `out`: arrays have a leading axis, or are the same for all. Rows that fail are nan."""
         notes, reasons = BatchNotes(len(out)), dict[tuple[str, ...], Any]()  # by the checks that fail
-        checks = None if self.program is None else self._columns(arrays, out)
-        for row in range(len(out)) if checks is None else np.flatnonzero(~(checks[VERDICT] <= 1.0)).tolist():
+        for row, checks in self._suspects(arrays, out):
             state = [array[row] if array is not None and array.ndim == 2 else array for array in arrays]
-            far = tuple[str, ...]()
+            answered, doubtful, far = False, False, tuple[str, ...]()
             if checks is not None:
-                failed, far = self._failed(checks[:, row], tolerances)
-                if not failed:
-                    if checks[LIMITS, row] and (not ignore_limits or deflection_warnings(self.robot.tree, state[0])):
-                        notes.warns(row, partial(self._diagnostics, state, tolerances, ignore_limits))
-                    continue
+                answered, doubtful, far = self._judge(checks, state, tolerances, ignore_limits)
+            if answered:
+                if doubtful:
+                    notes.warns(row, partial(self._diagnostics, state, tolerances, ignore_limits))
+                continue
             out[row] = np.nan
             if far in reasons:
                 notes.fails_alike(row, reasons[far])
@@ -323,26 +322,32 @@ class StateCalls:
         notes.say()
         return out
 
-    def _columns(self, arrays: Sequence[Any], out: Array) -> Array:
-        """Write the answers of the program; return the checks, one column a state."""
-        assert self.program is not None
-        inputs, checks = len(self.program.program.inputs), np.empty((len(self._checks) + 2, len(out)))
+    def _suspects(self, arrays: Sequence[Any], out: Array) -> Iterator[tuple[int, Array | None]]:
+        """Write the answers of the program; yield the rows whose verdict fails, with their checks."""
+        if self.program is None:
+            yield from ((row, None) for row in range(len(out)))
+            return
         lanes, blank = self._kernel.lanes, np.empty if all(part is ALL for part in self._places) else np.zeros
         for first in range(0, len(out), CHUNK):
             rows = slice(first, first + CHUNK)
             count = len(out[rows])
-            columns = blank((inputs, -(-count // lanes) * lanes))
+            columns = blank((len(self.program.program.inputs), -(-count // lanes) * lanes))
             for array, span, part in zip(arrays, self.spans, self._places, strict=True):
                 columns[span][part, :count] = array[rows].T if array.ndim == 2 else array[:, None]
             columns[:, count:] = columns[:, count - 1 : count]
             outputs = self._kernel.columns(columns)
-            out[rows], checks[:, rows] = outputs[: self.size, :count].T, outputs[self.first_check :, :count]
-        return checks
+            out[rows], checks = outputs[: self.size, :count].T, outputs[self.first_check :, :count]
+            for row in np.flatnonzero(~(checks[VERDICT] <= 1.0)).tolist():
+                yield first + row, checks[:, row]
+            del columns, outputs, checks  # or the next chunk would need new pages of memory
 
-    def _failed(self, checks: Any, tolerances: ToleranceFactors) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The checks that fail, each with what the precision of its array allows; again where floats surely fail too.
+    def _judge(
+        self, checks: Any, state: Sequence[Any], tolerances: ToleranceFactors, ignore_limits: bool
+    ) -> tuple[bool, bool, tuple[str, ...]]:
+        """Whether the program answers a state, whether it is outside a limit, and checks that floats surely fail too.
 
-        These states miss the loops by far more than is allowed, or are no numbers.
+        Each check is allowed what the precision of its array is. States that miss the loops by far more than that, or
+        are no numbers, fail in floats.
         """
         factors = dict(zip(OPENINGS, tolerances, strict=True))
         shares = {
@@ -352,8 +357,11 @@ class StateCalls:
         }
         failed = tuple(name for name, share in shares.items() if not share <= 1.0)
         failed += () if np.isfinite(checks[VERDICT]) else ("verdict",)
+        if not failed:
+            outside = checks[LIMITS] and (not ignore_limits or deflection_warnings(self.robot.tree, state[0]))
+            return True, bool(outside), ()
         far = failed == ("verdict",) or any(not shares[name] <= FAR for name in OPENINGS if name in shares)
-        return failed, failed if far else ()
+        return False, False, failed if far else ()
 
     # -- floats ----------------------------------------------------------------------------------------
 
