@@ -46,24 +46,11 @@ HELD = "motors hold the robot here, and internal efforts keep its cables taut: t
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Equilibrium(Answer):
-    """A robot at rest under loads, how it is loaded, where it started from, and how many steps were taken.
+    """A robot at rest under loads, at `configuration`.
 
-    Attributes
-    ----------
-    given : Robot
-        The robot before it was held.
-    configuration : Configuration
-        The robot at rest.
-    start : Configuration
-        The pose that Newton's method started from.
-    loading : Loading
-        What acts: wrenches, efforts, terms left out.
-    steps : int
-        Number of Newton steps.
-    why : str
-        A sentence where the equilibrium was not asked for, but is what an answer is about.
-    held_at : Configuration | None
-        Where servos rest and locked joints stand, if that is not the start.
+    `given` is the robot before it was held and `start` the pose that Newton's method started from; `held_at` is where
+    servos rest and locked joints stand, if elsewhere. `loading` is what acts, and `steps` the number of Newton steps.
+    `why` says why an answer is about an equilibrium that was not asked for.
     """
 
     given: Robot  # before it was held
@@ -136,12 +123,8 @@ def equilibrium(
     """
     case = full_load_case(lock, None, load)
     if case.about == "undeformed":
-        raise InputError(
-            "an equilibrium is not about the undeformed pose",
-            key="about",
-            value=case.about,
-            hint="leave it out of the load case",
-        )
+        text, hint = "an equilibrium is not about the undeformed pose", "leave it out of the load case"
+        raise InputError(text, key="about", value=case.about, hint=hint)
     return equilibrium_of(robot, pose, case)
 
 
@@ -166,22 +149,18 @@ def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) 
     try:
         solution = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
-        raise SingularError(
-            f"{why}, and the robot has no equilibrium to be linearised about: {error.message}",
-            key="about",
-            value=error.value,
-            hint="lock or servo-hold more joints, choose another pose, or ask about='undeformed', "
-            "which leaves out what balances the tension",
-        ) from None
+        text = f"{why}, and the robot has no equilibrium to be linearised about: {error.message}"
+        hint = "lock or servo-hold more joints, choose another pose, or ask about='undeformed', "
+        hint += "which leaves out what balances the tension"
+        raise SingularError(text, key="about", value=error.value, hint=hint) from None
     return replace(solution, why=f"{why}: the answer is about the equilibrium")
 
 
 def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
     """The robot at rest under the efforts that hold it and those of the preload; motors are then held as asked."""
     if is_specified(case.effort):
-        raise InputError(
-            "efforts of the motors are given, and a preload, which chooses them", key="effort", hint="keep one of them"
-        )
+        text = "efforts of the motors are given, and a preload, which chooses them"
+        raise InputError(text, key="effort", hint="keep one of them")
     allocation = read_allocation(robot, case.weights, case.preload)
     start = configure(robot, pose)
     tau, internal = _holding(start, allocation, case)
@@ -193,14 +172,8 @@ def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Eq
     for k, effort in zip(robot.actuated, tau, strict=True):
         efforts[k] = 0.0 if k in held_configuration.robot.locked else effort
     loading = replace(loading, tau=efforts, internal=internal)
-    return Equilibrium(
-        robot,
-        held_configuration,
-        Configuration(held_configuration.robot, start.q),
-        loading,
-        0,
-        held_at=held_configuration,
-    )
+    begin = Configuration(held_configuration.robot, start.q)
+    return Equilibrium(robot, held_configuration, begin, loading, 0, held_at=held_configuration)
 
 
 def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
@@ -220,17 +193,13 @@ def _deformed_equilibrium(
     """Where bodies deform: the preloaded motors push with their efforts, the others stand, and efforts of all."""
     robot, motors, spare = start.robot, start.robot.actuated_names, actuation_redundancy(start.robot)
     if len(allocation.preloaded) != spare:
-        raise InputError(
-            "bodies deform, so each spare motor needs a stated effort",
-            key="preload",
-            value=", ".join(motors[k] for k in allocation.preloaded),
-            hint=f"name {spare} of {', '.join(motors)}",
-        )
+        text, stated = "bodies deform, so each spare motor needs a stated effort", allocation.preloaded
+        named, hint = ", ".join(motors[k] for k in stated), f"name {spare} of {', '.join(motors)}"
+        raise InputError(text, key="preload", value=named, hint=hint)
     locked_motors = [name for k, name in enumerate(motors) if k not in allocation.preloaded]
     efforts = {motors[k]: tau[k] for k in allocation.preloaded}
-    solution = equilibrium_of(
-        robot, start, LoadCase(locked_motors, wrench=case.wrench, effort=efforts, without=case.without)
-    )
+    held_case = LoadCase(locked_motors, wrench=case.wrench, effort=efforts, without=case.without)
+    solution = equilibrium_of(robot, start, held_case)
     here, loading = solution.configuration, solution.loading
     held = loading.forces(here)  # by the standing motors
     held -= here.closure_jacobian.T @ least_multipliers(here, held)
@@ -394,23 +363,17 @@ def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> 
             error.hint = f"{error.hint}, or start from a pose near the equilibrium"
             return error
         name = _softest(start, K * np.outer(rate_units(start), rate_units(start)))
-        return SingularError(
-            f"'{name}' is not stable at this pose, so loads lead to no equilibrium from here",
-            key="pose",
-            value=name,
-            hint="start from a stable pose near the equilibrium, or lock or servo-hold more joints",
-        )
+        text = f"'{name}' is not stable at this pose, so loads lead to no equilibrium from here"
+        hint = "start from a stable pose near the equilibrium, or lock or servo-hold more joints"
+        return SingularError(text, key="pose", value=name, hint=hint)
     share, here = float(found.share[0]), Configuration(start.robot, found.q[0], found.last[0].partition)
     name = _softest(here, found.last[0].K[0])
-    end = f"at {100 * share:.3g} % of them '{name}' becomes unstable"
-    lost = f"growing loads could not be followed beyond {100 * share:.3g} % of them, where '{name}' has least stiffness"
-    return SingularError(
-        f"no equilibrium under these loads: {end if 0 in found.critical else lost}",
-        key="wrench",
-        value=name,
-        hint=f"{element_advice(start.robot.tree, here.q, share) if share > 0 else ''}reduce the loads, servo-hold more "
-        "joints, or start from a pose nearer to the equilibrium",
-    )
+    text = f"growing loads could not be followed beyond {100 * share:.3g} % of them, where '{name}' has least stiffness"
+    if 0 in found.critical:
+        text = f"at {100 * share:.3g} % of them '{name}' becomes unstable"
+    hint = element_advice(start.robot.tree, here.q, share) if share > 0 else ""
+    hint += "reduce the loads, servo-hold more joints, or start from a pose nearer to the equilibrium"
+    return SingularError(f"no equilibrium under these loads: {text}", key="wrench", value=name, hint=hint)
 
 
 def _softest(here: Configuration, K: Array) -> str:

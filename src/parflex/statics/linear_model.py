@@ -47,34 +47,12 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(Answer):
-    """M qdd + D qd + K q = 0 in the independent coordinates, theory (28), and J from these to all coordinates.
+    """M qdd + D qd + K q = 0 in the independent coordinates `names`, theory (28).
 
-    `K_tot` is the stiffness of the open tree where K is J^T K_tot J.
-
-    Attributes
-    ----------
-    configuration : Configuration
-        State that was linearised about.
-    M : Array
-        Mass matrix (kg, kg m, kg m^2).
-    K : Array
-        Stiffness matrix (N/m, N, N m).
-    D : Array
-        Damping matrix (N s/m, N s, N m s).
-    J : Array
-        All rates per independent rate.
-    names : list[str]
-        Independent coordinates: rows and columns of M, K, D.
-    start : Configuration
-        Pose before loads acted.
-    loading : Loading
-        What acts: wrenches, efforts, terms left out.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
-    K_tot : Array | None
-        Stiffness of the open tree where K = J^T K_tot J, else None.
-    about : About
-        'undeformed' or 'equilibrium'.
+    `M` (kg, kg m, kg m^2), `K` (N/m, N, N m) and `D` (N s/m, N s, N m s) are those at `configuration`, and `about`
+    says what this is: 'undeformed', or the 'equilibrium' that the loads of `loading` reach from `start`. `J` has all
+    rates per independent rate. `K_tot` is the stiffness of the open tree where K = J^T K_tot J, else None.
+    `diagnostics` are those of the state.
     """
 
     configuration: Configuration
@@ -121,8 +99,7 @@ def linear_model(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
+        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
     **load : LoadKeywords
         Other values of the load case, or `load_case`: see `LoadCase`.
 

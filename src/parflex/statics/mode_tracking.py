@@ -17,7 +17,9 @@ from parflex.records import Answer, Record, count_of
 from parflex.recursion.dynamics import mass_matrix
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.statics.modes import default_number_of_modes, natural_frequencies
+from parflex.statics.linear_model import linear_model_of
+from parflex.statics.load_case import LoadCase
+from parflex.statics.modes import default_number_of_modes, modes_of
 
 Array = np.ndarray
 
@@ -28,26 +30,11 @@ SPARE = 4  # modes above those that are followed: partners of a branch that leav
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TrackedModes(Answer):
-    """Branches along a path: frequencies (poses x branches) in Hz, shapes (poses x coordinates x branches).
+    """Branches along a path: `frequencies` (Hz, places x branches) and mass-normalised `shapes` (m, rad).
 
-    `places` counts the poses that were given; a pose put between has a fraction. `agreement` (poses x branches) is the
-    MAC with the pose before, of a double mode that of its subspace; `doubtful` lists places where it stays low however
-    near the poses are.
-
-    Attributes
-    ----------
-    places : Array
-        Number of the pose; fractions are poses in between.
-    positions : Array
-        All positions at each place (m, rad).
-    frequencies : Array
-        Hz, places x branches.
-    shapes : Array
-        Places x coordinates x branches, mass-normalised (m, rad).
-    agreement : Array
-        MAC with the place before, of a double mode that of its subspace (dimensionless).
-    doubtful : list[float]
-        Places where the agreement stays low.
+    `places` counts the poses that were given; a pose put between has a fraction. `positions` has all positions at each
+    place (m, rad). `agreement` (places x branches) is the MAC with the place before, of a double mode that of its
+    subspace; `doubtful` lists places where it stays low however near the poses are.
     """
 
     places: Array
@@ -112,10 +99,11 @@ def track_modes(
         if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
             raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
     stations = _stations(robot, poses)
-    current = _pose_at(robot, stations, 0.0, robot.home, modes, lock)
+    case = LoadCase(lock)
+    current = _pose_at(robot, stations, 0.0, robot.home, modes, case)
     current = replace(current, frequencies=current.frequencies[:modes], shapes=current.shapes[:, :modes])
     tracked, agreements, doubtful = [current], [np.ones(modes)], []
-    waiting = [_pose_at(robot, stations, float(k), None, modes, lock) for k in reversed(range(1, len(stations)))]
+    waiting = [_pose_at(robot, stations, float(k), None, modes, case) for k in reversed(range(1, len(stations)))]
     while waiting:
         next_pose = waiting[-1]
         before = _settled(current, next_pose) if len(tracked) == 1 else current
@@ -123,7 +111,7 @@ def track_modes(
         if agreeing.min() < agreement:
             if next_pose.place - current.place > finest:
                 middle = (current.place + next_pose.place) / 2
-                waiting.append(_pose_at(robot, stations, middle, current.q, modes, lock))
+                waiting.append(_pose_at(robot, stations, middle, current.q, modes, case))
                 continue
             doubtful.append(next_pose.place)
         tracked[-1], current = before, matched
@@ -142,8 +130,7 @@ def match_modes(before: TrackedPose, after: TrackedPose) -> tuple[TrackedPose, A
 
     overlap = before.shapes.T @ (0.5 * (before.M + after.M)) @ after.shapes
     sizes = np.outer(*(np.sqrt(np.einsum("ik,ij,jk->k", s.shapes, s.M, s.shapes)) for s in (before, after)))
-    overlap = overlap / sizes
-    groups = close_groups(after.frequencies)
+    overlap, groups = overlap / sizes, close_groups(after.frequencies)
     likeness = np.empty_like(overlap)
     for group in groups:
         likeness[:, group] = (overlap[:, group] ** 2).sum(axis=1)[:, None]  # of the whole subspace
@@ -160,24 +147,16 @@ def match_modes(before: TrackedPose, after: TrackedPose) -> tuple[TrackedPose, A
     return replace(after, frequencies=np.sqrt(squares), shapes=shapes), likeness[branches, partners]
 
 
-def close_groups(frequencies: Array) -> list[list[int]]:
+def close_groups(frequencies: Array) -> list[Array]:
     """Numbers of modes whose frequencies are close, lowest first."""
-    groups: list[list[int]] = []
-    for k, frequency in enumerate(frequencies):
-        if groups and frequency - frequencies[groups[-1][-1]] <= CLOSE * frequency:
-            groups[-1].append(k)
-        else:
-            groups.append([k])
-    return groups
+    apart = np.flatnonzero(np.diff(frequencies) > CLOSE * frequencies[1:]) + 1
+    return np.split(np.arange(len(frequencies)), apart)
 
 
 def _settled(first: TrackedPose, after: TrackedPose) -> TrackedPose:
     """The first pose has no pose before it: inside its double modes the basis is taken from the next pose."""
-    shapes = first.shapes.copy()
-    mean = 0.5 * (first.M + after.M)
-    for group in close_groups(first.frequencies):
-        if len(group) == 1:
-            continue
+    shapes, mean = first.shapes.copy(), 0.5 * (first.M + after.M)
+    for group in (group for group in close_groups(first.frequencies) if len(group) > 1):
         overlap = first.shapes[:, group].T @ mean @ after.shapes
         partners = np.sort(np.argsort(-(overlap**2).sum(axis=0))[: len(group)])
         U, _, Vt = np.linalg.svd(overlap[:, partners])
@@ -186,23 +165,19 @@ def _settled(first: TrackedPose, after: TrackedPose) -> TrackedPose:
 
 
 def _pose_at(
-    robot: Robot,
-    stations: list[dict[str, float]],
-    place: float,
-    near: Array | None,
-    modes: int,
-    lock: str | Sequence[str],
+    robot: Robot, stations: list[dict[str, float]], place: float, near: Array | None, modes: int, case: LoadCase
 ) -> TrackedPose:
     """Modes at any place of the path; coordinates between two poses are interpolated."""
     k = min(int(place), len(stations) - 2)
     share = place - k
     coordinates = {word: (1 - share) * value + share * stations[k + 1][word] for word, value in stations[k].items()}
     configuration = Configuration(robot, robot.assemble(coordinates, near))
+    model = linear_model_of(robot, configuration, case)
     try:
-        result = natural_frequencies(robot, configuration, modes + SPARE, lock)
+        result = modes_of(model, modes + SPARE)
     except InputError:  # fewer modes than that: all of them do
-        result = natural_frequencies(robot, configuration, modes, lock)
-    M = mass_matrix(robot.tree, result.model.configuration.at)
+        result = modes_of(model, modes)
+    M = mass_matrix(robot.tree, model.configuration.at)
     return TrackedPose(place, configuration.q, M, result.frequencies, result.shapes)
 
 
@@ -217,10 +192,6 @@ def _stations(robot: Robot, poses: Sequence[str | Mapping[str, float]]) -> list[
             raise InputError(f"the robot has no pose '{entry}'", key="poses", value=entry, hint="see 'parflex info'")
         stations.append(dict(file_poses[entry] if isinstance(entry, str) else entry))
         if stations[-1].keys() != stations[0].keys():
-            raise InputError(
-                "the poses of a path give different coordinates",
-                key="poses",
-                value=", ".join(stations[-1]),
-                hint=f"give {', '.join(stations[0])} in each",
-            )
+            text, hint = "the poses of a path give different coordinates", f"give {', '.join(stations[0])} in each"
+            raise InputError(text, key="poses", value=", ".join(stations[-1]), hint=hint)
     return stations

@@ -53,35 +53,16 @@ PARALLEL = 1e-2  # sine of an angle between axes: a deflected robot is a little 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Modes(Answer):
-    """Frequencies in Hz, shapes, damping ratios, and motions without stiffness by the name of what moves most.
+    """Modes of a linear `model`: `frequencies` in Hz, lowest first, and what does not vibrate.
 
-    Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive. Damping ratios are
-    v^T D v / (2 omega): those of light damping. Unstable motions grow instead of vibrating.
+    `shapes` are over all coordinates, one column a mode, mass-normalised, the largest entry positive (m, rad);
+    `damping` ratios are v^T D v / (2 omega), for light damping. `free_motions` have no stiffness and are named by what
+    moves most, and `unstable_motions` grow; `independent_coordinates` is the number of all motions.
 
-    Attributes
-    ----------
-    frequencies : Array
-        Hz, lowest first.
-    shapes : Array
-        All coordinates x modes, mass-normalised, the largest entry positive (m, rad).
-    damping : Array
-        Damping ratios v^T D v / (2 omega), for light damping (dimensionless).
-    free_motions : list[str]
-        Motions without stiffness, by what moves most.
-    independent_coordinates : int
-        Number of independent coordinates.
-    unstable_motions : list[str]
-        Motions that grow instead of vibrating.
-    model : LinearModel
-        The linear model.
-    excess : Array
-        Estimated shares by which frequencies are too high because elements are too few, or reduced beams leave modes
-        out (from the lowest of these on it is the bound); infinite where elements of beams, held at both ends, vibrate
-        by themselves at such a frequency (dimensionless).
-    refinement : Refinement | None
-        Number of elements that `converge` took, and how frequencies changed; None without it.
-    by_elements : Array | None
-        `excess` without what reduced beams leave out; None where it is not known (dimensionless).
+    `excess` estimates the shares by which frequencies are too high because elements are too few, or reduced beams leave
+    modes out (from the lowest of these on it is the bound); it is infinite where elements of beams, held at both ends,
+    vibrate by themselves at such a frequency. `by_elements` is the same without what reduced beams leave out; None
+    where it is not known. `refinement` is the number of elements that `converge` took, and how frequencies changed.
     """
 
     frequencies: Array
@@ -148,8 +129,7 @@ def natural_frequencies(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
+        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
     converge : float, default None
         Divide the elements of beams until the answer changes by no more than this share of it; None: as they are
         (dimensionless).
@@ -166,8 +146,7 @@ def natural_frequencies(
     --------
     >>> parflex.natural_frequencies(parflex.load("navaro"), "pose-3", modes=3).frequencies
     """
-    case = full_load_case(lock, about, load)
-    case.state(loads_matter=False)
+    case = full_load_case(lock, about, load, loads_matter=False)
     if converge is None:
         return modes_of(linear_model_of(robot, pose, case), modes)
     return converged_modes(robot, pose, modes, converge, case)
@@ -207,17 +186,11 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
         modes = min(modes or USUAL, count - first)
     elif modes > count - first:
         if unstable:
-            raise SingularError(
-                NOT_STABLE,
-                key="pose",
-                hint=f"{count - first} of its {count} motions vibrate, {unstable} would grow: request fewer",
-            )
-        raise InputError(
-            f"{modes} modes are requested, but the robot has {count - first}",
-            key="modes",
-            value=modes,
-            hint="request fewer" + (f"; {first} motions have no frequency" if first else ""),
-        )
+            hint = f"{count - first} of its {count} motions vibrate, {unstable} would grow: request fewer"
+            raise SingularError(NOT_STABLE, key="pose", hint=hint)
+        text = f"{modes} modes are requested, but the robot has {count - first}"
+        hint = "request fewer" + (f"; {first} motions have no frequency" if first else "")
+        raise InputError(text, key="modes", value=modes, hint=hint)
     picked = slice(first, first + modes)
     reduced = units[:, None] * vectors
     shapes, omega = model.J @ reduced, np.sqrt(values[picked])
