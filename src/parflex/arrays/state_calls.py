@@ -133,18 +133,15 @@ def _wrench(robot: Robot, frame: str, value: Any) -> Array:
 
 def _refuse_shape(robot: Robot, name: str, array: Array, length: int) -> None:
     """Raise where an array has no shape of states; accelerations of motors may follow from independent ones."""
-    if name != "effort" and not (name == "qdd" and driven_by_motors(robot)):
-        raise wrong_length(robot, array, name, length, "robot.coordinates" if name == "q" else "robot.rates")
-    wanted, hint = f", not ({length},)", f"give {length} numbers in the order of robot.motors"
-    if name == "effort":
-        hint += "; a leading axis is a batch"
-    elif array.ndim in (1, 2) and array.shape[-1] in (robot.nv, robot.nu, len(robot.independent_rates)):
+    driven = name == "qdd" and driven_by_motors(robot)
+    if driven and array.ndim in (1, 2) and array.shape[-1] in (robot.nv, robot.nu, len(robot.independent_rates)):
         return
-    else:
-        wanted = ""
-        hint += f", or {robot.nv} in the order of robot.rates, of which those of the motors are used: bodies are free "
-        hint += "to deform"
-    raise InputError(f"'{name}' has the shape {array.shape}{wanted}", key=name, value=str(array.shape), hint=hint)
+    if name != "effort" and not driven:
+        raise wrong_length(robot, array, name, length, "robot.coordinates" if name == "q" else "robot.rates")
+    others = f", or {robot.nv} in the order of robot.rates, of which those of the motors are used: bodies are free "
+    hint = f"give {length} numbers in the order of robot.motors{f'{others}to deform' if driven else ''}"
+    text = f"'{name}' has the shape {array.shape}, not ({length},)"
+    raise InputError(text, key=name, value=str(array.shape), hint=f"{hint}; a leading axis is a batch")
 
 
 def _batch(names: Sequence[str], arrays: list[Any]) -> int | None:

@@ -82,25 +82,18 @@ class Modes(Answer):
         return self.model.about
 
     @property
-    def too_few(self) -> list[str]:
-        """Texts of diagnostics of elements that are too few."""
-        return [diagnostic.text for diagnostic in with_code(self.model.diagnostics, "few-elements")]
-
-    @property
     def diagnostics(self) -> Sequence[Diagnostic]:
         """Diagnostics of the robot and of its linear model."""
         return (*self.model.robot.diagnostics, *self.model.diagnostics)
 
     def _told(self) -> str:
-        special_motions = (
-            (self.free_motions, "motion", " without stiffness"),
-            (self.unstable_motions, "unstable motion", ""),
-        )
         modes = f"{count_of(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
         parts = [f"{brief(self.model.robot.name)}: {modes}"]
-        return "; ".join(
-            [*parts, *(f"{count_of(len(names), word)}{suffix}" for names, word, suffix in special_motions if names)]
-        )
+        if self.free_motions:
+            parts.append(f"{count_of(len(self.free_motions), 'motion')} without stiffness")
+        if self.unstable_motions:
+            parts.append(count_of(len(self.unstable_motions), "unstable motion"))
+        return "; ".join(parts)
 
 
 def natural_frequencies(
@@ -222,10 +215,10 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
     """Modes with as many elements as the relative change `converge` takes."""
     named = [*(case.wrench or ()), *(() if isinstance(case.lock, str) else case.lock)]
     messages = refinement_messages(robot, named)
-    steps: list[dict[str, Any]] = []
+    steps, numbers = list[dict[str, Any]](), list(numbers_of_elements(robot, MOST_COORDINATES))
     best: Modes | None = None
     refusal: InputError | None = None
-    numbers = list(numbers_of_elements(robot, MOST_COORDINATES))
+    converged = False
     for times in numbers:
         begin = perf_counter()
         finer = robot if times == 1 else with_refined_beams(robot, times)
@@ -243,40 +236,36 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
         step = {"elements": finer.refine, "coordinates": result.independent_coordinates, "change": change}
         step |= {"remaining": remaining, "seconds": perf_counter() - begin, "frequencies": result.frequencies.tolist()}
         steps.append(step)
-        best = result
-        if max(change, remaining) <= converge and (model.about == "undeformed" or _settles(steps)):
-            return _with(best, Refinement(finer.refine, change, remaining, True, steps), messages)
+        changes = [step["change"] for step in steps if np.isfinite(step["change"])]
+        # nothing else estimates the error of a deflected robot: its changes must become smaller
+        settled = model.about == "undeformed" or (len(changes) > 1 and changes[-1] <= max(changes[-2], 1e-12))
+        best, converged = result, max(change, remaining) <= converge and settled
+        if converged:
+            break
     if best is None:
         assert refusal is not None
         raise refusal
-    last = steps[-1]
-    why = (
-        f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {last['change']:.2g} "
-        f"and an error of about {last['remaining']:.2g}, not the {converge:g} asked for"
-    )
-    return _with(best, Refinement(last["elements"], last["change"], last["remaining"], False, steps, why), messages)
-
-
-def _with(modes: Modes, refinement: Refinement, unrefined: list[Diagnostic]) -> Modes:
-    missed = [Diagnostic("not-converged", refinement.why, value=refinement.change)] if refinement.why else []
-    diagnostics = (*modes.model.diagnostics, *unrefined, *missed)
-    return replace(modes, refinement=refinement, model=replace(modes.model, diagnostics=diagnostics))
-
-
-def _settles(steps: list[dict[str, Any]]) -> bool:
-    """Whether the changes of a deflected robot, whose error nothing else estimates, become smaller."""
-    changes = [step["change"] for step in steps if np.isfinite(step["change"])]
-    return len(changes) > 1 and changes[-1] <= max(changes[-2], 1e-12)
+    if not converged:
+        why = (
+            f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {change:.2g} "
+            f"and an error of about {remaining:.2g}, not the {converge:g} asked for"
+        )
+        messages.append(Diagnostic("not-converged", why, value=change))
+    why = "" if converged else messages[-1].text
+    refinement = Refinement(steps[-1]["elements"], change, remaining, converged, steps, why)
+    model = replace(best.model, diagnostics=(*best.model.diagnostics, *messages))
+    return replace(best, refinement=refinement, model=model)
 
 
 def _change(before: Modes | None, after: Modes) -> float:
     """Largest relative change of the frequencies; infinite where there are other modes than before."""
-    if before is None or len(before.frequencies) != len(after.frequencies):
-        return np.inf
-    sizes = [(len(modes.free_motions), len(modes.unstable_motions)) for modes in (before, after)]
-    if sizes[0] != sizes[1] or not _all_known(before, after):
+    if before is None or _sizes(before) != _sizes(after) or not _all_known(before, after):
         return np.inf
     return float(np.abs(before.frequencies / after.frequencies - 1).max(initial=0.0))
+
+
+def _sizes(modes: Modes) -> list[int]:
+    return [len(motions) for motions in (modes.frequencies, modes.free_motions, modes.unstable_motions)]
 
 
 def _all_known(before: Modes, after: Modes) -> bool:
@@ -298,21 +287,19 @@ def _all_known(before: Modes, after: Modes) -> bool:
 
 def _node_motions(before: Modes, after: Modes) -> tuple[Array, Array]:
     """Twists, turns times a length, of the nodes that both robots have, one column a mode."""
-    links = beam_links(before.model.robot), beam_links(after.model.robot)
-    inside = [{j for row in beams.values() for j in row[1:]} for beams in links]
-    trees = [modes.model.robot.tree for modes in (before, after)]
-    pairs = [
-        (j, trees[1].number(link.name))
-        for j, link in enumerate(trees[0].links)
-        if j not in inside[0] and link.name in trees[1].places
-    ]
-    for name, row in links[0].items():
-        pairs += list(zip(row[1:], links[1][name][2::2], strict=True))
-    length = trees[0].length
-    return tuple(  # type: ignore[return-value]
-        np.vstack([np.vstack([J_v, length * J_w]) @ modes.shapes for J_v, J_w in (jacobians[p[side]] for p in pairs)])
-        for side, (modes, jacobians) in enumerate((m, m.model.configuration.link_jacobians) for m in (before, after))
-    )
+    (coarse, fine), tree = (beam_links(modes.model.robot) for modes in (before, after)), before.model.robot.tree
+    inside, finer = {j for row in coarse.values() for j in row[1:]}, after.model.robot.tree
+    common = [(j, link.name) for j, link in enumerate(tree.links) if j not in inside and link.name in finer.places]
+    pairs = [(j, finer.number(name)) for j, name in common]
+    for name, row in coarse.items():
+        pairs += list(zip(row[1:], fine[name][2::2], strict=True))
+
+    def motions(modes: Modes, numbers: Iterable[int]) -> Array:
+        jacobians = modes.model.configuration.link_jacobians
+        rows = [np.vstack([jacobians[j][0], tree.length * jacobians[j][1]]) @ modes.shapes for j in numbers]
+        return np.vstack(rows)
+
+    return motions(before, (pair[0] for pair in pairs)), motions(after, (pair[1] for pair in pairs))
 
 
 natural_frequencies.doubts = (  # type: ignore[attr-defined]
@@ -417,19 +404,11 @@ def _kinetic(here: Configuration, shape: Array, normal: Array | None, bent: list
         twist = np.concatenate([J_v @ shape, J_w @ shape, shape[link.e_v]])
         energies.append(float(twist @ M @ twist) + motor)
         if normal is not None:
-            n = R.T @ normal
-            planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), planar_part @ twist[6:]])
+            along = np.outer(R.T @ normal, R.T @ normal)
+            planar = np.concatenate([twist[:3] - along @ twist[:3], along @ twist[3:6], planar_part @ twist[6:]])
             inside += float(planar @ M @ planar) + motor
             outside += float((twist - planar) @ M @ (twist - planar))
     return np.array(energies), inside / (inside + outside) if normal is not None else None
-
-
-def _along(n: Array, vector: Array) -> Array:
-    return n * (n @ vector)
-
-
-def _across(n: Array, vector: Array) -> Array:
-    return vector - n * (n @ vector)
 
 
 def plane_normal(here: Configuration) -> Array | None:

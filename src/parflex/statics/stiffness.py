@@ -226,12 +226,7 @@ def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Defle
 
 
 def _inside(
-    robot: Robot,
-    here: Configuration,
-    loading: AppliedLoads,
-    step: Array,
-    displacements: dict[str, Array],
-    strain: Array,
+    robot: Robot, here: Configuration, loading: AppliedLoads, step: Array, moved: dict[str, Array], strain: Array
 ) -> Deflection:
     """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
     held_robot = here.robot
@@ -239,25 +234,22 @@ def _inside(
     needed = loading.closed_forces(here, lam) + strain
     efforts = {}
     for k in robot.actuated:
-        j = robot.tree.link_of_rate[k]
-        servo_stiffness = held_robot.tree.links[j].terms.stiffness - robot.tree.links[j].terms.stiffness
-        efforts[robot.tree.rate_names[k]] = float(
-            needed[k] if k in held_robot.locked else loading.tau[k] - servo_stiffness * step[k]
-        )
+        before, held = (one.tree.links[robot.tree.link_of_rate[k]].terms.stiffness for one in (robot, held_robot))
+        effort = needed[k] if k in held_robot.locked else loading.tau[k] - (held - before) * step[k]
+        efforts[robot.tree.rate_names[k]] = float(effort)
     wrenches = loading.wrenches(here, lam)
     diagnostics = [*robot.diagnostics, *limit_warnings(robot, here.q), *deflection_warnings(here.robot.tree, here.q)]
     diagnostics += stress_warnings(here, wrenches)
     if held_robot.mobility.redundant:
         text = "the robot is over-constrained: efforts and section forces are those of least norm"
         diagnostics.append(Diagnostic("undetermined-forces", text))
-    elements, zero_rates = element_values(here, None, lam), np.zeros(held_robot.tree.n)
-    beams = loads_of_beams(
-        here, zero_rates, zero_rates, wrenches, checked_wrenches(held_robot.tree, loading.wrench), loading.without
-    )
+    elements, still = element_values(here, None, lam), np.zeros(held_robot.tree.n)
+    acting = checked_wrenches(held_robot.tree, loading.wrench)
+    beams = loads_of_beams(here, still, still, wrenches, acting, loading.without)
     diagnostics += missing_stress_warning(held_robot, {name: beam.chain for name, beam in beams.items()})
     sections = [entry for beam in beams.values() for entry in beam.at_ends(held_robot.tree)]
     diagnostics += slack_warnings(held_robot, elements)
-    return Deflection(displacements, efforts, sections, here, tuple(diagnostics), elements, beams)
+    return Deflection(moved, efforts, sections, here, tuple(diagnostics), elements, beams)
 
 
 def _known(robot: Robot, frame: str | None) -> str:
