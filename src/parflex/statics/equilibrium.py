@@ -22,7 +22,6 @@ from parflex.forces.effort_allocation import (
     driven_cables,
     is_specified,
     read_allocation,
-    slack_warnings,
 )
 from parflex.forces.forces import Values, element_values
 from parflex.records import Answer, brief, count_of
@@ -33,7 +32,7 @@ from parflex.robot.robot import Robot
 from parflex.statics.equilibrium_solver import Equilibria, States, find_equilibria, find_on_flanks, is_positive
 from parflex.statics.linear_system import StiffnessSolver, moving_names, rate_units, slack_cables
 from parflex.statics.load_case import LoadCase, LoadKeywords, Lock, full_load_case
-from parflex.statics.loads import AppliedLoads, held_robot, least_multipliers, prepare_loads, tangent_stiffness
+from parflex.statics.loads import AppliedLoads, least_multipliers, prepare_loads, tangent_stiffness
 from parflex.statics.small_deformation import element_advice
 
 Array = np.ndarray
@@ -128,6 +127,9 @@ def equilibrium(
     return equilibrium_of(robot, pose, case)
 
 
+equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: ignore[attr-defined]
+
+
 def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
     """Static equilibrium of a load case."""
     robot = acting_robot(robot, case.without)
@@ -136,9 +138,6 @@ def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibri
     start, loading = prepare_loads(robot, pose, case)
     at, steps = find_equilibrium(start, loading)
     return Equilibrium(robot, at, start, loading, steps)
-
-
-equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: ignore[attr-defined]
 
 
 def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) -> Equilibrium:
@@ -163,17 +162,15 @@ def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Eq
         raise InputError(text, key="effort", hint="keep one of them")
     allocation = read_allocation(robot, case.weights, case.preload)
     start = configure(robot, pose)
-    tau, internal = _holding(start, allocation, case)
-    here = start
+    (tau, internal), here = _holding(start, allocation, case), start
     if robot.deformations:
         here, tau = _deformed_equilibrium(start, tau, allocation, case)
-    held_configuration, loading = prepare_loads(robot, here, replace(case, effort=None, weights=None, preload=None))
+    held, loading = prepare_loads(robot, here, replace(case, effort=None, weights=None, preload=None))
     efforts = np.zeros(robot.tree.n)
-    for k, effort in zip(robot.actuated, tau, strict=True):
-        efforts[k] = 0.0 if k in held_configuration.robot.locked else effort
+    efforts[list(robot.actuated)] = tau
+    efforts[list(held.robot.locked)] = 0.0
     loading = replace(loading, tau=efforts, internal=internal)
-    begin = Configuration(held_configuration.robot, start.q)
-    return Equilibrium(robot, held_configuration, begin, loading, 0, held_at=held_configuration)
+    return Equilibrium(robot, held, Configuration(held.robot, start.q), loading, 0, held_at=held)
 
 
 def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
@@ -207,7 +204,7 @@ def _deformed_equilibrium(
     return here, (loading.tau + held)[list(robot.actuated)]
 
 
-def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium | None:
+def equilibrium_with_taut_cables(robot: Robot, held: Configuration, case: LoadCase) -> Equilibrium | None:
     """The robot at rest where motors that hold it keep its cables taut by internal efforts, as in the inverse model.
 
     None where cables are taut under efforts of least norm, where nothing keeps them so, or where a motor is free.
@@ -215,33 +212,15 @@ def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase
     robot = acting_robot(robot, case.without)
     if is_specified(case.effort) or not driven_cables(robot) or robot.deformations or actuation_redundancy(robot) <= 0:
         return None
-    start = configure(robot, pose)
-    held = held_robot(robot, start.q, case)
-    for k in set(robot.actuated) - set(held.locked):
-        j = robot.tree.link_of_rate[k]
-        if held.tree.links[j].terms.stiffness == robot.tree.links[j].terms.stiffness:  # no servo holds it
-            return None
+    free = {robot.tree.link_of_rate[k] for k in set(robot.actuated) - set(held.robot.locked)}
+    if any(held.robot.tree.links[j].terms.stiffness == robot.tree.links[j].terms.stiffness for j in free):
+        return None  # no servo holds it
     try:
-        solution = preloaded_equilibrium(robot, start, case)
+        solution = preloaded_equilibrium(robot, Configuration(robot, held.q), case)
     except ParflexError:  # the motors do not hold this pose, and what is asked may not need them to
         return None
     internal = solution.loading.internal
     return replace(solution, why=HELD) if internal is not None and internal["chosen_by"].endswith(TAUT) else None
-
-
-def pushing_cable_warnings(
-    here: Configuration, loading: AppliedLoads, K: Array | None = None, K_tot: Array | None = None
-) -> list[Diagnostic]:
-    """Diagnostics where driven cables push at rest; with stiffnesses, under what they give to hold the loads."""
-    if not driven_cables(here.robot):
-        return []
-    F = loading.forces(here)
-    if K is not None and K_tot is not None:
-        try:
-            F = F + K_tot @ here.J @ StiffnessSolver(here, K).solve(-here.reduction.forces(F))
-        except SingularError:  # nothing holds the loads, so there is no tension to tell
-            return []
-    return slack_warnings(here.robot, element_values(here, None, least_multipliers(here, F)))
 
 
 # -- the equilibrium that loads reach from a pose ------------------------------------------------------------------

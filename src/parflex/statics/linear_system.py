@@ -38,14 +38,13 @@ class StiffnessSolver:
         self.free = np.zeros((len(K), 0))
         scaled = K * np.outer(self.units, self.units)
         self.regular = bool(np.all(np.isfinite(scaled))) and np.linalg.cond(scaled, 1) < REGULAR
-        if not self.regular:
-            J = configuration.J * self.units
-            M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
-            modes = eigen(configuration, (scaled + scaled.T) / 2, M)
-            self.split = split_stiffness((scaled + scaled.T) / 2, M, modes)
-            self.free = self.split.free
-        else:
+        if self.regular:
             self.factor = scipy.linalg.lu_factor(scaled)
+            return
+        J, symmetric = configuration.J * self.units, (scaled + scaled.T) / 2
+        M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
+        self.split = split_stiffness(symmetric, M, eigen(configuration, symmetric, M))
+        self.free = self.split.free
 
     def free_motions(self) -> list[str]:
         """Names of the coordinates that move without stiffness."""

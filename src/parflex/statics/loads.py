@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.forces.reactions import closure_wrenches, constraint_forces
@@ -257,19 +256,8 @@ def prestressed_parts(configuration: Configuration, without: Sequence[str] = ())
 def equilibrium_reason(configuration: Configuration, without: Sequence[str] = ()) -> str:
     """Why a linear model at a pose must be about the equilibrium: the start of a sentence, empty where it need not."""
     tense, taut = prestressed_parts(configuration, without), cables_at_rest_length(configuration, without)
-    parts = [f"{_are(names)} {word}" for names, word in ((tense, "under tension"), (taut, "just taut")) if names]
+    parts = [f"{are(names)} {word}" for names, word in ((tense, "under tension"), (taut, "just taut")) if names]
     return f"{' and '.join(parts)} at this pose" if parts else ""
-
-
-def undeformed_warnings(names: Sequence[str]) -> list[Diagnostic]:
-    """What a linear model about the undeformed pose misses of springs under tension."""
-    if not names:
-        return []
-    text = (
-        f"{_are(names)} under tension at this pose, and what balances it is not part of a model about the undeformed "
-        "pose: ask about the equilibrium"
-    )
-    return [Diagnostic("unbalanced-tension", text, names[0])]
 
 
 def cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
@@ -292,7 +280,8 @@ def refuse_cables_at_rest_length(configuration: Configuration, without: Sequence
         raise SingularError(text, key=f"element '{name}'", value=name, hint=hint)
 
 
-def _are(names: Sequence[str]) -> str:
+def are(names: Sequence[str]) -> str:
+    """Return names and their verb, for a sentence."""
     listed = ", ".join(f"'{name}'" for name in names[:3]) + (", ..." if len(names) > 3 else "")
     return f"{listed} {'is' if len(names) == 1 else 'are'}"
 

@@ -182,21 +182,18 @@ def mode_warnings(model: LinearModel) -> list[Diagnostic]:
 def _order(word: str) -> tuple[int, str]:
     """Which derivative of what."""
     prefix, colon, name = word.partition(":")
-    if not colon:
-        return 0, word
-    if prefix not in ORDERS:
+    if colon and prefix not in ORDERS:
         raise InputError(f"'{prefix}' is not a derivative", key="output", value=word, hint=did_you_mean(prefix, ORDERS))
-    return ORDERS.index(prefix), name
+    return (ORDERS.index(prefix), name) if colon else (0, word)
 
 
 def _row(model: LinearModel, word: str, components: dict[str, int], key: str) -> Array:
     """What the word means per independent rate: a coordinate, or a component of a frame in world axes."""
-    tree, rates = model.robot.tree, model.robot.tree.rate_names
-    joints = [rates[k] for k in range(tree.n) if k not in tree.elastic]
-    names = joints if key == "input" else list(rates)
+    tree, rates = model.robot.tree, list(model.robot.tree.rate_names)
+    names = [name for k, name in enumerate(rates) if key != "input" or k not in tree.elastic]
     for name in (word, word.removeprefix("q")):
         if name in names:
-            k = list(rates).index(name)
+            k = rates.index(name)
             if k in model.robot.locked and key == "input":
                 text = f"'{word}' is locked, so an effort there moves nothing"
                 raise InputError(text, key=key, value=word, hint="lock fewer joints")
