@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -173,15 +173,12 @@ def _shares(values: Array, inside: list[_Inside], count: int) -> Array:
     """Of each mode the share by which it is too high; infinite near and beyond the lowest motion inside elements."""
     if not inside:
         return np.zeros(count)
-    together = _Inside(
-        *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
-    )
+    together = _Inside(*map(np.concatenate, zip(*inside, strict=True)))
     limit = REACHED * float(together.own.min())
     return np.array([_frequency_excess(values, together, k, limit) for k in range(count)])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Inside(Record):
+class _Inside(NamedTuple):
     """Of motions inside elements: squared frequencies, and what pulls and what accelerates them in each mode."""
 
     own: Array
@@ -204,13 +201,13 @@ def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
         squared_frequencies, vectors = inside.still if N == 0 else inside.modes(N)
         x = np.vstack([J_v @ shapes, J_w @ shapes, shapes[link.e_v]])
         rows.append((squared_frequencies, N * (vectors.T @ (inside.G_ib @ x)), vectors.T @ (inside.M_ib @ x)))
-    return _Inside(*(np.concatenate(part) for part in zip(*rows, strict=True)))
+    return _Inside(*map(np.concatenate, zip(*rows, strict=True)))
 
 
 def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> float:
     """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
     values = values[: np.searchsorted(values, ABOVE * values[k])]
-    inside = _Inside(inside.own, inside.pulled[:, : len(values)], inside.moved[:, : len(values)])
+    inside = inside._replace(pulled=inside.pulled[:, : len(values)], moved=inside.moved[:, : len(values)])
 
     def left(value: float) -> float:
         return float(np.linalg.eigvalsh(np.diag(values) - inside.taken(values, value))[k])

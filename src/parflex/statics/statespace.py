@@ -163,12 +163,11 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
     input_rows = scipy.linalg.cho_solve(factor, b)
     A = np.block([[np.zeros((count, count)), np.eye(count)], [flow]])
     B = np.vstack([np.zeros_like(input_rows), input_rows])
-    C, D = [], []
+    C, D, zeros, no_feedthrough = [], [], np.zeros(count), np.zeros(len(inputs))
     for word in outputs:
         order, name = _order(word)
-        row, zeros = _row(model, name, MOTIONS, "output"), np.zeros(count)
+        row = _row(model, name, MOTIONS, "output")
         C.append((np.r_[row, zeros], np.r_[zeros, row], row @ flow)[order])
-        no_feedthrough = np.zeros(len(inputs))
         D.append((no_feedthrough, no_feedthrough, row @ input_rows)[order])
     states = [*model.names, *(f"velocity:{name}" for name in model.names)]
     return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
