@@ -31,8 +31,8 @@ from parflex.forces.section_forces import (
     read_beam,
     read_beam_position,
 )
-from parflex.recursion.kinematics import pose
 from parflex.records import Record
+from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.simulation.place_deflections import BENT, BeamPlace, place_deflection, read_place
