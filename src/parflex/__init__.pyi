@@ -87,10 +87,10 @@ from parflex.statics.load_case import About as About
 from parflex.statics.load_case import LoadCase as LoadCase
 from parflex.statics.load_case import Lock as Lock
 from parflex.statics.load_case import Servo as Servo
-from parflex.statics.mode_tracking import TrackedModes as TrackedModes
-from parflex.statics.mode_tracking import track_modes as track_modes
 from parflex.statics.modes import Modes as Modes
+from parflex.statics.modes import TrackedModes as TrackedModes
 from parflex.statics.modes import natural_frequencies as natural_frequencies
+from parflex.statics.modes import track_modes as track_modes
 from parflex.statics.statespace import StateSpace as StateSpace
 from parflex.statics.statespace import state_space as state_space
 from parflex.statics.stiffness import Deflection as Deflection

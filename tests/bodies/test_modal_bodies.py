@@ -365,7 +365,7 @@ def _node_momenta(body: Modes, run, row: int) -> tuple[np.ndarray, np.ndarray, f
     return P, H, T
 
 
-QUESTIONS = {name for name in vars(Body) if not name.startswith("_")}
+QUESTIONS = {name for name in (*vars(Body), *Body.__annotations__) if not name.startswith("_")}
 
 
 @dataclass(frozen=True)
