@@ -469,4 +469,5 @@ def _read(path: Path) -> ModalData:
     numbers.setdefault("damping_ratios", np.zeros_like(np.atleast_1d(numbers["modal_stiffnesses"])))
     numbers["thickness"] = float(numbers.get("thickness", 0.0))
     names = np.atleast_1d(texts.pop("interface", np.array([], dtype=np.str_)))
-    return ModalData(**numbers, interface=tuple(map(str, names)), **{name: str(text) for name, text in texts.items()})
+    numbers |= {name: str(text) for name, text in texts.items()}
+    return ModalData(interface=tuple(map(str, names)), **numbers)
