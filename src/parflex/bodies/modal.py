@@ -101,12 +101,13 @@ def require(holds: Any, message: str, key: str, hint: str, value: object = None)
 
 def checked(data: ModalData) -> ModalData:
     """The data as they are, after every check."""
-    n, N = len(data.nodes), data.count
-    points = data.nodes.ndim == 2 and data.nodes.shape[1] == 3 and n > 0
+    points = data.nodes.ndim == 2 and data.nodes.shape[1] == 3 and len(data.nodes)
     require(points, "the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
+    n = len(data.nodes)
     shape, hint = " x ".join(map(str, data.shapes.shape)), f"give modes x {n} x 6 numbers"
     fits = data.shapes.ndim == 3 and data.shapes.shape[1:] == (n, 6)
     require(fits, f"the shapes ({shape}) do not match the {n} nodes", "shapes", hint, shape)
+    N = data.count
     require(N, "there are no modes", "shapes", "give at least one, or use a rigid body")
     for name in ("masses", "modal_stiffnesses", "modal_masses", "damping_ratios"):
         values, length, what = np.asarray(getattr(data, name)), *((n, "nodes") if name == "masses" else (N, "modes"))
@@ -468,4 +469,5 @@ def _read(path: Path) -> ModalData:
     numbers.setdefault("damping_ratios", np.zeros_like(np.atleast_1d(numbers["modal_stiffnesses"])))
     numbers["thickness"] = float(numbers.get("thickness", 0.0))
     names = np.atleast_1d(texts.pop("interface", np.array([], dtype=np.str_)))
-    return ModalData(**numbers, interface=tuple(map(str, names)), **{name: str(text) for name, text in texts.items()})
+    numbers |= {name: str(text) for name, text in texts.items()}
+    return ModalData(interface=tuple(map(str, names)), **numbers)

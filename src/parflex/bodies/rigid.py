@@ -36,21 +36,41 @@ class Body(Record, ABC):
     """
 
     m: Any  # mass
-    size = 0  # number of elastic coordinates
-    labels: tuple[str, ...] = ()  # their names
-    units: tuple[str, ...] = ()  # m, rad, or 1 for numbers that multiply shapes in metres
+    labels: tuple[str, ...] = ()  # names of its elastic coordinates
     nodes: Mapping[str, Node] = MappingProxyType({})  # places that its deformation moves, by name
     inner: InnerNodes | None = None  # any place inside it that its deformation moves; None: there is none
-    by_tip = False  # whether its coordinates begin with the motion of its one tip, as those of a beam
-    held = 0  # how many coordinates, the last ones, are modes of a beam with both its ends held
+    held: int = 0  # how many coordinates, the last ones, are modes of a beam with both its ends held
     reduced: ReducedBeam | None = None  # how the beam that it stands for was reduced
     found: RigidReport | None = None  # the rigid body that the matrices of a super-element hold
-    small = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
+    small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
     slopes: Array | None = None  # N x N x 3 x 3: how two coordinates turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order
-    acting: tuple[MeanStrain, ...] = ()  # those of them that act; where none does, its stiffness is constant
     rigid: RigidBody  # what of it is fixed to its frame, whatever the rest does: all of a rigid body
-    undeformed: RigidBody  # the rigid body that it is while undeformed, `rigid` included
+
+    @property
+    def size(self) -> int:
+        """Number of elastic coordinates."""
+        return 0
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of its coordinates: m, rad, or 1 for numbers that multiply shapes in metres."""
+        return ()
+
+    @property
+    def by_tip(self) -> bool:
+        """Whether its coordinates begin with the motion of its one tip, as those of a beam; else they are modes."""
+        return False
+
+    @property
+    def acting(self) -> tuple[MeanStrain, ...]:
+        """Those of its elongations of second order that act; where none does, its stiffness is constant."""
+        return ()
+
+    @property
+    @abstractmethod
+    def undeformed(self) -> RigidBody:
+        """The rigid body that it is while undeformed, `rigid` included."""
 
     @abstractmethod
     def deformed(self, e: Array) -> tuple[Array, Array]:
@@ -194,7 +214,7 @@ class RigidBody(Body):
         return self
 
     @property
-    def undeformed(self) -> RigidBody:  # type: ignore[override]
+    def undeformed(self) -> RigidBody:
         """The same."""
         return self
 

@@ -74,6 +74,8 @@ NodeNumber = Annotated[int, Field(ge=1, le=10**9, strict=True)]
 SHEAR_HINT = "give a number above 0, at most 1"
 ShearCoefficient = Annotated[Number, refuse(lambda x: not 0 < x <= 1, "is not a shear coefficient", SHEAR_HINT)]
 
+Efficiency = Annotated[Number, refuse(lambda x: not 0 < x <= 1, "is not between 0 and 1", "1 is without losses")]
+
 Scale = Annotated[Vector, BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else [value] * 3)]
 
 Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[length, force]", 2))]
@@ -617,7 +619,7 @@ class CouplingTable(Table):
     ) = None
     damping: NotNegative = 0.0
     backlash: NotNegative = 0.0
-    efficiency: Annotated[Number, refuse(lambda x: not 0 < x <= 1, "is not between 0 and 1", "1 is without losses")] = 1
+    efficiency: Efficiency = 1.0
     efficiency_back: (
         Annotated[Number, refuse(lambda x: x > 1, "is above 1", "1 is without losses, zero or less is self-locking")]
         | None
