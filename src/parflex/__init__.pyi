@@ -47,7 +47,7 @@ from parflex.formulations.explain import Explanation as Explanation
 from parflex.formulations.explain import explain as explain
 from parflex.formulations.redundant_matrices import RedundantModel as RedundantModel
 from parflex.formulations.redundant_matrices import redundant_model as redundant_model
-from parflex.formulations.sensor_geometry import geometry_from_sensors as geometry_from_sensors
+from parflex.formulations.redundant_sensors import geometry_from_sensors as geometry_from_sensors
 from parflex.identification.excitation import Excitation as Excitation
 from parflex.identification.excitation import excite as excite
 from parflex.identification.identify import identify as identify

@@ -35,7 +35,7 @@ from parflex.forces.forces import Without, Wrench, checked_wrenches, element_val
 from parflex.forces.reactions import reactions_of
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
-from parflex.records import Answer, NamedMatrix, brief, count_of, name_list
+from parflex.records import Answer, NamedMatrix, Record, brief, count_of, name_list
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
@@ -135,8 +135,8 @@ def rigid_inverse(
     return outcome.result(wrench, reactions, len(state.J_a) > state.J_a.shape[1], internal=shared.internal)
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Record):
     """A solved model: all rates and accelerations, efforts, forces of the tree less what gears lose, diagnostics."""
 
     configuration: Configuration

@@ -23,7 +23,7 @@ from parflex.robot.load import with_payload
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings, value_at
 from parflex.robotfile.values import evaluate
-from parflex.spatial.batched import Decisions, Varied
+from parflex.spatial.batched import BatchedNumber, Decisions
 from parflex.tree.build import build_tree
 from parflex.tree.rigid_version import read_version
 from parflex.tree.tree import Tree
@@ -92,7 +92,7 @@ class DesignNumbers(Record):
             numbers: list[Any] = self.values[0].tolist()
         else:
             decisions = Decisions(len(self.values) + 1)
-            numbers = [Varied(x, decisions) for x in np.concatenate([self.nominal[None], self.values]).T]
+            numbers = [BatchedNumber(x, decisions) for x in np.concatenate([self.nominal[None], self.values]).T]
         return _substituted(part, self._branches.get(name, {}), numbers)
 
     @property
@@ -166,12 +166,12 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
     settings: dict[str, Any] = {}
     for k, key in enumerate(keys):
         unit = None if not slopes else np.broadcast_to(np.eye(len(keys))[k][:, None], (len(keys), count)).copy()
-        settings[key] = Varied(np.concatenate([[number_at(robot, key)], columns[k]]), decisions, unit)
+        settings[key] = BatchedNumber(np.concatenate([[number_at(robot, key)], columns[k]]), decisions, unit)
     description, parts = reread_file(robot, settings)
-    equal: dict[bytes, tuple[Varied, list[Path]]] = {}
+    equal: dict[bytes, tuple[BatchedNumber, list[Path]]] = {}
     for name, part in parts.items():
         for place, x in leaves(part):
-            if isinstance(x, Varied):
+            if isinstance(x, BatchedNumber):
                 change = b"" if x.slopes is None else x.slopes.tobytes()
                 equal.setdefault(x.values.tobytes() + change, (x, []))[1].append((name, *place))
     varied = [x for x, _ in equal.values()]
@@ -204,7 +204,7 @@ def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[st
 
 def substitute_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
     """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
-    varied = [(place, x) for place, x in leaves(part) if isinstance(x, Varied)]
+    varied = [(place, x) for place, x in leaves(part) if isinstance(x, BatchedNumber)]
     numbers = [scalar(float(x.values[1]), np.array(x.slopes)[:, 1]) for _, x in varied]
     return _substituted(part, _nested_by_place([(place,) for place, _ in varied], range(len(varied))), numbers)
 
@@ -216,7 +216,7 @@ def with_design_axis(values: Any, designs: int) -> Array:
         return values
     wide = np.empty((designs, *values.shape))
     for index, x in np.ndenumerate(values):
-        wide[(slice(None), *index)] = x.values[1:] if isinstance(x, Varied) else x
+        wide[(slice(None), *index)] = x.values[1:] if isinstance(x, BatchedNumber) else x
     return wide
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.spatial.batched import Decisions, Varied, VariedNumberError
+from parflex.spatial.batched import BatchedNumber, Decisions, VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
 LARGEST_POWER = 8
@@ -54,7 +54,7 @@ def holds(values: Any, how: str) -> Any:
 
 def _comparison(how: str) -> Callable[[TracedNumber, Any], Any]:
     def compare(self: TracedNumber, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
+        if not isinstance(other, BatchedNumber | int | float):
             return NotImplemented
         nominal = self.nominal - _nominal(other)
         return self.decisions.compare(self.expression - _expression(other), nominal, how)
@@ -64,7 +64,7 @@ def _comparison(how: str) -> Callable[[TracedNumber, Any], Any]:
 
 def _operation(function: Callable[[Any, Any], Any]) -> Callable[[TracedNumber, Any], Any]:
     def operate(self: TracedNumber, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
+        if not isinstance(other, BatchedNumber | int | float):
             return NotImplemented
         return self._made(function(self.nominal, _nominal(other)), function(self.expression, _expression(other)))
 
@@ -78,7 +78,7 @@ def _function(name: str) -> Callable[[TracedNumber], Any]:
     return evaluate
 
 
-class TracedNumber(Varied):
+class TracedNumber(BatchedNumber):
     """A number by its nominal value and an expression of symbols."""
 
     __slots__ = ("expression",)
@@ -182,7 +182,7 @@ class TracedNumber(Varied):
 
 
 def _nominal(x: Any) -> float:
-    return x.nominal if isinstance(x, Varied) else float(x)
+    return x.nominal if isinstance(x, BatchedNumber) else float(x)
 
 
 def _expression(x: Any) -> Any:
