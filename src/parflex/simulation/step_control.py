@@ -126,7 +126,8 @@ class StepReport(Record):
                 f"{extent:.2g} m: give a shorter step, or none"
             )
             diagnostics.append(Diagnostic("step-error", text, "step", total))
-        each = counts["evaluations"] / max(counts["steps"], 1)
+        steps, evaluations = (counts[word] - counts.get(f"left_{word}", 0) for word in ("steps", "evaluations"))
+        each = evaluations / max(steps, 1)
         if each > LABOUR:
             text = f"steps of {self.step:.3g} s take {each:.0f} evaluations each: give a shorter step, or none"
             diagnostics.append(Diagnostic("slow-convergence", text, "step", self.step))
