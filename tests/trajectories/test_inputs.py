@@ -175,13 +175,11 @@ def test_a_pendulum_swings_as_its_cart_moves_behind_a_rest():
     assert run.summary["steps"] < 200
 
 
-def test_functions_too_fast_for_fixed_steps_are_warned_of_and_default_steps_follow_them(block):
+def test_default_steps_follow_functions_that_are_too_fast_for_fixed_ones(block):
     fast = {"block": lambda t: 10 * np.sin(2000 * np.pi * t)}
     exact = 5 / (2000 * np.pi) * 0.04
     run, better = (parflex.simulate(block, None, 0.04, effort=fast, **more) for more in ({"step": 5e-4}, {}))
     assert abs(run["q.block"][-1] / exact - 1) > 0.03
-    (said,) = run.summary["warnings"]
-    assert "errors of the steps of 0.0005 s add up to" in said
     assert better["q.block"][-1] == pytest.approx(exact, rel=1e-5) and better.summary["warnings"] == []
 
 
