@@ -21,7 +21,7 @@ from parflex.control.plant import (
     make_plant,
     start_state,
 )
-from parflex.control.reference_text import reference_from
+from parflex.control.references import reference_from
 from parflex.diagnostics import reported
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
@@ -125,7 +125,7 @@ def run_law(
     """Move the plant under the law along the reference; whatever happens on the way is told in the result."""
     nominal = law.robot
     check_plant(nominal, plant.robot, law.sensed)
-    duration = track.reference.time if time is None else float(time)
+    duration = track.reference.end if time is None else float(time)
     if not 0 < duration < np.inf:
         raise InputError("'time' is not a positive number", key="time", value=duration, hint="give e.g. 2")
     grid = grid_of(duration, min(loop.step or 1e-3, loop.sample_time), loop.sample_time)
@@ -250,6 +250,7 @@ def _columns(
     q = integrated.y[:, : robot.tree.nq]
     position, rotation = end_effector.position, end_effector.rotation
     path = run.track.path(run.t)
+    assert path.rotation is not None
     desired_p, desired_R = path.position[rows], path.rotation[rows]
     columns = {"t": t}
     axes, planar = "xy" if robot.tree.planar else "xyz", robot.tree.planar
@@ -258,10 +259,10 @@ def _columns(
     if planar:
         for word, R in (("reference", desired_R), (robot.tree.end_effector, rotation)):
             columns[f"{word}.theta"] = np.unwrap(np.arctan2(R[:, 1, 0], R[:, 0, 0]))
-    driven = [c for c in run.track.driven if c < 3]
+    driven = [c for c in run.track.reference.driven if c < 3]
     error = np.linalg.norm((desired_p - position)[:, driven], axis=1)
     turn = np.zeros(len(t))
-    if any(c > 2 for c in run.track.driven):
+    if any(c > 2 for c in run.track.reference.driven):
         E = desired_R @ rotation.transpose(0, 2, 1)
         axial = np.stack([E[:, 2, 1] - E[:, 1, 2], E[:, 0, 2] - E[:, 2, 0], E[:, 1, 0] - E[:, 0, 1]], axis=1) / 2
         turn = np.arctan2(np.linalg.norm(axial, axis=1), (np.trace(E, axis1=1, axis2=2) - 1) / 2)
@@ -336,6 +337,7 @@ def run_control(
     *,
     plant: Robot | None = None,
     time: float | None = None,
+    breaks: Sequence[float] = (),
     overshoot: float = 0.1,
     peak_time: float = 0.1,
     Kp: float | None = None,
@@ -378,6 +380,8 @@ def run_control(
         Robot that moves; None: the robot itself.
     time : float, default None
         Duration; None: that of the reference (s).
+    breaks : Sequence[float], default ()
+        Times at which a reference that is a function of time bends (s).
     overshoot : float, default 0.1
         Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
     peak_time : float, default 0.1
@@ -439,12 +443,12 @@ def run_control(
     gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)
     meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)
-    desired = reference_from(robot, reference, time)  # words are read before anything is compiled
+    desired = reference_from(robot, reference, time, breaks)  # words are read before anything is compiled
     joints = [*robot.actuated_names, *robot.sensed_names]
     path = track(robot, desired, [name for name in joints if name in real.tree.rate_names])
     if not ignore_limits:
         stopped = {frame.name for frame in real.description.frame if stops and frame.stop is not None}
-        path.refuse_violations(robot, path.reference.time if time is None else min(time, path.reference.time), stopped)
+        path.refuse_violations(robot, path.reference.end if time is None else min(time, path.reference.end), stopped)
     made = make_law(robot, law, gains, compensate=compensate, weights=weights, preload=preload)
     check_plant(robot, real, made.sensed)
     moved = make_plant(real, stops, reactions)

@@ -71,8 +71,8 @@ class Law(Record):
             columns = [track.names.index(name) for name in self.sensed]
             return np.concatenate([part[:, columns] for part in track.at(t)], axis=1)
         path = track.path(t)
-        parts = (path.position, path.rotation.reshape(-1, 9), path.velocity, path.angular_velocity)
-        return np.concatenate([*parts, path.acceleration, path.angular_acceleration], axis=1)
+        assert path.rotation is not None
+        return np.concatenate([path.position, path.rotation.reshape(-1, 9), path.twist, path.acceleration], axis=1)
 
 
 def make_law(

@@ -18,7 +18,7 @@ from parflex.control.control import INDEXES, LoopSettings, run_law
 from parflex.control.following import Track, track
 from parflex.control.laws import Gains, Law, checked_gains, gains_from, make_law
 from parflex.control.plant import PlantFamily, plant_family
-from parflex.control.reference_text import reference_from
+from parflex.control.references import reference_from
 from parflex.control.study_file import StudyFile, read_study
 from parflex.control.variation import Parameter, parameters_of, perturbed_robot
 from parflex.errors import InputError
@@ -87,7 +87,7 @@ class StudySetup:
         self.parameters: list[Parameter] = parameters_of(self.robot, file.vary)
         self.track: Track = track(self.robot, reference, names)
         if not file.ignore_limits:
-            self.track.refuse_violations(self.robot, reference.time)
+            self.track.refuse_violations(self.robot, reference.end)
         self.nominal = self.plant_of({})
         every = {parameter: 1 + 0.01 * (1 + k) / len(self.parameters) for k, parameter in enumerate(self.parameters)}
         self.family: PlantFamily = plant_family(self.nominal, self.plant_of(every))

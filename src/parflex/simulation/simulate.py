@@ -86,8 +86,8 @@ from parflex.simulation.step_requests import (
     with_longest,
 )
 from parflex.statics.small_deformation import deflection_warnings
-from parflex.trajectories.follow import RedundantDrive, redundant_case
-from parflex.trajectories.frame_motion import PoseMotion
+from parflex.trajectories.redundant_drive import RedundantDrive, redundant_case
+from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.inputs import InputSpan, specified_efforts, specified_wrenches
 from parflex.trajectories.motor_motion import MotorMotion, motion_of
 from parflex.trajectories.polynomials import Polynomials
@@ -116,6 +116,7 @@ def simulate(
     *,
     effort: Any = None,
     wrench: Mapping[str, Any] | None = None,
+    breaks: Sequence[float] = (),
     controller: Controller | None = None,
     drive: Literal["motors", "platform"] = "motors",
     start: Any = None,
@@ -161,6 +162,8 @@ def simulate(
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; numbers, tables or functions of time (N, N
         m).
+    breaks : Sequence[float], default ()
+        Times at which functions of time jump or bend (s).
     controller : Controller, default None
         Controller called at its sample time, e.g. `PD` (N, N m).
     drive : {'motors', 'platform'}, default "motors"
@@ -237,7 +240,7 @@ def simulate(
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     case = read_case(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
-        without,
+        without, breaks,
     )  # fmt: skip
     case = redundant_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
     original_robot, robot = robot, case.robot
@@ -265,8 +268,6 @@ def simulate(
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
-    if case.sampled:
-        summary["samples_apart"] = dict(case.sampled)
     if case.stops:
         summary |= {"stops": stop_events(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
     if problem.sticking:
@@ -397,7 +398,7 @@ class RunCase:
 
     robot: Robot
     prescribed: str  # motors, platform or efforts: what is given in time
-    motion: MotorMotion | PoseMotion | None
+    motion: MotorMotion | FrameTrajectory | None
     given: Polynomials
     controller: Controller | None
     wrenches: Mapping[str, Polynomials]
@@ -413,14 +414,13 @@ class RunCase:
     stops: bool = False  # whether limits act
     deflections: bool = False  # whether they are asked for
     steps: StepChoice = field(default_factory=StepChoice)
-    sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
 
 
 @garbage_collection_paused()
 def read_case(
     robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, drive: str, start: Any,
     pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
-    without: Collection[str],
+    without: Collection[str], breaks: Sequence[float],
 ) -> RunCase:  # fmt: skip
     """What was asked for, checked and as polynomials in time."""
     if time < SHORTEST:
@@ -445,7 +445,7 @@ def read_case(
     chosen = method_named(method, radius)
     requested = requested_steps(time, step, rows, tolerance, chosen, robot.tree.length)
     grid = requested.grid
-    span = InputSpan(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
+    span = InputSpan(grid.rows * grid.out_step, breaks)
     robot = with_cached_home(robot)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
     wrenches = specified_wrenches(robot, wrench, span)
@@ -473,9 +473,8 @@ def read_case(
         chosen,
         with_longest(grid, inputs),
         requested.tolerance,
-        (*span.diagnostics, *length_warnings(time, grid)),
+        tuple(length_warnings(time, grid)),
         steps=requested.choice,
-        sampled=span.apart,
     )
 
 
@@ -514,7 +513,7 @@ def run_case(
         control, inputs = None, case.given
         if case.controller is not None:
             inputs = Polynomials(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
-            assert not isinstance(case.motion, PoseMotion)
+            assert not isinstance(case.motion, FrameTrajectory)
             control = controlled(case.robot, case.controller, case.motion, q, inputs)
         runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)
         try:
