@@ -166,7 +166,7 @@ def follow_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegme
 
 
 def followed_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
-    """Follow a segment by the robot with few elements where it has many: bodies are rigid, so all of them move alike."""
+    """Follow a segment by the robot with few elements where it has many: with rigid bodies all of them move alike."""
     from parflex.robot.load import with_file_elements  # which builds robots, what a cached path does not need
     from parflex.statics.mesh_error import same_positions
 
