@@ -25,7 +25,7 @@ PIECE = 1.25e-3  # s: pieces of a function before they are halved; six values an
 
 MOTION_PIECE = 1e-3  # s: of a motion, with its derivatives at both ends and a check midway
 
-FINE = 1e-6  # of the range of a channel, or of the largest velocity: what quintics may be off
+FINE = 1e-6  # of the range of a channel, or of the largest velocity and acceleration: what quintics may be off
 
 LEAST_RANGE = 1e-5  # of the largest value: a range that is smaller is rounding
 
@@ -125,7 +125,7 @@ def _share(off: Array, seen: Array) -> Array:
     """Return the largest distance of each piece, (piece, ..., channel), in ranges of the channel."""
     scale = np.maximum(np.ptp(seen, axis=0), LEAST_RANGE * np.abs(seen).max(axis=0))
     if seen.ndim == 3:  # of a motion
-        scale[1] = np.abs(seen[:, 1]).max(axis=0)
+        scale[1:] = np.abs(seen[:, 1:]).max(axis=0)
     return np.divide(off, scale, out=np.zeros_like(off), where=scale > 0).reshape(len(off), -1).max(axis=1, initial=0.0)
 
 
@@ -151,14 +151,15 @@ def _off_between(_lengths: Array, nodes: Array, between: Array) -> Array:
 
 
 def _off_midway(lengths: Array, nodes: Array, between: Array) -> Array:
-    """Return distances of positions and velocities of quintics midway (piece, order, motor)."""
+    """Return distances of quintics and their derivatives midway (piece, order, motor)."""
     h = lengths[:, None]
     (p0, v0, a0), (p1, v1, a1) = (nodes[:, k].transpose(1, 0, 2) for k in range(2))
     position = (p0 + p1) / 2 + 5 * h / 32 * (v0 - v1) + h**2 / 64 * (a0 + a1)
     velocity = 15 / 8 * (p1 - p0) / h - 7 / 16 * (v0 + v1) + h / 32 * (a1 - a0)
-    rounding = 1e-14 * np.abs(p0 + p1) / h  # of differences of positions over a short piece
-    apart = np.maximum(np.abs(velocity - between[:, 0, 1]) - rounding, 0.0)
-    return np.stack([np.abs(position - between[:, 0, 0]), apart, np.zeros_like(apart)], axis=1)
+    acceleration = 3 / 2 * (v1 - v0) / h - (a0 + a1) / 4
+    rounding = np.stack([0 * p0, np.abs(p0) + np.abs(p1), np.abs(v0) + np.abs(v1)], axis=1) * 1e-14 / h[:, None]
+    off = np.abs(np.stack([position, velocity, acceleration], axis=1) - between[:, 0])
+    return np.maximum(off - rounding, 0.0)
 
 
 VALUES = Sampling(NODES, BETWEEN, _off_between, PIECE)
