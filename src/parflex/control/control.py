@@ -47,9 +47,7 @@ from parflex.simulation.runs import Run, Summary
 from parflex.simulation.simulate import say_first_compilation
 
 Array = np.ndarray
-
 TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps
-
 MOST_ROWS = 1_000_000
 
 WORDS = {

@@ -25,11 +25,8 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
-
 LAWS = ("pd", "ctc", "ctc-task", "extended")
-
 PROGRAMS = {"pd": "pd-law", "ctc": "classical-law", "ctc-task": "task-law", "extended": "extended-law"}
-
 COMPENSATED = ("motor-inertia", "springs")  # joint terms of the nominal robot that a law knows; friction on request
 
 

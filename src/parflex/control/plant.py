@@ -28,9 +28,7 @@ from parflex.trajectories.follow import as_words, pose_coordinates, twist_coordi
 from parflex.trajectories.polynomials import constant
 
 Array = np.ndarray
-
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction in studies, change their sign
-
 STARTS = ("motors", "platform")
 
 

@@ -29,33 +29,19 @@ from parflex.trajectories.frames import FrameMotion, FrameSegment, FrameTrajecto
 from parflex.trajectories.polynomials import Polynomials, composed, hermite, joined
 
 Array = np.ndarray
-
 Moving = tuple[Configuration, Array, Array]  # the robot, all its rates and their derivatives, by a path or by time
-
 Found = tuple[Polynomials, Array, Array]  # motors, and all positions where they begin and end
-
 KNOTS = {"m": 240, "": 60}  # of a circle's turn or of a line, between poses: quintics err by 1e-12, 1e-9 of the way
-
 TIME_KNOTS = 60  # of a trajectory in time, half as many in each part: quintics between them err by 1e-9 of the way
-
 WAVE_ANGLE, MOST_WAVE_KNOTS = 0.2, 20_000  # rad of the fastest wave between knots
-
 ARRIVED = 1e-6  # rad or typical lengths from a pose
-
 FINE = 1e-6  # of the fastest motor's rate: knots are doubled where quintics are further off midway between them
-
 COARSE = 1e-3  # of it: what is still further off is refused
-
 ROUNDING = 1e-10  # of the typical length, or a turn: positions are not known better
-
 DOUBLED = 3  # times
-
 HALVED = 8  # times, to distinguish a jump from a quick motion
-
 JUMP = 0.5  # of a step between knots: what stays of it in a piece that is 2^8 times shorter; of a root it is 1/16
-
 SUDDEN = 2.0  # times the faster of both rates: a longer step is checked before knots are added
-
 TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
 
 

@@ -43,9 +43,7 @@ from parflex.trajectories.polynomials import (
 from parflex.trajectories.waves import Waves, waves_of
 
 Array = np.ndarray
-
 SAME = 1e-12  # of the largest coordinate: points that are nearer to each other are one
-
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 

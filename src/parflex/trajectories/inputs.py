@@ -20,31 +20,18 @@ from parflex.trajectories.polynomials import POWERS, Polynomials, constant, line
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 PIECE = 1.25e-3  # s: pieces of a function before they are halved; six values and three checks in each
-
 MOTION_PIECE = 1e-3  # s: of a motion, with its derivatives at both ends and a check midway
-
 FINE = 1e-6  # of the range of a channel, or of the largest velocity and acceleration: what quintics may be off
-
 LEAST_RANGE = 1e-5  # of the largest value: a range that is smaller is rounding
-
 INSTANT = 1e-10  # s, or of the time where that is shorter: shorter pieces are not halved
-
 BESIDE = 1e-12  # of the time: a function is asked so far before and behind a break
-
 FACTOR, SPARE = 8, 20_000  # samples at most: so many times those of the first pieces, and so many more
-
 NODES = np.linspace(0.0, 1.0, POWERS)
-
 BETWEEN = np.array([0.083, 0.52, 0.913])  # where quintics are compared: in no even ratio to the nodes
-
 TO_POWERS = np.linalg.inv(np.vander(NODES, increasing=True))
-
 CHECKED = np.vander(BETWEEN, POWERS, increasing=True) @ TO_POWERS
-
 ENDS, MIDDLE = np.array([0.0, 1.0]), np.array([0.5])
-
 Function = Callable[[float], Array]
 
 
@@ -163,7 +150,6 @@ def _off_midway(lengths: Array, nodes: Array, between: Array) -> Array:
 
 
 VALUES = Sampling(NODES, BETWEEN, _off_between, PIECE)
-
 MOTIONS = Sampling(ENDS, MIDDLE, _off_midway, MOTION_PIECE)
 
 

@@ -36,13 +36,9 @@ from parflex.trajectories.redundant_drive import is_redundant, positions_of_all_
 from parflex.trajectories.waves import Waves, waves_of
 
 Array = np.ndarray
-
 LONGEST = 1e4  # s
-
 Limits = float | Mapping[str, Any] | None
-
 PAGE = "docs/robot-file.md"
-
 MOST_ROWS = 5_000_000  # of a table
 
 

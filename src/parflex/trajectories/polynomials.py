@@ -17,21 +17,13 @@ from parflex.robot.limits import Violation, check_limits
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
-
 NEAR = 1e-12  # of the time: times that are nearer to a break are at the break, whatever the rounding
-
 ROUNDING = 1e-11  # of a value over the length of a piece: jumps that are not larger are rounding
-
 POWERS = 6  # of quintics, by position, velocity and acceleration at both ends of a piece; laws may have more
-
 SAMPLES = (1 - np.cos(np.linspace(0.0, np.pi, 17))) / 2  # of a piece, denser at its ends
-
 NEAREST = 4  # pieces with the largest samples, of which extremes are computed
-
 TINY = 1e-9  # of the time: breaks of an averaged law that are nearer to each other are one
-
 KNOT_STEP, LEAST_KNOTS = 2e-3, 40  # s between knots of a composition at most, and knots in a piece of a law at least
-
 MOST_KNOTS = 20_000  # of a piece of a law on a path, or on each lap: the law is smooth however long it takes
 
 
@@ -255,7 +247,6 @@ def repeated(pieces: Polynomials, period: float, time: float) -> Polynomials:
 
 
 STEP = quintic_powers((0.0, 1.0), (0.0, 0.0), (0.0, 0.0))  # from 0 to 1, at rest at both ends
-
 SEPTIC = (0.0, 0.0, 0.0, 0.0, 35.0, -84.0, 70.0, -20.0)  # also the jerk vanishes at both ends
 
 

@@ -23,15 +23,10 @@ from parflex.robot.robot import Robot
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
-
 FIT, GROSS = 1e-5, 0.1  # rad or typical lengths: splines through knots of a motion that fits are off by less
-
 ROUNDS, STILL = 12, 1e-12  # of three Newton steps each, until positions stay
-
 CHECKED_TIMES = 200  # at which motions are checked
-
 DRIVEN = {"motors": "", "efforts": "", "platform": ", and here the platform follows it"}
-
 MOST_SETS = 300  # of motors that are compared
 
 

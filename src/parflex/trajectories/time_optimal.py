@@ -46,39 +46,22 @@ from parflex.trajectories.time_optimal_limits import (
 )
 
 Array = np.ndarray
-
 INTERVALS = 60  # of a part: the robot itself is asked at their ends and in their middles
-
 FINER = 8  # intervals of constant acceleration in each of them
-
 WINDOW = 5e-4  # of the time: width of the window over which accelerations change
-
 TIGHTENED = 16  # times at most
-
 KEPT = 1e-6  # of a limit: what may be exceeded
-
 FITTED = 1e-7  # of the largest force: what the terms in y and y^2 may leave out before they are fitted again
-
 REFITS = 5
-
 SHARES = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])  # of a piece in time: where limits are checked
-
 MORE, GENTLE = 1.02, 3  # of what was exceeded is taken off, so many times
-
 WARNED = 1e-3  # of a limit
-
 MOST_ROWS = 60
-
 SEARCHED = 40  # stretches in which joints may turn back
-
 APART = 1e-7  # of the length: knots beside such a place
-
 LEAST = 1e-9  # of the highest speed
-
 Intervals = list[tuple[float, float]]  # of speeds
-
 FLAT = 1e-9  # of the largest: rows with a smaller factor of u say nothing of it
-
 NEAR = 1e-9  # relative: speeds that differ by rounding
 
 

@@ -35,23 +35,14 @@ from parflex.trajectories.motor_motion import positions_of
 from parflex.trajectories.polynomials import Polynomials, hermite
 
 Array = np.ndarray
-
 SAMPLES = (0.5, 1.0, 1.5)  # of a speed: three give the terms in 1, y and y^2
-
 FLAT = 1e-12  # of the largest: a facet that motors cannot tell from zero
-
 SUDDEN = 1e-3  # of the largest rate: quintics between every other place may be so far off in the middle
-
 STILL = 1e-10  # of the largest rate: less is rounding
-
 BISECTED = 30  # times
-
 NEAR = 1e-4  # of the length: to both sides, for derivatives of rates that no rule gives
-
 ROUNDED = 1e-5  # of half a range: conditions of the motion hold up to 1e-6
-
 Winding = tuple[tuple[int, float], ...]  # of each cable its motor, and 1 where positive efforts wind it up, else -1
-
 EXACT = 1e-9
 
 
