@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +30,7 @@ from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, read
 from parflex.integrators.common import GEOMETRY, NOT_CONVERGED, OK, record
 from parflex.integrators.driver import IntegratedRows, System, grid_of, method_named, run_loop
 from parflex.integrators.sampled import Given, Memory, Sampled, sampled_explicit_steps, sampled_gauss_steps
-from parflex.records import TimedRecord, brief
+from parflex.records import brief
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
 from parflex.simulation.contact_report import run_limit_warnings
@@ -48,10 +49,20 @@ WORDS = {
 }
 
 INDEXES = ("ise", "iae", "itae", "max")
+RATES = ("measured", "differences")
+MOST_DELAY = 10_000  # samples
 
 
 def _number(value: Any) -> bool:
     return isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
+
+
+def _positive(value: Any) -> bool:
+    return _number(value) and 0 < value < np.inf
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 @dataclass(frozen=True)
@@ -71,30 +82,21 @@ class LoopSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no loop can be."""
-        for key in ("sample_time", "step"):
-            value = getattr(self, key)
-            if (value is not None or key == "sample_time") and not (_number(value) and 0 < value < np.inf):
-                raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.001")
-        for key in ("noise", "rate_noise", "resolution"):
-            value = getattr(self, key)
-            if not (_number(value) and 0 <= value < np.inf):
-                raise InputError(f"'{key}' is negative or not a number", key=key, value=value, hint="give zero or more")
-        for key in ("delay", "seed"):
-            value = getattr(self, key)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 2**63:
-                raise InputError(f"'{key}' is not a whole number", key=key, value=value, hint="give 0, 1, 2, ...")
-        if self.delay > 10_000:
-            raise InputError(
-                "the delay is too long", key="delay", value=self.delay, hint="give a number of samples, e.g. 1"
-            )
-        if self.start not in STARTS:
-            raise InputError(
-                f"there is no start '{self.start}'", key="start", value=self.start, hint="'motors' or 'platform'"
-            )
-        if self.rates not in ("measured", "differences"):
-            raise InputError(
-                f"there are no rates '{self.rates}'", key="rates", value=self.rates, hint="'measured' or 'differences'"
-            )
+        for keys, accepted, problem, hint in (
+            (("sample_time",), _positive, "is not a positive number", "give e.g. 0.001"),
+            (("step",), lambda value: value is None or _positive(value), "is not a positive number", "give e.g. 0.001"),
+            (("noise", "rate_noise", "resolution"), lambda value: _number(value) and 0 <= value < np.inf,
+             "is negative or not a number", "give zero or more"),
+            (("delay",), lambda value: _whole(value) and value <= MOST_DELAY, "is not a number of samples",
+             f"give 0, 1, 2, ... up to {MOST_DELAY}"),
+            (("seed",), _whole, "is not a whole number", "give 0, 1, 2, ..."),
+            (("start",), STARTS.__contains__, "is neither 'motors' nor 'platform'", "give one of the two"),
+            (("rates",), RATES.__contains__, "is neither 'measured' nor 'differences'", "give one of the two"),
+        ):  # fmt: skip
+            for key in keys:
+                value = getattr(self, key)
+                if not accepted(value):
+                    raise InputError(f"'{key}' {problem}", key=key, value=value, hint=hint)
 
     def limits(self, motors: Sequence[str]) -> tuple[Array, Array]:
         """The lowest and the highest effort of each motor."""
@@ -130,10 +132,8 @@ def run_law(
         q, qd = start_state(plant, nominal, track, loop.start)
         refuse_start_outside(plant.problem.robot, q)
     except ParflexError as error:
-        none: dict[str, float | None] = dict.fromkeys(INDEXES)
-        return Controlled(
-            {"t": t[:0]}, none, settings, "start", f"the plant cannot start at this pose: {error.message}", 0.0
-        )
+        why = f"the plant cannot start at this pose: {error.message}"
+        return Controlled({"t": t[:0]}, settings, {}, dict.fromkeys(INDEXES), "start", why, 0.0)
     run = SampledRun(law, plant, track, loop, grid, t)
     return _told(run, run.go(q, qd[plant.problem.places], shown), settings)
 
@@ -229,7 +229,7 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
     summary |= coupling_summary(run.plant.robot, columns)
     summary |= loads_on_plant(run.plant, integrated, run.efforts[0], run.grid.out_step, columns)
     summary |= reported(cable_warnings(run.plant.robot, columns))
-    return Controlled(columns, errors, settings, failure, why, stopped, summary)
+    return Controlled(columns, settings, summary, errors, failure, why, stopped)
 
 
 def _columns(
@@ -461,57 +461,46 @@ def error_indexes(t: Array, error: Array) -> dict[str, float]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Controlled(TimedRecord, Mapping[str, Array]):
-    """Named time series of a run; `failure` is empty where it ended well.
+class Controlled(Run):
+    """A run under a control law; `failure` is empty where it ended well.
 
     Attributes
     ----------
     columns : dict[str, Array]
         Time series by name, with `t` in s (m, rad, N, N m).
-    errors : dict[str, float | None]
-        ise (m^2 s), iae (m s), itae (m s^2) and max (m) of the end effector; None where the run failed.
     settings : dict[str, Any]
         How the run was made.
+    summary : dict[str, Any]
+        Numbers of the run.
+    errors : dict[str, float | None]
+        ise (m^2 s), iae (m s), itae (m s^2) and max (m) of the end effector; None where the run failed.
     failure : str
         singularity, geometry, plant, start, unstable or interrupted; empty where it ended well.
     why : str
         The failure in words.
     stopped_at : float | None
         Time of the failure (s), or None.
-    summary : dict[str, Any]
-        Numbers of the run.
     """
 
-    columns: dict[str, Array]
-    errors: dict[str, float | None]  # of the end effector's position: INDEXES; None where the run failed
-    settings: dict[str, Any]
-    failure: str = ""  # "singularity", "geometry", "plant", "start", "unstable" or "interrupted"
+    errors: dict[str, float | None] = field(default_factory=dict)
+    failure: str = ""
     why: str = ""
     stopped_at: float | None = None
-    summary: dict[str, Any] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> Array:
-        """A column."""
-        return self.columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of the columns."""
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        """Number of columns."""
-        return len(self.columns)
 
     @property
     def ok(self) -> bool:
         """Whether the run ended well."""
         return not self.failure
 
-    def save(self, path: str) -> list[str]:
+    @property
+    def status(self) -> str:
+        """`ok`, `interrupted` or `diverged`."""
+        return "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
+
+    def save(self, path: str | Path) -> list[Path]:
         """Write the file `path`, .csv or .npz, with settings beside a table and inside an archive."""
-        status = "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
-        summary = {**self.summary, "status": status, "errors": self.errors, "failure": self.failure or None}
-        return [str(file) for file in Run(self.columns, self.settings, summary).save(path)]
+        summary = {**self.summary, "status": self.status, "errors": self.errors, "failure": self.failure or None}
+        return Run(self.columns, self.settings, summary).save(path)
 
     def _told(self) -> str:
         t = self.columns.get("t", np.zeros(1))

@@ -191,11 +191,11 @@ class MotionInstants:
 
 def _planned(robot: Robot, name: str, time: float) -> tuple[Any, dict[float, Joints]]:
     """Motors in the motion, and instants that are known of it, once for all responses of a robot."""
-    from parflex.trajectories.motor_motion import from_description  # which plans, and is not needed elsewhere
+    from parflex.trajectories.motor_motion import from_table  # which plans, and is not needed elsewhere
 
     key = "motion", name, time
     if key not in robot.cache:
-        robot.cache[key] = from_description(robot, name, time), {}
+        robot.cache[key] = from_table(robot, name, robot.description.motions[name], time), {}
     return robot.cache[key]
 
 

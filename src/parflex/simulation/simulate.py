@@ -86,11 +86,11 @@ from parflex.simulation.step_requests import (
     with_longest,
 )
 from parflex.statics.small_deformation import deflection_warnings
-from parflex.trajectories.redundant_drive import RedundantDrive, redundant_case
 from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.inputs import InputSpan, specified_efforts, specified_wrenches
 from parflex.trajectories.motor_motion import MotorMotion, motion_of
 from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.redundant_drive import RedundantDrive, redundant_case
 
 Array = np.ndarray
 

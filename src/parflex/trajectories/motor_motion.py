@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +20,8 @@ from parflex.robot.motor_values import by_motor
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LAW_KEYS, LAWS, LIMIT_KEYS, MotionTable
 from parflex.robotfile.read import parse_toml, read_tables
-from parflex.trajectories.follow import follow
+from parflex.trajectories.files import read_table
+from parflex.trajectories.follow import as_words, follow
 from parflex.trajectories.frames import FrameTrajectory, frame_trajectory, platform_trajectory
 from parflex.trajectories.inputs import InputSpan, sampled_motion
 from parflex.trajectories.polynomials import (
@@ -38,7 +40,6 @@ from parflex.trajectories.waves import Waves, waves_of
 Array = np.ndarray
 LONGEST = 1e4  # s
 Limits = float | Mapping[str, Any] | None
-PAGE = "docs/robot-file.md"
 MOST_ROWS = 5_000_000  # of a table
 
 
@@ -87,44 +88,28 @@ def plan_motion(
     --------
     >>> plan = parflex.plan_motion(robot, {"moves": [{"left.1": 0.2}], "law": "septic", "duration": 0.5})
     """
-    limits = dict(zip(LIMIT_KEYS, (effort_limit, velocity_limit, acceleration_limit), strict=True))
-    specified_limits = {key: value for key, value in limits.items() if value is not None}
+    given = dict(zip(LIMIT_KEYS, (effort_limit, velocity_limit, acceleration_limit), strict=True))
+    limits = {key: value for key, value in given.items() if value is not None}
     named_table = None if callable(motion) else motion_table(robot, motion)
+    if limits and (named_table is None or named_table[1].law_name != "time-optimal"):
+        key = min(limits)
+        raise InputError(
+            f"'{key}' has no effect on this motion", key=key, hint='give a table with law = "time-optimal"'
+        )
     if named_table is None:
-        if specified_limits:
-            raise _useless(min(specified_limits))
         if callable(motion) and time is None:
             raise InputError("a function of time has no end", key="time", hint="give time=...")
-        plan = _motors(motion_of(robot, motion, InputSpan(1.0 if time is None else time, breaks)))
+        plan = motion_of(robot, motion, InputSpan(1.0 if time is None else time, breaks))
+        if not isinstance(plan, MotorMotion):
+            raise InputError("this is a motion of the platform", key="motion", hint="give a motion of the motors")
     else:
         name, table = named_table
-        table = _limited(table, specified_limits) if specified_limits else table
+        table = _checked(robot, table.model_dump(exclude_unset=True) | limits, "motion") if limits else table
         plan = from_table(robot, name, table, _length(table, time), ignore_limits)
     if not ignore_limits:
         end = max(float(plan.pieces.breaks[-1]), time or 0.0)
         refuse_violations(check_channels(robot, plan.motors, plan.pieces, end))
     return plan
-
-
-def _motors(motion: Any) -> MotorMotion:
-    if not isinstance(motion, MotorMotion):
-        raise InputError("this is a motion of the platform", key="motion", hint="give a motion of the motors")
-    return motion
-
-
-def _useless(key: str) -> InputError:
-    return InputError(f"'{key}' has no effect on this motion", key=key, hint='give a table with law = "time-optimal"')
-
-
-def _limited(table: MotionTable, limits: Mapping[str, Any]) -> MotionTable:
-    """The table with other limits."""
-    if table.law_name != "time-optimal":
-        raise _useless(min(limits))
-    raw = table.model_dump(exclude_unset=True) | dict(limits)
-    try:
-        return read_tables(MotionTable, raw, "motion", "docs/robot-file.md")
-    except RobotFileError as error:
-        raise InputError(error.message, key=error.key, value=error.value, hint=error.hint) from None
 
 
 def _length(table: MotionTable, time: float | None) -> float:
@@ -163,11 +148,12 @@ def motion_table(robot: Robot, motion: Any) -> tuple[str, MotionTable] | None:
     text = str(motion)
     if text in robot.description.motions:
         return text, robot.description.motions[text]
-    if text.lstrip().startswith("{"):
-        raw = _parsed(f"motion = {text}".encode(), "motion")["motion"]
-        return "given", _checked(robot, raw, "motion")
-    if text.endswith(".toml"):
-        return Path(text).stem, _checked(robot, _parsed(read_bytes(text, "motion"), text), text)
+    with _input_errors("motion" if text.lstrip().startswith("{") else text):
+        if text.lstrip().startswith("{"):
+            raw = parse_toml(f"motion = {text}".encode(), "motion")["motion"]
+            return "given", _checked(robot, raw, "motion")
+        if text.endswith(".toml"):
+            return Path(text).stem, _checked(robot, parse_toml(read_bytes(text, "motion"), text), text)
     return None
 
 
@@ -191,45 +177,28 @@ def with_time_law(robot: Robot, motion: Any) -> MotionTable:
     return _checked(robot, {key: entries[key] for key in entries if key in known} | {"law": "time-optimal"}, "motion")
 
 
-def unknown_motion_error(robot: Robot, motion: Any) -> InputError:
-    """What is said where the robot has no such motion."""
-    known = list(robot.description.motions)
-    return InputError(
-        f"the robot has no motion '{motion}'",
-        key="motion",
-        value=str(motion),
-        hint=did_you_mean(str(motion), known)
-        if known
-        else "add [motions.NAME] to its file, or name a .toml, .csv or .npz file",
-    )
-
-
-def _parsed(content: bytes, file: str) -> dict[str, Any]:
+@contextmanager
+def _input_errors(file: str) -> Iterator[None]:
+    """Raise errors of a table as errors of the argument `motion`, or of the file that it names."""
     try:
-        return parse_toml(content, file)
+        yield
     except RobotFileError as error:
-        raise _ours(error, file) from None
+        raise InputError(
+            error.message, file=None if file == "motion" else file, key=error.key or "motion", value=error.value,
+            hint=error.hint,
+        ) from None  # fmt: skip
 
 
 def _checked(robot: Robot, raw: dict[str, Any], file: str) -> MotionTable:
-    """The table, with a frame that is there."""
-    try:
-        table = read_tables(MotionTable, raw, file, PAGE)
-    except RobotFileError as error:
-        raise _ours(error, file) from None
+    """Return the table, with a frame that is there."""
+    with _input_errors(file):
+        table = read_tables(MotionTable, raw, file, "docs/robot-file.md")
     if table.frame is not None and table.frame not in robot.tree.places:
         raise InputError(
             f"there is no frame '{table.frame}'", file=file if file != "motion" else None, key="frame",
             value=table.frame, hint=did_you_mean(table.frame, list(robot.tree.places)),
         )  # fmt: skip
     return table
-
-
-def _ours(error: RobotFileError, file: str) -> InputError:
-    return InputError(
-        error.message, file=None if file == "motion" else file, key=error.key or "motion", value=error.value,
-        hint=error.hint,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -345,32 +314,29 @@ def motion_of(robot: Robot, source: Any, span: InputSpan, drive: str = "motors")
     if isinstance(source, FrameTrajectory):
         return source
     named_table = None if callable(source) else motion_table(robot, source)
-    if drive == "platform" and named_table is not None:
-        return platform_trajectory(robot, *named_table)
+    motions = robot.description.motions
     if drive == "platform":
-        known = [name for name, motion in robot.description.motions.items() if motion.poses]
-        raise InputError(
-            f"the robot has no motion '{source}' through poses",
-            key="motion",
-            value=str(source),
-            hint=did_you_mean(str(source), known) if known else "add [motions.NAME] with poses to its file",
+        if named_table is not None:
+            return platform_trajectory(robot, *named_table)
+        known, kind, more = (
+            [name for name in motions if motions[name].poses],
+            " through poses",
+            "with poses to its file",
         )
-    if callable(source):
-        return from_function(robot, source, span)
-    if named_table is not None:
-        return from_table(robot, *named_table, span.end)
-    if isinstance(source, Mapping):
-        return _from_knots(robot, source, "motion")
-    if str(source).endswith((".csv", ".npz")):
-        from parflex.trajectories.files import read_table
-
-        return _from_knots(robot, read_table(str(source), "motion"), str(source))
-    raise unknown_motion_error(robot, source)
-
-
-def from_description(robot: Robot, name: str, time: float) -> MotorMotion:
-    """A motion of the robot file, repeated or held until a time."""
-    return from_table(robot, name, robot.description.motions[name], time)
+    else:
+        known, kind, more = list(motions), "", "to its file, or name a .toml, .csv or .npz file"
+        if callable(source):
+            return from_function(robot, source, span)
+        if named_table is not None:
+            return from_table(robot, *named_table, span.end)
+        if isinstance(source, Mapping):
+            return _from_knots(robot, source, "motion")
+        if str(source).endswith((".csv", ".npz")):
+            return _from_knots(robot, read_table(str(source), "motion"), str(source))
+    raise InputError(
+        f"the robot has no motion '{source}'{kind}", key="motion", value=str(source),
+        hint=did_you_mean(str(source), known) if known else f"add [motions.NAME] {more}",
+    )  # fmt: skip
 
 
 def from_table(robot: Robot, name: str, motion: MotionTable, time: float, ignore_limits: bool = True) -> MotorMotion:
@@ -433,13 +399,11 @@ def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpa
 
 
 def _started(robot: Robot, name: str, pieces: Polynomials) -> MotorMotion:
-    """All positions follow from those of the motors at the start."""
+    """Return the motion with all positions at the start, which follow from those of the motors."""
+    motors, first = tuple(robot.actuated_names), pieces.at(0.0)
     if is_redundant(robot):
-        return MotorMotion(
-            name, tuple(robot.actuated_names), pieces, positions_of_all_motors(robot, pieces.at(0.0), robot.home)
-        )
-    values = dict(zip(robot.actuated_names, map(float, pieces.at(0.0)), strict=True))
-    return MotorMotion(name, tuple(robot.actuated_names), pieces, robot.locking(robot.tree.elastic).assemble(values))
+        return MotorMotion(name, motors, pieces, positions_of_all_motors(robot, first, robot.home))
+    return MotorMotion(name, motors, pieces, robot.locking(robot.tree.elastic).assemble(as_words(motors, first)))
 
 
 def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMotion:
