@@ -342,6 +342,18 @@ def test_references_rest_at_both_ends_and_go_through_their_poses(kind, times):
     assert middle < 1e-9 if kind == "quintic" else middle > 0.1  # a spline does not stop
 
 
+def test_a_reference_that_bends_needs_its_break():
+    def bent(t):
+        return {"x": 0.05 * abs(t - 0.4)}
+
+    with pytest.raises(parflex.InputError, match=r"jumps or changes too fast to be sampled about t = 0\.4") as refusal:
+        references.from_function(nominal(), bent, 1.0)
+    assert "breaks=[" in refusal.value.hint
+    path = references.from_function(nominal(), bent, 1.0, [0.4])
+    rates = [path.at(t).twist[0] for t in (0.2, 0.399, 0.401, 0.7)]
+    assert rates == pytest.approx([-0.05, -0.05, 0.05, 0.05], abs=1e-9)
+
+
 def test_a_circle_goes_round_its_centre_and_comes_back():
     path = reference("circle").at(np.linspace(0, 2, 41))
     out = path.position - [0.02, 0, 0]

@@ -19,6 +19,7 @@ from parflex.control.references import reference_from
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.trajectories import follow as following
 from parflex.trajectories.frames import FrameTrajectory, paths_of
+from parflex.trajectories.polynomials import unit_law
 
 LEFT, RIGHT = "left.1", "right.1"
 ROWS = [{LEFT: 0.9, RIGHT: 2.2}, {LEFT: 1.0, RIGHT: 2.1}, {LEFT: 0.8}]
@@ -112,6 +113,18 @@ def test_laws_go_their_ways_at_rest_at_both_ends():
     assert np.abs(jerk).max() < 1e-9  # the quintic has 60 times the way over the cube of the time
     middle = plan_of("moves at constant speed").at(0.25)
     assert middle[1][0] == pytest.approx(0.2 / 0.4) and middle[2][0] == pytest.approx(0, abs=1e-12)
+
+
+def test_an_averaged_law_is_the_mean_over_its_window():
+    law, width, count = unit_law("trapezoid", 1.0, 0.3), 0.2, 4000
+    averaged = law.averaged(width)
+    shares = (np.arange(count) + 0.5) / count * width
+    for t in (0.0, 0.1, 0.31, 0.5, 0.77, 1.05, 1.2):
+        mean = law.at(np.maximum(t - shares, 0.0))[:, 0].mean()  # by the midpoint rule: rests before its start
+        assert averaged.at(t)[0] == pytest.approx(mean, abs=1e-8)
+    assert averaged.breaks[-1] == pytest.approx(1.2)
+    for order in range(3):  # trapezoidal speeds, averaged, have continuous accelerations
+        assert not len(averaged.jumps(order)[0])
 
 
 def test_points_are_passed_at_their_times_and_blends_cut_corners():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -276,42 +276,36 @@ class StudyResults:
         write_text(self.path, json.dumps(content, allow_nan=False))
 
 
-def summary(file: StudyFile, cases: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A table for each percentage: errors by law, how each compares with the first, and what failed."""
-    rows = []
+def summary(file: StudyFile, cases: Mapping[Case, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a table for each percentage: errors by law, how each compares with the first law, and what failed.
+
+    Means are over templates that all laws finish; `losing` is the share in which a law errs more than the first.
+    """
+    rows, laws = [], file.laws
     for number, percentage in enumerate(file.percentages):
-        percentage_cases = [
-            cases[number, template] for template in range(file.templates) if (number, template) in cases
-        ]
-        both = [case for case in percentage_cases if all(not case[law]["failure"] for law in file.laws)]
+        done = [cases[number, template] for template in range(file.templates) if (number, template) in cases]
+        both = [case for case in done if all(not case[law]["failure"] for law in laws)]
+        errors = np.array([[[case[law]["errors"][k] for k in INDEXES] for law in laws] for case in both])
+        means = losing = np.full((len(laws), len(INDEXES)), np.nan)
+        if both:
+            means, losing = errors.mean(axis=0), (errors > errors[:, :1]).mean(axis=0)
+        ratios = np.divide(means, means[0], out=np.full_like(means, np.nan), where=means[0] > 0)
+        failures = {law: Counter(case[law]["failure"] for case in done if case[law]["failure"]) for law in laws}
         rows.append(
             {
                 "percentage": percentage,
-                "done": len(percentage_cases),
+                "done": len(done),
                 "compared": len(both),
-                "errors": {law: _means(both, law) for law in file.laws},
-                "ratio": {law: _ratios(both, file.laws[0], law) for law in file.laws[1:]},
-                "losing": {law: _losing(both, file.laws[0], law) for law in file.laws[1:]},
-                "failures": {
-                    law: dict(Counter(case[law]["failure"] for case in percentage_cases if case[law]["failure"]))
-                    for law in file.laws
-                },
+                "errors": _by_law(laws, means),
+                "ratio": _by_law(laws[1:], ratios[1:]),
+                "losing": _by_law(laws[1:], losing[1:]),
+                "failures": {law: dict(counts) for law, counts in failures.items()},
             }
         )
     return rows
 
 
-def _means(cases: list[Mapping[str, Any]], law: str) -> dict[str, float | None]:
-    return {k: float(np.mean([c[law]["errors"][k] for c in cases])) if cases else None for k in INDEXES}
-
-
-def _ratios(cases: list[Mapping[str, Any]], first: str, law: str) -> dict[str, float | None]:
-    """Return means of a law over those of the first; None where the first has no error."""
-    pairs = {k: (_means(cases, law)[k], _means(cases, first)[k]) for k in INDEXES}
-    return {k: mean / reference if reference and mean is not None else None for k, (mean, reference) in pairs.items()}
-
-
-def _losing(cases: list[Mapping[str, Any]], first: str, law: str) -> dict[str, float | None]:
-    """Return the share of the templates in which the law errs more than the first."""
-    worse = {k: [c[law]["errors"][k] > c[first]["errors"][k] for c in cases] for k in INDEXES}
-    return {k: float(np.mean(flags)) if cases else None for k, flags in worse.items()}
+def _by_law(laws: Sequence[str], values: Array) -> dict[str, dict[str, float | None]]:
+    """Return values of all indexes by law; None where there is none."""
+    rows = [[float(value) if np.isfinite(value) else None for value in row] for row in values]
+    return {law: dict(zip(INDEXES, row, strict=True)) for law, row in zip(laws, rows, strict=True)}
