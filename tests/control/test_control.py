@@ -346,7 +346,7 @@ def test_a_reference_that_bends_needs_its_break():
     def bent(t):
         return {"x": 0.05 * abs(t - 0.4)}
 
-    with pytest.raises(parflex.InputError, match=r"jumps or changes too fast to be sampled about t = 0\.4") as refusal:
+    with pytest.raises(parflex.InputError, match=r"changes too fast to be sampled about t = 0\.(3995|4005)") as refusal:
         references.from_function(nominal(), bent, 1.0)
     assert "breaks=[" in refusal.value.hint
     path = references.from_function(nominal(), bent, 1.0, [0.4])

@@ -30,16 +30,7 @@ from parflex.spatial.rotations import (
     rotation_from_vector,
     vector_from_rotation,
 )
-from parflex.trajectories.polynomials import (
-    POWERS,
-    Polynomials,
-    blended,
-    constant,
-    cruise,
-    joined,
-    splined,
-    unit_law,
-)
+from parflex.trajectories.polynomials import POWERS, Polynomials, blended, constant, cruise, joined, splined, unit_law
 from parflex.trajectories.waves import Waves, waves_of
 
 Array = np.ndarray
