@@ -68,7 +68,7 @@ def sampled(function: Function, span: InputSpan, key: str, sampling: Sampling) -
         at_nodes, between = np.split(values, [len(sampling.nodes)], axis=1)
         seen = np.concatenate([rows.reshape(-1, *rows.shape[2:]) for rows in (values, *(part[1] for part in done))])
         lengths = ends[:, 1] - ends[:, 0]
-        off = _share(sampling.off(lengths, at_nodes, between), seen)
+        off = _share(sampling.off(lengths, at_nodes, between), seen, span.end)
         bad = off > FINE
         if bad.any() and (budget < 0 or lengths[bad].min() < instant):
             worst = int(np.argmax(np.where(bad & (lengths <= 1.01 * lengths[bad].min()), off, -1.0)))
@@ -108,22 +108,23 @@ def _values(function: Function, ends: Array, shares: Array, breaks: Array) -> Ar
     return np.array(rows).reshape(len(ends), len(shares), *rows[0].shape)
 
 
-def _share(off: Array, seen: Array) -> Array:
+def _share(off: Array, seen: Array, end: float) -> Array:
     """Return the largest distance of each piece, (piece, ..., channel), in ranges of the channel."""
     scale = np.maximum(np.ptp(seen, axis=0), LEAST_RANGE * np.abs(seen).max(axis=0))
-    if seen.ndim == 3:  # of a motion
-        scale[1:] = np.abs(seen[:, 1:]).max(axis=0)
+    if seen.ndim == 3:  # of a motion: rates have the size of their largest value, or of what they should be
+        scale[1:] = np.maximum(np.abs(seen[:, 1:]).max(axis=0), np.ptp(seen[:, :2], axis=0) / end)
     return np.divide(off, scale, out=np.zeros_like(off), where=scale > 0).reshape(len(off), -1).max(axis=1, initial=0.0)
 
 
 def _refuse(key: str, t: float, off: float, nodes: Array, length: float) -> None:
-    if nodes.ndim == 3:  # of a motion: positions and velocities at both ends
-        mean = (nodes[1, 0] - nodes[0, 0]) / length
-        low, high = np.minimum(nodes[0, 1], nodes[1, 1]), np.maximum(nodes[0, 1], nodes[1, 1])
-        slack = 0.25 * max(float(np.abs(nodes[:, 1]).max()), float(np.abs(mean).max()))
-        if np.any((mean < low - slack) | (mean > high + slack)):
+    for order, (derivative, of) in enumerate((("velocities", "positions"), ("accelerations", "velocities"))):
+        if nodes.ndim < 3:  # no motion
+            break
+        mean, values = (nodes[1, order] - nodes[0, order]) / length, nodes[:, order + 1]
+        slack = 0.25 * max(float(np.abs(values).max()), float(np.abs(mean).max()))
+        if np.any((mean < values.min(axis=0) - slack) | (mean > values.max(axis=0) + slack)):
             raise InputError(
-                f"the velocities of the motion are not the derivatives of its positions at t = {t:.4g} s",
+                f"the {derivative} of the motion are not the derivatives of its {of} at t = {t:.4g} s",
                 key="motion", value=t, hint="correct the function, or give a table of positions only",
             )  # fmt: skip
     raise InputError(
