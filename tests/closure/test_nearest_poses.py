@@ -1,5 +1,7 @@
 """What a pose or a path leaves free: nearest to home, with rates that are its exact derivative, whatever the way."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -220,16 +222,21 @@ def kinked(width):
     return RobotPath(0.0, 1.0, at, lambda s: f"left at {s:.4g}", "made-up")
 
 
+@cache
+def four_bar():
+    return parflex.load("four-bar")
+
+
 def moved(position, rate, change, near):
     """The motor of a four-bar somewhere, whatever its loop says."""
-    robot, values = parflex.load("four-bar"), np.zeros((3, len(near)))
+    robot, values = four_bar(), np.zeros((3, len(near)))
     values[0] = near
     values[:, indices(robot, robot.motors)[0]] = position, rate, change
     return parflex.Configuration(robot, values[0]), *values[1:]
 
 
 def test_knots_are_doubled_until_quintics_fit_between_them():
-    robot = parflex.load("four-bar")
+    robot = four_bar()
     road = kinked(0.02)
     pieces, motor = follow_path(robot, road, robot.home, 40).pieces, indices(robot, robot.motors)
     s = np.linspace(0, 1, 501)
@@ -240,13 +247,13 @@ def test_knots_are_doubled_until_quintics_fit_between_them():
 
 
 def test_what_quintics_cannot_follow_is_refused():
-    robot = parflex.load("four-bar")
+    robot = four_bar()
     with pytest.raises(parflex.UnreachableError, match=r"left at 0.4.*too suddenly"):
         follow_path(robot, kinked(1e-6), robot.home, 41)
 
 
 def test_rates_that_do_not_belong_to_the_positions_are_refused():
-    robot = parflex.load("four-bar")
+    robot = four_bar()
     place = lambda s, q: moved(s, 0.0, 0.0, q)  # noqa: E731
     still = RobotPath(0.0, 1.0, place, lambda s: f"left at {s:.4g}", "road")
     with pytest.raises(parflex.UnreachableError, match="too suddenly"):

@@ -66,7 +66,7 @@ def reference_from(
     else:
         table = parse_reference(reference) if isinstance(reference, str) else dict(reference)
     kind = table.pop("kind", None)
-    if kind not in OWN:
+    if kind not in tuple(OWN):  # a list is no kind either
         raise InputError(
             f"there is no kind '{kind}' of references", key="reference", value=str(kind),
             hint=did_you_mean(str(kind), OWN),
