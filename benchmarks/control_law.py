@@ -14,8 +14,7 @@ from timing import STATES, Harness, python_loop
 
 import parflex
 from parflex.codegen.model import Model
-from parflex.formulations.redundant_sensors import extended_effort, redundant_effort
-from parflex.formulations.sensor_geometry import redundant_sets
+from parflex.formulations.redundant_sensors import extended_effort, redundant_effort, redundant_sets
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.load import OMITTED_IN_COUNTS
 from parflex.robot.robot import Robot
@@ -47,7 +46,7 @@ def _law(report: Report, harness: Harness, folder: Path, robot: Robot) -> None:
     gains = law.parameters["Kp"], law.parameters["Kv"]
 
     def plain(k: int) -> np.ndarray:
-        return extended_effort(form, q[k], qd[k], reference[k], rate[k], acceleration[k], *gains, JOINT_TERMS)
+        return extended_effort(form, q[k], qd[k], (reference[k], rate[k], acceleration[k]), *gains, JOINT_TERMS)
 
     x = np.hstack([q, qd, reference, rate, acceleration])
     contest = Contest(report, harness, benchmark, *_with_constants(law, x, plain), folder)

@@ -8,7 +8,7 @@ import numpy as np
 
 import parflex
 from parflex.bodies.rigid import RigidBody
-from parflex.formulations import leg_equations
+from parflex.formulations import legs as leg_form
 from parflex.recursion.kinematics import pose
 from parflex.robot import legs as platform_legs
 from parflex.robot.robot import Robot
@@ -117,7 +117,7 @@ def platform_states(robot: Robot, count: int) -> list[PlatformState]:
         motion = platform_legs.PlatformMotion(R, p, v, w, a - robot.tree.gravity, al)
         q = [np.array(platform_legs.leg_values(form, leg, motion, lambda c, s: np.arctan2(s, c))) for leg in form.legs]
         legs = [platform_legs.leg_motion(form, leg, values, motion) for leg, values in zip(form.legs, q, strict=True)]
-        effort = leg_equations.inverse(form, q, motion, ("motor-inertia", "friction", "springs"))[0].astype(float)
+        effort = leg_form.inverse(form, q, motion, ("motor-inertia", "friction", "springs"))[0].astype(float)
         joined = (np.concatenate(parts) for parts in (q, [leg.qd for leg in legs], [leg.qdd for leg in legs]))
         states.append(PlatformState(p, R, v, w, a, al, vector_quaternion(turn), *joined, effort))
         assert np.allclose(quaternion_matrix(states[-1].quaternion), R)

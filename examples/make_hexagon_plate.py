@@ -18,8 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from parflex.bodies.modal import ModalData, save_modal
-from parflex.bodies.plates import Plate, plate_modes
-from parflex.bodies.polygon_mesh import triangulate
+from parflex.bodies.plates import Plate, plate_modes, triangulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

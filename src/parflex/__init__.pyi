@@ -47,7 +47,7 @@ from parflex.formulations.explain import Explanation as Explanation
 from parflex.formulations.explain import explain as explain
 from parflex.formulations.redundant_matrices import RedundantModel as RedundantModel
 from parflex.formulations.redundant_matrices import redundant_model as redundant_model
-from parflex.formulations.sensor_geometry import geometry_from_sensors as geometry_from_sensors
+from parflex.formulations.redundant_sensors import geometry_from_sensors as geometry_from_sensors
 from parflex.identification.excitation import Excitation as Excitation
 from parflex.identification.excitation import excite as excite
 from parflex.identification.identify import identify as identify
@@ -87,10 +87,10 @@ from parflex.statics.load_case import About as About
 from parflex.statics.load_case import LoadCase as LoadCase
 from parflex.statics.load_case import Lock as Lock
 from parflex.statics.load_case import Servo as Servo
-from parflex.statics.mode_tracking import TrackedModes as TrackedModes
-from parflex.statics.mode_tracking import track_modes as track_modes
 from parflex.statics.modes import Modes as Modes
+from parflex.statics.modes import TrackedModes as TrackedModes
 from parflex.statics.modes import natural_frequencies as natural_frequencies
+from parflex.statics.modes import track_modes as track_modes
 from parflex.statics.statespace import StateSpace as StateSpace
 from parflex.statics.statespace import state_space as state_space
 from parflex.statics.stiffness import Deflection as Deflection

@@ -229,7 +229,7 @@ _robot = _instance("Robot", "load it first: parflex.load(NAME)")
 
 
 def _robot_or_state(value: Any, key: str) -> Any:
-    from parflex.formulations.sensor_geometry import RedundantSets
+    from parflex.formulations.redundant_sensors import RedundantSets
 
     return value if _is_configuration(value) or isinstance(value, RedundantSets) else _robot(value, key)
 

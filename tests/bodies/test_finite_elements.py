@@ -37,8 +37,8 @@ from parflex.bodies.plates import (
     free_modes,
     plate_modes,
     static_deflection,
+    triangulate,
 )
-from parflex.bodies.polygon_mesh import triangulate
 
 BAR = Bar(70e9, 26e9, 2700, 4e-4, 1.3e-8, 2e-8, 2.2e-8, 3.3e-8, rotary=True)
 TIPS = {"a": 1, "b": 2, "c": 3}
@@ -561,3 +561,21 @@ def test_a_plate_that_is_not_held_is_refused():
     plate = Plate(SQUARE, 0.01, E, RHO, NU, {"a": SQUARE[0], "b": SQUARE[2]})
     with pytest.raises(InputError, match="do not constrain the plate"):
         static_deflection(discretise(plate, refinements=1), held=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("corners", "points", "area"),
+    [
+        ([[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]], [[0.5, 0.5], [1.5, 0], [1, 1.2]], 3),
+        ([[0, 0], [4, 0], [4, 3], [2, 0.3], [0, 3]], [], 6.6),
+        ([[0, 0], [5, 0.2], [0, 0.4]], [[1, 0.2]], 1),
+    ],
+)
+def test_meshes_of_polygons_fill_them_and_have_attachments_at_corners(corners, points, area):
+    mesh = triangulate(corners, points)
+    sizes = np.abs(mesh.mapping().detDF(np.zeros((2, 1))).ravel()) / 2
+    assert sizes.sum() == pytest.approx(area, rel=1e-12)  # none lies outside or on another one
+    edges = mesh.p[:, mesh.facets[1]] - mesh.p[:, mesh.facets[0]]
+    assert np.linalg.norm(edges, axis=0).max() < np.sqrt(area) / 2 * (1 + 1e-9)
+    for point in [*corners, *points]:
+        assert np.abs(mesh.p.T - point).sum(axis=1).min() < 1e-12

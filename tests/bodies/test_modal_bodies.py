@@ -21,7 +21,7 @@ from support.oracles.reader import RobotData, read_robot
 import parflex
 from parflex import Configuration, Robot
 from parflex.bodies.elastic import Body
-from parflex.formulations import leg_equations
+from parflex.formulations import legs as leg_form
 from parflex.robot.legs import PlatformMotion, end_masses_on_platform, find_legs
 from parflex.statics.zero_dynamics import held_frame, zero_dynamics
 
@@ -50,12 +50,12 @@ def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, end_m
         moving = [here[name] for name in ("rotation", "position", "velocity", "angular_velocity")]
         bent = [here[name] for name in ("elastic", "elastic_rate")]
         platform = PlatformMotion(*moving, acceleration[0] - robot.tree.gravity, acceleration[1], *bent)
-        effort, found = leg_equations.inverse(form, values, platform)
+        effort, found = leg_form.inverse(form, values, platform)
         still = replace(platform, a=-robot.tree.gravity, al=np.zeros(3))
-        A, h, B, rows = leg_equations.equations(form, values, still)
+        A, h, B, rows = leg_form.equations(form, values, still)
         freedom = np.linalg.solve(A.astype(float), (B @ here["effort"] - h).astype(float))
         rigid = 3 if state.planar else 6
-        direct = np.concatenate([freedom[:rigid], leg_equations.mode_accelerations(form, still, freedom, rows)])
+        direct = np.concatenate([freedom[:rigid], leg_form.mode_accelerations(form, still, freedom, rows)])
         wanted = np.concatenate([state.flat(acceleration[0]), state.flat(acceleration[1], True), modes])
         worst = max(
             worst,
@@ -365,7 +365,7 @@ def _node_momenta(body: Modes, run, row: int) -> tuple[np.ndarray, np.ndarray, f
     return P, H, T
 
 
-QUESTIONS = {name for name in vars(Body) if not name.startswith("_")}
+QUESTIONS = {name for name in (*vars(Body), *Body.__annotations__) if not name.startswith("_")}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from support.robots import load_robot, robot_file
 import parflex
 from parflex.bodies.beam import Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
-from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
+from parflex.formulations.substructures import substructure_state
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.substructures import PREFERENCES, find_substructures
 from parflex.simulation.mesh_convergence import content_warnings
@@ -246,10 +246,10 @@ def test_pieces_of_a_reduced_robot_move_as_the_tree_does(name, preferred, figure
     independent = form.partition.independent
     moving = substructure_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
     wanted = state["accelerations"][independent]
-    result = accelerations_under(moving, state["effort"])
+    result = moving.pushed(state["effort"])[0]
     worst = np.abs(result - wanted).max() / state["sizes"]["qdd"]
     motors = state["accelerations"][list(robot.actuated)]
-    efforts, _ = efforts_for(moving, motors)
+    efforts, _ = moving.efforts_for(motors)
     worst = max(worst, np.abs(efforts - state["effort"]).max() / state["sizes"]["effort"])
     figure.below(f"pieces of the reduced {name}, {preferred}", worst, 1e-10)  # as of beams that are rolled or sheared
     assert form.size == len(independent)

@@ -29,7 +29,7 @@ import parflex
 from parflex import Configuration, Robot, natural_frequencies
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.general import general_formulation
-from parflex.formulations.substructure_equations import accelerations_under, efforts_for, substructure_state
+from parflex.formulations.substructures import substructure_state
 from parflex.recursion.kinematics import motion
 from parflex.robot.program_rates import motor_partition
 from parflex.robot.substructures import PREFERENCES, find_substructures, substructures_or_reason
@@ -318,8 +318,8 @@ def test_robots_in_pieces_move_as_by_lagrange(case, preferred, figure):
     error = worst(
         case,
         form.partition.independent,
-        lambda q, rates, tau: accelerations_under(substructure_state(form, q, rates), tau),
-        lambda q, rates, wanted: efforts_for(substructure_state(form, q, rates), wanted),
+        lambda q, rates, tau: substructure_state(form, q, rates).pushed(tau)[0],
+        lambda q, rates, wanted: substructure_state(form, q, rates).efforts_for(wanted),
     )
     figure(f"{case}, pieces by {preferred}, against Lagrange", error, TOLERANCE)
     assert error < TOLERANCE
@@ -332,7 +332,7 @@ def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame):
     load, independent = {frame: np.array([80.0, -50.0, 30.0, 7.0, -9.0, 4.0])}, form.partition.independent
     qdd = accelerated(state["at"], state["rates"], state["effort"], wrench=load).accelerations[independent]
     moving = substructure_state(form, state["q"], state["rates"][independent], (), load)
-    assert largest(accelerations_under(moving, state["effort"]) - qdd) < TOLERANCE * largest(qdd)
+    assert largest(moving.pushed(state["effort"])[0] - qdd) < TOLERANCE * largest(qdd)
     assert largest(qdd - state["accelerations"][independent]) > 1e-3 * largest(qdd)  # the wrench matters
 
 

@@ -412,7 +412,7 @@ def test_impossible_steps_are_errors_with_a_reason(fmi):
     [
         ("5r", {}, 0.05, "the step 0.05 s is too long for the robot: it needs"),
         ("5r", {}, 1e-5, ""),
-        ("four-bar", {"frame.rocker.spring.stiffness": 4000}, 0.01, "Hz"),
+        ("four-bar", {"frame.rocker.spring.stiffness": 4000}, 0.01, "the mean of steps"),
         ("four-bar", {}, 5e-4, ""),  # nothing that is soft needs less than the default step
     ],
 )

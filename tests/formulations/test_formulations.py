@@ -22,7 +22,7 @@ from support.variants import read_table, toml_text
 import parflex
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
-from parflex.formulations.substructure_equations import accelerations_under, substructure_state
+from parflex.formulations.substructures import substructure_state
 from parflex.maps.frequencies import FrequencySolver
 from parflex.maps.kinematics import Geometry
 from parflex.robot.legs import find_legs
@@ -406,7 +406,7 @@ def test_locked_coordinates_of_beams_stand_still(name, held, figure):
     at = parflex.Configuration(robot, robot.tree.moved(robot.home, step))
     rates, effort = at.J @ rng.uniform(-3, 3, at.J.shape[1]), rng.uniform(-5, 5, robot.nu)
     wanted = accelerated(at, rates, effort).accelerations[own]
-    found = accelerations_under(substructure_state(form, at.q, rates[own]), effort)
+    found = substructure_state(form, at.q, rates[own]).pushed(effort)[0]
     figure(f"{name}, locked {held}: direct model", largest(found - wanted) / largest(wanted), OF_MAPS)
     assert largest(found - wanted) < OF_MAPS * largest(wanted)
     if held != "all":

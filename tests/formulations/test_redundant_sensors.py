@@ -25,8 +25,7 @@ from parflex import (
     geometry_from_sensors,
 )
 from parflex.formulations.redundant_matrices import redundant_matrices
-from parflex.formulations.redundant_sensors import redundant_effort
-from parflex.formulations.sensor_geometry import redundant_sets, singular_steps
+from parflex.formulations.redundant_sensors import redundant_effort, redundant_sets, singular_steps
 
 # both sides solve systems of condition up to 1e2 (states near a singularity are drawn anew) in double precision, 1e-16:
 # rounding leaves 1e-13; the proof asks for 1e-11

@@ -316,23 +316,16 @@ def loaded():
 
 @pytest.mark.few("gauss4-0.001")
 @pytest.mark.parametrize(("method", "most"), [("gauss4", 1e-3), ("generalized-alpha", 2e-2)])
-def test_the_default_step_follows_friction_and_estimates_its_error(loaded, method, most):
+def test_default_steps_follow_friction_and_estimate_their_error(loaded, method, most):
     """Fifty rests and slips, of which each makes the beam vibrate and moves the next."""
     of, exact = loaded
-    run = parflex.simulate(of, None, 0.1, frames=["arm.tip"], **LOADED, method=method)
+    run = parflex.simulate(of, None, 0.1, frames=["arm.tip"], **LOADED, method=method, check_steps=True)
     off, told = np.abs(run["arm.tip.theta"] - exact["arm.tip.theta"]).max(), run.summary["estimated_error"]
     assert run.status == "ok" and off < most
     assert 0.3 < told["radians"] / off < 3  # as near as errors of a run are known that goes on from event to event
-    assert run.summary["step"] < 1e-4 and "excited" in run.summary["step_choice"]
     said = [sentence for sentence in run.summary["warnings"] if "may err by" in sentence]
     assert bool(said) == (told["radians"] > 2e-3 * np.ptp(run["arm.tip.theta"]))
     check_sticks(run, ["arm"])
-
-
-@pytest.mark.verify
-def test_steps_that_do_not_converge_are_quartered_by_generalized_alpha_too(loaded):
-    run = parflex.simulate(loaded[0], None, 0.1, **LOADED, without=["friction"], method="generalized-alpha")
-    assert run.status == "ok" and "did not converge" in run.summary["step_choice"]
 
 
 NAMES = ("crank", "rod", "slider")

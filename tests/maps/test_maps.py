@@ -13,6 +13,7 @@ from support.posing import pose_solver
 from support.robots import any_robot
 
 import parflex
+from parflex.diagnostics import with_code
 from parflex.maps.mode_verification import error_bound
 
 AXES = [("11", -0.05, 0.05, 5), ("21", -0.05, 0.05, 4)]
@@ -221,7 +222,8 @@ def test_a_map_warns_as_the_single_answer_in_its_worst_cell(robot, kind):
     single = [parflex.natural_frequencies(robot, {"11": a, "21": b}, 4) for a, b in POSES]
     worst = int(np.argmax([answer.frequencies.max() for answer in single]))
     (warning,) = warned(asked[kind])  # once
-    assert warning.endswith(single[worst].too_few[0])
+    (few,) = with_code(single[worst].diagnostics, "few-elements")
+    assert warning.endswith(few.text)
     assert f"11 = {POSES[worst, 0]:.4g}, 21 = {POSES[worst, 1]:.4g}" in warning
 
 

@@ -49,11 +49,11 @@ def crane_file(folder, key, value):
 @pytest.mark.parametrize(
     ("boom", "ram", "message"),
     [
-        ({"velocity_limit": 0}, {}, "the velocity_limit 0 is not positive"),
-        ({"effort_limit": -5}, {}, "the effort_limit -5 is not positive"),
+        ({"velocity_limit": 0}, {}, "velocity_limit = 0.0 is not positive"),
+        ({"effort_limit": -5}, {}, "effort_limit = -5.0 is not positive"),
         ({"limits": [1, 0]}, {}, "in the wrong order"),
-        ({}, {"velocity_limit": -1}, "the velocity_limit -1 is not positive"),
-        ({}, {"effort_limit": 0}, "the effort_limit 0 is not positive"),
+        ({}, {"velocity_limit": -1}, "velocity_limit = -1.0 is not positive"),
+        ({}, {"effort_limit": 0}, "effort_limit = 0.0 is not positive"),
         ({}, {"limits": [0.9, 0.8]}, "in the wrong order"),
         ({}, {"limits": [-0.9, 0.8]}, "the limits of a strut are lengths"),
         ({}, {"effort_limit": "high"}, "effort_limit"),

@@ -4,6 +4,7 @@ import inspect
 import json
 import random
 import re
+import runpy
 import shutil
 import sys
 import time
@@ -122,7 +123,8 @@ def test_robots_of_the_catalogue_use_their_constants(name, capsys):
 def test_the_robot_of_the_documentation_passes_check_without_a_warning(capsys, tmp_path, change):
     file = tmp_path / "robot.toml"
     file.write_bytes(change(FIVE_BAR).encode())  # massless bodies, a byte order mark and lines of Windows are valid
-    assert answered(capsys, "check", file, "--strict") == {"ok": True, "file": str(file), "warnings": [], "diagnostics": []}
+    clean = {"ok": True, "file": str(file), "warnings": [], "diagnostics": []}
+    assert answered(capsys, "check", file, "--strict") == clean
 
 
 def test_the_template_passes_check_and_carries_the_name(capsys, tmp_path):
@@ -142,18 +144,25 @@ def test_the_schema_is_json_and_knows_every_key_of_the_documentation(capsys):
     tables = {"robot": schema["properties"]} | {name: table["properties"] for name, table in schema["$defs"].items()}
     known = {key for table in tables.values() for key in table}
 
+    page = runpy.run_path(str(ROOT / "docs" / "hooks" / "robot_file.py"))["on_page_markdown"](PAGE)
+
     def documented(heading: str) -> set[str]:
-        section = PAGE.split(f"\n## {heading}")[1].split("\n## ")[0].split("**")[0]
+        section = page.split(f"\n## {heading}")[1].split("\n## ")[0].split("**")[0]
         rows = re.findall(r"^(?:- |\| )`([^|:]*)`(?::| \|)", section, re.MULTILINE)  # of lists and tables
         return {re.sub(r"[`,\[\]]|\.NAME", "", word) for row in rows for word in re.split(r" or | ", row)} - {"or"}
 
     assert documented("Top level") == set(tables["robot"])
     assert documented("`[[frame]]`") == set(tables["Frame"])
     assert documented("`[[closure]]`") >= set(tables["Closure"])
+    assert documented("`[motions.NAME]`") >= set(tables["MotionTable"])
+    assert "are put here" not in page and "- `length`: m; *required*." in page
+    assert "- `elements`: number of elements; inner nodes are `NAME.1`, `NAME.2`, ...; default `1`." in page
+    for name in re.findall("keys of (\\w+) are", PAGE):
+        assert all(key.get("description") for key in tables.get(name, tables["robot"]).values()), name
     others = "gamma b alpha d theta r position rotation mass centre about_centre M MX MY MZ XX XY XZ YY YZ ZZ IA FV FS"
     others += " viscous coulomb stiffness rest points names start signs source inferred fitted errata notes"
     assert set(others.split()) <= known
-    assert all(f"`{word}`" in PAGE or re.search(rf"\b{word}\b", PAGE) for word in known)
+    assert all(f"`{word}`" in page or re.search(rf"\b{word}\b", page) for word in known)
     assert "leg_of" not in known
 
 

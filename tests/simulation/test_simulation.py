@@ -615,7 +615,7 @@ WORDS = ("fx", "fy", "fz", "mx", "my", "mz")
 
 def test_the_pivot_of_a_pendulum_carries_the_forces_of_its_circle(tmp_path, capsys):
     robot = load_robot("pendulum")
-    run = parflex.simulate(robot, None, 1.0, pose={"arm": -0.3}, reactions=True, method="rk4")
+    run = parflex.simulate(robot, None, 1.0, pose={"arm": -0.3}, reactions=True, method="rk4", step=5e-4)
     q, qd = run["q.arm"], run["qd.arm"]
     m, r, g, about = 2.0, 0.5, 9.81, 0.1 + 2.0 * 0.5**2
     qdd = -m * g * r * np.cos(q) / about
@@ -626,7 +626,8 @@ def test_the_pivot_of_a_pendulum_carries_the_forces_of_its_circle(tmp_path, caps
     assert np.abs(run["reaction.arm.mz"]).max() < 1e-10
     most, size = run.summary["largest_reactions"]["arm"], np.hypot(along, across)
     assert math.isclose(most["force"], size.max(), rel_tol=1e-10) and most["force_time"] == run.t[size.argmax()]
-    words = ["simulate", robot.file, "--time", "0.01", "--method", "rk4", "--out", str(tmp_path / "run.csv")]
+    words = ["simulate", robot.file, "--time", "0.01", "--method", "rk4", "--step", "5e-4"]
+    words += ["--out", str(tmp_path / "run.csv")]
     answer = answered(capsys, *words, "--outputs", "reaction.arm.fx")
     assert set(answer["largest_reactions"]["arm"]) == {"force", "force_time", "moment", "moment_time"}
     assert "reaction.arm.fx" in answer["columns"] and "reaction.arm.fy" not in answer["columns"]
@@ -634,7 +635,7 @@ def test_the_pivot_of_a_pendulum_carries_the_forces_of_its_circle(tmp_path, caps
 
 
 START = {"pose": {"tip.x": 0.05, "tip.y": 0.5}, "velocity": {"left.1": 1.0, "right.1": 1.0}}
-FIVE_BAR = {"start": START, "without": ["friction"], "method": "rk4"}
+FIVE_BAR = {"start": START, "without": ["friction"], "method": "rk4", "step": 5e-4}
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.linalg import expm
 from scipy.special import ellipj, ellipk
 from support.cases import VERIFY
 from support.command_line import answered, refused
@@ -22,7 +21,6 @@ from support.swinging import exact, swinging
 import parflex
 from parflex.integrators import common
 from parflex.integrators.driver import Grid, method_named, new_work, run_loop
-from parflex.simulation.slow_motion import SlowMotion
 from parflex.trajectories import polynomials
 
 ORDERS = {"gauss4": 4, "gauss6": 6, "generalized-alpha": 2}
@@ -43,12 +41,12 @@ def test_the_estimated_error_of_a_step_is_near_the_true_one(name, longest, figur
     for _ in range(60):
         h, q, qd = rng.uniform(0.3, 1) * longest, rng.uniform(-1.5, 1.5, 2), rng.uniform(-2, 2, 2)
         work = new_work(system, method.stages, method.unknowns)
-        work.numbers[common.AIM] = 1e3  # all steps are as good
+        work.numbers[common.Number.AIM] = 1e3  # all steps are as good
         assert method.steps(system, work, method.tableau, 1.0, h, 2, q, qd, 1e-14, x, y) == (1, 0)
         before = np.array([*q, *qd])
         assert method.steps(system, work, method.tableau, 1.0 + 2 * h, h, 1, q, qd, 1e-14, x, y) == (1, 0)
         true = exact((1.0 + 2 * h, 1.0 + 3 * h), before).y[:2, -1]
-        ratios.append(work.numbers[common.LAST_ERROR] / np.abs(q - true).max())
+        ratios.append(work.numbers[common.Number.LAST_ERROR] / np.abs(q - true).max())
     low, middle, high = np.quantile(ratios, [0.05, 0.5, 0.95])
     figure(f"estimated error of a step of {name} in parts of the true one", float(middle), 1.0)
     # terms of the error that products of derivatives make are not in the estimate; the largest of two numbers is
@@ -167,56 +165,13 @@ def test_the_squeezer_moves_as_the_reference_with_chosen_steps(method, figure):
     assert run.status == "ok" and off < 1e-5  # a few hundred steps of 1e-10 m each, 0.007 m from a joint, 1e3 rad/s
 
 
-def test_slow_modes_of_nearly_equal_shapes_move_as_the_equation_of_motion():
-    """x'' = a - K x from rest, by the exponential of its matrix; shapes differ by 1e-8 to 1 of the stiffness."""
-    rng = np.random.default_rng(7)
-    for apart in (1e-8, 1e-6, 1e-3, 1.0):
-        a, coupling = rng.normal(size=3), rng.uniform(1, 9)
-        K = np.diag([0.1, 0.1 + apart, 0.3]) + coupling * np.eye(3, k=2) + coupling * np.eye(3, k=1)
-        values, shapes = np.linalg.eig(K)
-        push, none = np.linalg.solve(shapes, a[:, None]).T, np.zeros((1, 3))
-        lasting = np.minimum(1, 1 / np.sqrt(values))
-        slow = SlowMotion(shapes, push, none, none, 0 * push[0], lasting, push.T)
-        still, unit = np.zeros((3, 3)), np.eye(3)
-        moved = expm(np.block([[still, unit, still], [-K, still, unit], [still, still, still]])) @ [*np.zeros(6), *a]
-        # over a second a slow push falls by a part of itself, which the estimate leaves out: at most half of it here
-        assert 0.3 < slow.speeds.max() / np.abs(moved[3:6]).max() < 3
-        assert 0.3 < slow.ways.max() / (2 * np.abs(moved[:3]).max()) < 3
-        assert np.abs(slow.coordinate_gains[:, 0] - a).max() < 1e-6 * np.abs(a).max()  # all of them, to rounding
-
-
-def test_a_fast_robot_gets_a_shorter_step():
-    turning = parflex.simulate(load_robot("squeezer"), None, 0.03, effort={"K1": 0.033}).summary
-    assert turning["step"] < 5e-4 and "in a turn at" in turning["step_choice"]
-
-
-def test_an_excited_frequency_is_resolved():
-    stiff = ball(spring=2e7)  # 503 Hz
-    run = parflex.simulate(stiff, None, 0.05, start={"pose": {"ball": 0.01}})
-    period = 2 * np.pi / np.sqrt(2e7 / 2)
-    assert period / 25 < run.summary["step"] <= period / 20 and "503 Hz" in run.summary["step_choice"]
-    still = parflex.simulate(stiff, None, 0.05)
-    assert still.summary["step"] == 5e-4 and still.summary["step_choice"].endswith("asks for less")
-
-
-def test_reactions_that_vibrate_faster_than_the_steps_follow_are_warned_of():
-    """A tenth of a micrometre is not seen beside half a metre, but its 2 N of force are: four steps in a period."""
-    stiff = load_robot("ball-and-cart")  # 503 Hz
-    pushed = {"start": {"pose": {"ball": 1e-7}, "velocity": {"cart": 10.0}}}
-    usual = parflex.simulate(stiff, None, 0.05, **pushed).summary
-    assert usual["step"] == 5e-4 and "also vibrate at 503 Hz, with 4 steps in a period" in usual["step_choice"]
-    runs = [parflex.simulate(stiff, None, 0.05, reactions=True, **step, **pushed) for step in ({}, {"step": 9e-5})]
-    warnings = [summary["warnings"] for summary in (usual, *(run.summary for run in runs))]
-    advice = "for these give a step of 9e-05"
-    assert [any(text.endswith(advice) for text in texts) for texts in warnings] == [False, True, False]
-
-
 @pytest.mark.parametrize(
     ("arguments", "key", "words"),
     [
         ({"step": 0.02, "tolerance": 1e-9}, "step", "the step 0.02 s is too long for the tolerance 1e-09 m"),
         ({"tolerance": 1e-17}, "tolerance", "rounding forbids the tolerance 1e-17 m"),
-        ({"tolerance": 1e-6, "method": "rk4"}, "tolerance", "'rk4' does not estimate errors"),
+        ({"tolerance": 1e-6, "method": "rk4"}, "step", "'rk4' does not estimate errors"),
+        ({"method": "rk4"}, "step", "'rk4' does not estimate errors"),
     ],
 )
 def test_impossible_tolerances_are_refused_and_the_advised_values_work(pendulum, arguments, key, words):
@@ -266,10 +221,30 @@ def test_a_tolerance_of_dopri5_gives_the_error_of_the_run_also_where_rows_end_it
     assert "estimated_error" not in parflex.simulate(of, None, method="dopri5", **words).summary
 
 
-def test_a_fast_slide_has_shorter_steps():
-    slide = load_robot("block", settings={"frame.block.place.position": [1, 0, 0]})
-    run = parflex.simulate(slide, None, 0.01, start={"velocity": {"block": 1000.0}})
-    assert "a slide of 6.28 m at 1e+03 m/s" in run.summary["step_choice"]
+def released(omega, ratio, size, periods, **words):
+    """Error and summary of a spring of a frequency and damping ratio, released at a distance, in closed form."""
+    time, damping = periods * 2 * np.pi / omega, {"viscous": 4 * ratio * omega}
+    spring = {"stiffness": 2 * omega**2}  # of 2 kg
+    robot = load_robot("block", settings={"frame.block.spring": spring, "frame.block.friction": damping})
+    run = parflex.simulate(robot, None, time, start={"pose": {"block": size}}, out_step=time / 487, **words)
+    damped = omega * np.sqrt(1 - ratio**2)
+    shape = np.cos(damped * run.t) + ratio * omega / damped * np.sin(damped * run.t)
+    return np.abs(run["q.block"] / size - np.exp(-ratio * omega * run.t) * shape).max(), run.summary
+
+
+@pytest.mark.parametrize("size", [1e-3, 0.1])
+@pytest.mark.parametrize(("omega", "ratio", "periods"), [(3000.0, 0.0, 50), (7.0, 0.0, 500), (300.0, 0.02, 50)])
+def test_default_steps_keep_the_phase_of_vibrations_of_any_size(omega, ratio, periods, size, figure):
+    off, summary = released(omega, ratio, size, periods)
+    figure(f"{periods} periods of {size:g} m, error in parts of it", float(off), 1e-3)
+    assert off < 1e-3 and not summary["warnings"] and summary["step"] is None
+
+
+def test_fixed_steps_that_lose_the_phase_are_warned_of():
+    coarse, fine = (released(7.0, 0.0, 0.1, 500, step=step) for step in (0.05, 5e-3))
+    assert coarse[0] > 0.05 > 1e-2 > fine[0] and not fine[1]["warnings"]
+    (said,) = coarse[1]["warnings"]
+    assert "errors of the steps of" in said
 
 
 @pytest.mark.parametrize("tolerance", [None, 1e-6])
@@ -284,21 +259,20 @@ def test_a_run_does_not_depend_on_the_speed_of_the_machine(tolerance, monkeypatc
     assert all(np.array_equal(first[column], second[column]) for column in first)
 
 
-def test_vibrations_of_requested_deflections_are_resolved():
+def test_vibrations_far_smaller_than_the_motion_are_resolved():
     """A rotor J, a beam without mass and a mass m at its tip under a constant effort T, in closed form.
 
-    The robot turns by a radian, which hides a vibration of the beam a thousand times smaller from the choice of steps,
-    unless its deflection is requested: k = 3 EI / L^3, omega^2 = k (1/m + L^2/J), L T / (J omega^2) (cos omega t - 1).
+    The robot turns by a radian, and the beam vibrates a thousand times less: k = 3 EI / L^3,
+    omega^2 = k (1/m + L^2/J), L T / (J omega^2) (cos omega t - 1).
     """
     L, EI, J, m, T = 0.5, 7e10 * 0.02 * 0.04**3 / 12, 0.02, 0.3, 0.4
     words = {"effort": {"rotor": T}, "outputs": ["rotor.deflection@1"], "out_step": 0.01, "without": ["gravity"]}
-    run, coarse = (parflex.simulate(load_robot("whip"), None, 0.4, **words | more) for more in ({}, {"outputs": []}))
+    run = parflex.simulate(load_robot("whip"), None, 0.4, **words)
     omega = np.sqrt(3 * EI / L**3 * (1 / m + L**2 / J))
     expected = L * T / (J * omega**2) * (np.cos(omega * run["t"]) - 1)
     assert np.ptp(run["q.rotor"]) * L > 100 * np.ptp(expected)
     # a vibration is to be right to some hundredths of the largest
     assert np.abs(run["rotor.tangent_y@1"] - expected).max() < 0.03 * np.ptp(expected)
-    assert run.summary["steps"] > 2 * coarse.summary["steps"]
 
 
 def circled(step: float, stiffer: float = 1.0, time: float = 1.0) -> parflex.Run:
@@ -354,7 +328,7 @@ def test_long_steps_of_generalized_alpha_that_do_not_converge_are_made_in_parts(
     assert run["hand.y"].max() < 2.1 * static and run["hand.y"].mean() == pytest.approx(static, rel=0.05)
 
 
-FIRST = 0.01  # s: of the first run; in seconds the longest step would be that of all runs, 0.5 ms
+FIRST = 0.01  # s: of the first run; in seconds the first step would be that of all runs, 0.5 ms
 
 
 def constants(length, time, mass):
@@ -408,7 +382,8 @@ def test_a_scaled_problem_takes_the_same_steps_to_the_scaled_answer(of, seed, ca
     for length, time, mass in draws(seed, cases):
         run = of(length, time, mass)
         what = (length, time, mass)
-        assert abs(run.summary["steps"] - first.summary["steps"]) <= 2, what  # rounding of lengths of steps
+        # steps of short runs begin shorter, and joints stick at other roundings
+        assert run.summary["steps"] == pytest.approx(first.summary["steps"], rel=0.05), what
         assert len(run.summary["warnings"]) == len(first.summary["warnings"]), (what, run.summary["warnings"])
         assert len(run.summary.get("sticks", ())) == len(first.summary.get("sticks", ()))
         units = {f"{end}.x": length, f"{end}.y": length, "energy.kinetic": mass * (length / time * FIRST) ** 2}
@@ -416,14 +391,6 @@ def test_a_scaled_problem_takes_the_same_steps_to_the_scaled_answer(of, seed, ca
             # iterations end at 1e-12 typical lengths; joints that come to rest pass it on to what follows
             assert run[name] / unit == pytest.approx(first[name], abs=1e-7 * np.abs(first[name]).max()), (name, what)
     assert of is arm_run or first.summary["sticks"]
-
-
-def test_steps_limited_by_their_number_are_warned_of(monkeypatch):
-    monkeypatch.setattr("parflex.simulation.default_step.MOST_STEPS", 150)
-    run = arm_run(1.0, FIRST, 1.0)
-    (said,) = (words for words in run.summary["warnings"] if "are too long" in words)
-    assert run.summary["steps"] < 210 and said.startswith(f"the steps of {run.summary['step']:.3g} s are too long")
-    assert "no more than 150 steps" in said and " in a period of " in said
 
 
 def bare_run(scale, driven):
@@ -444,15 +411,13 @@ def bare_run(scale, driven):
 
 @pytest.mark.parametrize("driven", [False, True])
 def test_robots_without_a_length_take_the_same_steps_in_all_units(driven):
-    """Where the file has no length a metre counted as one: what slid at 40 km/s had a hundred times the steps."""
-    of = {scale: bare_run(scale, driven) for scale in (1.0, 1e-3, 1e3)}
+    of = {scale: bare_run(scale, driven) for scale in (1.0, 1e3)}  # below 1e-12 m errors are rounding
     first = of[1.0]
-    assert first.summary["step"] < 1e-4 or not driven  # which is below that of all runs
     for scale, run in of.items():
-        assert run.summary["steps"] == first.summary["steps"], scale
+        assert run.summary["steps"] == pytest.approx(first.summary["steps"], rel=0.05), scale
         for name, unit in (("slide", scale), ("buffer", scale), ("turn", 1.0)):
-            # iterations end at 1e-12 m in all units: angles of 5 mrad differ by 1e-4 of that
-            assert run[f"q.{name}"] / unit == pytest.approx(first[f"q.{name}"], abs=1e-3 * np.ptp(first[f"q.{name}"]))
+            # some thousand steps may err by 1e-8 of the motion each
+            assert run[f"q.{name}"] / unit == pytest.approx(first[f"q.{name}"], abs=1e-6 * np.ptp(first["q.slide"]))
 
 
 SMOOTH = ["rod.Mz@0.5", "reaction.rod.fy"]

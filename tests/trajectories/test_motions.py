@@ -237,7 +237,7 @@ BAD = {
     "is not a direction of a frame": {"frame": "tip", "sines": {LEFT: [0.1]}, "frequency": 1},
     "no frame 'tpi'": {"frame": "tpi", "sines": {"x": [0.1]}, "frequency": 1},
     "a motion has one of": {"moves": [{LEFT: 0.1}], "joints": ROWS, "duration": 1},
-    "no sweep 'up'": {"chirp": {LEFT: 0.1}, "frequencies": [1, 2], "duration": 1, "sweep": "up"},
+    "'up' is not known here": {"chirp": {LEFT: 0.1}, "frequencies": [1, 2], "duration": 1, "sweep": "up"},
     "needs an end": {"circle": {"centre": [0, 0.45, 0], "start": [0.1, 0.45, 0]}, "law": "septic", "duration": 1},
     "unknown key 'lwa'": {"moves": [{LEFT: 0.1}], "duration": 1, "lwa": "septic"},
 }  # fmt: skip

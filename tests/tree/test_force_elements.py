@@ -284,7 +284,7 @@ def test_elements_are_explained_and_drawn():
 BAD = {
     "kind = 'spring'": "needs its stiffness",
     "kind = 'spring'\nstiffness = 10": "needs its rest",
-    "kind = 'spring'\nstiffness = -1\nrest = 0.1": "stiffness is negative",
+    "kind = 'spring'\nstiffness = -1\nrest = 0.1": "stiffness = -1.0 is negative",
     "kind = 'spring'\nstiffness = 0\nrest = 0.1": "stiffness 0",
     "kind = 'spring'\nstiffness = 1\nrest = 0.1\ntable = [[0, 1], [1, 2]]": "both say",
     "kind = 'spring'\ntable = [[0, 1]]": "one pair",

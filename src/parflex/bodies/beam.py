@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import polynomial
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
+from parflex.bodies.elastic import ElasticBody, LineNodes, Node
 from parflex.bodies.geometric_stiffness import MeanStrain
 from parflex.records import Record
 from parflex.spatial.batched import is_varied, smaller
 from parflex.spatial.linear import scalar_type
-from parflex.spatial.rotations import hat
+from parflex.spatial.rotations import hat, rotation_about
 
 Array = np.ndarray
 
@@ -175,7 +175,7 @@ def _shortening(length: float, fields: list[tuple[list[Array], list[Array], list
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CentreLine(InnerNodes, Record):
+class CentreLine(LineNodes):
     """The sections of an element: places on its centre line, moved by the shapes that make its mass and stiffness.
 
     Along x a place goes by its share of the motion of the tip: that bending shortens the chord is in the mean strain
@@ -188,13 +188,6 @@ class CentreLine(InnerNodes, Record):
     used: tuple[int, ...] = (0, 1, 2, 3, 4, 5)  # of the motion of the tip, what are coordinates
     consistent: bool = True
 
-    def node(self, where: str) -> Node:
-        """At a share of the length, from 0 to 1."""
-        xi = float(where)
-        if not 0 <= xi <= 1:
-            raise LookupError(where)
-        return self.at(xi)
-
     def at(self, xi: float) -> Node:
         """At x = xi L."""
         Phi_d, Phi_r = self.along(np.array([xi]))
@@ -204,10 +197,6 @@ class CentreLine(InnerNodes, Record):
     def along(self, xi: Array) -> tuple[Array, Array]:
         """Displacement Phi_d and turn Phi_r of the sections at x = xi L per motion of the tip, each n x 3 x 6."""
         return _sections(self.length, self.Ps, self.roll, xi)
-
-    def with_unit_jacobian(self) -> CentreLine:
-        """The same with L = 1."""
-        return replace(self, consistent=False)
 
 
 def centre_line(
@@ -222,8 +211,7 @@ def _sections(length: float, Ps: tuple[float, float], roll: float, xi: Array) ->
     fields = _fields(length, *Ps)[1:]
     displacements = np.array([[polynomial.polyval(xi, part) for part in field[0]] for field in fields])
     rotations = np.array([[polynomial.polyval(xi, p) for p in (y[2], z[0], -y[0])] for _, y, z in fields])
-    c, s = np.cos(roll), np.sin(roll)
-    R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    R = rotation_about(0, roll)
     T = np.kron(np.eye(2), R)
     Phi_d, Phi_r = (np.einsum("ij,kjn,lk->nil", R, part, T) for part in (displacements, rotations))
     return Phi_d, Phi_r
@@ -308,8 +296,7 @@ def _tip(length: float) -> Node:
 
 def rotated_about_axis(body: ElasticBody, angle: float) -> ElasticBody:
     """The beam with its section turned about its axis; coordinates stay along the axes of the frame."""
-    c, s = np.cos(angle), np.sin(angle)
-    R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    R = rotation_about(0, angle)
     T: Array = np.eye(body.size, dtype=scalar_type(R))  # modes of a reduced beam keep their numbers
     T[:3, :3] = T[3:6, 3:6] = R
     mix = np.eye(body.size + 1, dtype=T.dtype)
@@ -342,20 +329,18 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
         name: replace(node, Phi_d=node.Phi_d[:, coordinates], Phi_r=node.Phi_r[:, coordinates])
         for name, node in body.nodes.items()
     }
-    return ElasticBody(
-        body.m,
-        body.S[fields],
-        body.G[np.ix_(fields, fields)],
-        body.K[np.ix_(coordinates, coordinates)],
-        body.D[np.ix_(coordinates, coordinates)],
-        nodes,
-        tuple(LABELS[k] for k in coordinates),
-        None if body.spin is None else body.spin[np.ix_(fields, fields)],
-        small=body.small,
-        strains=tuple(
-            replace(strain, row=strain.row[coordinates], H=strain.H[np.ix_(coordinates, coordinates)])
-            for strain in body.strains
-        ),
+    square = np.ix_(coordinates, coordinates)
+    strains = tuple(replace(strain, row=strain.row[coordinates], H=strain.H[square]) for strain in body.strains)
+    return replace(
+        body,
+        S=body.S[fields],
+        G=body.G[np.ix_(fields, fields)],
+        K=body.K[square],
+        D=body.D[square],
+        nodes=nodes,
+        labels=tuple(LABELS[k] for k in coordinates),
+        spin=None if body.spin is None else body.spin[np.ix_(fields, fields)],
+        strains=strains,
         inner=replace(body.inner, used=PLANAR) if isinstance(body.inner, CentreLine) else body.inner,
     )
 

@@ -18,10 +18,9 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh, splu
 
-from parflex.bodies.modal import ModalData, integrals, normalised
+from parflex.bodies.modal import ModalData, nearest_orthonormal, normalised, products, require, rigid_shapes
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
-from parflex.spatial.rotations import hat
 
 Array = np.ndarray
 
@@ -104,11 +103,9 @@ def craig_bampton_vectors(body: Structure, modes: int, root: str | None = None) 
             raise InputError(f"the body has no interface node '{root}'", key="root", value=root, hint=hint)
         clamped = body.coordinates(body.interface[root])
         if np.linalg.matrix_rank(body.rigid[clamped]) < body.rigid.shape[1]:
+            hint = "give six coordinates a node, with stiffness in all of them"
             raise InputError(
-                f"clamping the node '{root}' leaves the body free to move",
-                key="root",
-                value=root,
-                hint="give six coordinates a node, with stiffness in all of them",
+                f"clamping the node '{root}' leaves the body free to move", key="root", value=root, hint=hint
             )
     interface_coordinates = [body.coordinates(node) for name, node in body.interface.items() if name != root]
     boundary = np.concatenate([*interface_coordinates, np.zeros(0, dtype=int)])
@@ -124,13 +121,8 @@ def craig_bampton_vectors(body: Structure, modes: int, root: str | None = None) 
 
 def _basis(body: Structure, boundary: Array, inner: Array, modes: int) -> Array:
     """Constraint modes of the boundary, then modes with the boundary held, over the active coordinates."""
-    if not 0 <= modes <= len(inner):
-        raise InputError(
-            f"{modes} fixed-interface modes are requested, but the body has at most {len(inner)}",
-            key="modes",
-            value=modes,
-            hint=f"request 0 to {len(inner)}",
-        )
+    message = f"{modes} fixed-interface modes are requested, but the body has at most {len(inner)}"
+    require(0 <= modes <= len(inner), message, "modes", f"request 0 to {len(inner)}", modes)
     T = np.zeros((len(body.active), len(boundary) + modes))
     T[boundary, np.arange(len(boundary))] = 1.0
     if len(inner):
@@ -219,29 +211,21 @@ class Structure(Record):
 def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Structure:
     """Matrices, node positions (n x 3) and the indices of interface nodes, after every check."""
     positions = np.array(nodes, dtype=float)
-    if positions.ndim != 2 or positions.shape[1] != 3 or not len(positions) or not np.isfinite(positions).all():
-        raise InputError("the nodes are not a list of points", key="nodes", hint="give an array of n x 3 numbers")
+    points = positions.ndim == 2 and positions.shape[1] == 3 and len(positions) and np.isfinite(positions).all()
+    require(points, "the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
     mass, stiffness = _matrix(M, "M"), _matrix(K, "K")
     count = len(positions)
     for name, matrix in (("M", mass), ("K", stiffness)):
-        if matrix.shape not in ((6 * count, 6 * count), (3 * count, 3 * count)) or matrix.shape != mass.shape:
-            size = " x ".join(str(k) for k in matrix.shape)
-            raise InputError(
-                f"{name} is {size}, which does not match {count} nodes",
-                key=name,
-                value=size,
-                hint=f"give {6 * count} rows and columns (Tx Ty Tz Rx Ry Rz of each node) or {3 * count} (Tx Ty Tz)",
-            )
+        fits = matrix.shape in ((6 * count, 6 * count), (3 * count, 3 * count)) and matrix.shape == mass.shape
+        size = " x ".join(str(k) for k in matrix.shape)
+        hint = f"give {6 * count} rows and columns (Tx Ty Tz Rx Ry Rz of each node) or {3 * count} (Tx Ty Tz)"
+        require(fits, f"{name} is {size}, which does not match {count} nodes", name, hint, size)
     for name, index in interface.items():
-        if not (isinstance(index, (int, np.integer)) and 0 <= index < count):
-            raise InputError(
-                f"interface node '{name}' has the index {index}, the body has {count} nodes",
-                key="interface",
-                value=index,
-                hint=f"give an index from 0 to {count - 1}",
-            )
-    if len(set(interface.values())) < len(interface):
-        raise InputError("two interface names refer to one node", key="interface", hint="give each node one name")
+        message = f"interface node '{name}' has the index {index}, the body has {count} nodes"
+        inside = isinstance(index, (int, np.integer)) and 0 <= index < count
+        require(inside, message, "interface", f"give an index from 0 to {count - 1}", index)
+    unique = len(set(interface.values())) == len(interface)
+    require(unique, "two interface names refer to one node", "interface", "give each node one name")
     width = mass.shape[0] // count
     active = np.flatnonzero(np.asarray(abs(mass).sum(axis=0) + abs(stiffness).sum(axis=0)).ravel())
     mass, stiffness = mass[active][:, active], stiffness[active][:, active]
@@ -253,21 +237,15 @@ def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Struc
 def _matrix(values: Any, name: str) -> sparse.csc_matrix:
     """A real, finite and symmetric sparse matrix."""
     matrix = sparse.csc_matrix(values)
-    if np.iscomplexobj(matrix):
-        raise InputError(f"{name} is complex", key=name, hint="give real matrices, and damping by ratios")
+    require(not np.iscomplexobj(matrix), f"{name} is complex", name, "give real matrices, and damping by ratios")
     matrix = matrix.astype(float)
-    if not np.isfinite(matrix.data).all():
-        raise InputError(f"{name} has an entry that is not a number", key=name, hint="give finite numbers")
-    if not matrix.nnz or matrix.shape[0] != matrix.shape[1]:
-        raise InputError(f"{name} is empty or not square", key=name, hint="give a square matrix")
+    finite = np.isfinite(matrix.data).all()
+    require(finite, f"{name} has an entry that is not a number", name, "give finite numbers")
+    square = matrix.nnz and matrix.shape[0] == matrix.shape[1]
+    require(square, f"{name} is empty or not square", name, "give a square matrix")
     skew = float(abs(matrix - matrix.T).max() / abs(matrix).max())
-    if skew > SYMMETRIC:
-        raise InputError(
-            f"{name} is not symmetric: it differs from its transpose by {skew:.2g} of its largest entry",
-            key=name,
-            value=skew,
-            hint="give the whole matrix, not one triangle",
-        )
+    message = f"{name} is not symmetric: it differs from its transpose by {skew:.2g} of its largest entry"
+    require(skew <= SYMMETRIC, message, name, "give the whole matrix, not one triangle", skew)
     return sparse.csc_matrix((matrix + matrix.T) / 2)
 
 
@@ -303,25 +281,17 @@ def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tupl
     """Eigenvalues and vectors (mass 1) of the lowest modes, without the given rigid motions (orthonormal in M)."""
     fixed = np.zeros((M.shape[0], 0)) if rigid is None else rigid
     available = M.shape[0] - fixed.shape[1]
-    if not 1 <= count <= available:
-        raise InputError(
-            f"{count} modes are requested, but the body has at most {available}",
-            key="modes",
-            value=count,
-            hint=f"request 1 to {available}",
-        )
+    message = f"{count} modes are requested, but the body has at most {available}"
+    require(1 <= count <= available, message, "modes", f"request 1 to {available}", count)
     mass, stiffness = M.diagonal(), K.diagonal()
     largest_ratio = float((stiffness[mass > 0] / mass[mass > 0]).max())
     first = _modes_near(M, K, -1e-9 * largest_ratio, 1, fixed)[0][0]
     if fixed.shape[1]:
         value = float(linalg.eigvalsh(fixed.T @ (K @ fixed)).max())
         if value > FREE * max(first, STIFF * largest_ratio):
-            raise InputError(
-                f"the body is not free: a rigid-body motion has the eigenvalue {value:.3g}, the first mode {first:.3g}",
-                key="K",
-                value=value,
-                hint="give the stiffness without supports",
-            )
+            message = "the body is not free: a rigid-body motion has the eigenvalue"
+            hint = "give the stiffness without supports"
+            raise InputError(f"{message} {value:.3g}, the first mode {first:.3g}", key="K", value=value, hint=hint)
     if first < STIFF * largest_ratio:
         qualifier = "other than the rigid-body ones" if fixed.shape[1] else "at all"
         raise InputError(f"the body has motions without stiffness {qualifier}", key="K", hint="connect its parts")
@@ -394,13 +364,8 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
         if np.linalg.eigvalsh(spread).min() >= 0:
             moments = spread
     distance = float(np.abs(missing(masses, moments)).max())
-    if distance > INERTIA:
-        raise InputError(
-            f"the nodal masses differ from the rigid mass matrix by {100 * distance:.2g} %",
-            key="M",
-            value=distance,
-            hint="use a finer mesh",
-        )
+    message = f"the nodal masses differ from the rigid mass matrix by {100 * distance:.2g} %"
+    require(distance <= INERTIA, message, "M", "use a finer mesh", distance)
     return masses, moments, distance
 
 
@@ -419,14 +384,11 @@ def _masses(body: Structure) -> Array:
         axis_masses[body.active[coordinates] // body.width] = values
         masses_by_axis.append(axis_masses)
         totals.append(total)
-    if not totals or max(totals) <= 0:
-        raise InputError("M has no mass in translations", key="M", hint="give the order Tx Ty Tz Rx Ry Rz of each node")
-    if max(totals) - min(totals) > SAME * max(totals):
-        raise InputError(
-            f"the mass is {min(totals):.6g} kg along one axis and {max(totals):.6g} kg along another",
-            key="M",
-            hint="give the order Tx Ty Tz Rx Ry Rz of each node, and M without supports",
-        )
+    least, most = min(totals, default=0.0), max(totals, default=0.0)
+    hint = "give the order Tx Ty Tz Rx Ry Rz of each node"
+    require(most > 0, "M has no mass in translations", "M", hint)
+    message = f"the mass is {least:.6g} kg along one axis and {most:.6g} kg along another"
+    require(most - least <= SAME * most, message, "M", f"{hint}, and M without supports")
     return np.mean(masses_by_axis, axis=0)
 
 
@@ -447,23 +409,6 @@ def _second_moments(body: Structure) -> Array:
     return np.einsum("nik,nk,njk->nij", vectors, np.maximum(values, 0.0), vectors)
 
 
-def rigid_shapes(nodes: Array) -> Array:
-    """Six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
-    shapes = np.zeros((6, len(nodes), 6))
-    for axis in range(3):
-        shapes[axis, :, axis] = 1.0
-        shapes[3 + axis, :, :3] = nodes @ hat(np.eye(3)[axis]).T
-        shapes[3 + axis, :, 3 + axis] = 1.0
-    return shapes
-
-
-def products(data: ModalData, shapes: Array) -> Array:
-    """Sums over the mass of products of every two shapes."""
-    ones = np.ones(len(shapes))
-    unit_data = replace(data, shapes=shapes, modal_masses=ones, modal_stiffnesses=ones, damping_ratios=ones)
-    return np.einsum("abii->ab", integrals(unit_data)[1][1:, 1:])
-
-
 def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = False) -> tuple[ModalData, float]:
     """Shapes that are orthonormal in the sums over the nodes, and how far the given ones were from it.
 
@@ -472,33 +417,20 @@ def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = F
     at nodes do stays exactly as it was, and frequencies become those of the nodal masses. The distance is the largest
     entry of the Gram matrix of the shapes (and of the rigid motions with them) less the identity.
     """
-    shapes = data.shapes
-    distance = 0.0
+    shapes, distance = data.shapes, 0.0
     if free:
-        rigid = _orthonormal_rigid(data)
-        shares = products(data, np.concatenate([rigid, shapes]))[len(rigid) :, : len(rigid)]
+        rigid = rigid_shapes(data.nodes)
+        values, vectors = np.linalg.eigh(products(data, rigid))
+        independent = values > 1e-12 * values.max()  # the nodes can tell them apart
+        rigid = np.tensordot((vectors[:, independent] / np.sqrt(values[independent])).T, rigid, axes=1)
+        shares = products(data, rigid, shapes)[len(rigid) :, : len(rigid)]
         distance = float(np.abs(shares).max(initial=0.0))
         shapes = shapes - np.tensordot(shares, rigid, axes=1)
     gram = products(data, shapes)
     distance = max(distance, float(np.abs(gram - np.eye(len(gram))).max()))
-    if not distance < limit:
-        raise InputError(
-            f"sums over {len(data.nodes)} nodes violate the orthogonality of the {data.count} modes by {distance:.2g}",
-            key="modes",
-            value=distance,
-            hint="use more nodes, or fewer modes",
-        )
+    message = f"sums over {len(data.nodes)} nodes violate the orthogonality of the {data.count} modes by {distance:.2g}"
+    require(distance < limit, message, "modes", "use more nodes, or fewer modes", distance)
     if statics:
         values, mix = linalg.eigh(np.diag(data.modal_stiffnesses), gram)
         return replace(data, shapes=np.tensordot(mix.T, shapes, axes=1), modal_stiffnesses=values), distance
-    values, vectors = np.linalg.eigh(gram)
-    root = (vectors / np.sqrt(values)) @ vectors.T
-    return replace(data, shapes=np.tensordot(root, shapes, axes=1)), distance
-
-
-def _orthonormal_rigid(data: ModalData) -> Array:
-    """Rigid motions that the nodes can tell apart, orthonormal."""
-    rigid = rigid_shapes(data.nodes)
-    values, vectors = np.linalg.eigh(products(data, rigid))
-    independent = values > 1e-12 * values.max()
-    return np.tensordot((vectors[:, independent] / np.sqrt(values[independent])).T, rigid, axes=1)
+    return replace(data, shapes=nearest_orthonormal(shapes, gram)), distance

@@ -1,7 +1,4 @@
-"""The `Body` protocol, elastic bodies with nodes, and stress stiffening.
-
-A body has `size` elastic coordinates e; a rigid body has none. A new kind of body is a class that implements `Body`
-over any scalar, and a reader that makes it from a robot file. No other module depends on the kind of a body.
+"""Elastic bodies with nodes, and stress stiffening.
 
 A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), all inertial terms
 follow from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are those of
@@ -16,15 +13,14 @@ effect: the bending of the others stretches mode m, and its tension stiffens the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parflex.bodies.geometric_stiffness import MeanStrain, slope_change
-from parflex.bodies.rigid import RigidBody
+from parflex.bodies.rigid import Body, RigidBody, axial
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
@@ -36,132 +32,6 @@ if TYPE_CHECKING:
     from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray
-
-
-class Body(Protocol):
-    """Mass, shape and stiffness of what moves with a link, in the axes of its frame."""
-
-    # -- what it is made of ------------------------------------------------------------------------------
-
-    @property
-    def m(self) -> Any:
-        """Its mass."""
-
-    @property
-    def rigid(self) -> RigidBody:
-        """What of it is fixed to its frame, whatever the rest does: all of a rigid body."""
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """Places on it that its deformation moves, by name."""
-
-    @property
-    def inner(self) -> InnerNodes | None:
-        """Any place inside it that its deformation moves; None: there is none."""
-
-    @property
-    def undeformed(self) -> RigidBody:
-        """The rigid body that it is while undeformed, `rigid` included."""
-
-    def as_rigid(self) -> RigidBody:
-        """The body itself, for what knows rigid bodies only; refused where it is flexible."""
-
-    def deformed(self, e: Array) -> tuple[Array, Array]:
-        """First and second moments S and Sigma in the shape that e gives it."""
-
-    # -- its elastic coordinates -------------------------------------------------------------------------
-
-    @property
-    def size(self) -> int:
-        """Number of elastic coordinates."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Their names."""
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Their units: m, rad, or 1 for numbers that multiply shapes in metres."""
-
-    @property
-    def by_tip(self) -> bool:
-        """Whether they begin with the motion of its one tip, as those of a beam; others are held at their nodes."""
-
-    @property
-    def held(self) -> int:
-        """How many of them, the last ones, are modes of a beam with both its ends held."""
-
-    @property
-    def reduced(self) -> ReducedBeam | None:
-        """How the beam that it stands for was reduced; None: it was not."""
-
-    @property
-    def found(self) -> RigidReport | None:
-        """The rigid body that the matrices of a super-element hold; None: it is something else."""
-
-    # -- how it moves ------------------------------------------------------------------------------------
-
-    def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
-        """Force, moment and forces along e that move it so; `a` is less gravity, U = hat(al) + hat(w) hat(w)."""
-
-    def inertia_matrix(self, e: Array) -> Array:
-        """The matrix that takes (a, al, edd) to (force, moment, forces along e)."""
-
-    def coupling(self, e: Array) -> Array:
-        """Of that matrix, 6 x N: force and moment per unit of each elastic acceleration."""
-
-    def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
-        """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
-
-    # -- how it deforms ---------------------------------------------------------------------------------
-
-    def strain_energy(self, e: Array) -> Any:
-        """Energy of its strain."""
-
-    def damping_power(self, e: Array, ed: Array) -> Any:
-        """Power that its damping takes."""
-
-    def material_stiffness(self, e: Array) -> Array:
-        """N x N, of the stiffness about e what strains the material: never negative."""
-
-    def stiffness_at(self, e: Array) -> Array:
-        """N x N, its stiffness about e."""
-
-    def damping_at(self, e: Array) -> Array:
-        """N x N, its damping about e."""
-
-    def two_node(self) -> TwoNodeBeam | None:
-        """Its form by the motion of both its ends; None: it has none."""
-
-    @property
-    def strains(self) -> tuple[MeanStrain, ...]:
-        """Its elongations of second order."""
-
-    @property
-    def acting(self) -> tuple[MeanStrain, ...]:
-        """Those of them that act; where none does, its stiffness is constant."""
-
-    @property
-    def slopes(self) -> Array | None:
-        """N x N x 3 x 3: how two coordinates turn its material, in the mean; None: nothing is known."""
-
-    @property
-    def small(self) -> float:
-        """Deflections of nodes beyond this are no longer small; 0: nothing is known."""
-
-    # -- the same body with something more or less -------------------------------------------------------
-
-    def with_rigid(self, rigid: RigidBody) -> Body:
-        """The body with a rigid one fixed to its frame."""
-
-    def with_point_mass(self, node: Node, mass: float) -> Body:
-        """The body with a mass at one of its nodes."""
-
-    def without_damping(self) -> Body:
-        """The body without damping of its own."""
-
-    def with_linear_strain(self) -> Body:
-        """The body with a constant stiffness."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -191,20 +61,40 @@ class Node(Record):
         return left_jacobian_rate(self.Phi_r @ e, self.Phi_r @ ed) if self.consistent else np.zeros(3)
 
 
-class InnerNodes(ABC):
+class InnerNodes(Record, ABC):
     """Any place inside an elastic body, not only the nodes where something is attached."""
+
+    consistent: bool  # as of nodes
 
     @abstractmethod
     def node(self, where: str) -> Node:
         """The place that a text names: a share of the length of a beam, a node of modal data. Raises LookupError."""
 
-    @abstractmethod
     def with_unit_jacobian(self) -> InnerNodes:
         """The same with L = 1."""
+        return replace(self, consistent=False)  # type: ignore[type-var]
+
+
+class LineNodes(InnerNodes):
+    """Places on the centre line of a beam, by their shares of its length."""
+
+    def node(self, where: str) -> Node:
+        """At a share of the length, from 0 to 1."""
+        try:
+            xi = float(where)
+        except ValueError:
+            raise LookupError(where) from None
+        if not 0 <= xi <= 1:
+            raise LookupError(where)
+        return self.at(xi)
+
+    @abstractmethod
+    def at(self, xi: float) -> Node:
+        """At x = xi L."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ElasticBody(Record):
+class ElasticBody(Body):
     """Mass, integrals S (N+1 x 3) and G (N+1 x N+1 x 3 x 3), stiffness and damping of the elastic coordinates.
 
     K and D are those of the body at rest in its own shape. Where it is strained ask `elastic_force`, `strain_energy`,
@@ -268,11 +158,11 @@ class ElasticBody(Record):
             S, Sigma = self.affine.moments(e)
             return S + self.rigid.S, Sigma + self.rigid.Sigma
         c = np.concatenate([[1.0], e])
-        return c @ self.S, _weighted(c, self._rows(c))
+        return c @ self.S, weighted_sum(c, self._rows(c))
 
     def _rows(self, c: Array) -> Array:
         """Int r f_k^T for each field: sum_a c_a G_ak."""
-        return _weighted(c, self.G)
+        return weighted_sum(c, self.G)
 
     def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
         """Force, moment and forces along the elastic coordinates that move the body so; `a` is less gravity.
@@ -289,9 +179,9 @@ class ElasticBody(Record):
             S = c @ self.S
             return self.m * a, cross(S, a), self.S[1:] @ a + self.elastic_force(e, ed)
         rows = self._rows(c)
-        S, Sigma = c @ self.S, _weighted(c, rows)
+        S, Sigma = c @ self.S, weighted_sum(c, rows)
         W = hat(w)
-        P, Q = _weighted(ed, rows[1:]), _weighted(edd, rows[1:])
+        P, Q = weighted_sum(ed, rows[1:]), weighted_sum(edd, rows[1:])
         force = self.m * a + U @ S + 2 * cross(w, ed @ self.S[1:]) + edd @ self.S[1:]
         moment_matrix = U @ Sigma + 2 * W @ P.T + Q.T
         moment = cross(S, a) + axial(moment_matrix)
@@ -375,7 +265,7 @@ class ElasticBody(Record):
         N = self.size
         c = np.concatenate([[1.0], e])
         rows = self._rows(c)
-        S, Sigma = c @ self.S, _weighted(c, rows)
+        S, Sigma = c @ self.S, weighted_sum(c, rows)
         M: Array = np.zeros((6 + N, 6 + N), dtype=scalar_type(Sigma, S, self.m))
         M[:3, :3] = self.m * np.eye(3)
         M[:3, 3:6], M[3:6, :3] = hat(S).T, hat(S)
@@ -431,12 +321,7 @@ class ElasticBody(Record):
         return replace(self, strains=tuple(replace(strain, acts=False) for strain in self.strains), bare=bare)
 
 
-def axial(matrix: Array) -> Array:
-    """For M = int b r^T: int r x b."""
-    return np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
-
-
-def _weighted(weights: Array, matrices: Array) -> Array:
+def weighted_sum(weights: Array, matrices: Array) -> Array:
     """sum_a weights_a matrices_a."""
     total = np.zeros(matrices.shape[1:])
     for weight, matrix in zip(weights, matrices, strict=True):

@@ -8,7 +8,7 @@ that a point at the offset s moves by u + theta x s.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,9 @@ FORMAT = 1
 
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
 
-KEYS = (*NEEDED, "interface", "damping_ratios", "second_moments", "thickness", "title", "source", "geometric")
+TEXTS = ("interface", "title", "source")
+
+KEYS = (*NEEDED, *TEXTS, "damping_ratios", "second_moments", "thickness", "geometric")
 
 MAX_BYTES = 200_000_000
 
@@ -81,51 +83,41 @@ class ModalData(Record):
 
     def with_modes(self, count: int) -> ModalData:
         """The same body with its first modes only."""
-        if not 1 <= count <= self.count:
-            raise InputError(
-                f"{count} modes are requested, but the data have {self.count}",
-                key="modes",
-                value=count,
-                hint=f"give a number from 1 to {self.count}",
-            )
+        message, hint = (
+            f"{count} modes are requested, but the data have {self.count}",
+            f"give a number from 1 to {self.count}",
+        )
+        require(1 <= count <= self.count, message, "modes", hint, count)
         names = ("shapes", "modal_stiffnesses", "modal_masses", "damping_ratios")
         geometric = None if self.geometric is None else self.geometric[:count, :count, :count]
         return replace(self, **{name: getattr(self, name)[:count] for name in names}, geometric=geometric)
 
 
-def modal_data_error(message: str, key: str, hint: str, value: object = None) -> InputError:
-    """What is said of modal data that cannot be."""
-    return InputError(message, key=key, value=value, hint=hint)
+def require(holds: Any, message: str, key: str, hint: str, value: object = None) -> None:
+    """Raise where data of a body cannot be."""
+    if not holds:
+        raise InputError(message, key=key, value=value, hint=hint)
 
 
 def checked(data: ModalData) -> ModalData:
     """The data as they are, after every check."""
-    if data.nodes.ndim != 2 or data.nodes.shape[1] != 3 or not len(data.nodes):
-        raise modal_data_error("the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
-    n = len(data.nodes)
-    if data.shapes.ndim != 3 or data.shapes.shape[1:] != (n, 6):
-        shape = " x ".join(str(k) for k in data.shapes.shape)
-        raise modal_data_error(
-            f"the shapes ({shape}) do not match the {n} nodes", "shapes", f"give modes x {n} x 6 numbers", shape
-        )
-    N = data.count
-    if not N:
-        raise modal_data_error("there are no modes", "shapes", "give at least one, or use a rigid body")
-    lengths = {"masses": n, "modal_stiffnesses": N, "modal_masses": N, "damping_ratios": N}
-    for name, length in lengths.items():
-        values = np.asarray(getattr(data, name))
-        count_text = f"{length} nodes" if name == "masses" else f"{length} modes"
-        if values.shape != (length,):
-            raise modal_data_error(
-                f"{name} has {values.size} values for {count_text}", name, "give one for each", values.size
-            )
-        if not np.all(np.isfinite(values)):
-            raise modal_data_error(f"{name} has a value that is not a number", name, "give finite numbers")
-    if len(data.interface) > n or len(set(data.interface)) < len(data.interface):
-        raise modal_data_error("the interface names do not match the nodes", "interface", "give each node one name")
+    n, N = len(data.nodes), data.count
+    points = data.nodes.ndim == 2 and data.nodes.shape[1] == 3 and n > 0
+    require(points, "the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
+    shape, hint = " x ".join(map(str, data.shapes.shape)), f"give modes x {n} x 6 numbers"
+    fits = data.shapes.ndim == 3 and data.shapes.shape[1:] == (n, 6)
+    require(fits, f"the shapes ({shape}) do not match the {n} nodes", "shapes", hint, shape)
+    require(N, "there are no modes", "shapes", "give at least one, or use a rigid body")
+    for name in ("masses", "modal_stiffnesses", "modal_masses", "damping_ratios"):
+        values, length, what = np.asarray(getattr(data, name)), *((n, "nodes") if name == "masses" else (N, "modes"))
+        message = f"{name} has {values.size} values for {length} {what}"
+        require(values.shape == (length,), message, name, "give one for each", values.size)
+        require(np.all(np.isfinite(values)), f"{name} has a value that is not a number", name, "give finite numbers")
+    unique = len(data.interface) <= n and len(set(data.interface)) == len(data.interface)
+    require(unique, "the interface names do not match the nodes", "interface", "give each node one name")
     for name in data.interface:
-        if not name or "." in name or name.strip() != name:
-            raise modal_data_error(f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
+        valid = name and "." not in name and name.strip() == name
+        require(valid, f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
     _check_numbers(data)
     _check_products(data)
     return data
@@ -133,76 +125,60 @@ def checked(data: ModalData) -> ModalData:
 
 def _check_numbers(data: ModalData) -> None:
     """Signs and finite values."""
-    if not np.all(np.isfinite(data.nodes)):
-        raise modal_data_error("a node coordinate is not a number", "nodes", "give finite numbers")
-    if not np.all(np.isfinite(data.shapes[:, :, :3])) or np.any(np.isinf(data.shapes)):
-        raise modal_data_error(
-            "a shape has an entry that is not a number", "shapes", "give finite numbers; only rotations may be NaN"
-        )
+    require(np.all(np.isfinite(data.nodes)), "a node coordinate is not a number", "nodes", "give finite numbers")
+    finite = np.all(np.isfinite(data.shapes[:, :, :3])) and not np.any(np.isinf(data.shapes))
+    hint = "give finite numbers; only rotations may be NaN"
+    require(finite, "a shape has an entry that is not a number", "shapes", hint)
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
     if data.geometric is not None:
         problem = geometric_stiffness_error(data.geometric, data.count)
         if problem is not None:
-            raise modal_data_error(*problem)
-    if not 0 <= data.thickness < np.inf:
-        raise modal_data_error(
-            "the thickness is not a positive length", "thickness", "give a positive number, or none", data.thickness
-        )
-    if np.any(data.masses < 0) or data.mass <= 0:
-        raise modal_data_error("the masses of the nodes are not positive", "masses", "give masses of zero or more")
-    for name in ("modal_stiffnesses", "modal_masses"):
-        bad = np.flatnonzero(getattr(data, name) <= 0)
-        if len(bad):
-            value = float(getattr(data, name)[bad[0]])
-            hint = (
-                "leave rigid-body motions out of the modes" if name == "modal_stiffnesses" else "give positive masses"
-            )
-            raise modal_data_error(f"mode {bad[0] + 1} has {name[:-2].replace('_', ' ')} {value:g}", name, hint, value)
-    if np.any(data.damping_ratios < 0):
-        raise modal_data_error("a damping ratio is negative", "damping_ratios", "damping must not be negative")
+            require(False, *problem)
+    thick, hint = 0 <= data.thickness < np.inf, "give a positive number, or none"
+    require(thick, "the thickness is not a positive length", "thickness", hint, data.thickness)
+    positive = not np.any(data.masses < 0) and data.mass > 0
+    require(positive, "the masses of the nodes are not positive", "masses", "give masses of zero or more")
+    hints = {"modal_stiffnesses": "leave rigid-body motions out of the modes", "modal_masses": "give positive masses"}
+    for name, hint in hints.items():
+        values = getattr(data, name)
+        k = int(np.argmin(values > 0))  # the first that is not positive
+        message = f"mode {k + 1} has {name[:-2].replace('_', ' ')} {values[k]:g}"
+        require(values[k] > 0, message, name, hint, float(values[k]))
+    negative = np.any(data.damping_ratios < 0)
+    require(not negative, "a damping ratio is negative", "damping_ratios", "damping must not be negative")
 
 
 def _check_moments(data: ModalData, moments: Array) -> None:
     """Second moments are those of masses, at nodes whose rotations are known."""
     key = "second_moments"
-    if moments.shape != (len(data.nodes), 3, 3) or not np.all(np.isfinite(moments)):
-        raise modal_data_error("the second moments do not match the nodes", key, "give n x 3 x 3 numbers")
-    if np.abs(moments[np.isnan(data.shapes[:, :, 3:]).any(axis=(0, 2))]).any():
-        raise modal_data_error("a node with second moments has no rotations", key, "give its rotations, or no moments")
+    fits = moments.shape == (len(data.nodes), 3, 3) and np.all(np.isfinite(moments))
+    require(fits, "the second moments do not match the nodes", key, "give n x 3 x 3 numbers")
+    turned = not np.abs(moments[np.isnan(data.shapes[:, :, 3:]).any(axis=(0, 2))]).any()
+    require(turned, "a node with second moments has no rotations", key, "give its rotations, or no moments")
     rounding = 1e-9 * np.abs(moments).max()
-    if np.abs(moments - np.moveaxis(moments, 1, 2)).max() > rounding:
-        raise modal_data_error("the second moments of a node are not symmetric", key, "give int s s^T dm")
-    if np.linalg.eigvalsh(moments).min() < -rounding:
-        raise modal_data_error(
-            "the second moments of a node are negative", key, "give int s s^T dm, not moments of inertia"
-        )
+    symmetric = np.abs(moments - np.moveaxis(moments, 1, 2)).max() <= rounding
+    require(symmetric, "the second moments of a node are not symmetric", key, "give int s s^T dm")
+    hint = "give int s s^T dm, not moments of inertia"
+    require(np.linalg.eigvalsh(moments).min() >= -rounding, "the second moments of a node are negative", key, hint)
 
 
 def _check_products(data: ModalData) -> None:
     """Modes must be orthogonal, and their masses those of the nodes."""
-    gram = np.trace(integrals(data)[1][1:, 1:], axis1=2, axis2=3)
+    gram = products(data, data.shapes)
     masses = np.diag(gram)
-    if np.any(masses <= 0):
-        raise modal_data_error(f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
+    require(np.all(masses > 0), f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
     share = np.abs(gram) / np.sqrt(np.outer(masses, masses)) - np.eye(data.count)
-    if share.max(initial=0.0) > ORTHOGONAL:
-        i, j = sorted(int(k) + 1 for k in np.unravel_index(share.argmax(), share.shape))
-        raise modal_data_error(
-            f"modes {i} and {j} are not orthogonal: their product is {share.max():.2g} of their masses",
-            "shapes",
-            "give modes of the same mass matrix, with the nodal masses that belong to it",
-            float(share.max()),
-        )
+    largest = float(share.max(initial=0.0))
+    i, j = sorted(int(k) + 1 for k in np.unravel_index(share.argmax(), share.shape))
+    message = f"modes {i} and {j} are not orthogonal: their product is {largest:.2g} of their masses"
+    hint = "give modes of the same mass matrix, with the nodal masses that belong to it"
+    require(largest <= ORTHOGONAL, message, "shapes", hint, largest)
     off = np.abs(masses / data.modal_masses - 1)
-    if off.max() > SAME_MASS:
-        k = int(off.argmax())
-        raise modal_data_error(
-            f"mode {k + 1} has the modal mass {data.modal_masses[k]:.4g}, its nodes have {masses[k]:.4g}",
-            "modal_masses",
-            "normalise shapes and masses together",
-            float(data.modal_masses[k]),
-        )
+    k = int(off.argmax())
+    message = f"mode {k + 1} has the modal mass {data.modal_masses[k]:.4g}, its nodes have {masses[k]:.4g}"
+    hint = "normalise shapes and masses together"
+    require(off[k] <= SAME_MASS, message, "modal_masses", hint, float(data.modal_masses[k]))
 
 
 def fields_of(data: ModalData) -> tuple[Array, Array]:
@@ -276,7 +252,7 @@ def modal_body(data: ModalData) -> ElasticBody:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ModalNodes(InnerNodes, Record):
+class ModalNodes(InnerNodes):
     """All nodes of modal data, by their names or by their numbers, which begin at 0 as in the exchange file."""
 
     data: ModalData
@@ -289,10 +265,6 @@ class ModalNodes(InnerNodes, Record):
         if number >= len(self.data.nodes):
             raise LookupError(where)
         return replace(_node(self.data, number), consistent=self.consistent)
-
-    def with_unit_jacobian(self) -> ModalNodes:
-        """The same with L = 1."""
-        return replace(self, consistent=False)
 
 
 def _node(data: ModalData, index: int) -> Node:
@@ -311,12 +283,8 @@ def normalised(data: ModalData) -> ModalData:
     so that the first has all of the translation that is the largest in their space, and the later ones nothing of it,
     whatever mixture of them was given.
     """
-    if data.geometric is not None:
-        raise modal_data_error(
-            "geometric stiffnesses refer to the modes as given",
-            "geometric",
-            "normalise the modes first and give the geometric stiffnesses of these",
-        )
+    hint = "normalise the modes first and give the geometric stiffnesses of these"
+    require(data.geometric is None, "geometric stiffnesses refer to the modes as given", "geometric", hint)
     order = np.argsort(data.modal_stiffnesses / data.modal_masses, kind="stable")
     shapes = data.shapes[order] / np.sqrt(data.modal_masses[order])[:, None, None]
     stiffnesses = data.modal_stiffnesses[order] / data.modal_masses[order]
@@ -379,53 +347,61 @@ def _householder(direction: Array) -> Array:
     return (basis * np.sign(basis[:, 0] @ direction)).T
 
 
-def _rigid_fields(data: ModalData) -> Array:
-    """Six rigid motions at the nodes, as shapes."""
-    fields = np.zeros((6, len(data.nodes), 6))
+def rigid_shapes(nodes: Array) -> Array:
+    """Six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
+    shapes = np.zeros((6, len(nodes), 6))
     for axis in range(3):
-        fields[axis, :, axis] = 1.0
-        fields[3 + axis, :, :3] = data.nodes @ hat(np.eye(3)[axis]).T
-        fields[3 + axis, :, 3 + axis] = 1.0
-    return fields
+        shapes[axis, :, axis] = 1.0
+        shapes[3 + axis, :, :3] = nodes @ hat(np.eye(3)[axis]).T
+        shapes[3 + axis, :, 3 + axis] = 1.0
+    return shapes
+
+
+def products(data: ModalData, *shapes: Array) -> Array:
+    """Sums over the mass of products of every two of these shapes."""
+    together = np.concatenate(shapes)
+    ones = np.ones(len(together))
+    body = replace(data, shapes=together, modal_masses=ones, modal_stiffnesses=ones, damping_ratios=ones)
+    return np.einsum("abii->ab", integrals(body)[1][1:, 1:])
 
 
 def momenta(data: ModalData) -> Array:
     """Linear and angular momentum of each mode per unit rate, N x 6."""
-    S, G = integrals(data)
-    angular = np.array([[G[0, k, 1, 2] - G[0, k, 2, 1], G[0, k, 2, 0] - G[0, k, 0, 2], G[0, k, 0, 1] - G[0, k, 1, 0]]
-                       for k in range(1, data.count + 1)])  # fmt: skip
-    return np.concatenate([S[1:], angular], axis=1)
+    return products(data, rigid_shapes(data.nodes), data.shapes)[6:, :6]
+
+
+def nearest_orthonormal(shapes: Array, gram: Array) -> Array:
+    """The orthonormal shapes that differ least from these, which have the products `gram`: by its inverse root."""
+    values, vectors = np.linalg.eigh(gram)
+    return np.tensordot((vectors / np.sqrt(values)) @ vectors.T, shapes, axes=1)
 
 
 def _without_rigid_share(data: ModalData) -> ModalData:
     """Free modes carry no momentum: what rounding left of it is taken out; other modes stay as they are."""
-    ones = np.ones(6)
-    rigid = replace(data, shapes=_rigid_fields(data), modal_stiffnesses=ones, modal_masses=ones, damping_ratios=ones)
-    inertia = np.einsum("abii->ab", integrals(rigid)[1][1:, 1:])
+    rigid = rigid_shapes(data.nodes)
+    inertia = products(data, rigid)
     shares = np.linalg.lstsq(inertia, momenta(data).T, rcond=None)[0].T  # rigid motion with the momentum of each mode
     energy = np.einsum("ni,ij,nj->n", shares, inertia, shares)
     negligible = energy < RIGID_SHARE**2
-    shapes = data.shapes - np.where(negligible[:, None, None], np.tensordot(shares, rigid.shapes, axes=1), 0.0)
+    shapes = data.shapes - np.where(negligible[:, None, None], np.tensordot(shares, rigid, axes=1), 0.0)
     return replace(data, shapes=shapes)
 
 
 def _orthonormal(data: ModalData) -> ModalData:
-    """Modes made exactly orthonormal in the masses of the nodes, with the least change (inverse root of their Gram)."""
-    gram = np.trace(integrals(data)[1][1:, 1:], axis1=2, axis2=3)
+    """Modes made exactly orthonormal in the masses of the nodes, if they are but for rounding."""
+    gram = products(data, data.shapes)
     if np.abs(gram - np.eye(data.count)).max() > SAME_MASS:
         return data
-    values, vectors = np.linalg.eigh(gram)
-    root = vectors @ np.diag(values**-0.5) @ vectors.T
-    return replace(data, shapes=np.tensordot(root, data.shapes, axes=1))
+    return replace(data, shapes=nearest_orthonormal(data.shapes, gram))
 
 
 def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: float | None) -> ModalData:
     """The data with other modal stiffnesses (one for each mode) or one damping ratio for all modes."""
     if stiffness is not None:
-        if len(stiffness) != data.count:
-            raise modal_data_error(
-                f"{len(stiffness)} stiffnesses for {data.count} modes", "stiffness", "give one for each", len(stiffness)
-            )
+        count = len(stiffness)
+        require(
+            count == data.count, f"{count} stiffnesses for {data.count} modes", "stiffness", "give one for each", count
+        )
         stiffnesses = np.array(stiffness, dtype=float)
         if data.geometric is not None:  # the stress of a mode goes with its stiffness
             data = replace(data, geometric=data.geometric * (stiffnesses / data.modal_stiffnesses)[:, None, None])
@@ -439,23 +415,11 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
     """Write the exchange file; a file that is there is replaced only when the new one is complete."""
     checked(data)
     path = Path(path)
-    arrays: dict[str, Any] = {
-        "format": np.int64(FORMAT),
-        "nodes": data.nodes,
-        "interface": np.array(data.interface, dtype=np.str_),
-        "masses": data.masses,
-        "shapes": data.shapes,
-        "modal_masses": data.modal_masses,
-        "modal_stiffnesses": data.modal_stiffnesses,
-        "damping_ratios": data.damping_ratios,
-        "thickness": np.float64(data.thickness),
-        "title": np.str_(data.title),
-        "source": np.str_(data.source),
-    }
-    if data.second_moments is not None:
-        arrays["second_moments"] = data.second_moments
-    if data.geometric is not None:
-        arrays["geometric"] = data.geometric
+    arrays: dict[str, Any] = {"format": np.int64(FORMAT), "interface": np.array(data.interface, dtype=np.str_)}
+    for field_ in fields(data):
+        value = getattr(data, field_.name)
+        if value is not None and field_.name != "interface":
+            arrays[field_.name] = np.asarray(value)
     with atomic_file(path, None) as file:
         np.savez_compressed(file, **arrays)
     return path
@@ -472,46 +436,36 @@ def load_modal(path: str | Path) -> ModalData:
 
 
 def _read(path: Path) -> ModalData:
+    def refused(message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
+        return RobotFileError(message, file=str(path), key=key, value=value, hint=hint)
+
     if not path.exists():
-        raise RobotFileError("there is no such file", file=str(path), value=str(path), hint="check the path")
-    content = read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes")
+        raise refused("there is no such file", "check the path", value=str(path))
     try:
-        arrays = read_npz(content)
+        arrays = read_npz(read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes"))
     except ValueError:
-        raise RobotFileError(
-            "is not an npz file of modal data", file=str(path), hint="write it with save_modal"
-        ) from None
-    unknown = [name for name in arrays if name not in KEYS]
-    if unknown:
-        raise RobotFileError(
-            f"the array '{unknown[0]}' is not known",
-            file=str(path),
-            key=unknown[0],
-            hint=did_you_mean(unknown[0], KEYS),
-        )
+        raise refused("is not an npz file of modal data", "write it with save_modal") from None
+    for name in arrays:
+        if name not in KEYS:
+            raise refused(f"the array '{name}' is not known", did_you_mean(name, KEYS), name)
     for name in NEEDED:
         if name not in arrays:
-            raise RobotFileError(f"the array '{name}' is missing", file=str(path), key=name, hint="add it")
+            raise refused(f"the array '{name}' is missing", "add it", name)
     value = str(arrays["format"])
     if value != str(FORMAT):
-        raise RobotFileError(f"format {value} is not known", file=str(path), key="format", value=value, hint="use 1")
+        raise refused(f"format {value} is not known", f"use {FORMAT}", "format", value)
     for name, values in arrays.items():
-        if name in ("interface", "title", "source"):
+        if name in TEXTS:
             if values.dtype.kind != "U" and values.size:
-                raise RobotFileError(f"'{name}' holds no text", file=str(path), key=name, hint="give names or text")
-            continue
-        if np.iscomplexobj(values) or values.dtype.kind not in "fiu":
+                raise refused(f"'{name}' holds no text", "give names or text", name)
+        elif values.dtype.kind not in "fiu":
             what = "complex numbers" if np.iscomplexobj(values) else "no numbers"
-            raise RobotFileError(f"'{name}' holds {what}", file=str(path), key=name, hint="give real numbers")
-    count = len(arrays["modal_stiffnesses"]) if arrays["modal_stiffnesses"].ndim else 0
-    numbers = {name: np.asarray(arrays[name], dtype=float) for name in NEEDED[1:]}
-    return ModalData(
-        **numbers,
-        damping_ratios=np.asarray(arrays.get("damping_ratios", np.zeros(count)), dtype=float),
-        interface=tuple(str(name) for name in np.atleast_1d(arrays.get("interface", np.array([], dtype=np.str_)))),
-        second_moments=np.asarray(arrays["second_moments"], dtype=float) if "second_moments" in arrays else None,
-        geometric=np.asarray(arrays["geometric"], dtype=float) if "geometric" in arrays else None,
-        thickness=float(arrays.get("thickness", 0.0)),
-        title=str(arrays.get("title", "")),
-        source=str(arrays.get("source", "")),
-    )
+            raise refused(f"'{name}' holds {what}", "give real numbers", name)
+    texts = {name: arrays.pop(name) for name in TEXTS if name in arrays}
+    numbers: dict[str, Any] = {
+        name: np.asarray(values, dtype=float) for name, values in arrays.items() if name != "format"
+    }
+    numbers.setdefault("damping_ratios", np.zeros_like(np.atleast_1d(numbers["modal_stiffnesses"])))
+    numbers["thickness"] = float(numbers.get("thickness", 0.0))
+    names = np.atleast_1d(texts.pop("interface", np.array([], dtype=np.str_)))
+    return ModalData(**numbers, interface=tuple(map(str, names)), **{name: str(text) for name, text in texts.items()})

@@ -1,4 +1,7 @@
-"""Plates by finite elements: statics and modal data.
+"""Plates by finite elements: meshes, statics and modal data.
+
+Meshes are those of Delaunay, or a fan, then refined regularly. Attachments become corners of triangles. The same
+polygon gives the same mesh.
 
 Kirchhoff plates omit shear. For Reissner-Mindlin plates, with shear and rotary inertia, the triangle does not lock.
 Deflection w is quadratic; slopes s are quadratic plus a cubic bubble in each triangle; the shear strain is grad w - R
@@ -9,7 +12,7 @@ Since grad w lies in that space, thin plates can bend with s = grad w in the mea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -19,14 +22,20 @@ from scipy import linalg, sparse
 from scipy.linalg import eigh
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import eigsh, splu
+from scipy.spatial import Delaunay
 
 from parflex.bodies.craig_bampton import orthonormalised
-from parflex.bodies.modal import ModalData, normalised
-from parflex.bodies.polygon_mesh import area, checked_polygon, corner_of, extent, graded, quadrature, skfem, triangulate
+from parflex.bodies.modal import ModalData, normalised, require
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
 Array = np.ndarray
+
+FAN = 8  # convex polygons with at most so many sides are a fan about their centre: it keeps their symmetry
+
+NEAR = 1e-9  # of the size of the polygon: closer points are the same point
+
+ROUNDS = 2000  # of halved edges: far more than any polygon needs
 
 CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # of the reference triangle
 
@@ -64,15 +73,10 @@ class Plate(Record):
 
     def __post_init__(self) -> None:
         for key in ("thickness", "elastic_modulus", "density", "shear_coefficient"):
-            value = getattr(self, key)
-            if not (isinstance(value, (int, float)) and 0 < value < np.inf):
-                raise InputError(
-                    f"the {key.replace('_', ' ')} of a plate must be a positive number", key=key, value=value
-                )
-        if not -1 < self.poisson_ratio < 0.5:
-            raise InputError(
-                "Poisson's ratio lies between -1 and 0.5", key="poisson_ratio", value=self.poisson_ratio, hint="try 0.3"
-            )
+            value, message = getattr(self, key), f"the {key.replace('_', ' ')} of a plate must be a positive number"
+            require(isinstance(value, (int, float)) and 0 < value < np.inf, message, key, "give it in SI units", value)
+        ratio, message = self.poisson_ratio, "Poisson's ratio lies between -1 and 0.5"
+        require(-1 < ratio < 0.5, message, "poisson_ratio", "try 0.3", ratio)
         object.__setattr__(self, "polygon", checked_polygon(self.polygon))
 
     @property
@@ -156,21 +160,16 @@ def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = 
 def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
     """Stiffnesses (squares of angular frequencies) and vectors of the first elastic modes of a free plate; mass 1."""
     M, K, plate = discrete.M, discrete.K, discrete.plate
-    if not 1 <= count <= M.shape[0] // 4:
-        raise InputError(
-            f"{count} modes cannot be found on this mesh", key="modes", value=count, hint="refine the mesh"
-        )
+    message = f"{count} modes cannot be found on this mesh"
+    require(1 <= count <= M.shape[0] // 4, message, "modes", "refine the mesh", count)
     span = np.ptp(plate.polygon, axis=0).max()
     # a shift of the size of the first mode, on the side where nothing is: K - sigma M is positive definite
     sigma = -100 * plate.bending_stiffness / (plate.density * plate.thickness * span**4)
     start = np.random.default_rng(0).normal(size=M.shape[0])
     values, vectors = _sharpened(M, K, sigma, eigsh(K, count + RIGID, M, sigma=sigma, which="LM", v0=start)[1])
-    if not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]:
-        raise InputError(
-            "rounding errors hide the rigid-body motions of the plate",
-            key="theory",
-            hint="use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other",
-        )
+    hidden = not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]
+    hint = "use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other"
+    require(not hidden, "rounding errors hide the rigid-body motions of the plate", "theory", hint)
     return values[RIGID:], vectors[:, RIGID:]
 
 
@@ -436,3 +435,179 @@ def _reduction(X: Array) -> Array:
     """R at points: what slopes along a with function j become, component b: 2 x 2 x 7 x n."""
     tied, slopes = _moments()
     return np.einsum("bkq,kaj->bajq", _tied(X), np.linalg.solve(tied, slopes.reshape(8, 14)).reshape(8, 2, 7))
+
+
+def skfem() -> Any:
+    """The finite-element library, an extra; imported when it is needed."""
+    try:
+        import skfem
+    except ImportError as error:
+        raise InputError(
+            "modes of plates need the library scikit-fem", key="fe", hint="pip install parflex[fe]"
+        ) from error
+    return skfem
+
+
+def checked_polygon(polygon: Any) -> Array:
+    """The corners (n x 2) of a simple polygon, counterclockwise."""
+    corners = np.array(polygon, dtype=float)
+    points = corners.ndim == 2 and corners.shape[1] == 2 and len(corners) >= 3 and np.isfinite(corners).all()
+    message = f"a polygon is a list of at least three points (x, y), but this one has the shape {corners.shape}"
+    require(points, message, "polygon", "write [[0, 0], [1, 0], [1, 1]]")
+    n, hint = len(corners), "give the corners in order"
+    for i in range(n):
+        message = f"corners {i + 1} and {(i + 1) % n + 1} of the polygon are the same point"
+        apart = np.linalg.norm(corners[(i + 1) % n] - corners[i]) >= NEAR * extent(corners)
+        require(apart, message, "polygon", "leave one of them out")
+    for i in range(n):
+        a, b = corners[i], corners[(i + 1) % n]
+        for j in range(i + 2, n if i else n - 1):
+            crossing = _segments_intersect(a, b, corners[j], corners[(j + 1) % n])
+            require(not crossing, f"sides {i + 1} and {j + 1} of the polygon intersect", "polygon", hint)
+    flat = abs(area(corners)) < NEAR * extent(corners) ** 2
+    require(not flat, "the corners of the polygon lie on a line", "polygon", hint)
+    return corners if area(corners) > 0 else corners[::-1].copy()
+
+
+def area(corners: Array) -> float:
+    """Area inside, negative if the corners run clockwise."""
+    x, y = corners.T
+    return float(np.sum(x * np.roll(y, -1) - y * np.roll(x, -1)) / 2)
+
+
+def extent(corners: Array) -> float:
+    """Length of the diagonal of the box around it."""
+    return float(np.linalg.norm(np.ptp(corners, axis=0)))
+
+
+def distance(corners: Array, point: Array) -> float:
+    """How far a point lies outside the polygon; 0 inside and on the edge."""
+    a, b = corners, np.roll(corners, -1, axis=0)
+    t = np.clip(np.sum((point - a) * (b - a), axis=1) / np.sum((b - a) ** 2, axis=1), 0, 1)
+    edge = float(np.min(np.linalg.norm(a + t[:, None] * (b - a) - point, axis=1)))
+    above = (a[:, 1] > point[1]) != (b[:, 1] > point[1])
+    crossing = np.zeros(len(a))
+    crossing[above] = (a + ((point[1] - a[:, 1]) / np.where(above, b[:, 1] - a[:, 1], 1))[:, None] * (b - a))[above, 0]
+    inside = bool(np.sum(above & (crossing > point[0])) % 2)
+    return 0.0 if inside or edge < NEAR * extent(corners) else edge
+
+
+def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | None = None) -> Any:
+    """A coarse mesh (a `MeshTri`) of the polygon with the given points among its corners.
+
+    Convex polygons with few sides, and no points but corners and the centre, are a fan about the centre. Otherwise no
+    edge is longer than `size`, by default half the square root of the area.
+    """
+    corners = checked_polygon(polygon)
+    required = np.array(points, dtype=float).reshape(-1, 2)
+    for point in required:
+        gap = distance(corners, point)
+        message = f"the attachment at ({point[0]:g}, {point[1]:g}) lies {gap:.4g} m outside the plate"
+        require(not gap, message, "attachments", "move it onto the plate", point.tolist())
+    centre = corners.mean(axis=0)
+    tolerance = NEAR * extent(corners)
+    free = [p for p in required if np.min(np.linalg.norm(np.vstack([corners, centre]) - p, axis=1)) > tolerance]
+    if size is None and not free and len(corners) <= FAN and _convex(corners):
+        n = len(corners)
+        triangles = np.array([[i, (i + 1) % n, n] for i in range(n)])
+        nodes = np.vstack([corners, centre])
+    else:
+        nodes, triangles = _delaunay(corners, required, np.sqrt(area(corners)) / 2 if size is None else size)
+    return skfem().MeshTri(np.ascontiguousarray(nodes.T), np.ascontiguousarray(triangles.T))
+
+
+def graded(mesh: Any, rounds: int, layer: float) -> Any:
+    """The mesh refined regularly, with finer triangles along the edge, where a plate has a layer of its thickness.
+
+    In a fan nodes move towards the edge, so that the last of n rows is 1/n^2 of the whole: the mesh keeps its symmetry.
+    Elsewhere triangles that touch the edge are refined further, until they are thinner than the layer.
+    """
+    centre = _centre_of_fan(mesh)
+    fine = mesh.refined(rounds)
+    if centre is not None:
+        offsets = fine.p - mesh.p[:, [centre]]
+        radial = np.zeros(fine.p.shape[1])  # 0 in the centre, 1 on the edge
+        for a, b in (nodes[nodes != centre] for nodes in mesh.t.T):
+            edges = mesh.p[:, [a, b]] - mesh.p[:, [centre]]
+            barycentric = np.linalg.solve(edges, offsets)
+            radial = np.where((barycentric > -NEAR).all(axis=0), barycentric.sum(axis=0), radial)
+        positions = mesh.p[:, [centre]] + offsets * np.where(radial < 1 - NEAR, 2 - radial, 1.0)
+        return type(fine)(np.ascontiguousarray(positions), fine.t)
+    for _ in range(rounds):
+        edge = np.zeros(fine.p.shape[1], dtype=bool)
+        edge[fine.boundary_nodes()] = True
+        touching = np.flatnonzero(edge[fine.t].any(axis=0))
+        x = fine.p[:, fine.t[:, touching]]
+        longest = np.max([np.linalg.norm(x[:, i] - x[:, i - 1], axis=0) for i in range(3)], axis=0)
+        if (longest < layer).all():
+            break
+        fine = fine.refined(touching[longest >= layer])
+    return fine
+
+
+def _centre_of_fan(mesh: Any) -> int | None:
+    """The node that all triangles share."""
+    shared = set(mesh.t[:, 0]).intersection(*mesh.t.T)
+    return int(shared.pop()) if len(shared) == 1 else None
+
+
+def corner_of(mesh: Any, point: Array) -> tuple[int, int]:
+    """A triangle with a corner at the point, and which of its corners that is."""
+    node = int(np.argmin(np.linalg.norm(mesh.p - np.asarray(point, dtype=float)[:, None], axis=0)))
+    local, cell = np.argwhere(mesh.t == node)[0]
+    return int(cell), int(local)
+
+
+def quadrature(degree: int) -> tuple[Array, Array]:
+    """Points (2 x n) and weights on the reference triangle, exact for polynomials of the degree."""
+    fem = skfem()
+    X, W = fem.quadrature.get_quadrature(fem.ElementTriP1, degree)
+    return X, W
+
+
+def _convex(corners: Array) -> bool:
+    side = np.roll(corners, -1, axis=0) - corners
+    turn = side[:, 0] * np.roll(side, -1, axis=0)[:, 1] - side[:, 1] * np.roll(side, -1, axis=0)[:, 0]
+    return bool((turn > NEAR * extent(corners) ** 2).all())
+
+
+def _turn(a: Array, b: Array, c: Array) -> float:
+    """Twice the area of a triangle, positive counterclockwise."""
+    return float((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]))
+
+
+def _segments_intersect(a: Array, b: Array, c: Array, d: Array) -> bool:
+    boxes = (np.maximum(a, b) >= np.minimum(c, d)).all() and (np.maximum(c, d) >= np.minimum(a, b)).all()
+    return bool(boxes and _turn(a, b, c) * _turn(a, b, d) <= 0 and _turn(c, d, a) * _turn(c, d, b) <= 0)
+
+
+def _delaunay(corners: Array, required: Array, size: float) -> tuple[Array, Array]:
+    """Delaunay's triangles of the corners and points: sides that are no edges are halved, then edges above `size`."""
+    tolerance = NEAR * extent(corners)
+    nodes, n = list(corners), len(corners)
+    for point in required:
+        if min(np.linalg.norm(node - point) for node in nodes) > tolerance:
+            nodes.append(point)
+    sides = {(min(k, (k + 1) % n), max(k, (k + 1) % n)) for k in range(n)}
+    for k in range(n, len(nodes)):
+        for a, b in list(sides):
+            along, offset = nodes[b] - nodes[a], nodes[k] - nodes[a]
+            length = float(np.linalg.norm(along))
+            if abs(_turn(nodes[a], nodes[b], nodes[k])) < tolerance * length and 0 < along @ offset < length**2:
+                sides = sides - {(a, b)} | {(a, k), (b, k)}
+    for _ in range(ROUNDS):
+        points = np.array(nodes)
+        triangles = [t if _turn(*points[t]) > 0 else t[::-1] for t in Delaunay(points).simplices]
+        inner = [t for t in triangles if _turn(*points[t]) > tolerance * extent(corners)]
+        triangles = [t for t in inner if not distance(corners, points[t].mean(axis=0))]
+        edges = {(min(t[i], t[i - 1]), max(t[i], t[i - 1])) for t in triangles for i in range(3)}
+        halved = min(sides - edges, default=None)
+        if halved is None:
+            length, halved = max((float(np.linalg.norm(nodes[a] - nodes[b])), (a, b)) for a, b in edges)
+            if length <= size * (1 + NEAR):
+                return points, np.array(triangles)
+        a, b = halved
+        if halved in sides:
+            sides = sides - {halved} | {(a, len(nodes)), (b, len(nodes))}
+        nodes.append((nodes[a] + nodes[b]) / 2)
+    raise InputError("the polygon cannot be triangulated", key="polygon", hint="give the corners in order")

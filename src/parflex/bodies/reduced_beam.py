@@ -33,12 +33,12 @@ from parflex.bodies.beam import (
     centre_line,
     rotated_about_axis,
 )
-from parflex.bodies.elastic import Body, ElasticBody, InnerNodes, Node
+from parflex.bodies.elastic import Body, ElasticBody, LineNodes, Node
 from parflex.bodies.modal import drop_rounding
 from parflex.bodies.sections import ElementSections
 from parflex.errors import InputError
 from parflex.records import Record
-from parflex.spatial.rotations import hat
+from parflex.spatial.rotations import hat, rotation_about
 
 Array = np.ndarray
 
@@ -64,7 +64,7 @@ COUPLED = 1e-6  # of the mass of a mode: what couples less is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ReducedCentreLine(InnerNodes, Record):
+class ReducedCentreLine(LineNodes):
     """Sections of a reduced beam: between its nodes, whose motions are known, they move as those of an element."""
 
     element: CentreLine  # of all six components of the motion of its tip
@@ -76,16 +76,6 @@ class ReducedCentreLine(InnerNodes, Record):
         """Of the whole beam."""
         return self.element.length * (len(self.shapes) - 1)
 
-    def node(self, where: str) -> Node:
-        """At a share of the length, from 0 to 1."""
-        try:
-            xi = float(where)
-        except ValueError:
-            raise LookupError(where) from None
-        if not 0 <= xi <= 1:
-            raise LookupError(where)
-        return self.at(xi)
-
     def at(self, xi: float) -> Node:
         """At x = xi L."""
         count = len(self.shapes) - 1
@@ -96,14 +86,9 @@ class ReducedCentreLine(InnerNodes, Record):
         motion = _carried(first, section.r0) + np.concatenate([section.Phi_d, section.Phi_r]) @ e
         return Node(np.array([xi * self.length, 0.0, 0.0]), motion[:3], motion[3:], self.consistent)
 
-    def with_unit_jacobian(self) -> ReducedCentreLine:
-        """The same with L = 1."""
-        return replace(self, consistent=False)
-
     def rolled(self, angle: float) -> ReducedCentreLine:
         """With its section turned; the coordinates of the tip stay along the axes of the frame."""
-        c, s = np.cos(angle), np.sin(angle)
-        rotation = np.kron(np.eye(2), np.array([[1, 0, 0], [0, c, -s], [0, s, c]]))
+        rotation = np.kron(np.eye(2), rotation_about(0, angle))
         T = np.eye(self.shapes.shape[2])
         T[:6, :6] = rotation
         return replace(self, element=replace(self.element, roll=angle), shapes=rotation @ self.shapes @ T.T)
@@ -397,18 +382,7 @@ class ReducedSections(Record):
         """The element without the inertia of sections that spin about x and are no moving points."""
         section = self.element.section
         Ip = section.Iy + section.Iz if self.element.rotary_inertia else 0.0
-        element = self.element
-        bare = type(section)(section.A, section.Iy, section.Iz, section.J, Ip, section.ky, section.kz)
-        return ElementSections(
-            element.length,
-            element.material,
-            bare,
-            element.planar,
-            element.rotary_inertia,
-            element.shear,
-            element.roll,
-            element.fibres,
-        )
+        return replace(self.element, section=replace(section, Ip=Ip))
 
     def _spin(self, ends: Array, xi: float) -> Array:
         """Products of the turn of the root with those of coordinates, of the sections beyond xi."""

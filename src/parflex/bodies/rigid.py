@@ -1,11 +1,16 @@
-"""Rigid bodies, without elastic coordinates."""
+"""The base of all kinds of bodies, and rigid bodies, which have no elastic coordinates.
+
+A kind of body is a subclass of `Body` over any scalar, and a reader that makes it from a robot file. No module outside
+`bodies` depends on the kind of a body.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,33 +20,110 @@ from parflex.spatial.rotations import cross, hat
 if TYPE_CHECKING:
     from parflex.bodies.elastic import InnerNodes, Node
     from parflex.bodies.geometric_stiffness import MeanStrain
+    from parflex.bodies.reduced_beam import ReducedBeam
+    from parflex.bodies.superelement_matrices import RigidReport
+    from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray
 NO_COORDINATES = np.zeros(0)  # those of a rigid body
 NO_COORDINATES.setflags(write=False)
 
 
+class Body(Record, ABC):
+    """Mass, shape and stiffness of what moves with a link, in the axes of its frame, with the answers of a rigid one.
+
+    `a` is an acceleration less gravity, U = hat(al) + hat(w) hat(w), and e are the elastic coordinates.
+    """
+
+    m: Any  # mass
+    size = 0  # number of elastic coordinates
+    labels: tuple[str, ...] = ()  # their names
+    units: tuple[str, ...] = ()  # m, rad, or 1 for numbers that multiply shapes in metres
+    nodes: Mapping[str, Node] = MappingProxyType({})  # places that its deformation moves, by name
+    inner: InnerNodes | None = None  # any place inside it that its deformation moves; None: there is none
+    by_tip = False  # whether its coordinates begin with the motion of its one tip, as those of a beam
+    held = 0  # how many coordinates, the last ones, are modes of a beam with both its ends held
+    reduced: ReducedBeam | None = None  # how the beam that it stands for was reduced
+    found: RigidReport | None = None  # the rigid body that the matrices of a super-element hold
+    small = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
+    slopes: Array | None = None  # N x N x 3 x 3: how two coordinates turn its material, in the mean
+    strains: tuple[MeanStrain, ...] = ()  # elongations of second order
+    acting: tuple[MeanStrain, ...] = ()  # those of them that act; where none does, its stiffness is constant
+    rigid: RigidBody  # what of it is fixed to its frame, whatever the rest does: all of a rigid body
+    undeformed: RigidBody  # the rigid body that it is while undeformed, `rigid` included
+
+    @abstractmethod
+    def deformed(self, e: Array) -> tuple[Array, Array]:
+        """First and second moments S and Sigma in the shape that e gives it."""
+
+    @abstractmethod
+    def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
+        """Force, moment and forces along e that move it so."""
+
+    @abstractmethod
+    def inertia_matrix(self, e: Array) -> Array:
+        """The matrix that takes (a, al, edd) to (force, moment, forces along e)."""
+
+    @abstractmethod
+    def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
+        """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
+
+    @abstractmethod
+    def as_rigid(self) -> RigidBody:
+        """The body itself, for what knows rigid bodies only; refused where it is flexible."""
+
+    @abstractmethod
+    def with_rigid(self, rigid: RigidBody) -> Body:
+        """The body with a rigid one fixed to its frame."""
+
+    @abstractmethod
+    def with_point_mass(self, node: Node, mass: float) -> Body:
+        """The body with a mass at one of its nodes."""
+
+    def coupling(self, e: Array) -> Array:
+        """6 x N of its inertia matrix: force and moment per unit of each elastic acceleration."""
+        return np.zeros((6, 0))
+
+    def strain_energy(self, e: Array) -> Any:
+        """Energy of its strain."""
+        return 0.0
+
+    def damping_power(self, e: Array, ed: Array) -> Any:
+        """Power that its damping takes."""
+        return 0.0
+
+    def material_stiffness(self, e: Array) -> Array:
+        """N x N, of the stiffness about e what strains the material: never negative, for energies of motions."""
+        return np.zeros((0, 0))
+
+    def stiffness_at(self, e: Array) -> Array:
+        """N x N, its stiffness about e."""
+        return np.zeros((0, 0))
+
+    def damping_at(self, e: Array) -> Array:
+        """N x N, its damping about e; what does not strain the material is not damped by it."""
+        return np.zeros((0, 0))
+
+    def two_node(self) -> TwoNodeBeam | None:
+        """Its form by the motion of both its ends; None: it has none."""
+        return None
+
+    def without_damping(self) -> Body:
+        """The body without damping of its own."""
+        return self
+
+    def with_linear_strain(self) -> Body:
+        """The body with a constant stiffness: its elongation is that of the chord, whatever its shape."""
+        return self
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class RigidBody(Record):
+class RigidBody(Body):
     """Mass `m`, first moments `S` = int r and second moments `Sigma` = int r r^T over mass, in axes of the frame."""
 
     m: Any = 0.0
     S: Array = field(default_factory=lambda: np.zeros(3))
     Sigma: Array = field(default_factory=lambda: np.zeros((3, 3)))
-
-    size: ClassVar[int] = 0
-    labels: ClassVar[tuple[str, ...]] = ()
-    units: ClassVar[tuple[str, ...]] = ()
-    nodes: ClassVar[Mapping[str, Node]] = MappingProxyType({})
-    inner: ClassVar[InnerNodes | None] = None
-    by_tip: ClassVar[bool] = False
-    held: ClassVar[int] = 0
-    reduced: ClassVar[None] = None
-    found: ClassVar[None] = None
-    small: ClassVar[float] = 0.0
-    slopes: ClassVar[Array | None] = None
-    strains: ClassVar[tuple[MeanStrain, ...]] = ()
-    acting: ClassVar[tuple[MeanStrain, ...]] = ()
 
     @classmethod
     def from_khalil(cls, M: Any, MS: Any, XX: Any, XY: Any, XZ: Any, YY: Any, YZ: Any, ZZ: Any) -> RigidBody:
@@ -91,15 +173,7 @@ class RigidBody(Record):
         [Khalil2007, eq. (12)], theory (3), in the axes of the body, written with U = hat(al) + hat(w) hat(w), which the
         motion of the links needs anyway: int r x (U r) dm is the axial part of U Sigma.
         """
-        moment_matrix = U @ self.Sigma
-        axial = np.array(
-            [
-                moment_matrix[2, 1] - moment_matrix[1, 2],
-                moment_matrix[0, 2] - moment_matrix[2, 0],
-                moment_matrix[1, 0] - moment_matrix[0, 1],
-            ]
-        )
-        return self.m * a + U @ self.S, cross(self.S, a) + axial
+        return self.m * a + U @ self.S, cross(self.S, a) + axial(U @ self.Sigma)
 
     def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
         """Force and moment that move the body so; none along elastic coordinates."""
@@ -114,15 +188,13 @@ class RigidBody(Record):
         """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
         return 0.5 * self.m * (v @ v) + v @ cross(w, self.S) + 0.5 * w @ (self.I @ w)
 
-    # -- answers of a rigid body -------------------------------------------------------------------------
-
     @property
-    def rigid(self) -> RigidBody:
+    def rigid(self) -> RigidBody:  # type: ignore[override]
         """All of it."""
         return self
 
     @property
-    def undeformed(self) -> RigidBody:
+    def undeformed(self) -> RigidBody:  # type: ignore[override]
         """The same."""
         return self
 
@@ -134,33 +206,6 @@ class RigidBody(Record):
         """S and Sigma."""
         return self.S, self.Sigma
 
-    def coupling(self, e: Array) -> Array:
-        """No deformation couples to its motion."""
-        return np.zeros((6, 0))
-
-    def strain_energy(self, e: Array) -> float:
-        """None."""
-        return 0.0
-
-    def damping_power(self, e: Array, ed: Array) -> float:
-        """None."""
-        return 0.0
-
-    def material_stiffness(self, e: Array) -> Array:
-        """Of no coordinates."""
-        return np.zeros((0, 0))
-
-    def stiffness_at(self, e: Array) -> Array:
-        """Of no coordinates."""
-        return np.zeros((0, 0))
-
-    def damping_at(self, e: Array) -> Array:
-        """Of no coordinates."""
-        return np.zeros((0, 0))
-
-    def two_node(self) -> None:
-        """None: its ends move as one."""
-
     def with_rigid(self, rigid: RigidBody) -> RigidBody:
         """Both bodies as one."""
         return self + rigid
@@ -168,16 +213,6 @@ class RigidBody(Record):
     def with_point_mass(self, node: Node, mass: float) -> RigidBody:
         """The body with a mass at a place."""
         return self + RigidBody.from_centre(mass, node.r0, np.zeros((3, 3)))
-
-    def without_damping(self) -> RigidBody:
-        """The same: it has none."""
-        return self
-
-    def with_linear_strain(self) -> RigidBody:
-        """The same: it has no strain."""
-        return self
-
-    # -- whether it can be -------------------------------------------------------------------------------
 
     def impossible(self, normal: Array | None = None) -> str | None:
         """Why no real body has this inertia, or None. In the plane only what turns about its `normal` is judged."""
@@ -199,3 +234,8 @@ class RigidBody(Record):
         if moments[2] > moments[0] + moments[1] + 1e-6 * scale and m > 0:
             return f"its largest inertia {moments[2]:.4g} exceeds the sum {moments[0] + moments[1]:.4g} of the others"
         return None
+
+
+def axial(matrix: Array) -> Array:
+    """For M = int b r^T: int r x b."""
+    return np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])

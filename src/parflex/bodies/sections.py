@@ -30,6 +30,7 @@ from parflex.bodies.beam import (
 from parflex.records import Record
 from parflex.spatial.batched import larger, smaller
 from parflex.spatial.linear import scalar_type
+from parflex.spatial.rotations import rotation_about
 
 Array = np.ndarray
 
@@ -163,8 +164,7 @@ class ElementSections(Record):
     @cached_property
     def _turn(self) -> Array:
         """From the axes of the section at rest to those of the element."""
-        c, s = np.cos(self.roll), np.sin(self.roll)
-        return np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+        return rotation_about(0, self.roll)
 
     @cached_property
     def _densities(self) -> tuple[Array, Array]:

@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
+from parflex.bodies.elastic import ElasticBody, InnerNodes, Node, weighted_sum
 from parflex.bodies.geometric_stiffness import MeanStrain
 from parflex.bodies.modal import ROUND_OFF, drop_rounding
-from parflex.bodies.rigid import RigidBody
+from parflex.bodies.rigid import RigidBody, axial
 from parflex.bodies.superelement_matrices import (
     WORDS,
     InterfaceNode,
@@ -61,7 +61,7 @@ UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: what couples less is rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SuperelementNodes(InnerNodes, Record):
+class SuperelementNodes(InnerNodes):
     """All nodes of a super-element, by the names of the robot or the numbers of the file."""
 
     nodes: dict[str, Node]
@@ -84,16 +84,9 @@ def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict
         by_order = dict(enumerate(data.nodes, 1))
         if not set(node_numbers.values()) <= set(by_order):
             wrong = next(number for number in node_numbers.values() if number not in by_number)
-            available = ", ".join(str(number) for number in list(by_number)[:8]) + (
-                ", ..." if len(by_number) > 8 else ""
-            )
-            raise matrix_error(
-                data.file,
-                f"has no node {wrong}",
-                f"its nodes are {available}, or 1 to {len(by_number)} in this order",
-                "nodes",
-                wrong,
-            )
+            available = ", ".join(map(str, [*list(by_number)[:8], *["..."] * (len(by_number) > 8)]))
+            hint = f"its nodes are {available}, or 1 to {len(by_number)} in this order"
+            raise matrix_error(data.file, f"has no node {wrong}", hint, "nodes", wrong)
         by_number = by_order
     names = {name: by_number[number] for name, number in node_numbers.items()}
     if len({node.number for node in names.values()}) < len(names):
@@ -138,9 +131,8 @@ class SuperElement(Record):
             E = _free_modes(self.data, self.X[:, list(IN_PLANE)] if self.planar else self.X, E)
             return E, tuple(f"mode{k + 1}" for k in range(E.shape[1])), ("1",) * E.shape[1]
         if not self.names[self.root].turns:
-            raise matrix_error(
-                self.data.file, f"the node '{self.root}' has no rotations to be held", "clamp another", "root"
-            )
+            message = f"the node '{self.root}' has no rotations to be held"
+            raise matrix_error(self.data.file, message, "clamp another", "root")
         free_nodes = [node for node in self.data.nodes if node.number != self.names[self.root].number]
         names_by_number = {node.number: name for name, node in self.names.items()}
         labels, units = [], []
@@ -250,9 +242,8 @@ def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) 
     if D is None:
         return np.zeros_like(K)
     if np.linalg.eigvalsh(D)[0] < -DAMPED * np.abs(D).max():
-        raise matrix_error(
-            element.data.file, f"the {WORDS['D']} D is indefinite", "give a damping that takes power", "D"
-        )
+        hint = "give a damping that takes power"
+        raise matrix_error(element.data.file, f"the {WORDS['D']} D is indefinite", hint, "D")
     return _without_noise(E.T @ D @ E)
 
 
@@ -303,9 +294,8 @@ def _loaded_strain(
     f = E.T @ force
     e = np.linalg.solve(K, f)
     if not f @ e > 0:
-        raise matrix_error(
-            file, "the load of its geometric stiffness strains nothing", "load another node than the root", "geometric"
-        )
+        hint = "load another node than the root"
+        raise matrix_error(file, "the load of its geometric stiffness strains nothing", hint, "geometric")
     k = float(f @ e)
     return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
 
@@ -419,7 +409,7 @@ class AffineShapes(Record):
 
     def mean(self, e: Array) -> tuple[Array, Array]:
         """Where the centre is moved by, and what the material is turned and stretched by."""
-        return e @ self.t, hat(e @ self.theta) + _weighted(e, self.stretch)
+        return e @ self.t, hat(e @ self.theta) + weighted_sum(e, self.stretch)
 
     def moments(self, e: Array) -> tuple[Array, Array]:
         """S and Sigma of the deformed body."""
@@ -435,8 +425,8 @@ class AffineShapes(Record):
         force = self.m * (a + U @ p + cross(2 * w, shift_rate) + shift_acceleration)
         Y = (U @ F + hat(2 * w) @ B_rate + B_acceleration) @ self.Sigma
         residual = self.W @ e
-        moment = cross(p, force) + _axial(Y @ F.T) + (e @ residual / 3) * _axial(U) + (ed @ residual / 3) * 4 * w
-        elastic = self.t @ force + self.theta @ _axial(Y) + np.trace(U) / 3 * residual + self.W @ edd
+        moment = cross(p, force) + axial(Y @ F.T) + (e @ residual / 3) * axial(U) + (ed @ residual / 3) * 4 * w
+        elastic = self.t @ force + self.theta @ axial(Y) + np.trace(U) / 3 * residual + self.W @ edd
         if self.stretch.any():
             elastic = elastic + np.array([(stretch * Y).sum() for stretch in self.stretch])
         return force, moment, elastic
@@ -448,7 +438,7 @@ class AffineShapes(Record):
         S = self.m * (self.c + shift)
         moments = (hat(S) @ self.t.T) + (np.trace(H) * np.eye(3) - H.T) @ self.theta.T
         if self.stretch.any():
-            moments = moments + np.array([_axial(stretch @ H.T) for stretch in self.stretch]).T
+            moments = moments + np.array([axial(stretch @ H.T) for stretch in self.stretch]).T
         return np.concatenate([self.m * self.t.T, moments])
 
     def inertia_matrix(self, e: Array, fixed: RigidBody) -> Array:
@@ -469,15 +459,6 @@ def drop_matrix_rounding(products: Array, sizes: Array) -> Array:
     """A symmetric matrix with zero for what is rounding alone, measured by the sizes of both shapes."""
     result = np.where(np.abs(products) > ROUND_OFF * np.outer(sizes, sizes), products, 0.0)
     return (result + result.T) / 2
-
-
-def _weighted(weights: Array, matrices: Array) -> Array:
-    return sum((x * matrix for x, matrix in zip(weights, matrices, strict=True)), np.zeros((3, 3)))
-
-
-def _axial(matrix: Array) -> Array:
-    """For M = int b r^T: int r x b."""
-    return np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
 
 
 def in_plane_modes(data: ReducedMatrices) -> Array:

@@ -13,12 +13,13 @@ motion of interfaces under a uniform unit strain, is at most that of waves, sinc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy
 
+from parflex.bodies.rigid import axial
 from parflex.diagnostics import Diagnostic
 from parflex.errors import RobotFileError
 from parflex.records import Record
@@ -111,16 +112,11 @@ class ReducedMatrices(Record):
         """The same body with its first modal coordinates only."""
         available = self.size - self.interface
         if not 0 <= count <= available:
-            raise RobotFileError(
-                f"{count} modes are requested, but the matrices have {available} modal coordinates",
-                file=self.file,
-                key="modes",
-                value=count,
-                hint=f"give a number from 0 to {available}",
-            )
+            message = f"{count} modes are requested, but the matrices have {available} modal coordinates"
+            raise matrix_error(self.file, message, f"give a number from 0 to {available}", "modes", count)
         n = self.interface + count
-        cut = {key: None if (A := getattr(self, key)) is None else A[(slice(n),) * A.ndim] for key in WORDS}
-        return ReducedMatrices(nodes=self.nodes, file=self.file, units=self.units, **cut)  # type: ignore[arg-type]
+        cut = {key: A[(slice(n),) * A.ndim] for key in WORDS if (A := getattr(self, key)) is not None}
+        return replace(self, **cut)
 
 
 def in_order(freedom: Freedom) -> tuple[bool, int, int]:
@@ -142,41 +138,31 @@ def from_freedoms(
     """Matrices by names M, K, D and geometric, whose rows are these freedoms, brought into order."""
     for key in ("M", "K"):
         if key not in matrices:
-            available = ", ".join(sorted(matrices)) or "none"
-            raise matrix_error(
-                file,
-                f"the {WORDS[key]} {key} is missing",
-                f"give M and K of the same reduction; found {available}",
-                key,
-            )
+            hint = f"give M and K of the same reduction; found {', '.join(sorted(matrices)) or 'none'}"
+            raise matrix_error(file, f"the {WORDS[key]} {key} is missing", hint, key)
     for number, component in freedoms:
         if not 0 <= component <= 6:
             hint = "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"
             raise matrix_error(file, f"node {number} has a freedom {component}", hint, value=component)
     if len(set(freedoms)) < len(freedoms):
         duplicate = next(freedom for k, freedom in enumerate(freedoms) if freedom in freedoms[:k])
-        raise matrix_error(
-            file, f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice", "give every freedom once"
-        )
-    numbers = list(dict.fromkeys(number for number, component in freedoms if component))
+        message = f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice"
+        raise matrix_error(file, message, "give every freedom once")
+    rows_of: dict[int, list[tuple[int, int]]] = {}
+    for row, (number, component) in enumerate(freedoms):
+        if component:
+            rows_of.setdefault(number, []).append((component, row))
     order: list[int] = []
     nodes: list[InterfaceNode] = []
-    for number in numbers:
-        component_rows = sorted(
-            (component, row) for row, (n, component) in enumerate(freedoms) if n == number and component
-        )
-        components = tuple(component for component, _ in component_rows)
-        if components not in ((1, 2, 3), (1, 2, 3, 4, 5, 6)):
-            raise matrix_error(
-                file,
-                f"node {number} has the freedoms {' '.join(map(str, components))} alone",
-                "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them",
-                value=number,
-            )
-        nodes.append(
-            InterfaceNode(number, tuple(range(len(order), len(order) + len(component_rows))), _place(positions, number))
-        )
-        order += [row for _, row in component_rows]
+    for number, rows in rows_of.items():
+        components = [component for component, _ in sorted(rows)]
+        if components not in ([1, 2, 3], [1, 2, 3, 4, 5, 6]):
+            message = f"node {number} has the freedoms {' '.join(map(str, components))} alone"
+            hint = "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them"
+            raise matrix_error(file, message, hint, value=number)
+        place = None if positions is None or number not in positions else np.asarray(positions[number], dtype=float)
+        nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(rows))), place))
+        order += [row for _, row in sorted(rows)]
     if not nodes:
         raise matrix_error(file, "there is no interface node", "retain the nodes to which the robot is attached")
     order += [row for row, (_, component) in enumerate(freedoms) if not component]
@@ -186,33 +172,24 @@ def from_freedoms(
     return ReducedMatrices(nodes=tuple(nodes), file=file, **placed)
 
 
-def _place(positions: Mapping[int, Array] | None, number: int) -> Array | None:
-    return None if positions is None or number not in positions else np.asarray(positions[number], dtype=float)
-
-
 def checked(A: Array, key: str, order: int, file: str) -> Array:
     """The matrix, finite, of the right order and symmetric; what is rounding of its symmetry is taken out."""
     label = f"the {WORDS[key]} {key}"
     cube = key == "geometric" and A.ndim == 3
     if A.shape != (order,) * (3 if cube else 2):
         shape = " x ".join(map(str, A.shape))
-        raise matrix_error(
-            file, f"{label} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape
-        )
+        hint = f"give {order} x {order} numbers"
+        raise matrix_error(file, f"{label} is {shape}, with {order} freedoms", hint, key, shape)
     if not np.all(np.abs(A) < LARGEST):  # also NaN
-        raise matrix_error(
-            file, f"{label} has an entry that is not a finite number below 1e100", "write the matrices again", key
-        )
+        message = f"{label} has an entry that is not a finite number below 1e100"
+        raise matrix_error(file, message, "write the matrices again", key)
     size, off = np.abs(A).max(), np.abs(A - np.swapaxes(A, -1, -2))
     if off.max() > UNSYMMETRIC * size:
         *_, i, j = np.unravel_index(off.argmax(), off.shape)
-        raise matrix_error(
-            file,
-            f"{label} is not symmetric: rows {i + 1} and {j + 1} differ by {off.max() / size:.2g} of its largest entry",
-            "write both triangles or say that it is symmetric; gyroscopic and load terms have no place in it",
-            key,
-            float(off.max() / size),
-        )
+        share = float(off.max() / size)
+        message = f"{label} is not symmetric: rows {i + 1} and {j + 1} differ by {share:.2g} of its largest entry"
+        hint = "write both triangles or say that it is symmetric; gyroscopic and load terms have no place in it"
+        raise matrix_error(file, message, hint, key, share)
     return (A + np.swapaxes(A, -1, -2)) / 2
 
 
@@ -273,12 +250,8 @@ def estimated_positions(data: ReducedMatrices) -> Array:
     A, rhs = np.array(columns).T, -(K @ first).ravel()
     sizes = np.linalg.norm(A, axis=0)
     if not sizes.all() or np.linalg.svd(A / sizes, compute_uv=False)[-1] < DETERMINED:
-        raise matrix_error(
-            data.file,
-            "has no positions of its nodes, and its stiffness does not determine them",
-            "give positions = { NAME = [x, y, z], ... } in metres",
-            "positions",
-        )
+        message = "has no positions of its nodes, and its stiffness does not determine them"
+        raise matrix_error(data.file, message, "give positions = { NAME = [x, y, z], ... } in metres", "positions")
     offsets = np.linalg.lstsq(A / sizes, rhs, rcond=None)[0] / sizes
     return np.vstack([np.zeros(3), offsets.reshape(-1, 3)])
 
@@ -290,9 +263,8 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     positions = _merge_coincident_nodes(data, positions)
     X = rigid_shapes(data.nodes, positions, data.size)
     if np.linalg.matrix_rank(X) < 6:
-        raise matrix_error(
-            data.file, "its nodes do not show all rigid motions", "retain rotations, or three nodes not in line"
-        )
+        hint = "retain rotations, or three nodes not in line"
+        raise matrix_error(data.file, "its nodes do not show all rigid motions", hint)
     rounding = _refuse_negative(data)
     R = X.T @ data.M @ X
     mass = float(np.trace(R[:3, :3]) / 3)
@@ -301,8 +273,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
         along = ", ".join(f"{x:.4g}" for x in np.diag(R[:3, :3]))
         raise matrix_error(data.file, f"the mass differs by direction: {along} kg along x, y, z", ORDER, "M", mass)
     moments = (R[3:, :3] - R[:3, 3:]) / 2
-    centre = np.array([moments[2, 1] - moments[1, 2], moments[0, 2] - moments[2, 0], moments[1, 0] - moments[0, 1]])
-    centre = centre / (2 * mass)
+    centre = axial(moments) / (2 * mass)
     inertia = (R[3:, 3:] + R[3:, 3:].T) / 2 - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
     residual = float(np.linalg.norm(data.K @ X, 2) / np.linalg.norm(data.K, 2))
     hertz = _frequencies(data, rounding)
@@ -315,25 +286,18 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     if not lowest > 0 or rigid > REFUSED * lowest:
         negative = hertz[0] < -SAID * abs(lowest)
         what = f"is indefinite, lowest eigenvalue -({-hertz[0]:.3g} Hz)^2" if negative else "is not that of a free body"
-        raise matrix_error(
-            data.file,
-            f"the stiffness matrix {what}: {summary}",
-            f"write the matrices with more digits, and check their order: {ORDER}",
-            "K",
-            residual,
-        )
+        hint = f"write the matrices with more digits, and check their order: {ORDER}"
+        raise matrix_error(data.file, f"the stiffness matrix {what}: {summary}", hint, "K", residual)
     least = MASSLESS * np.diag(np.repeat([mass, max(np.trace(R[3:, 3:]), mass * SAME_PLACE**2)], 3))
     eigenvalues = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + least))
     forced = float(np.sqrt(eigenvalues.max()) / (2 * np.pi))
     if forced > REFUSED * lowest:
-        raise matrix_error(
-            data.file,
+        message = (
             f"the positions of its nodes do not fit its stiffness: rigid motions there vibrate at up to {forced:.3g} "
-            f"Hz, {forced / lowest:.2g} of the lowest elastic frequency, {lowest:.4g} Hz (residual {residual:.1e})",
-            f"correct them, or leave them out: they follow from K ({ORDER})",
-            "positions",
-            residual,
+            f"Hz, {forced / lowest:.2g} of the lowest elastic frequency, {lowest:.4g} Hz (residual {residual:.1e})"
         )
+        hint = f"correct them, or leave them out: they follow from K ({ORDER})"
+        raise matrix_error(data.file, message, hint, "positions", residual)
     few = Diagnostic("superelement-matrices", f"the stiffness matrix has few digits: {summary}", value=rigid / lowest)
     notes = [few] if rigid > SAID * lowest else []
     notes += unit_warnings(data, mass, centre, inertia, positions, lowest)
@@ -362,27 +326,24 @@ def _refuse_negative(data: ReducedMatrices) -> float:
         hint = "write the file again if it is truncated, or leave the mode out"
         raise matrix_error(data.file, f"modal coordinate {bare[0] + 1} has no mass", hint, "M", int(bare[0] + 1))
     pulled = np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1))
+    hint, indefinite = (
+        "write it with more digits, and check that it is the mass matrix",
+        "the mass matrix is indefinite",
+    )
     if len(pulled):
+        row = int(pulled[0] + 1)
+        message = f"{indefinite}: freedom {row} has no mass, but is tied to others by mass"
+        raise matrix_error(data.file, message, hint, "M", row)
+    if np.any(diagonal < 0):
+        value = float(diagonal.min())
         raise matrix_error(
-            data.file,
-            f"the mass matrix is indefinite: freedom {pulled[0] + 1} has no mass, but is tied to others by mass",
-            "write it with more digits, and check that it is the mass matrix",
-            "M",
-            int(pulled[0] + 1),
+            data.file, f"{indefinite}: it has a negative mass on its diagonal, {value:.2g}", hint, "M", value
         )
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     lowest = float(np.linalg.eigvalsh((data.M * scale).T * scale)[0])
-    if np.any(diagonal < 0) or lowest < -NEGATIVE:
-        value = float(diagonal.min()) if np.any(diagonal < 0) else lowest
-        where = "a negative mass on its diagonal" if np.any(diagonal < 0) else "a negative eigenvalue"
-        raise matrix_error(
-            data.file,
-            f"the mass matrix is indefinite: it has {where}, {value:.2g}"
-            + ("" if np.any(diagonal < 0) else " of its diagonal"),
-            "write it with more digits, and check that it is the mass matrix",
-            "M",
-            value,
-        )
+    if lowest < -NEGATIVE:
+        message = f"{indefinite}: it has a negative eigenvalue, {lowest:.2g} of its diagonal"
+        raise matrix_error(data.file, message, hint, "M", lowest)
     return max(-lowest, 0.0)
 
 
@@ -443,22 +404,17 @@ def in_si_units(data: ReducedMatrices, units: str) -> ReducedMatrices:
     t = np.ones(data.size)
     for node in data.nodes:
         t[list(node.rows[:3])] /= system.length
-    scaling = np.outer(t, t)
-    energy = system.force * system.length
-    KG = data.geometric
+    scaling, energy, KG = np.outer(t, t), system.force * system.length, data.geometric
     if KG is not None:
         KG = energy * KG * scaling * (t[:, None, None] if KG.ndim == 3 else 1.0)
-    nodes = tuple(
-        node if node.position is None else type(node)(node.number, node.rows, node.position * system.length)
-        for node in data.nodes
-    )
-    return ReducedMatrices(
+    positions = [None if node.position is None else node.position * system.length for node in data.nodes]
+    return replace(
+        data,
         M=system.mass * system.length**2 * data.M * scaling,
         K=energy * data.K * scaling,
         D=None if data.D is None else energy * system.time * data.D * scaling,
-        nodes=nodes,
+        nodes=tuple(replace(node, position=place) for node, place in zip(data.nodes, positions, strict=True)),
         geometric=KG,
-        file=data.file,
         units=units,
     )
 

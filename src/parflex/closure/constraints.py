@@ -22,7 +22,7 @@ from parflex.records import Record, count_of, name_list
 from parflex.recursion.energy import LinkWrenches, line_between, relative_velocity, wrenches_on_ends
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.robotfile import schema
-from parflex.robotfile.element_schema import ElementTable
+from parflex.robotfile.schema import ElementTable
 from parflex.spatial.batched import is_varied, nominal
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat, vector_from_rotation, vector_length

@@ -257,8 +257,8 @@ class Function:
         return constant(self.plain.__globals__[node.id])
 
     def _of_attribute(self, node: ast.Attribute) -> tuple[str, Any]:
-        if isinstance(node.value, ast.Name) and node.value.id == "math":
-            return constant(getattr(math, node.attr))
+        if isinstance(node.value, ast.Name) and node.value.id not in self.types:  # of math, or a named number
+            return constant(getattr(self.plain.__globals__[node.value.id], node.attr))
         if node.attr == "data" and isinstance(node.value, ast.Attribute) and node.value.attr == "ctypes":
             return f"{self._value(node.value.value)[0]}.at", None
         text, kind = self._value(node.value)

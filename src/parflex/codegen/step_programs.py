@@ -23,7 +23,7 @@ from parflex.symbolic.expression import Expression
 from parflex.tree.tree import Tree
 
 if TYPE_CHECKING:
-    from parflex.formulations.substructure_equations import JointTangent
+    from parflex.formulations.base import JointTangent
 
 Array = np.ndarray
 NO_LIMIT = 1 << 62  # the direct model was not refused, and these grow with it
@@ -110,7 +110,7 @@ def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepP
 
 def joint_tangents(tree: Tree, q: Array, rates: Array) -> dict[int, JointTangent]:
     """How forces of joints grow with their own coordinates and rates, by the rates that are symbols."""
-    from parflex.formulations.substructure_equations import JointTangent
+    from parflex.formulations.base import JointTangent
     from parflex.symbolic.derivative import jacobian
 
     forces = joint_forces(tree, q, rates, np.zeros(tree.n))

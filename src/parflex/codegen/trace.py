@@ -22,14 +22,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortAllocation
 from parflex.formulations.base import COORDINATE_MODELS, Formulation, refuse_unknown_coordinates
 from parflex.formulations.choice import choose
-from parflex.formulations.coordinates import (
-    PUSHED,
-    AllCoordinates,
-    IndependentCoordinates,
-    MotorCoordinates,
-    PlatformCoordinates,
-    RequestedCoordinates,
-)
+from parflex.formulations.coordinates import PUSHED, RequestedCoordinates
 from parflex.recursion.energy import energies
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.robot import Robot
@@ -38,10 +31,6 @@ from parflex.symbolic.derivative import jacobian
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
-
-KINDS = (PlatformCoordinates, MotorCoordinates, IndependentCoordinates, AllCoordinates)
-
-COORDINATES: dict[str, type[RequestedCoordinates]] = {kind.word: kind for kind in KINDS}
 
 LARGEST = 1e30  # no effort or acceleration (SI) is as large; single precision holds it
 
@@ -154,7 +143,7 @@ MODELS_IN_COORDINATES: dict[str, Callable[[Tracer, Formulation, Options], Output
 
 def _asked(form: Formulation, options: Options) -> RequestedCoordinates:
     assert options.coordinates is not None
-    return COORDINATES[options.coordinates](form)
+    return form.coordinates[options.coordinates](form)
 
 
 def _moving(tracer: Tracer, form: Formulation, options: Options) -> tuple[RequestedCoordinates, dict[str, Array], Any]:

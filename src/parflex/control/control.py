@@ -27,7 +27,7 @@ from parflex.diagnostics import reported
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
 from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, read_limits
-from parflex.integrators.common import GEOMETRY, NOT_CONVERGED, OK, record
+from parflex.integrators.common import Status, record
 from parflex.integrators.driver import IntegratedRows, System, grid_of, method_named, run_loop
 from parflex.integrators.sampled import Given, Memory, Sampled, sampled_explicit_steps, sampled_gauss_steps
 from parflex.records import brief
@@ -44,8 +44,8 @@ TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less
 MOST_ROWS = 1_000_000
 
 WORDS = {
-    GEOMETRY: ("geometry", "the nominal configuration cannot be computed from the sensors"),
-    NOT_CONVERGED: ("plant", "the stages of a plant step do not converge"),
+    Status.GEOMETRY: ("geometry", "the nominal configuration cannot be computed from the sensors"),
+    Status.NOT_CONVERGED: ("plant", "the stages of a plant step do not converge"),
 }
 
 INDEXES = ("ise", "iae", "itae", "max")
@@ -146,7 +146,7 @@ class SampledRun:
         self.turning = {link.name for link in plant.robot.tree.links if link.periodic}
         self.system = plant.system()
         self.row: tuple[Array, Array] | None = None  # the last that is known
-        self.status = OK
+        self.status = Status.OK
         motors = law.robot.actuated_names
         self.efforts = np.zeros((len(t), len(motors)))
         lower, upper = loop.limits(motors)

@@ -21,7 +21,7 @@ from parflex.records import Record, count_of
 from parflex.robot.coordinate_names import read_row
 from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import Varied, VariedNumberError
+from parflex.spatial.batched import BatchedNumber, VariedNumberError
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
@@ -147,7 +147,7 @@ class DesignRows:
             described = design_numbers(self.robot, own).description.poses
         except (ParflexError, VariedNumberError, TypeError):
             return {}
-        varied = {name for name in poses if any(isinstance(x, Varied) for _, x in leaves(dict(described[name])))}
+        varied = {name for name in poses if any(isinstance(x, BatchedNumber) for _, x in leaves(dict(described[name])))}
         return {name: dict(given) for name, given in poses.items() if name not in varied}
 
     # -- together --------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, hol
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings
-from parflex.spatial.batched import Varied, VariedNumberError
+from parflex.spatial.batched import BatchedNumber, VariedNumberError
 from parflex.symbolic.derivative import jacobian
 from parflex.symbolic.expression import Expression, Graph
 
@@ -96,7 +96,7 @@ def trace_file(robot: Robot, keys: Sequence[str]) -> TracedFile:
         for place, x in leaves(part):
             if isinstance(x, TracedNumber):
                 traced.setdefault(x.expression.edge, (x.expression, []))[1].append((name, *place))
-            elif isinstance(x, Varied):
+            elif isinstance(x, BatchedNumber):
                 raise VariedNumberError("a number is not traced")
     places = tuple(tuple(paths) for _, paths in traced.values())
     return TracedFile(graph, tuple(keys), tuple(symbols), tuple(x for x, _ in traced.values()), places, decisions)

@@ -16,11 +16,8 @@ from parflex.tree.tree import Tree
 Array = np.ndarray
 
 AT_LIMIT = 1e-9  # rad, or typical lengths: a start that is beyond a limit by less is at it
-
-DRIVEN_FRICTION_WIDTH = (
-    1e-6  # rad/s or m/s: friction in the efforts of joints whose motion is prescribed changes its sign so
-)
-
+# rad/s or m/s: friction in the efforts of joints whose motion is prescribed changes its sign so
+DRIVEN_FRICTION_WIDTH = 1e-6
 MOVES = 1e-9  # of a rate: what the loops leave less of with all motors held is prescribed by them
 
 
@@ -35,12 +32,8 @@ def with_stops(robot: Robot, damped: bool = True) -> Robot:
             link = replace(link, terms=replace(link.terms, stop=stop))
         links.append(link)
     if all(link.terms.stop is None for link in links):
-        raise InputError(
-            "no joint of the robot has a stop",
-            key="stops",
-            value=robot.name,
-            hint="give joints with limits e.g. stop = { stiffness = 1e5, damping = 100 }, or omit the stops",
-        )
+        hint = "give joints with limits e.g. stop = { stiffness = 1e5, damping = 100 }, or omit the stops"
+        raise InputError("no joint of the robot has a stop", key="stops", value=robot.name, hint=hint)
     return with_tree(robot, replace(robot.tree, links=tuple(links)))
 
 
@@ -76,12 +69,9 @@ def refuse_start_outside(robot: Robot, q: Array) -> None:
         tolerance = AT_LIMIT * tree.rate_units[link.v.start]
         if not low - tolerance <= value <= high + tolerance:
             side, limit = ("lower", low) if value < low else ("upper", high)
-            raise InputError(
-                f"'{link.name}' starts at {value:.6g}, beyond its {side} limit {limit:.6g}, where it has a stop",
-                key="stops",
-                value=value,
-                hint="start between the limits, change them, or omit the stops",
-            )
+            text = f"'{link.name}' starts at {value:.6g}, beyond its {side} limit {limit:.6g}, where it has a stop"
+            hint = "start between the limits, change them, or omit the stops"
+            raise InputError(text, key="stops", value=value, hint=hint)
 
 
 def stiction_joints(robot: Robot, driven: bool) -> list[int]:
@@ -95,21 +85,18 @@ def stiction_joints(robot: Robot, driven: bool) -> list[int]:
         return []
     rows = scaled_jacobian(locked_robot.closures, locked_robot.home)[:, locked_robot.free]
     V = np.linalg.svd(rows, full_matrices=False)[2][: locked_robot.mobility.rank] if rows.size else rows
-    directions = [(k, np.eye(1, V.shape[1], int(np.searchsorted(locked_robot.free, k)))[0]) for k in candidates]
-    return [
-        k for k, direction in directions if np.abs(direction - V.T @ (V @ direction)).max() > MOVES
-    ]  # what the loops leave of it
+    left = np.abs(np.eye(V.shape[1]) - V.T @ V).max(axis=1)  # what the loops leave of each rate
+    return [k for k in candidates if left[np.searchsorted(locked_robot.free, k)] > MOVES]
 
 
 def with_stiction(robot: Robot, driven: bool) -> Robot:
     """The robot for a run in which joints stick; friction of joints that are driven enters their efforts alone."""
-    sticking = set(stiction_joints(robot, driven))
-    links = []
+    sticking, links = set(stiction_joints(robot, driven)), []
     for link in robot.tree.links:
-        if link.terms.rubs:
-            friction_terms = (
-                {"rubbing": StictionJoint()} if link.v.start in sticking else {"width": DRIVEN_FRICTION_WIDTH}
-            )
-            link = replace(link, terms=replace(link.terms, **friction_terms))
-        links.append(link)
+        terms = link.terms
+        if terms.rubs and link.v.start in sticking:
+            terms = replace(terms, rubbing=StictionJoint())
+        elif terms.rubs:
+            terms = replace(terms, width=DRIVEN_FRICTION_WIDTH)
+        links.append(replace(link, terms=terms))
     return with_tree(robot, replace(robot.tree, links=tuple(links)))

@@ -35,7 +35,7 @@ from parflex.forces.forces import Without, Wrench, checked_wrenches, element_val
 from parflex.forces.reactions import reactions_of
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
-from parflex.records import Answer, NamedMatrix, brief, count_of, name_list
+from parflex.records import Answer, NamedMatrix, Record, brief, count_of, name_list
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
@@ -135,8 +135,8 @@ def rigid_inverse(
     return outcome.result(wrench, reactions, len(state.J_a) > state.J_a.shape[1], internal=shared.internal)
 
 
-@dataclass(frozen=True)
-class Outcome:
+@dataclass(frozen=True, eq=False, repr=False)
+class Outcome(Record):
     """A solved model: all rates and accelerations, efforts, forces of the tree less what gears lose, diagnostics."""
 
     configuration: Configuration
@@ -236,14 +236,10 @@ def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
         return (units * scipy.linalg.cho_solve(factor, (units * right.T).T).T).T
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(scaled)
-        names = configuration.independent_names
-        weak = names[int(np.argmax(np.abs(vectors[:, 0])))]
-        raise SingularError(
-            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its acceleration is undefined",
-            key="inertia",
-            value=weak,
-            hint="give a mass and an inertia to the bodies that move with it",
-        ) from None
+        weak = configuration.independent_names[int(np.argmax(np.abs(vectors[:, 0])))]
+        text = f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its acceleration is undefined"
+        hint = "give a mass and an inertia to the bodies that move with it"
+        raise SingularError(text, key="inertia", value=weak, hint=hint) from None
 
 
 def mass_matrix(
@@ -336,64 +332,41 @@ def energies(
     """
     if isinstance(robot, Configuration):
         configuration = acting_configuration(robot.robot, robot, without)
-        energy = tree_energies(
-            configuration.robot.tree, configuration.at, numbers(pose, (configuration.robot.nv,), "qd")
-        )
-        return Energies(float(energy.kinetic), float(energy.elastic), float(energy.gravity))
+        return Energies(*_energies(configuration, numbers(pose, (configuration.robot.nv,), "qd")))
 
     def at(pose: Any, velocity: Any) -> tuple[float, ...]:
         """Energies at a pose in a motion."""
         configuration = acting_configuration(robot, pose, without)
         named = velocity is None or isinstance(velocity, Mapping)
-        qd = configuration.rates(velocity) if named else all_rates(configuration, velocity)
-        energy = tree_energies(configuration.robot.tree, configuration.at, qd)
-        return float(energy.kinetic), float(energy.elastic), float(energy.gravity)
+        return _energies(configuration, configuration.rates(velocity) if named else all_rates(configuration, velocity))
 
     if not is_batch(pose) and not is_batch(velocity):
         return Energies(*at(pose, velocity))
     rows = as_numbers(velocity, "velocity") if is_batch(velocity) else None
     poses: Any = pose if is_batch(pose) or rows is None else np.tile(configure(robot, pose).q, (len(rows), 1))
     if rows is not None and len(rows) != len(poses):
-        raise InputError(
-            f"'velocity' has {len(rows)} states and 'pose' has {len(poses)}", key="velocity", value=len(rows),
-            hint="give batches of one size, or one state for all",
-        )  # fmt: skip
+        text, hint = f"'velocity' has {len(rows)} states and 'pose' has {len(poses)}", "give batches of one size, "
+        raise InputError(text, key="velocity", value=len(rows), hint=hint + "or one state for all")
     return Energies(*answer_rows(poses, lambda k, row: at(row, velocity if rows is None else rows[k]), (), (), ()))
+
+
+def _energies(configuration: Configuration, qd: Array) -> tuple[float, ...]:
+    energy = tree_energies(configuration.robot.tree, configuration.at, qd)
+    return float(energy.kinetic), float(energy.elastic), float(energy.gravity)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Answer):
-    """Outcome of a dynamic model.
+    """Outcome of a dynamic model of `robot`, as it acts, at `configuration`.
 
-    Attributes
-    ----------
-    robot : Robot
-        The robot as it acts.
-    configuration : Configuration
-        Where it is.
-    rates : Array
-        All rates (m/s, rad/s), in the order of `robot.rates`.
-    accelerations : Array
-        All accelerations (m/s^2, rad/s^2), in the same order.
-    efforts : dict[str, float]
-        Motor efforts (N, N m) by joint, in the order of `robot.motors`.
-    redundant_actuation : bool
-        Whether there are more motors than freedoms.
-    reactions : dict[str, Any] | None
-        If requested: `joints` and `closures`, {name: {force (N), moment (N m), undetermined}}, force and moment as
-        [x, y, z]; `couplings`, {name: {effort (N, N m), undetermined}}; `elements`.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
-    elastic_accelerations : dict[str, float]
-        Accelerations of elastic coordinates by name (SI).
-    elements : dict[str, dict[str, Any]]
-        Length (m), rate (m/s) and force (N, positive in tension) of elements by name.
-    direct : bool
-        Whether efforts were given and accelerations found.
-    free : dict[str, float]
-        With fewer motors than freedoms, accelerations of coordinates that move freely (m/s^2, rad/s^2).
-    internal : dict[str, Any] | None
-        With spare motors: their number, how the efforts were chosen, and the part of them (N, N m) that moves nothing.
+    `rates` and `accelerations` are in the order of `robot.rates` (m/s, rad/s and per second), `efforts` by motor in the
+    order of `robot.motors` (N, N m). `direct`: efforts were given, and accelerations found. `redundant_actuation`:
+    there are more motors than freedoms; `internal` has their number, how the efforts were chosen, and the part of them
+    (N, N m) that moves nothing. With fewer motors `free` has the accelerations of what moves freely by name;
+    `elastic_accelerations` those of elastic coordinates. `elements` has the length (m), rate (m/s) and force (N,
+    positive in tension) of each element by name. `reactions`, if requested: `joints` and `closures`, {name: {force (N),
+    moment (N m), undetermined}}, force and moment as [x, y, z]; `couplings`, {name: {effort (N, N m), undetermined}};
+    `elements`. `diagnostics` hold for this state.
     """
 
     robot: Robot
@@ -419,9 +392,7 @@ class Result(Answer):
         warned = f"; {count_of(len(self.diagnostics), 'warning')}" if self.diagnostics else ""
         accelerations = self.computed_accelerations()
         line = (
-            efforts_line(self.robot, self.efforts)
-            if not accelerations
-            else accelerations_line(self.robot, accelerations)
+            accelerations_line(self.robot, accelerations) if accelerations else efforts_line(self.robot, self.efforts)
         )
         return f"{brief(self.robot.name)}: {line}{warned}"
 
@@ -435,18 +406,13 @@ class Result(Answer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MassMatrix(NamedMatrix):
-    """Mass matrix of a closed robot; an array to NumPy, and unpacks as (matrix, names).
+    """Mass matrix of a closed robot; an array to NumPy, and unpacks as (`matrix`, `names`).
 
-    Attributes
-    ----------
-    matrix : Array
-        Square (kg, kg m, kg m^2); of a batch with a leading axis.
-    names : list[str]
-        Rates of its rows and columns.
+    Square (kg, kg m, kg m^2), of a batch with a leading axis; the names are those of the rates of rows and columns.
     """
 
-    matrix: Array  # kg, kg m or kg m^2, square
-    names: list[str]  # of the rates of its rows and columns
+    matrix: Array
+    names: list[str]
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.matrix, self.names))
@@ -511,13 +477,10 @@ def _given(
     requested.refuse_impossible()
     count = len(requested.values)
     if not count == requested.rank == len(motors):
-        raise InputError(
-            f"{count_of(count, 'acceleration')} ({requested.rank} independent) for {count_of(len(motors), 'motor')}: "
-            "the rest moves freely",
-            key="acceleration",
-            value=count,
-            hint="give accelerations of motors, or as many of frames and joints as there are motors",
-        )
+        given, wanted = count_of(count, "acceleration"), count_of(len(motors), "motor")
+        text = f"{given} ({requested.rank} independent) for {wanted}: the rest moves freely"
+        hint = "give accelerations of motors, or as many of frames and joints as there are motors"
+        raise InputError(text, key="acceleration", value=count, hint=hint)
     return requested.rows * requested.units[:, None], requested.values * requested.units
 
 
@@ -562,11 +525,9 @@ def driven_by(
     if k > len(rows):
         return _redundant_efforts_by_rows(state, rows, desired, allocation)
     if allocation.preloaded or allocation.weights is not None:
-        raise InputError(
-            "bodies deform, so motions of all motors determine their efforts: none is spare",
-            key="preload" if allocation.preloaded else "weights",
-            hint="give the motion of the end effector, or leave it out",
-        )
+        text, key = "bodies deform, so motions of all motors determine their efforts: none is spare", "weights"
+        key = "preload" if allocation.preloaded else key
+        raise InputError(text, key=key, hint="give the motion of the end effector, or leave it out")
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
 
     def solved(c: Array, accelerations: Array) -> tuple[Array, Array]:
@@ -576,9 +537,8 @@ def driven_by(
     try:
         tau, free, loss_forces = with_losses(state, solved, state.c, desired)
     except np.linalg.LinAlgError:
-        raise SingularError(
-            "the motors do not define the motion here", key="pose", hint="choose another pose, or use rigid=True"
-        ) from None
+        text, hint = "the motors do not define the motion here", "choose another pose, or use rigid=True"
+        raise SingularError(text, key="pose", hint=hint) from None
     allocation.check_limits(tau)
     return AllocatedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, loss_forces
 
@@ -628,31 +588,19 @@ def _driven_rows_and_targets(
     """
     robot = configuration.robot
     if not by_frame:
-        motor_values = {
-            word: value for word, value in (acceleration or {}).items() if word not in elastic_names(robot.tree)
-        }
+        elastic = elastic_names(robot.tree)
+        motor_values = {word: value for word, value in (acceleration or {}).items() if word not in elastic}
         joints, _ = read_motion(robot.tree, motor_values, "acceleration")
-        undriven = [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]
-        if undriven:
-            raise InputError(
-                f"'{undriven[0]}' is not a motor",
-                key="acceleration",
-                value=undriven[0],
-                hint="give accelerations of motors",
-            )
+        for name in [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]:
+            text, hint = f"'{name}' is not a motor", "give accelerations of motors"
+            raise InputError(text, key="acceleration", value=name, hint=hint)
         desired = np.array([joints.get(k, 0.0) for k in robot.actuated])
         return configuration.J_a, desired - b[list(robot.actuated)]
     frame = robot.tree.end_effector
-    all_values = {**(velocity or {}), **(acceleration or {})}
-    _, frames = read_motion(robot.tree, all_values, "acceleration")
-    other_frames = [name for name in frames if name != frame]
-    if other_frames:
-        raise InputError(
-            f"'{other_frames[0]}' is not the end effector",
-            key="acceleration",
-            value=other_frames[0],
-            hint=f"drive '{frame}'",
-        )
+    _, frames = read_motion(robot.tree, {**(velocity or {}), **(acceleration or {})}, "acceleration")
+    for name in [name for name in frames if name != frame]:
+        text = f"'{name}' is not the end effector"
+        raise InputError(text, key="acceleration", value=name, hint=f"drive '{frame}'")
     _, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
     parts = [0, 1, 5] if robot.tree.planar else list(range(6))
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))

@@ -196,10 +196,11 @@ def _regrouped_columns(tree: Tree) -> set[int]:
     """Columns of the parameters that the rules have set to zero."""
     columns: set[int] = set()
     for j, link in enumerate(tree.links):
-        axis, names = link.joint.axis, PARAMETERS[:6] if link.joint.kind == "prismatic" else ()
+        axis = link.joint.axis
+        by_kind: dict[str, tuple[str, ...]] = {"prismatic": PARAMETERS[:6]}
         if link.joint.kind == "revolute":
-            names = (("XX", "YY", "ZZ")[(axis + 2) % 3], ("MX", "MY", "MZ")[axis], "M")
-        columns |= {10 * j + PARAMETERS.index(name) for name in names}
+            by_kind["revolute"] = (("XX", "YY", "ZZ")[(axis + 2) % 3], ("MX", "MY", "MZ")[axis], "M")
+        columns |= {10 * j + PARAMETERS.index(name) for name in by_kind.get(link.joint.kind, ())}
     return columns
 
 

@@ -1,8 +1,7 @@
 """The interface of a formulation and the closures of programs.
 
 A formulation is a robot with a choice of unknowns. It names the groups of numbers that its models take, makes a state
-of them, and evaluates its models at a state over any scalar: floats compute and symbols trace. `choice` alone decides
-which formulation a model takes.
+of them, and evaluates its models at a state over any scalar. `choice` alone decides which formulation a model takes.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -18,31 +17,23 @@ import scipy
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures, Loop
 from parflex.closure.leg_geometry import Angle
-from parflex.closure.mobility import scaled_jacobian
 from parflex.closure.partition import Partition, choose_partition
 from parflex.closure.targets import Target
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortAllocation
+from parflex.forces.forces import singular_inertia_error
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve
 
-if TYPE_CHECKING:
-    from parflex.formulations.substructure_equations import JointTangent, StepMatrix
-
 Array = np.ndarray
-
 Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and their shapes
-
 Given = Mapping[str, Array]  # numbers or symbols of groups
-
 Answer = dict[str, Array]
-
 System = tuple[Array, Array, Array]  # a matrix, and factors of its rows and of its columns
 
 STEPS_FROM_GUESS = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
-
 FAR = 3  # Newton steps from the pose of the last sample, or from any guess nearby
 
 MODELS = (
@@ -53,17 +44,8 @@ MODELS = (
 )
 
 COORDINATES = ("platform", "motors", "independent", "all")  # in which a motion may be asked for
-
-COORDINATE_MODELS = (
-    "inverse",
-    "direct",
-    "mass-matrix",
-    "kinematics",
-    "jacobian-of-inverse",
-)  # models that have the choice
-
+COORDINATE_MODELS = ("inverse", "direct", "mass-matrix", "kinematics", "jacobian-of-inverse")  # that have the choice
 NORM_FLOOR = 1e-30  # m2, far below rounding: derivatives of a norm stay finite at zero; single precision holds it
-
 CHANGE = 1e-9  # lengths and directions that differ by less between two random poses are the same, but for rounding
 
 
@@ -100,6 +82,14 @@ class ModelRequest:
 
 
 @dataclass(frozen=True)
+class JointTangent:
+    """How the force of a joint grows with its coordinate and with its rate."""
+
+    stiffness: Any
+    damping: Any
+
+
+@dataclass(frozen=True)
 class Formulation(ABC):
     """A way of writing the models of a robot; `refused` are the forms that were tried before it, and why they failed.
 
@@ -109,11 +99,10 @@ class Formulation(ABC):
 
     name: ClassVar[str]
     equations: ClassVar[tuple[int, ...]]  # numbers of those in docs/theory.md
+    coordinates: ClassVar[Mapping[str, Any]] = {}  # classes of `formulations.coordinates` by their words
     robot: Robot
     question: ModelRequest = field(kw_only=True)
     refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
-
-    # -- what it is ------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -144,36 +133,39 @@ class Formulation(ABC):
         """Equivalent ways of writing the form, this one first: they differ in the number of operators alone."""
         return [self]
 
-    # -- inverse and direct model ----------------------------------------------------------------------
+    @property
+    def drives_motors(self) -> bool:
+        """Whether motors are prescribed while the rest is free: bodies deform, or motors are too few."""
+        return bool(self.robot.tree.elastic) or self.robot.is_underactuated
 
     @property
-    @abstractmethod
     def state_groups(self) -> Groups:
-        """What a state is given by."""
+        """What a state is given by: all positions, closed, and the independent rates."""
+        return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
 
     @property
-    @abstractmethod
     def motion_groups(self) -> Groups:
-        """The accelerations that the inverse model takes."""
+        """The accelerations that the inverse model takes: all independent ones, or those of the motors."""
+        if self.drives_motors:
+            return {"motor_acceleration": (len(self.robot.actuated),)}
+        return {"qdd": (len(self.independent),)}
 
     @property
     @abstractmethod
     def labels(self) -> dict[str, list[str]]:
         """What the entries of groups are called."""
 
-    @abstractmethod
     def state(self, inputs: Given) -> Any:
-        """The state of these groups."""
+        """The state of the groups `state_groups`."""
+        return self.moving(inputs["q"], inputs["qd"])
 
     @abstractmethod
     def inverse(self, state: Any, motion: Given) -> Answer:
         """Efforts for accelerations, and the accelerations that follow from them."""
 
-    @abstractmethod
     def direct(self, state: Any, tau: Array) -> Answer:
         """Accelerations under efforts."""
-
-    # -- of all coordinates ----------------------------------------------------------------------------
+        return {"qdd": self.accelerations_under(state, tau)}
 
     def motion_inputs(self, state: Any, qdd: Array) -> Given:
         """The groups that `inverse` takes, from accelerations of all coordinates; only those that it needs are read."""
@@ -183,20 +175,15 @@ class Formulation(ABC):
 
     def all_accelerations(self, state: Any, independent: Array) -> Array:
         """Accelerations of all coordinates from the independent ones, of a state in motion."""
-        raise self._not_provided("accelerations of all coordinates")
+        return state.accelerations(independent)
 
     def systems(self, state: Any, motors: bool) -> list[System]:
-        """Matrices that are regular where the answers of a state are defined, with factors that take their units away.
-
-        They give the dependent rates, and, if `motors`, the efforts.
-        """
+        """Regular matrices that give dependent rates and, if `motors`, efforts; factors that take their units away."""
         return []
 
     def inertia(self, state: Any) -> tuple[Array, Array, bool]:
         """The positive definite matrix that gives accelerations, the units of its rates, and whether it is sparse."""
         raise self._not_provided("the inertia that gives accelerations")
-
-    # -- motion in time --------------------------------------------------------------------------------
 
     def closed(self, q: Array) -> Array:
         """Positions of which the dependent ones were a guess; a state closes those that are still open."""
@@ -208,9 +195,12 @@ class Formulation(ABC):
 
     def accelerations_under(self, state: Any, tau: Array) -> Array:
         """Independent accelerations under efforts, of a state in motion."""
-        raise self._not_provided("a model of a state")
+        try:
+            return state.pushed(tau)[0]
+        except np.linalg.LinAlgError:
+            raise singular_inertia_error() from None
 
-    def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix | None:
+    def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> Any:
         """The sparse matrix of an implicit step, where the form has one; `joints` are slopes of the joints' forces."""
         return None
 
@@ -221,13 +211,11 @@ class Formulation(ABC):
 
     def efforts_for(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
         """Efforts that drive motors (or a platform) as prescribed, and all independent accelerations."""
-        raise self._not_provided("a model of a prescribed motion")
+        return state.efforts_for(accelerations)
 
     def mass_matrix(self, state: Any) -> Array:
         """Inertia in the independent rates."""
-        raise self._not_provided("a mass matrix")
-
-    # -- geometry --------------------------------------------------------------------------------------
+        return state.mass_matrix
 
     @property
     def geometry_groups(self) -> Groups:
@@ -238,89 +226,42 @@ class Formulation(ABC):
         """The positions that follow, and what the entries are called."""
         raise self._not_provided("geometry")
 
-    # -- driven by motors or the platform --------------------------------------------------------------
-
     @property
     def previous_pose_groups(self) -> Groups:
         """What a controller remembers of the pose before."""
-        return {}
-
-    def by_motors(self, sensed: Array, rates: Array, last: Given) -> Any:
-        """The state in which the motors stand and move so, near the pose before."""
-        raise self._not_provided("a motion of the motors")
-
-    def for_motors(self, state: Any, desired: Array) -> Given:
-        """The accelerations that `inverse` takes, from those of the motors."""
-        raise self._not_provided("a motion of the motors")
-
-    def motor_inertia(self, state: Any) -> Array:
-        """The mass matrix in the rates of the motors."""
-        raise self._not_provided("a mass matrix of the motors")
-
-    def remembered(self, state: Any) -> Answer:
-        """The pose that a controller remembers."""
-        return {}
-
-    def missed(self, state: Any, sensed: Array) -> Answer:
-        """Return the `residual` of the Newton steps that found a state from motor positions; nothing if none did."""
-        return {}
+        groups: Groups = self.coordinates["motors"](self).position_groups
+        return {name: shape for name, shape in groups.items() if name != "motor_position"}
 
     def step(self, sensed: Array, rates: Array, desired: Array, last: Given) -> Answer:
         """Efforts from sensed and desired motor motion, the pose to remember, and the residual of the Newton steps."""
-        state = self.by_motors(sensed, rates, last)
-        return (
-            self.inverse(state, self.for_motors(state, desired)) | self.remembered(state) | self.missed(state, sensed)
-        )
-
-    @property
-    def position_groups(self) -> Groups:
-        """What the pose of the platform is given by, and where needed the positions before."""
-        planar, nq = self.robot.tree.planar, self.robot.tree.nq
-        pose: Groups = {"position": (2,), "rotation": (2, 2)} if planar else {"position": (3,), "rotation": (3, 3)}
-        return pose | {"last": (nq,)}
-
-    @property
-    def twist_groups(self) -> Groups:
-        """What the twist of the platform is given by."""
-        return self._vectors("velocity", "angular_velocity")
-
-    def _vectors(self, linear: str, angular: str) -> Groups:
-        return {linear: (2,), angular: (1,)} if self.robot.tree.planar else {linear: (3,), angular: (3,)}
-
-    def by_platform(self, inputs: Given) -> Any:
-        """The state in which the platform stands and moves so."""
-        raise self._not_provided("a motion of the platform")
-
-    def missed_platform(self, state: Any, inputs: Given) -> Answer:
-        """Return the `residual` of the Newton steps that found a state from a platform pose; nothing if none did."""
-        return {}
-
-    def for_platform(self, state: Any, inputs: Given) -> Given:
-        """The accelerations that `inverse` takes, from those of the platform."""
-        raise self._not_provided("a motion of the platform")
-
-    def platform_accelerations(self, state: Any, independent: Array) -> Answer:
-        """Accelerations of the platform in world axes from the independent ones."""
-        raise self._not_provided("a motion of the platform")
-
-    @property
-    def twist_components(self) -> list[str]:
-        """Names of the components of the platform's twist that say how the robot moves."""
-        return []
-
-    def platform_inertia(self, state: Any) -> Array:
-        """The mass matrix in these components."""
-        raise self._not_provided("a mass matrix of the platform")
+        motors = self.coordinates["motors"](self)
+        inputs = {"motor_position": sensed, "motor_rate": rates, "motor_acceleration": desired, **last}
+        state = motors.state(inputs)
+        return motors.inverse(state, inputs) | motors.missed(state, inputs)
 
     def _not_provided(self, what: str) -> InputError:
         message = f"the {self.name} does not provide {what}"
         return InputError(message, key="MODEL", value=self.question.model, hint="use another model")
 
 
+def vectors(planar: bool, linear: str, angular: str) -> Groups:
+    """Groups of a vector and an angular one, in the plane of what moves there."""
+    return {linear: (2,), angular: (1,)} if planar else {linear: (3,), angular: (3,)}
+
+
+def pose_groups(planar: bool) -> Groups:
+    """Groups of the pose of a platform."""
+    return {"position": (2,), "rotation": (2, 2)} if planar else {"position": (3,), "rotation": (3, 3)}
+
+
 def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
     """As many rows of the closures as there are dependent rates, those that determine them best at a pose."""
-    block = scaled_jacobian(closures, q)[:, dependent]
-    return np.sort(scipy.linalg.qr(block.T, mode="r", pivoting=True)[1][: len(dependent)])
+    return _independent_columns(mobility.scaled_jacobian(closures, q)[:, dependent].T, len(dependent))
+
+
+def _independent_columns(matrix: Array, count: int) -> Array:
+    """So many columns of a matrix, those that are most independent."""
+    return np.sort(scipy.linalg.qr(matrix, mode="r", pivoting=True)[1][:count])
 
 
 def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
@@ -332,19 +273,18 @@ def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
     for part in parts:
         if len(part.columns):
             rows = np.concatenate([numbers[id(loop)] for loop in part.rows])
-            jacobians = [scaled_jacobian(robot.closures, q)[np.ix_(rows, part.columns)] for q in robot.reference_poses]
-            best = max(jacobians, key=mobility.rank)
-            picked = np.sort(scipy.linalg.qr(best.T, mode="r", pivoting=True)[1][: mobility.rank(best)])
-            columns = np.sort(scipy.linalg.qr(best[picked], mode="r", pivoting=True)[1][: len(picked)])
+            at_poses = (mobility.scaled_jacobian(robot.closures, q) for q in robot.reference_poses)
+            best = max((J[np.ix_(rows, part.columns)] for J in at_poses), key=mobility.rank)
+            picked = _independent_columns(best.T, mobility.rank(best))
+            columns = _independent_columns(best[picked], len(picked))
             blocks.append((rows[picked], part.columns[columns]))
     return blocks
 
 
 def cheapest_closures(robot: Robot) -> Closures:
-    """The closures of a robot, each seen from the end from which it costs least.
+    """The closures of a robot, taken as closed, each seen from the end from which it costs least.
 
-    Loops are taken as closed, which every pose of a model is, and seen from the end from which fewer entries of the
-    joints' columns change from pose to pose: seen from the end of a leg, the axes of its last joints are fixed.
+    From there fewer entries of the joints' columns change: seen from a leg's end, axes of its last joints are fixed.
     """
     tree = robot.tree
     joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
@@ -357,19 +297,14 @@ def cheapest_closures(robot: Robot) -> Closures:
 
 def _count_pose_dependent(robot: Robot, loop: Loop, columns: list[int]) -> int:
     """How many entries of the rows of a loop in these columns differ between poses; any poses serve."""
-    jacobian_blocks = []
-    for seed in range(2):
-        q = robot.home + np.random.default_rng(seed).uniform(-1, 1, len(robot.home))
-        at = pose(robot.tree, q)
-        jacobian_blocks.append(loop.jacobian(robot.tree, at, jacobians(robot.tree, at))[:, columns])
-    return int(np.sum(np.abs(jacobian_blocks[0] - jacobian_blocks[1]) > CHANGE))
+    draws = (np.random.default_rng(seed).uniform(-1, 1, len(robot.home)) for seed in range(2))
+    poses = (pose(robot.tree, robot.home + draw) for draw in draws)
+    first, second = (loop.jacobian(robot.tree, at, jacobians(robot.tree, at))[:, columns] for at in poses)
+    return int(np.sum(np.abs(first - second) > CHANGE))
 
 
 def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:
-    """The partition in which the rates in `held_rates` do not move while the others close the loops.
-
-    Where the others can move while those in `held_rates` stand, motors and passive joints follow, and tools stay.
-    """
+    """The partition in which `held_rates` do not move; if others then still can, motors and passive joints follow."""
     free = np.array([k for k in robot.free if k not in set(held_rates)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     rank = mobility.rank(J[:, free])
@@ -379,7 +314,7 @@ def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:
 def newton_closed(robot: Robot, part: Partition, q: Any, steps: int) -> Any:
     """Positions after Newton steps of the dependent coordinates of a partition, over any scalar."""
     tree = robot.tree
-    for _ in range(steps):
+    for _ in range(steps if len(part.dependent) else 0):
         at = pose(tree, q)
         links = jacobians(tree, at, part.dependent)
         block = robot.closures.jacobian(at, links)[np.ix_(part.rows, part.dependent)]

@@ -14,15 +14,10 @@ import numpy as np
 from parflex.closure.partition import Partition
 from parflex.errors import InputError
 from parflex.forces.coupling_losses import refuse_undetermined_losses
-from parflex.formulations.base import Formulation, ModelRequest, best_rows
-from parflex.formulations.general import (
-    GeneralFormulation,
-    general_formulation,
-    held_formulation,
-    open_tree_formulation,
-)
+from parflex.formulations.base import Formulation, ModelRequest, best_rows, partition_holding
+from parflex.formulations.general import GeneralFormulation, general_formulation, open_tree_formulation
 from parflex.formulations.legs import leg_formulation
-from parflex.formulations.redundant_sensors import no_direct_model_error, redundant_sensor_formulation
+from parflex.formulations.redundant_sensors import redundant_sensor_formulation
 from parflex.formulations.substructures import substructure_formulation
 from parflex.robot.configuration import Configuration
 from parflex.robot.program_rates import has_motors, home_partition, motor_partition, named_partition
@@ -63,9 +58,15 @@ def choose(robot: Robot, question: ModelRequest) -> Formulation:
 
 def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
     """Raise if no form has what is asked: the robot has not the motors, sensors or loops for it."""
-    model = question.model
+    model, by_motors = question.model, question.coordinates == "motors"
     if model == "redundant-direct":
-        raise no_direct_model_error()
+        raise InputError(
+            "the redundant model cannot be inverted: efforts do not determine the accelerations of more joints than "
+            "motors",
+            key="MODEL",
+            value=model,
+            hint="use 'direct', the model in independent coordinates",
+        )
     if model in CLOSING and not robot.closures.size:
         raise InputError(
             "an open robot has no closures to solve",
@@ -74,7 +75,13 @@ def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
             hint="use 'kinematics'" if model == "geometry-direct" else "'kinematics' gives the pose from the joints",
         )
     if robot.tree.elastic:
-        _refuse_undetermined_deformation(robot, question)
+        if by_motors or (question.coordinates == "platform" and isinstance(leg_formulation(robot, question), str)):
+            raise InputError(
+                f"the motion of the {question.coordinates} does not determine the deformation of a flexible robot",
+                key="coordinates",
+                value=question.coordinates,
+                hint='use coordinates "all" or "independent", or load the robot with rigid=True',
+            )
         if model in SENSED:
             raise InputError(
                 "the motor sensors do not give the state of a flexible body",
@@ -83,7 +90,6 @@ def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
                 hint="use 'inverse' with an estimate of the elastic state, or use rigid=True",
             )
         return
-    by_motors = question.coordinates == "motors"
     if (model in OF_MOTORS or by_motors) and not _inverse_leaves_motion_free(robot, question):
         Configuration(robot, robot.home).refuse_undefined_actuation()
 
@@ -92,21 +98,6 @@ def _inverse_leaves_motion_free(robot: Robot, question: ModelRequest) -> bool:
     """Whether an inverse model takes accelerations of fewer motors than freedoms, and gives how the rest moves."""
     joint_coordinates = question.coordinates in (None, "all", "independent")
     return question.model == "inverse" and joint_coordinates and not robot.tree.elastic and robot.is_underactuated
-
-
-def _refuse_undetermined_deformation(robot: Robot, question: ModelRequest) -> None:
-    """Raise if a flexible robot is to follow from motors or a platform, which leave its deformations open."""
-    coordinates = question.coordinates
-    driven = coordinates == "motors" or (
-        coordinates == "platform" and isinstance(leg_formulation(robot, question), str)
-    )
-    if driven:
-        raise InputError(
-            f"the motion of the {coordinates} does not determine the deformation of a flexible robot",
-            key="coordinates",
-            value=coordinates,
-            hint='use coordinates "all" or "independent", or load the robot with rigid=True',
-        )
 
 
 # -- the general form: which rates are independent ------------------------------------------------------------------
@@ -120,7 +111,7 @@ def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
     if question.at is not None:
         return GeneralFormulation(robot, question.at.reduction.partition, question=question)
     if model in CLOSING:
-        return held_formulation(robot, _held(robot, model), question)
+        return GeneralFormulation(robot, partition_holding(robot, _held(robot, model)), question=question)
     if model == "losses":  # rows of the closures as they stand
         partition = named_partition(robot, question.independent)
         rows = question.rows or best_rows(robot.closures, robot.home, partition.dependent)
@@ -133,30 +124,20 @@ def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
     if (robot.tree.elastic or _inverse_leaves_motion_free(robot, question)) and not has_motors(robot, partition):
         partition = _driven_partition(robot, question, partition)
     form = general_formulation(robot, partition, question)
-    if model == "step" or question.coordinates == "motors":
-        spare = len(robot.actuated) > len(partition.independent)  # which are not held: all of them are fitted
-        finder = (
-            GeneralFormulation(robot, partition, question=question)
-            if spare
-            else held_formulation(robot, robot.actuated, question)
-        )
-        return replace(form, finder=finder)
-    if question.coordinates == "platform":  # by loops that are open on the way
-        return replace(form, finder=GeneralFormulation(robot, partition, question=question))
-    return form
+    if model != "step" and question.coordinates not in ("motors", "platform"):
+        return form
+    # loops are open on the way; as many motors as freedoms are held, and more of them are all fitted
+    held = question.coordinates != "platform" and len(robot.actuated) <= len(partition.independent)
+    finding = partition_holding(robot, robot.actuated) if held else partition
+    return replace(form, finder=GeneralFormulation(robot, finding, question=question))
 
 
 def _driven_partition(robot: Robot, question: ModelRequest, partition: Partition) -> Partition:
-    """The motors among the independent rates of a flexible robot, where its inverse needs them.
-
-    In coordinates of joints the other models take the same rates, so that one array serves all of them.
-    """
+    """The motors among the independent rates of a flexible robot, where its inverse needs or shares them."""
     if question.model in OF_MOTORS:
         return motor_partition(robot)
-    by_platform = isinstance(
-        leg_formulation(robot, replace(question, model="inverse")), Formulation
-    )  # which has no need of them
-    if by_platform or not question.positions_are_inputs:
+    legs = leg_formulation(robot, replace(question, model="inverse"))
+    if isinstance(legs, Formulation) or not question.positions_are_inputs:  # the leg form has no need of them
         return partition
     try:
         return motor_partition(robot)

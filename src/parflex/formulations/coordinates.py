@@ -1,64 +1,50 @@
 """Input and output coordinates of a model: joints, motors or platform.
 
-A formulation has coordinates of its own. The classes of this module surround it: they compute its state from the input
-coordinates, and the output coordinates from its results, over any scalar. They contain no equation of motion.
-
-The frame of a motion is the platform, else the end effector. Its twist has as many components as the robot has degrees
-of freedom: those that best determine its motion at home.
+The classes surround a formulation: they compute its state from the input coordinates, and the output coordinates from
+its results, over any scalar. The frame of a motion is the platform, else the end effector. Its twist has as many
+components as the robot has degrees of freedom: those that best determine its motion at home.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from parflex.closure.partition import reduction
 from parflex.errors import InputError
-from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, newton_closed
-from parflex.records import Record
+from parflex.formulations.base import FAR, Answer, Given, Groups, newton_closed, pose_groups, residual_norm, vectors
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Pose, jacobians, motion, place_jacobian, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.spatial.linear import least_squares, scalar_type, solve
-from parflex.tree.tree import Place, Tree
+from parflex.spatial.linear import least_squares, scalar_type
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 PUSHED = "wrench_"  # before the name of a frame: what acts on it
-
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RequestedCoordinates(Record, ABC):
-    """A form seen through coordinates that were asked for."""
+class RequestedCoordinates(ABC):
+    """A formulation in requested coordinates. Models read the rates `read`; other rates that go in do not matter."""
 
-    word: ClassVar[str]
-    form: Formulation
+    position_groups: Groups
+    rate_groups: Groups
+    motion_groups: Groups  # accelerations that the inverse model takes
+    names: dict[str, list[str]]  # of the entries of groups, in place of those of the formulation
+    read: list[str]
 
-    @property
-    @abstractmethod
-    def position_groups(self) -> Groups:
-        """What the positions are given by."""
-
-    @property
-    @abstractmethod
-    def rate_groups(self) -> Groups:
-        """What the rates are given by."""
+    def __init__(self, form: Any) -> None:
+        self.form, self.robot, self.tree = form, form.robot, form.robot.tree
+        self.motors = list(self.robot.actuated)
 
     @property
-    @abstractmethod
-    def motion_groups(self) -> Groups:
-        """The accelerations that the inverse model takes."""
-
-    @property
-    @abstractmethod
     def labels(self) -> dict[str, list[str]]:
-        """What the entries of groups are called."""
+        """Names of the entries of groups."""
+        positions, rates = list(self.tree.position_names), list(self.tree.rate_names)
+        return self.form.labels | {"q": positions, "last": positions, "rates": rates} | self.names
 
     @abstractmethod
     def state(self, inputs: Given) -> Any:
@@ -72,18 +58,13 @@ class RequestedCoordinates(Record, ABC):
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """What the direct model gives, from the independent accelerations."""
 
-    @property
-    @abstractmethod
-    def read(self) -> list[str]:
-        """Names of the rates that are read; others that go in do not matter."""
-
     @abstractmethod
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
         """Inertia in the rates of these coordinates, and their names."""
 
     def found(self, state: Any) -> Answer:
         """Positions that had to be found, which the next call starts from."""
-        return {}
+        return {"q": state.q} if "last" in self.position_groups else {}
 
     def missed(self, state: Any, inputs: Given) -> Answer:
         """Return the `residual` of the Newton steps that found the positions; nothing where all positions are given."""
@@ -101,104 +82,37 @@ class RequestedCoordinates(Record, ABC):
 
     def kinematics(self, state: Any) -> Answer:
         """Pose and twist of the end effector in world axes, and all rates."""
-        tree = self.form.robot.tree
-        place = tree.places[tree.end_effector]
+        place = self.tree.places[self.tree.end_effector]
         R, p = state.at.of(place)
-        J_v, J_w = place_jacobian(tree, state.at, jacobians(tree, state.at), place)
+        J_v, J_w = place_jacobian(self.tree, state.at, jacobians(self.tree, state.at), place)
         twist = {"velocity": R @ (J_v @ state.qd), "angular_velocity": R @ (J_w @ state.qd)}
         return {"position": p, "rotation": R} | twist | {"rates": state.qd} | self.found(state)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AllCoordinates(RequestedCoordinates):
-    """All rates and accelerations; the independent ones are read, the others follow from the loops."""
+class IndependentCoordinates(RequestedCoordinates):
+    """The independent rates and accelerations; positions of all, since no finite program closes them."""
 
-    word: ClassVar[str] = "all"
+    def __init__(self, form: Any, given: Array | None = None) -> None:
+        super().__init__(form)
+        self.given, self.read = form.independent if given is None else given, form.independent_names
+        names, count = [self.tree.rate_names[k] for k in self.given], (len(self.given),)
+        self.position_groups, self.names = {"q": (self.tree.nq,)}, {"qd": names, "qdd": names}
+        self.rate_groups, self.motion_groups = {"qd": count}, {"qdd": count}
 
-    @property
-    def position_groups(self) -> Groups:
-        """All positions, closed."""
-        return {"q": (self.form.robot.tree.nq,)}
-
-    @property
-    def rate_groups(self) -> Groups:
-        """All rates."""
-        return {"qd": (self.form.robot.tree.n,)}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """All accelerations."""
-        return {"qdd": (self.form.robot.tree.n,)}
-
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Names of the tree."""
-        return _labels(self, list(self.form.robot.tree.rate_names))
-
-    @property
-    def read(self) -> list[str]:
-        """The independent rates."""
-        return self.form.independent_names
+    def _of_tree(self, values: Array) -> Array:
+        """Values of all rates of the tree, with zeros for those that are not given."""
+        full: Array = np.zeros(self.tree.n, dtype=scalar_type(values))
+        full[self.given] = values
+        return full
 
     def state(self, inputs: Given) -> Any:
         """The independent rates are read; wrenches act on frames."""
         wrenches = {name.removeprefix(PUSHED): value for name, value in inputs.items() if name.startswith(PUSHED)}
-        return self.form.moving(inputs["q"], inputs["qd"][self.form.independent], wrenches)
+        return self.form.moving(inputs["q"], self._of_tree(inputs["qd"])[self.form.independent], wrenches)
 
     def motion(self, state: Any, inputs: Given) -> Given:
-        """The independent accelerations are read; of a flexible robot those of the motors."""
-        return self.form.motion_inputs(state, inputs["qdd"])
-
-    def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of all coordinates."""
-        return {"qdd": self.form.all_accelerations(state, independent)}
-
-    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """That of the open tree: twice the kinetic energy is qd^T M qd for all rates that keep the loops closed."""
-        tree = self.form.robot.tree
-        return tree_mass_matrix(tree, state.at), list(tree.rate_names)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class IndependentCoordinates(RequestedCoordinates):
-    """The independent rates and accelerations; positions of all, since no finite program closes them."""
-
-    word: ClassVar[str] = "independent"
-
-    @property
-    def position_groups(self) -> Groups:
-        """All positions, closed."""
-        return {"q": (self.form.robot.tree.nq,)}
-
-    @property
-    def rate_groups(self) -> Groups:
-        """The independent rates."""
-        return {"qd": (len(self.form.independent),)}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """The independent accelerations."""
-        return {"qdd": (len(self.form.independent),)}
-
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Names of the independent rates."""
-        return _labels(self, self.form.independent_names)
-
-    @property
-    def read(self) -> list[str]:
-        """The independent rates."""
-        return self.form.independent_names
-
-    def state(self, inputs: Given) -> Any:
-        """As given."""
-        return self.form.moving(inputs["q"], inputs["qd"])
-
-    def motion(self, state: Any, inputs: Given) -> Given:
-        """As given; of a flexible robot those of the motors, or of its platform, are read."""
-        qdd: Array = np.zeros(self.form.robot.tree.n, dtype=scalar_type(inputs["qdd"]))
-        qdd[self.form.independent] = inputs["qdd"]
-        return self.form.motion_inputs(state, qdd)
+        """The independent accelerations are read; of a flexible robot those of the motors, or of its platform."""
+        return self.form.motion_inputs(state, self._of_tree(inputs["qdd"]))
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """Of the independent coordinates."""
@@ -209,168 +123,203 @@ class IndependentCoordinates(RequestedCoordinates):
         return self.form.mass_matrix(state), self.form.independent_names
 
 
-def _labels(coordinates: RequestedCoordinates, rates: list[str]) -> dict[str, list[str]]:
-    positions = list(coordinates.form.robot.tree.position_names)
-    named = {"q": positions, "qd": rates, "qdd": rates, "rates": list(coordinates.form.robot.tree.rate_names)}
-    return coordinates.form.labels | named
+class AllCoordinates(IndependentCoordinates):
+    """All rates and accelerations; the independent ones are read, the others follow from the loops."""
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MotorCoordinates(RequestedCoordinates):
-    """All other positions are found by Newton steps from those before, which come out for the next call."""
-
-    word: ClassVar[str] = "motors"
-
-    @property
-    def _count(self) -> tuple[int, ...]:
-        return (len(self.form.robot.actuated),)
-
-    @property
-    def position_groups(self) -> Groups:
-        """Positions of the motors; if loops must be closed, all previous positions."""
-        tree, loops = self.form.robot.tree, self.form.robot.closures.size
-        return {"motor_position": self._count} | ({"last": (tree.nq,)} if loops else {})
-
-    @property
-    def rate_groups(self) -> Groups:
-        """Rates of the motors."""
-        return {"motor_rate": self._count}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """Accelerations of the motors."""
-        return {"motor_acceleration": self._count}
-
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Motors, and all positions."""
-        tree, motors = self.form.robot.tree, self.form.robot.actuated_names
-        motor_labels = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), motors)
-        positions = list(tree.position_names)
-        return motor_labels | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
-
-    @property
-    def read(self) -> list[str]:
-        """All of them."""
-        return self.form.robot.actuated_names
-
-    def state(self, inputs: Given) -> Any:
-        """The state at which the motors stand and move so."""
-        return self.form.by_motors(inputs["motor_position"], inputs["motor_rate"], inputs)
-
-    def motion(self, state: Any, inputs: Given) -> Given:
-        """From the accelerations of the motors."""
-        return self.form.for_motors(state, inputs["motor_acceleration"])
+    def __init__(self, form: Any) -> None:
+        super().__init__(form, np.arange(form.robot.tree.n))
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of the motors."""
-        accelerations = self.form.all_accelerations(state, independent)
-        return {"motor_acceleration": accelerations[list(self.form.robot.actuated)]}
+        """Of all coordinates."""
+        return {"qdd": self.form.all_accelerations(state, independent)}
 
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """In the rates of the motors."""
-        return self.form.motor_inertia(state), self.form.robot.actuated_names
-
-    def missed(self, state: Any, inputs: Given) -> Answer:
-        """Return how far the last step left loops and motors."""
-        return self.form.missed(state, inputs["motor_position"])
-
-    def found(self, state: Any) -> Answer:
-        """All positions, unless the motors say them."""
-        return {"q": state.q} if self.form.robot.closures.size else {}
+        """That of the open tree: twice the kinetic energy is qd^T M qd for all rates that keep the loops closed."""
+        return tree_mass_matrix(self.tree, state.at), list(self.tree.rate_names)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PlatformCoordinates(RequestedCoordinates):
-    """Joints follow in closed form, or by Newton steps from the positions before, which come out for the next call."""
+class DrivenCoordinates(RequestedCoordinates):
+    """Coordinates of motors or of the platform, which determine the motion.
 
-    word: ClassVar[str] = "platform"
+    Positions are found by Newton steps from those before, which come out for the next call. `units` compare rates of
+    more motors than freedoms, which fit best in least squares.
+    """
 
-    @property
-    def position_groups(self) -> Groups:
-        """The pose; where positions are found from it, those before."""
-        return self.form.position_groups
+    units: Array
 
-    @property
-    def rate_groups(self) -> Groups:
-        """The twist."""
-        return self.form.twist_groups
+    @abstractmethod
+    def rows(self, at: Pose, columns: Array) -> Array:
+        """Rates of the coordinates for rates of all joints, given in columns."""
 
-    @property
-    def motion_groups(self) -> Groups:
-        """The acceleration."""
-        planar = self.form.robot.tree.planar
-        return {"acceleration": (2 if planar else 3,), "angular_acceleration": (1 if planar else 3,)}
+    @abstractmethod
+    def missing(self, at: Pose, inputs: Given) -> Array:
+        """What is left to move to the required positions, from positions nearby."""
 
-    @property
-    def labels(self) -> dict[str, list[str]]:
-        """Motors, modes of a flexible platform, all positions and rates."""
-        tree = self.form.robot.tree
-        form_labels = {
-            name: names for name, names in self.form.labels.items() if name.startswith(("effort", "elastic"))
-        }
-        positions = list(tree.position_names)
-        return form_labels | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
+    @abstractmethod
+    def gaps(self, state: Any, inputs: Given) -> Array:
+        """Lengths in metres that vanish at the required positions."""
 
-    @property
-    def read(self) -> list[str]:
-        """As many components of the twist as freedoms, and those modes that are given."""
-        return [*self.form.twist_components, *self.form.labels.get("elastic_rate", [])]
+    @abstractmethod
+    def follow(self, state: Any, accelerations: Array) -> Answer:
+        """Accelerations of the coordinates, by their groups, for those of all joints."""
+
+    @abstractmethod
+    def required(self, inputs: Given, groups: Groups) -> Array:
+        """Rates or accelerations of the coordinates from their groups."""
+
+    def fitted(self, inputs: Given) -> Any:
+        """All positions after Newton steps.
+
+        The dependent rates close the loops, the independent ones bring the coordinates to their positions: one step of
+        Newton in two parts. Loops are open on the way, and seen so.
+        """
+        finder, q = self.form.finder or self.form, inputs["last"]
+        for _ in range(FAR):
+            at = pose(self.tree, q)
+            closures = finder.robot.closures
+            reduced = reduction(closures.jacobian(at, jacobians(self.tree, at)), finder.partition)
+            closing = reduced.closing(closures.linear_residual(at))
+            moved = self.rows(at, np.column_stack([reduced.matrix, closing]))
+            step = least_squares(moved[:, :-1], self.missing(at, inputs) - moved[:, -1], self.units)
+            q = self.tree.moved(q, reduced.matrix @ step + closing)
+        return q
+
+    def rates(self, state: Any) -> Array:
+        """Rates of the coordinates per independent rate."""
+        return self.rows(state.at, state.reduction.matrix)
 
     def state(self, inputs: Given) -> Any:
-        """The state in which the platform stands and moves so."""
-        return self.form.by_platform(inputs)
+        """The state in which the coordinates have these positions and rates."""
+        q = self.fitted(inputs)
+        rates = self.rates(self.form.moving(q, np.zeros(len(self.form.independent))))
+        return self.form.moving(q, least_squares(rates, self.required(inputs, self.rate_groups), self.units))
 
     def motion(self, state: Any, inputs: Given) -> Given:
-        """From the acceleration of the platform."""
-        return self.form.for_platform(state, inputs)
+        """Independent accelerations for those of the coordinates."""
+        desired, drift = (self.required(of, self.motion_groups) for of in (inputs, self.follow(state, state.bias)))
+        return {"qdd": least_squares(self.rates(state), desired - drift, self.units)}
 
     def accelerations(self, state: Any, independent: Array) -> Answer:
-        """Of the platform."""
-        return self.form.platform_accelerations(state, independent)
+        """Of the coordinates."""
+        return self.follow(state, self.form.all_accelerations(state, independent))
 
-    def direct(self, state: Any, tau: Array) -> Answer:
-        """Some forms answer so themselves."""
-        answer = self.form.direct(state, tau)
-        if "qdd" in answer:
-            answer = self.accelerations(state, answer["qdd"])
-        return answer | self.found(state)
+    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
+        """In the rates of the coordinates."""
+        return inertia_along(self.form.mass_matrix(state), self.rates(state), self.units), self.read
+
+    def missed(self, state: Any, inputs: Given) -> Answer:
+        """Return how far the last step left loops and coordinates; nothing where no position is found."""
+        if "last" not in self.position_groups:
+            return {}
+        gaps = (self.form.finder or self.form).robot.closures.gaps(state.at)  # the loops are seen as in the file
+        return {"residual": residual_norm(np.concatenate([gaps, self.gaps(state, inputs)]))}
+
+
+class MotorCoordinates(DrivenCoordinates):
+    """All other positions follow from those of the motors."""
+
+    def __init__(self, form: Any) -> None:
+        super().__init__(form)
+        count, links = (len(self.motors),), self.tree.links
+        last: Groups = {"last": (self.tree.nq,)} if form.robot.closures.size else {}
+        self.position_groups = {"motor_position": count} | last
+        self.rate_groups, self.motion_groups = {"motor_rate": count}, {"motor_acceleration": count}
+        self.read = self.robot.actuated_names
+        self.names = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), self.read)
+        self.units = self.tree.rate_units[self.motors]
+        self.places = [links[self.tree.link_of_rate[k]].q.start for k in self.motors]
+
+    def rows(self, at: Pose, columns: Array) -> Array:
+        """The rows of the motors."""
+        return columns[self.motors]
+
+    def missing(self, at: Pose, inputs: Given) -> Array:
+        """By how much motors are off their positions."""
+        return inputs["motor_position"] - at.q[self.places]
+
+    def gaps(self, state: Any, inputs: Given) -> Array:
+        """Of more motors than freedoms, slopes of half their squared errors; else nothing."""
+        independent = self.form.independent
+        if len(self.motors) <= len(independent):
+            return np.zeros(0)
+        rates = state.J_a / self.units[:, None] * self.tree.rate_units[independent]
+        return self.tree.length * (rates.T @ (self.missing(state.at, inputs) / self.units))
+
+    def follow(self, state: Any, accelerations: Array) -> Answer:
+        """Those of the motors."""
+        return {"motor_acceleration": accelerations[self.motors]}
+
+    def required(self, inputs: Given, groups: Groups) -> Array:
+        """Those of the motors."""
+        (name,) = groups
+        return inputs[name]
+
+    def fitted(self, inputs: Given) -> Any:
+        """Newton steps for all positions, or, of as many motors as freedoms, for those of the other joints."""
+        if len(self.motors) > len(self.form.independent):
+            return super().fitted(inputs)
+        finder, sensed = self.form.finder or self.form, inputs["motor_position"]
+        q = inputs["last"].copy() if "last" in inputs else self.robot.home.astype(scalar_type(sensed))
+        q[self.places] = sensed
+        return newton_closed(finder.robot, finder.partition, q, FAR)
+
+
+class PlatformCoordinates(DrivenCoordinates):
+    """All positions follow from the pose of the platform."""
+
+    def __init__(self, form: Any) -> None:
+        super().__init__(form)
+        planar, (name, words) = self.tree.planar, driving_frame(self.robot)
+        self.position_groups = pose_groups(planar) | {"last": (self.tree.nq,)}
+        self.rate_groups = vectors(planar, "velocity", "angular_velocity")
+        self.motion_groups = vectors(planar, "acceleration", "angular_acceleration")
+        self.place, self.components = self.tree.places[name], [TWIST.index(word) for word in words]
+        self.read, self.names, self.units = [f"{name}.{word}" for word in words], {}, np.ones(len(words))
+
+    def rows(self, at: Pose, columns: Array) -> Array:
+        """Components of the world twist of the platform."""
+        R, _ = at.of(self.place)
+        J_v, J_w = place_jacobian(self.tree, at, jacobians(self.tree, at), self.place)
+        return self._read(R @ J_v, R @ J_w) @ columns
+
+    def _read(self, linear: Array, angular: Array) -> Array:
+        """Of two world vectors the components that are read."""
+        return np.concatenate([linear, angular])[self.components]
+
+    def missing(self, at: Pose, inputs: Given) -> Array:
+        """The way, and axis times sine of the turn, in world axes."""
+        R_here, p_here = at.of(self.place)
+        p, R = to_space(self.tree.planar, inputs["position"], inputs["rotation"])
+        E = R @ R_here.T
+        return self._read(p - p_here, np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / 2)
+
+    def gaps(self, state: Any, inputs: Given) -> Array:
+        """The way, and 2 tan(a / 2) of the angle a of the turn, which grows up to half a turn."""
+        _, R = to_space(self.tree.planar, inputs["position"], inputs["rotation"])
+        turn = self.tree.length * 4.0 / (1.0 + np.trace(R @ state.at.of(self.place)[0].T))
+        return self.missing(state.at, inputs) * np.array([1.0, 1.0, 1.0, turn, turn, turn])[self.components]
+
+    def follow(self, state: Any, accelerations: Array) -> Answer:
+        """World acceleration and angular acceleration of the platform."""
+        R, _ = state.at.of(self.place)
+        _, _, a, al = motion(self.tree, state.at, state.qd, accelerations).of(self.place)
+        return dict(zip(self.motion_groups, to_plane(self.tree.planar, R @ a, R @ al), strict=True))
+
+    def required(self, inputs: Given, groups: Groups) -> Array:
+        """The components that are read."""
+        return self._read(*vectors_to_space(self.tree.planar, *(inputs[name] for name in groups)))
 
     def kinematics(self, state: Any) -> Answer:
         """All positions and rates."""
         return {"q": state.q, "rates": state.qd}
 
-    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
-        """In components of the platform's twist, as many as freedoms."""
-        return self.form.platform_inertia(state), self.form.twist_components
 
-    def missed(self, state: Any, inputs: Given) -> Answer:
-        """Return how far the last step left loops and the platform; nothing of joints in closed form."""
-        return self.form.missed_platform(state, inputs)
-
-    def found(self, state: Any) -> Answer:
-        """All positions, where the next call needs them."""
-        return {"q": state.q} if "last" in self.position_groups else {}
-
-
-def with_motors_at(robot: Robot, q: Any, values: Array) -> Any:
-    """Positions, written into, in which the motors stand as given."""
-    tree = robot.tree
-    for value, k in zip(values, robot.actuated, strict=True):
-        q[tree.links[tree.link_of_rate[k]].q.start] = value
-    return q
-
-
-def motor_state(form: Any, sensed: Array, rates: Array, last: Array) -> Any:
-    """The state in which the motors stand and move so, near the last positions."""
-    robot = form.robot
-    if len(robot.actuated) > len(form.independent):
-        q = fitted_positions(form, sensed, last.copy())
-    else:
-        q = with_motors_at(robot, last.copy(), sensed)
-        q = newton_closed(form.finder.robot, form.finder.partition, q, FAR)
-    J_a = form.moving(q, np.zeros(len(form.independent))).J_a
-    return form.moving(q, fitted_rates(robot, J_a, rates))
+COORDINATES = {
+    "all": AllCoordinates,
+    "independent": IndependentCoordinates,
+    "motors": MotorCoordinates,
+    "platform": PlatformCoordinates,
+}
 
 
 def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
@@ -378,136 +327,25 @@ def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
     return least_squares(J_a, values, robot.tree.rate_units[list(robot.actuated)])
 
 
-def motor_misfit_slopes(robot: Robot, state: Any, sensed: Array, independent: Array) -> Array:
-    """Return the slopes of half the squared errors of the motors, in metres: zero where positions fit them best."""
-    tree, motors = robot.tree, list(robot.actuated)
-    places = [tree.links[tree.link_of_rate[k]].q.start for k in motors]
-    units = tree.rate_units[motors]
-    errors = (sensed - state.q[places]) / units
-    return tree.length * ((state.J_a / units[:, None] * tree.rate_units[independent]).T @ errors)
-
-
-def fitted_positions(form: Any, sensed: Array, q: Any) -> Any:
-    """All positions after Newton steps: loops closed, and more motors than freedoms where they fit best."""
-    finder = form.finder or form
-    robot, part = finder.robot, finder.partition
-    tree, actuated = robot.tree, list(robot.actuated)
-    places = [tree.links[tree.link_of_rate[k]].q.start for k in actuated]
-    for _ in range(FAR):
-        at = pose(tree, q)
-        reduced = reduction(robot.closures.jacobian(at, jacobians(tree, at)), part)
-        closing = reduced.closing(robot.closures.linear_residual(at))
-        missing: Array = np.array([sensed[i] - q[p] for i, p in enumerate(places)], dtype=scalar_type(sensed, q))
-        step = fitted_rates(robot, reduced.matrix[actuated], missing - closing[actuated])
-        q = tree.moved(q, reduced.matrix @ step + closing)
-    return q
-
-
-def platform_state(form: Any, frame: PlatformFrame, inputs: Given) -> Any:
-    """The state in which the platform stands and moves so, near the last positions."""
-    planar = form.robot.tree.planar
-    p, R = to_space(planar, inputs["position"], inputs["rotation"])
-    q = _placed(form, frame, p, R, inputs["last"])
-    rows = frame.rows(pose(form.robot.tree, q))
-    stationary = form.moving(q, np.zeros(len(form.independent)))
-    twist = frame.picked(*vectors_to_space(planar, inputs["velocity"], inputs["angular_velocity"]))
-    return form.moving(q, solve(rows @ stationary.reduction.matrix, twist))
-
-
-def _placed(form: Any, frame: PlatformFrame, p: Array, R: Array, q: Any) -> Any:
-    """All positions after Newton steps: loops closed, and the frame at its prescribed pose.
-
-    The dependent rates close the loops, the independent ones bring the frame there: one step of Newton in two parts.
-    Loops are open on the way, and seen so.
-    """
-    finder = form.finder or form
-    robot, part = finder.robot, finder.partition
-    for _ in range(FAR):
-        at = pose(robot.tree, q)
-        reduced = reduction(robot.closures.jacobian(at, jacobians(robot.tree, at)), part)
-        closing = reduced.closing(robot.closures.linear_residual(at))
-        rows = frame.rows(at)
-        step = solve(rows @ reduced.matrix, frame.missing(at, p, R) - rows @ closing)
-        q = robot.tree.moved(q, reduced.matrix @ step + closing)
-    return q
-
-
-def platform_driven(form: Any, frame: PlatformFrame, state: Any, inputs: Given) -> Array:
-    """Independent accelerations for those of the platform."""
-    desired = vectors_to_space(form.robot.tree.planar, inputs["acceleration"], inputs["angular_acceleration"])
-    drift = frame.accelerations(state.at, state.qd, state.bias)
-    rows = frame.rows(state.at) @ state.reduction.matrix
-    return solve(rows, frame.picked(*desired) - frame.picked(*drift))
-
-
-def inertia_along(M: Array, rows: Array, units: Array | None = None) -> Array:
+def inertia_along(M: Array, rows: Array, units: Array) -> Array:
     """The mass matrix in rates that are `rows` of the rates of M; of more rows than rates in their least squares."""
-    identity: Array = np.eye(len(rows), dtype=scalar_type(rows))
-    P = solve(rows, identity) if units is None else least_squares(rows, identity, units)
+    P = least_squares(rows, np.eye(len(rows), dtype=scalar_type(rows)), units)
     return P.T @ M @ P
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PlatformFrame(Record):
-    """A frame by its name and place, and the components of its world twist that are read."""
-
-    tree: Tree
-    name: str
-    place: Place
-    read: tuple[int, ...]
-
-    @property
-    def labels(self) -> list[str]:
-        """Names of the components that are read."""
-        return [f"{self.name}.{TWIST[k]}" for k in self.read]
-
-    def rows(self, at: Pose) -> Array:
-        """World twist per unit of all rates."""
-        R, _ = at.of(self.place)
-        J_v, J_w = place_jacobian(self.tree, at, jacobians(self.tree, at), self.place)
-        return np.concatenate([R @ J_v, R @ J_w])[list(self.read)]
-
-    def accelerations(self, at: Pose, qd: Array, qdd: Array) -> tuple[Array, Array]:
-        """World acceleration and angular acceleration in a motion."""
-        R, _ = at.of(self.place)
-        _, _, a, al = motion(self.tree, at, qd, qdd).of(self.place)
-        return R @ a, R @ al
-
-    def missing(self, at: Pose, p: Array, R: Array) -> Array:
-        """What is left to move to a pose nearby: the way, and axis times sine of the turn, in world axes."""
-        R_here, p_here = at.of(self.place)
-        E = R @ R_here.T
-        turn = np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / 2
-        return np.concatenate([p - p_here, turn])[list(self.read)]
-
-    def gaps(self, at: Pose, p: Array, R: Array) -> Array:
-        """Return lengths in metres that vanish at the pose; 2 tan(a / 2) of an angle a grows up to half a turn."""
-        R_here, _ = at.of(self.place)
-        sizes = np.array([1.0, 1.0, 1.0, *3 * [self.tree.length * 4.0 / (1.0 + np.trace(R @ R_here.T))]])
-        return self.missing(at, p, R) * sizes[list(self.read)]
-
-    def picked(self, linear: Any, angular: Any) -> Array:
-        """Of two world vectors the components that are read."""
-        return np.concatenate([linear, angular])[list(self.read)]
-
-
-def frame_of(tree: Tree) -> tuple[str, Place]:
+def frame_of(tree: Tree) -> str:
     """The body that no joint holds; else the end effector."""
-    for number, link in enumerate(tree.links):
-        if link.joint.moves_freely:
-            return link.name, Place(number, np.eye(3), np.zeros(3))
-    return tree.end_effector, tree.places[tree.end_effector]
+    return next((link.name for link in tree.links if link.joint.moves_freely), tree.end_effector)
 
 
-def platform_frame(robot: Robot) -> PlatformFrame:
-    """The platform, or the end effector where that one says how the robot moves and the platform does not."""
+def driving_frame(robot: Robot) -> tuple[str, list[str]]:
+    """The platform, or the end effector where that one says how the robot moves; components of its twist that do."""
     configuration = Configuration(robot, robot.home)
     freedoms, moving = configuration.J.shape[1], {}
-    for name in (frame_of(robot.tree)[0], robot.tree.end_effector):
+    for name in (frame_of(robot.tree), robot.tree.end_effector):
         _, moving[name] = configuration.platform_freedom(name)
         if len(moving[name]) == freedoms:
-            read = tuple(TWIST.index(word) for word in moving[name])
-            return PlatformFrame(robot.tree, name, robot.tree.places[name], read)
+            return name, moving[name]
     name = max(moving, key=lambda name: len(moving[name]))
     raise InputError(
         f"'{name}' moves in {len(moving[name])} of the {freedoms} freedoms of the robot: its motion does not "
@@ -521,7 +359,7 @@ def platform_frame(robot: Robot) -> PlatformFrame:
 def input_frame(robot: Robot, coordinates: str | None) -> str:
     """The frame whose pose a model takes."""
     rigid = coordinates == "platform" and not robot.tree.elastic
-    return platform_frame(robot).name if rigid else frame_of(robot.tree)[0]
+    return driving_frame(robot)[0] if rigid else frame_of(robot.tree)
 
 
 def to_space(planar: bool, p: Array, R: Array) -> tuple[Array, Array]:

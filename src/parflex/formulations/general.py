@@ -7,7 +7,7 @@ regular block, forces by its transpose. `solve` pivots the blocks. With floats a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,26 +17,23 @@ import numpy as np
 from parflex.closure.partition import Partition, Reduction, reduction
 from parflex.forces.coupling_losses import CouplingLosses, coupling_losses, with_losses
 from parflex.forces.effort_allocation import EffortAllocation
-from parflex.forces.forces import forces_along_rates, on_links, singular_inertia_error
-from parflex.formulations import coordinates
+from parflex.forces.forces import forces_along_rates, on_links
 from parflex.formulations.base import (
     FAR,
     STEPS_FROM_GUESS,
     Answer,
     Formulation,
     Given,
-    Groups,
     ModelRequest,
     System,
     best_rows,
     cheapest_closures,
     closure_system,
     newton_closed,
-    partition_holding,
     regular_leg_blocks,
     residual_norm,
 )
-from parflex.formulations.coordinates import PlatformFrame, platform_frame, to_plane, to_space, with_motors_at
+from parflex.formulations.coordinates import COORDINATES
 from parflex.records import Record
 from parflex.recursion.dynamics import articulated_accelerations, mass_matrix
 from parflex.recursion.energy import LinkWrenches
@@ -77,13 +74,25 @@ class GeneralState(Record):
         """Rates of the motors per independent rate."""
         return self.reduction.matrix[list(self.form.robot.actuated)]
 
-    def efforts(self, forces: Array, form: str = "split") -> Array:
+    def efforts(self, forces: Array) -> Array:
         """Efforts of the motors for forces along all rates."""
-        return self.driven(forces, form)[0]
+        return self.driven(forces)[0]
 
-    def driven(self, forces: Array, form: str = "split") -> tuple[Array, Any]:
+    def driven(self, forces: Array, form: str = "split", motors: Sequence[int] | None = None) -> tuple[Array, Any]:
         """Efforts of the motors for forces along all rates, and among these forces those of lossy gears."""
-        return driven_efforts(self, forces, self.form.robot.actuated, form, self.form.question.allocation)
+        motors, allocation = list(self.form.robot.actuated if motors is None else motors), self.form.question.allocation
+        reduced, losses = self.reduction, self.losses
+        tau = motor_efforts(reduced, forces, motors, form, allocation)
+        if losses is None:
+            return tau, 0.0
+        directions = losses.pushes
+        alone = None if allocation is None else allocation.weights_only()  # what a loss adds is linear in it
+        per_loss = np.array([motor_efforts(reduced, direction, motors, form, alone) for direction in directions]).T
+        missing, change = forces.copy(), -directions.T
+        missing[motors] = missing[motors] - tau
+        change[motors] = change[motors] + per_loss
+        loss_sizes, gear_forces = losses.forces(missing, change)
+        return tau - per_loss @ loss_sizes, gear_forces
 
     @cached_property
     def losses(self) -> CouplingLosses | None:
@@ -100,10 +109,30 @@ class GeneralState(Record):
         J, loss_directions = self.reduction.matrix, losses.pushes.T
         per_loss = solve_mass(self.mass_matrix, J.T @ loss_directions)
         missing = self.forces(self.bias + J @ lossless) - applied
-        loss_sizes, forces = losses.forces(
-            missing, mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions
-        )
+        change = mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions
+        loss_sizes, forces = losses.forces(missing, change)
         return lossless + per_loss @ loss_sizes, forces
+
+    def efforts_for(self, accelerations: Array) -> tuple[Array, Array]:
+        """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
+        independent = [int(k) for k in self.form.independent]
+        motors = [independent.index(k) for k in self.form.robot.actuated]
+        unactuated = [k for k in range(len(independent)) if k not in set(motors)]
+        qdd: Array = np.zeros(len(independent), dtype=scalar_type(self.qd, accelerations))
+        qdd[motors] = accelerations
+        if not unactuated:
+            return self.driven(self.forces(self.accelerations(qdd)), motors=independent)[0][motors], qdd
+        M, c = self.mass_matrix, self.c
+
+        def solved(c: Array, driven: Array) -> tuple[Array, Array]:
+            solution = np.zeros((len(independent), *c.shape[1:]), dtype=scalar_type(c, driven, M))
+            solution[motors] = driven
+            solution[unactuated] = solve_positive(
+                M[np.ix_(unactuated, unactuated)], -c[unactuated] - M[np.ix_(unactuated, motors)] @ solution[motors]
+            )
+            return M[motors] @ solution + c[motors], solution
+
+        return with_losses(self, solved, c, qdd[motors])[:2]
 
     def along_rates(self, tau: Array) -> Array:
         """Efforts of the motors along all rates; of several cases in columns."""
@@ -129,6 +158,7 @@ class GeneralFormulation(Formulation):
 
     name: ClassVar[str] = "general form"
     equations: ClassVar[tuple[int, ...]] = (13, 16, 17)
+    coordinates: ClassVar[Mapping[str, Any]] = COORDINATES
     partition: Partition
     finder: GeneralFormulation | None = None  # finds positions from those of the motors or the platform
 
@@ -146,85 +176,45 @@ class GeneralFormulation(Formulation):
         """Numbers of the independent rates."""
         return self.partition.independent
 
-    # -- inverse and direct model ----------------------------------------------------------------------
-
-    @property
-    def _prescribed(self) -> bool:
-        """Whether motors are prescribed while the rest is free: bodies deform, or motors are too few."""
-        return bool(self.robot.tree.elastic) or self.robot.is_underactuated
-
-    @property
-    def state_groups(self) -> Groups:
-        """All positions, closed, and the independent rates."""
-        return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """All independent accelerations, of a flexible robot those of the motors."""
-        if self._prescribed:
-            return {"motor_acceleration": (len(self.robot.actuated),)}
-        return {"qdd": (len(self.independent),)}
-
     @property
     def labels(self) -> dict[str, list[str]]:
         """Positions, rates and motors by their names."""
         names, motors = self.independent_names, self.robot.actuated_names
-        motor_names = set(motors)
-        return {
-            **{"q": list(self.robot.tree.position_names), "qd": names, "qdd": names, "mass_matrix": names},
-            **{"effort": motors, "motor_acceleration": motors, "rates": list(self.robot.tree.rate_names)},
-            "free_acceleration": [name for name in names if name not in motor_names],
-        }
+        labels = dict.fromkeys(("qd", "qdd", "mass_matrix"), names)
+        labels |= dict.fromkeys(("effort", "motor_acceleration"), motors)
+        labels |= {"q": list(self.robot.tree.position_names), "rates": list(self.robot.tree.rate_names)}
+        return labels | {"free_acceleration": [name for name in names if name not in set(motors)]}
 
-    def state(self, inputs: Given) -> GeneralState:
-        """All rates from the independent ones."""
-        return self.moving(inputs["q"], inputs["qd"])
-
-    def inverse(self, state: GeneralState, motion: Given) -> Answer:
+    def inverse(self, state: Any, motion: Given) -> Answer:
         """Efforts of the motors, theory (14), (16); of a flexible robot also how the rest accelerates."""
-        if self._prescribed:
+        if self.drives_motors:
             effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
             unactuated = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
             return {"effort": effort, "free_acceleration": qdd[unactuated]}
         return {"effort": state.efforts(state.forces(state.accelerations(motion["qdd"])))}
 
-    def direct(self, state: GeneralState, tau: Array) -> Answer:
-        """Independent accelerations under the efforts of the motors."""
-        return {"qdd": self.accelerations_under(state, tau)}
-
-    # -- of all coordinates ----------------------------------------------------------------------------
-
-    def all_accelerations(self, state: GeneralState, independent: Array) -> Array:
-        """The dependent ones close the loops."""
-        return state.accelerations(independent)
-
-    def systems(self, state: GeneralState, motors: bool) -> list[System]:
+    def systems(self, state: Any, motors: bool) -> list[System]:
         """J_f; J_a unless the motors are independent rates themselves; with these what each leg's joints do."""
-        units, part = self.robot.tree.rate_units, self.partition
-        block = state.reduction.block
-        systems = [closure_system(self.robot, part.rows, part.dependent, block)] if len(part.dependent) else []
-        actuated = list(self.robot.actuated)
+        units, part, actuated = self.robot.tree.rate_units, self.partition, list(self.robot.actuated)
+        systems = [closure_system(self.robot, part.rows, part.dependent, state.reduction.block)]
+        systems = systems if len(part.dependent) else []
         if motors and len(actuated) >= len(part.independent) and set(actuated) != set(part.independent.tolist()):
             systems.append((state.J_a, 1 / units[actuated], units[part.independent]))
         if motors and self.robot.closures.size and not self.robot.tree.elastic:
             J = self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at))
-            systems += [
-                closure_system(self.robot, rows, columns, J[np.ix_(rows, columns)])
-                for rows, columns in regular_leg_blocks(self.robot)
-            ]
+            blocks = regular_leg_blocks(self.robot)
+            systems += [closure_system(self.robot, *block, J[np.ix_(*block)]) for block in blocks]
         return systems
 
-    def inertia(self, state: GeneralState) -> tuple[Array, Array, bool]:
+    def inertia(self, state: Any) -> tuple[Array, Array, bool]:
         """M in the independent rates."""
         return state.mass_matrix, self.robot.tree.rate_units[self.independent], False
 
-    # -- motion in time --------------------------------------------------------------------------------
-
     def closed(self, q: Any) -> Any:
         """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
-        return newton_closed(self.robot, self.partition, q, STEPS_FROM_GUESS) if len(self.partition.dependent) else q
+        return newton_closed(self.robot, self.partition, q, STEPS_FROM_GUESS)
 
-    def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
+    def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> Any:
         """All rates from the independent ones, at closed positions."""
         tree = self.robot.tree
         at = pose(tree, q)
@@ -235,49 +225,8 @@ class GeneralFormulation(Formulation):
         """The state at the pose of the question, of which all rates are known."""
         configuration = self.question.at
         assert configuration is not None
-        return GeneralState(
-            self,
-            configuration.at,
-            configuration.q,
-            configuration.reduction,
-            qd,
-            on_links(self.robot.tree, configuration.at, wrenches or {}),
-        )
-
-    def accelerations_under(self, state: GeneralState, tau: Array) -> Array:
-        """Independent accelerations under the efforts of the motors."""
-        try:
-            return state.pushed(tau)[0]
-        except np.linalg.LinAlgError:
-            raise singular_inertia_error() from None
-
-    def efforts_for(self, state: GeneralState, accelerations: Array) -> tuple[Array, Array]:
-        """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
-        independent = [int(k) for k in self.independent]
-        motors = [independent.index(k) for k in self.robot.actuated]
-        unactuated = [k for k in range(len(independent)) if k not in set(motors)]
-        qdd: Array = np.zeros(len(independent), dtype=scalar_type(state.qd, accelerations))
-        qdd[motors] = accelerations
-        if not unactuated:
-            efforts, _ = driven_efforts(state, state.forces(state.accelerations(qdd)), independent)
-            return efforts[motors], qdd
-        M, c = state.mass_matrix, state.c
-
-        def solved(c: Array, driven: Array) -> tuple[Array, Array]:
-            solution = np.zeros((len(independent), *c.shape[1:]), dtype=scalar_type(c, driven, M))
-            solution[motors] = driven
-            solution[unactuated] = solve_positive(
-                M[np.ix_(unactuated, unactuated)], -c[unactuated] - M[np.ix_(unactuated, motors)] @ solution[motors]
-            )
-            return M[motors] @ solution + c[motors], solution
-
-        return with_losses(state, solved, c, qdd[motors])[:2]
-
-    def mass_matrix(self, state: GeneralState) -> Array:
-        """Inertia in the independent rates."""
-        return state.mass_matrix
-
-    # -- geometry --------------------------------------------------------------------------------------
+        loads = on_links(self.robot.tree, configuration.at, wrenches or {})
+        return GeneralState(self, configuration.at, configuration.q, configuration.reduction, qd, loads)
 
     def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """All positions by Newton from a guess, in which the independent ones are held."""
@@ -286,83 +235,11 @@ class GeneralFormulation(Formulation):
         residual = residual_norm(self.robot.closures.gaps(pose(self.robot.tree, q)))
         return {"q": q, "residual": residual}, {"guess": names, "q": names}
 
-    # -- driven by motors or the platform --------------------------------------------------------------
-
-    @property
-    def previous_pose_groups(self) -> Groups:
-        """All positions."""
-        return {"last": (self.robot.tree.nq,)}
-
-    def by_motors(self, sensed: Array, rates: Array, last: Given) -> GeneralState:
-        """Positions by Newton with the motors held, then rates."""
-        return coordinates.motor_state(self, sensed, rates, last["last"])
-
-    def for_motors(self, state: GeneralState, desired: Array) -> Given:
-        """Independent accelerations."""
-        return {"qdd": coordinates.fitted_rates(self.robot, state.J_a, desired - state.bias[list(self.robot.actuated)])}
-
-    def motor_inertia(self, state: GeneralState) -> Array:
-        """The mass matrix in the rates of the motors."""
-        units = self.robot.tree.rate_units[list(self.robot.actuated)]
-        return coordinates.inertia_along(state.mass_matrix, state.J_a, units)
-
-    def remembered(self, state: GeneralState) -> Answer:
-        """All positions."""
-        return {"q": state.q}
-
-    def missed(self, state: GeneralState, sensed: Array) -> Answer:
-        """Return how far loops are open, and more motors than freedoms from the fit; nothing without loops."""
-        robot = (self.finder or self).robot  # its loops are seen as in the file
-        if not robot.closures.size:
-            return {}
-        gaps = robot.closures.gaps(state.at)
-        if len(robot.actuated) > len(self.independent):
-            gaps = np.concatenate([gaps, coordinates.motor_misfit_slopes(robot, state, sensed, self.independent)])
-        return {"residual": residual_norm(gaps)}
-
-    @cached_property
-    def frame(self) -> PlatformFrame:
-        """The platform, or the end effector."""
-        return platform_frame(self.robot)
-
-    def by_platform(self, inputs: Given) -> GeneralState:
-        """Positions by Newton with the platform at its prescribed pose, then rates."""
-        return coordinates.platform_state(self, self.frame, inputs)
-
-    def missed_platform(self, state: GeneralState, inputs: Given) -> Answer:
-        """Return how far loops are open, and the platform from its pose in the components that are read."""
-        gaps = (self.finder or self).robot.closures.gaps(state.at)
-        p, R = to_space(self.robot.tree.planar, inputs["position"], inputs["rotation"])
-        return {"residual": residual_norm(np.concatenate([gaps, self.frame.gaps(state.at, p, R)]))}
-
-    def for_platform(self, state: GeneralState, inputs: Given) -> Given:
-        """Independent accelerations."""
-        return {"qdd": coordinates.platform_driven(self, self.frame, state, inputs)}
-
-    def platform_accelerations(self, state: GeneralState, independent: Array) -> Answer:
-        """Of the platform, or the end effector."""
-        vectors = self.frame.accelerations(state.at, state.qd, state.accelerations(independent))
-        a, al = to_plane(self.robot.tree.planar, *vectors)
-        return {"acceleration": a, "angular_acceleration": al}
-
-    @property
-    def twist_components(self) -> list[str]:
-        """As many components as the robot has freedoms."""
-        return self.frame.labels
-
-    def platform_inertia(self, state: GeneralState) -> Array:
-        """The mass matrix in these components."""
-        rows = self.frame.rows(state.at) @ state.reduction.matrix
-        return coordinates.inertia_along(state.mass_matrix, rows)
-
 
 def general_formulation(
     robot: Robot, partition: Partition, question: ModelRequest, rows: Sequence[int] = ()
 ) -> GeneralFormulation:
-    """The form in which the closures of a robot cost least, for rates that were chosen before.
-
-    `rows` of `cheapest_closures` give the dependent rates; where none are named, those that do it best at home.
-    """
+    """The form with `cheapest_closures`, of which `rows` give the dependent rates: if none, those best at home."""
     if not len(partition.rows):
         return GeneralFormulation(robot, partition, question=question)
     closures = cheapest_closures(robot)
@@ -370,39 +247,8 @@ def general_formulation(
     return GeneralFormulation(replace(robot, closures=closures), replace(partition, rows=chosen), question=question)
 
 
-def held_formulation(robot: Robot, held_rates: Sequence[int], question: ModelRequest) -> GeneralFormulation:
-    """The form that finds positions by Newton while some rates are held; loops are open on the way, and seen so."""
-    return GeneralFormulation(robot, partition_holding(robot, held_rates), question=question)
-
-
-def driven_efforts(
-    state: GeneralState,
-    forces: Array,
-    actuated: Sequence[int],
-    form: str = "split",
-    allocation: EffortAllocation | None = None,
-) -> tuple[Array, Any]:
-    """Efforts of motors for forces along all rates, and among these forces those of lossy gears."""
-    reduced, losses, motors = state.reduction, state.losses, list(actuated)
-    tau = motor_efforts(reduced, forces, actuated, form, allocation)
-    if losses is None:
-        return tau, 0.0
-    directions = losses.pushes
-    alone = None if allocation is None else allocation.weights_only()  # what a loss adds is linear in it
-    per_loss = np.array([motor_efforts(reduced, direction, actuated, form, alone) for direction in directions]).T
-    missing, change = forces.copy(), -directions.T
-    missing[motors] = missing[motors] - tau
-    change[motors] = change[motors] + per_loss
-    loss_sizes, gear_forces = losses.forces(missing, change)
-    return tau - per_loss @ loss_sizes, gear_forces
-
-
 def motor_efforts(
-    reduced: Reduction,
-    f: Array,
-    actuated: Sequence[int],
-    form: str = "split",
-    allocation: EffortAllocation | None = None,
+    reduced: Reduction, f: Array, actuated: Sequence[int], form: str, allocation: EffortAllocation | None
 ) -> Array:
     """Efforts from the forces of the open tree; more motors than freedoms share them, theory (46) to (48).
 
@@ -440,36 +286,12 @@ class OpenTreeFormulation(GeneralFormulation):
         """Accelerations by articulated bodies; these know no locked joints."""
         if self.robot.locked:
             return super().direct(state, tau)
-        forces: Array = np.zeros(self.robot.tree.n, dtype=scalar_type(tau))
-        forces[list(self.robot.actuated)] = tau
+        forces = state.along_rates(tau)
         return {"qdd": articulated_accelerations(self.robot.tree, state.at, state.q, state.qd, forces)}
 
     def mass_matrix(self, state: GeneralState) -> Array:
         """The matrix of the tree."""
         return super().mass_matrix(state) if self.robot.locked else mass_matrix(self.robot.tree, state.at)
-
-    @property
-    def previous_pose_groups(self) -> Groups:
-        """Nothing: the motors say all positions."""
-        return {}
-
-    def by_motors(self, sensed: Array, rates: Array, last: Given) -> GeneralState:
-        """The motors say all positions and rates."""
-        q = with_motors_at(self.robot, self.robot.home.astype(scalar_type(sensed)), sensed)
-        return self.moving(q, rates[np.argsort(self.robot.actuated)])
-
-    def for_motors(self, state: GeneralState, desired: Array) -> Given:
-        """The same in the order of the rates."""
-        return {"qdd": desired[np.argsort(self.robot.actuated)]}
-
-    def motor_inertia(self, state: GeneralState) -> Array:
-        """The same in the order of the motors."""
-        order = np.argsort(np.argsort(self.robot.actuated))
-        return self.mass_matrix(state)[np.ix_(order, order)]
-
-    def remembered(self, state: GeneralState) -> Answer:
-        """Nothing."""
-        return {}
 
 
 def open_tree_formulation(robot: Robot, question: ModelRequest) -> OpenTreeFormulation | str:

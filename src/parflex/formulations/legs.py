@@ -1,52 +1,169 @@
-"""The leg formulation: platform state, legs in closed form."""
+"""The leg formulation: dynamics of a platform on legs after Khalil, legs in closed form.
+
+Each leg is reduced to its wrench on the platform, [Khalil2007, eqs. (20)-(30)]. A flexible platform adds the elastic
+unknowns of its attachments to its degrees of freedom, [Long2014, eqs. (41)-(49)].
+
+Newton steps lead from the motors to the pose of the platform; the legs follow in closed form at every step. Their
+number is fixed, so that a program can be generated, and they keep the quaternion of the platform normalised.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.leg_geometry import TwoRevoluteLeg
+from parflex.bodies.rigid import RigidBody
+from parflex.closure.leg_geometry import Angle, TwoRevoluteLeg
 from parflex.forces.base_parameters import cleaned_body, grouped_tree, moments_scale
-from parflex.formulations import leg_equations
-from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, ModelRequest, System, residual_norm
-from parflex.formulations.coordinates import inertia_along, to_plane, to_space, vectors_to_space
-from parflex.formulations.leg_equations import (
-    PlatformPose,
-    legs_at,
-    motor_accelerations,
-    motor_columns,
-    motor_motion,
-    motor_residual,
-    platform_newton,
+from parflex.formulations.base import (
+    FAR,
+    Answer,
+    Formulation,
+    Given,
+    Groups,
+    ModelRequest,
+    System,
+    pose_groups,
+    residual_norm,
+    vectors,
+)
+from parflex.formulations.coordinates import (
+    COORDINATES,
+    MotorCoordinates,
+    RequestedCoordinates,
+    inertia_along,
+    to_plane,
+    to_space,
+    vectors_to_space,
 )
 from parflex.records import Record
+from parflex.recursion.dynamics import joint_forces, mass_matrix, newton_euler
 from parflex.recursion.kinematics import Pose, pose
 from parflex.robot.legs import (
+    Leg,
+    LegMotion,
     Legs,
     PlatformMotion,
     end_masses_on_platform,
     find_legs,
+    from_leg_axes,
     leg_motion,
     leg_values,
+    platform_wrench,
     to_leg_axes,
 )
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type, solve, solve_positive
-from parflex.spatial.rotations import quaternion_near
+from parflex.spatial.rotations import cross, quaternion_matrix, quaternion_near, quaternion_product, rotation_about
 
 Array = np.ndarray
-
 LOADED = ("inverse", "direct", "jacobian-of-inverse", "step")  # models with forces, of the platform's motion
-
 GEOMETRY_MODELS = ("geometry", "geometry-direct")
-
 FOLLOWING = ("kinematics", "mass-matrix")  # where motors or the platform are prescribed
-
 TIME_MODELS = ("state-rates", "state-rates-following")
+PLATFORM_POSE = ("step", "geometry-direct")  # models that start from the last pose of the platform alone
+
+
+class LegMotorCoordinates(MotorCoordinates):
+    """The pose of the platform follows from the motors by Newton's method, from its last pose or all last positions."""
+
+    def __init__(self, form: Any) -> None:
+        super().__init__(form)
+        self.legs: Legs = form.legs
+        if form.question.model in PLATFORM_POSE:
+            sizes = (2, 1) if form.legs.planar else (3, 4)
+            last: Groups = {"last_position": sizes[:1], "last_turn": sizes[1:]}
+            self.position_groups = {"motor_position": (len(self.motors),)} | last
+
+    def platform_pose(self, inputs: Given) -> PlatformPose:
+        """The pose of the platform at which the motors have their positions."""
+        if "last" in inputs:
+            last, size = inputs["last"][self.tree.links[self.legs.platform].q], 2 if self.legs.planar else 3
+            start = PlatformPose(last[:size], last[size:])
+        else:
+            start = PlatformPose(inputs["last_position"], inputs["last_turn"])
+        return platform_newton(self.legs, start, inputs["motor_position"], self.form.angle, FAR)
+
+    def state(self, inputs: Given) -> LegState:
+        """Newton for the platform alone, then its twist."""
+        found, guess = self.platform_pose(inputs), inputs.get("last")
+        platform = found.at_rest(self.legs)
+        values = joint_values(self.legs, platform, self.form.angle)
+        columns = PlatformEquations(self.legs, values, platform).columns
+        v, w = _split(solve(columns.T, inputs["motor_rate"]), self.legs.planar)
+        if guess is not None:
+            guess = with_pose(self.legs, guess, np.concatenate([found.position, found.turn]))
+        return LegState(self.form, replace(platform, v=v, w=w), values, guess, found=found)
+
+    def motion(self, state: LegState, inputs: Given) -> Given:
+        """Accelerations of the platform."""
+        legs, missing = PlatformEquations(self.legs, state.values, state.platform), inputs["motor_acceleration"]
+        drift = np.zeros(len(missing), dtype=object)
+        for leg, joint, motor in legs.motors():
+            drift[motor] = leg.qdd[joint]
+        return self.form.of_platform(*_split(solve(legs.columns.T, missing - drift), self.legs.planar))
+
+    def mass_matrix(self, state: LegState) -> tuple[Array, list[str]]:
+        """In the rates of the motors."""
+        A, _, B, _ = equations(self.legs, state.values, state.platform)
+        return inertia_along(A, B.T, self.units), self.read
+
+    def missed(self, state: LegState, inputs: Given) -> Answer:
+        """Return how far the motors are from their positions."""
+        return {"residual": residual_norm(motor_residual(self.legs, state.values, inputs["motor_position"]))}
+
+    def found(self, state: LegState) -> Answer:
+        """All positions, or the pose of the platform."""
+        if state.found is None or state.guess is not None:
+            return super().found(state)
+        return {"position": state.found.position, "turn": state.found.turn}
+
+
+class LegPlatformCoordinates(RequestedCoordinates):
+    """Pose and twist of the platform, and its modes; joints follow in closed form."""
+
+    def __init__(self, form: Any) -> None:
+        super().__init__(form)
+        words = ("vx", "vy", "wz") if form.legs.planar else ("vx", "vy", "vz", "wx", "wy", "wz")
+        self.twist = [f"{self.tree.links[form.legs.platform].name}.{word}" for word in words]
+        last: Groups = {"last": (self.tree.nq,)} if form.question.model == "kinematics" else {}
+        self.position_groups = pose_groups(form.legs.planar) | form.modal_groups("elastic") | last
+        self.rate_groups = form.modal_groups("elastic_rate") | vectors(form.legs.planar, "velocity", "angular_velocity")
+        self.motion_groups, self.names = form.motion_groups, {}
+        self.read = [*self.twist, *form.labels.get("elastic_rate", [])]
+
+    def state(self, inputs: Given) -> LegState:
+        """The platform as given."""
+        state = self.form.state(inputs)
+        if "last" not in inputs:
+            return state
+        q = platform_position(self.form.legs, state.platform, inputs["last"])
+        return replace(state, guess=with_pose(self.form.legs, inputs["last"], q))
+
+    def motion(self, state: LegState, inputs: Given) -> Given:
+        """As given."""
+        return inputs
+
+    def accelerations(self, state: LegState, independent: Array) -> Answer:
+        """Of the platform in world axes, and of its modes."""
+        raise NotImplementedError  # `direct` gives them
+
+    def direct(self, state: LegState, tau: Array) -> Answer:
+        """Accelerations of the platform in world axes, and of its modes."""
+        return self.form.direct(state, tau) | self.found(state)
+
+    def kinematics(self, state: LegState) -> Answer:
+        """All positions and rates."""
+        return {"q": state.q, "rates": state.qd}
+
+    def mass_matrix(self, state: LegState) -> tuple[Array, list[str]]:
+        """In all components of the platform's twist."""
+        return equations(self.form.legs, state.values, state.platform)[0], self.twist
 
 
 @dataclass(frozen=True)
@@ -54,6 +171,10 @@ class LegFormulation(Formulation):
     """A robot on legs; models speak of the platform in world axes, in the plane only of what moves there."""
 
     name: ClassVar[str] = "leg form"
+    coordinates: ClassVar[Mapping[str, Any]] = COORDINATES | {
+        "motors": LegMotorCoordinates,
+        "platform": LegPlatformCoordinates,
+    }
     legs: Legs
 
     @property
@@ -68,15 +189,11 @@ class LegFormulation(Formulation):
             "two bars" if isinstance(leg.geometry, TwoRevoluteLeg) else "a slide on crossed hinges"
             for leg in self.legs.legs
         }
-        motors = len(self.robot.actuated)
+        closed_form = f"Joint values follow from the platform in closed form ({', '.join(sorted(solved))})."
         text = [
             f"Each of {len(self.legs.legs)} legs is reduced to its effect on the platform at its end; one "
-            f"{motors} x {motors} solve is left. "
-            + (
-                "Joint values are given."
-                if self.question.positions_are_inputs
-                else f"Joint values follow from the platform in closed form ({', '.join(sorted(solved))})."
-            )
+            f"{len(self.robot.actuated)} x {len(self.robot.actuated)} solve is left. "
+            + ("Joint values are given." if self.question.positions_are_inputs else closed_form)
         ]
         if self.legs.elastic is not None:
             text.append(
@@ -91,40 +208,35 @@ class LegFormulation(Formulation):
         link = self.robot.tree.links[self.legs.platform]
         return np.array([*range(link.v.start, link.v.stop), *range(link.e_v.start, link.e_v.stop)], dtype=int)
 
+    @property
+    def angle(self) -> Angle:
+        """How an angle is made of its cosine and sine."""
+        return self.question.angle or (lambda cos, sin: np.arctan2(sin, cos))
+
     def ways(self) -> Sequence[Formulation]:
         """By columns of the platform's rotation or not, the legs' end masses on the platform or not."""
         if self.question.symbolic or self.question.model in TIME_MODELS:
             return [self]
-        return [self._written(columns, ends) for columns in (True, False) for ends in (True, False)]
+        moved = end_masses_on_platform(self.legs)
+        moved = replace(moved, body=cleaned_body(moved.body, moments_scale(moved.body, self.robot.tree.length)))
+        written = [replace(legs, by_columns=columns) for columns in (True, False) for legs in (moved, self.legs)]
+        return [replace(self, legs=legs) for legs in written]
 
-    def _written(self, by_columns: bool, end_masses: bool) -> LegFormulation:
-        legs = self.legs
-        if end_masses:
-            legs = end_masses_on_platform(legs)
-            body = cleaned_body(legs.body, moments_scale(legs.body, self.robot.tree.length))
-            legs = replace(legs, body=body)
-        return replace(self, legs=replace(legs, by_columns=by_columns))
-
-    # -- inverse and direct model ----------------------------------------------------------------------
-
-    @property
-    def _modes(self) -> int:
-        return self.legs.elastic.body.size if self.legs.elastic is not None else 0
-
-    @property
-    def _pose_groups(self) -> Groups:
-        return {"position": (2,), "rotation": (2, 2)} if self.legs.planar else {"position": (3,), "rotation": (3, 3)}
+    def modal_groups(self, *names: str) -> Groups:
+        """Groups of the modes of a flexible platform."""
+        elastic = self.legs.elastic
+        return {} if elastic is None else dict.fromkeys(names, (elastic.body.size,))
 
     @property
     def state_groups(self) -> Groups:
         """Pose and twist of the platform, and its modes with their rates."""
-        modes: Groups = {"elastic": (self._modes,), "elastic_rate": (self._modes,)} if self._modes else {}
-        return self._pose_groups | modes | self._vectors("velocity", "angular_velocity")
+        twist = vectors(self.legs.planar, "velocity", "angular_velocity")
+        return pose_groups(self.legs.planar) | self.modal_groups("elastic", "elastic_rate") | twist
 
     @property
     def motion_groups(self) -> Groups:
         """Accelerations of the platform; its modes are free."""
-        return self._vectors("acceleration", "angular_acceleration")
+        return vectors(self.legs.planar, "acceleration", "angular_acceleration")
 
     @property
     def labels(self) -> dict[str, list[str]]:
@@ -138,82 +250,100 @@ class LegFormulation(Formulation):
         """The platform as given, and the joint values of its legs."""
         p, R = to_space(self.legs.planar, inputs["position"], inputs["rotation"])
         v, w = vectors_to_space(self.legs.planar, inputs["velocity"], inputs["angular_velocity"])
-        elastic_state = [inputs[name] for name in ("elastic", "elastic_rate")] if self._modes else []
+        modes = [inputs[name] for name in self.modal_groups("elastic", "elastic_rate")]
         zero = np.zeros(3)
-        platform = PlatformMotion(R, p, v, w, zero - self.robot.tree.gravity, zero, *elastic_state)
-        return LegState(self, platform, self._values(platform))
+        platform = PlatformMotion(R, p, v, w, zero - self.robot.tree.gravity, zero, *modes)
+        return LegState(self, platform, joint_values(self.legs, platform, self.angle))
 
-    def _values(self, platform: PlatformMotion) -> list[Array]:
-        angle = self.question.angle or _plain_angle
-        return [np.array(leg_values(self.legs, leg, platform, angle), dtype=object) for leg in self.legs.legs]
+    def of_platform(self, a: Array, al: Array) -> Answer:
+        """Accelerations of the platform by their groups."""
+        return dict(zip(self.motion_groups, to_plane(self.legs.planar, a, al), strict=True))
 
     def inverse(self, state: LegState, motion: Given) -> Answer:
         """Efforts of the motors, and accelerations of the modes of a flexible platform."""
         a, al = vectors_to_space(self.legs.planar, motion["acceleration"], motion["angular_acceleration"])
         effort, modes = self._efforts(state, a, al)
-        return {"effort": effort} | ({"elastic_acceleration": modes} if self._modes else {})
+        return {"effort": effort} | dict.fromkeys(self.modal_groups("elastic_acceleration"), modes)
 
     def _efforts(self, state: LegState, a: Array, al: Array) -> tuple[Array, Array]:
         driven = replace(state.platform, a=a - self.robot.tree.gravity, al=al)
-        return leg_equations.inverse(self.legs, state.values, driven)
+        return inverse(self.legs, state.values, driven)
 
     def direct(self, state: LegState, tau: Array) -> Answer:
         """Accelerations of the platform in world axes, and of its modes."""
         freedom, modes = self._accelerations(state, tau)
-        split, rigid = (2, 3) if self.legs.planar else (3, 6)
-        accelerations = {"acceleration": freedom[:split], "angular_acceleration": freedom[split:rigid]}
-        return accelerations | ({"elastic_acceleration": modes} if self._modes else {})
+        platform = self.of_platform(*_split(freedom, self.legs.planar))
+        return platform | dict.fromkeys(self.modal_groups("elastic_acceleration"), modes)
 
     def _accelerations(self, state: LegState, tau: Array) -> tuple[Array, Array]:
-        A, h, B, s = leg_equations.equations(self.legs, state.values, state.platform)
+        A, h, B, s = equations(self.legs, state.values, state.platform)
         freedom = solve_positive(A, B @ tau - h)
-        if not self._modes:
+        if self.legs.elastic is None:
             return freedom, np.zeros(0)
-        return freedom, leg_equations.mode_accelerations(self.legs, state.platform, freedom, s)
-
-    # -- of all coordinates ----------------------------------------------------------------------------
+        return freedom, mode_accelerations(self.legs, state.platform, freedom, s)
 
     def motion_inputs(self, state: LegState, qdd: Array) -> Given:
         """Accelerations of the platform in world axes."""
         link = self.robot.tree.links[self.legs.platform]
-        a, al = (state.platform.R @ (S @ qdd[link.v]) for S in (link.joint.S_v, link.joint.S_w))
-        a, al = to_plane(self.legs.planar, a, al)
-        return {"acceleration": a, "angular_acceleration": al}
+        return self.of_platform(*(state.platform.R @ (S @ qdd[link.v]) for S in (link.joint.S_v, link.joint.S_w)))
 
     def all_accelerations(self, state: LegState, independent: Array) -> Array:
-        """The legs follow the platform and its modes."""
-        return all_accelerations(self, state, independent)
+        """The legs follow the platform and its modes, whose accelerations are given in the platform's axes."""
+        legs, tree = self.legs, self.robot.tree
+        accelerations: Array = np.zeros(tree.n, dtype=scalar_type(independent, state.platform.R))
+        accelerations[self.independent] = independent
+        joint, platform_qdd = tree.links[legs.platform].joint, accelerations[tree.links[legs.platform].v]
+        a, al = (state.platform.R @ (S @ platform_qdd) for S in (joint.S_v, joint.S_w))
+        driven = replace(state.platform, a=a - tree.gravity, al=al)
+        for moving in PlatformEquations(legs, state.values, driven).states:
+            leg, qdd = moving.leg, moving.qdd
+            if legs.elastic is not None:
+                bending = driven.R @ legs.elastic.rate(leg.number, independent[len(platform_qdd) :])
+                qdd = qdd + solve(moving.J, to_leg_axes(leg, moving.at, bending))
+            accelerations[[tree.links[j].v.start for j in leg.links]] = qdd
+        return accelerations
 
     def systems(self, state: LegState, motors: bool) -> list[System]:
         """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
-        return closure_systems(self.legs, state, motors)
+        legs, tree = PlatformEquations(self.legs, state.values, state.platform), self.robot.tree
+        systems = []
+        for leg in legs.states:
+            rates = [tree.links[j].v.start for j in leg.leg.links]
+            systems.append((leg.J, np.full(len(leg.J), 1 / tree.length), tree.rate_units[rates]))
+        if motors and self.legs.elastic is None:
+            rows = legs.columns.T
+            systems.append((rows, 1 / tree.rate_units[list(self.robot.actuated)], self._units(rows.shape[1])))
+        return systems
+
+    def _units(self, count: int) -> Array:
+        """Units of the freedoms of the platform and of its elastic unknowns."""
+        units = np.ones(count)
+        units[: 2 if self.legs.planar else 3] = self.robot.tree.length
+        return units
 
     def inertia(self, state: LegState) -> tuple[Array, Array, bool]:
         """That of the platform and what the legs add to it."""
-        A = leg_equations.equations(self.legs, state.values, state.platform)[0]
-        units = np.ones(len(A))
-        units[: 2 if self.legs.planar else 3] = self.robot.tree.length
-        return A, units, False
-
-    # -- motion in time --------------------------------------------------------------------------------
+        A = equations(self.legs, state.values, state.platform)[0]
+        return A, self._units(len(A)), False
 
     def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> LegState:
         """The platform from its own coordinates; of the legs' positions only their turns are taken."""
-        link = self.robot.tree.links[self.legs.platform]
-        platform_rates, ed = rates[: link.v.stop - link.v.start], rates[link.v.stop - link.v.start :]
+        links = self.robot.tree.links
+        link = links[self.legs.platform]
+        platform_rates, ed = np.split(rates, [link.v.stop - link.v.start])
         R, p = link.joint.transform(q[link.q])
         v, w, zero = R @ (link.joint.S_v @ platform_rates), R @ (link.joint.S_w @ platform_rates), np.zeros(3)
         platform = PlatformMotion(R, p, v, w, zero - self.robot.tree.gravity, zero, q[link.e], ed)
-        if not self.question.positions_are_inputs:
-            return LegState(self, platform, self._values(platform), q, rates)
-        links = self.robot.tree.links
-        joint_values = [np.array([q[links[j].q.start] for j in leg.links]) for leg in self.legs.legs]
-        return LegState(self, platform, joint_values, q, rates)
+        if self.question.positions_are_inputs:
+            values = [np.array([q[links[j].q.start] for j in leg.links]) for leg in self.legs.legs]
+        else:
+            values = joint_values(self.legs, platform, self.angle)
+        return LegState(self, platform, values, q, rates)
 
     def accelerations_under(self, state: LegState, tau: Array) -> Array:
         """Accelerations of the platform in its own axes, and of its modes, under the efforts of the motors."""
         freedom, modes = self._accelerations(state, tau)
-        return self._own(state, *self._split(freedom), modes)
+        return np.concatenate([state.in_joint(*_split(freedom, self.legs.planar)), modes])
 
     @property
     def prescribed(self) -> tuple[str, int]:
@@ -222,127 +352,31 @@ class LegFormulation(Formulation):
 
     def efforts_for(self, state: LegState, accelerations: Array) -> tuple[Array, Array]:
         """Efforts that drive the platform, [Long2014, eq. (46)], and its accelerations in its own axes."""
-        a, al = self._split(accelerations)
+        a, al = _split(accelerations, self.legs.planar)
         effort, modes = self._efforts(state, a, al)
-        return effort, self._own(state, a, al, modes)
-
-    def _split(self, components: Array) -> tuple[Array, Array]:
-        """Acceleration and angular acceleration from the components of the platform's freedoms."""
-        if self.legs.planar:
-            return np.array([components[0], components[1], 0.0]), np.array([0.0, 0.0, components[2]])
-        return components[:3], components[3:6]
-
-    def _own(self, state: LegState, a: Array, al: Array, modes: Array) -> Array:
-        joint, R = self.robot.tree.links[self.legs.platform].joint, state.platform.R
-        return np.concatenate([joint.S_v.T @ (R.T @ a) + joint.S_w.T @ (R.T @ al), modes])
-
-    # -- geometry --------------------------------------------------------------------------------------
+        return effort, np.concatenate([state.in_joint(a, al), modes])
 
     @property
     def geometry_groups(self) -> Groups:
         """The pose of the platform and its modes; or the motors, and the pose before."""
         if self.question.model == "geometry-direct":
-            return {"motor_position": (len(self.robot.actuated),)} | self.previous_pose_groups
-        return self._pose_groups | ({"elastic": (self._modes,)} if self._modes else {})
+            return LegMotorCoordinates(self).position_groups
+        return pose_groups(self.legs.planar) | self.modal_groups("elastic")
 
     def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """Joint values of the legs in closed form; or the pose of the platform by Newton."""
         if self.question.model == "geometry-direct":
-            sensed = inputs["motor_position"]
-            platform_pose = self._found(sensed, inputs)
-            joint_values = [
-                leg_joints for _, leg_joints in legs_at(self.legs, platform_pose, self.question.angle or _plain_angle)
-            ]
-            answer = {"position": platform_pose.position, "turn": platform_pose.turn}
-            answer["residual"] = residual_norm(motor_residual(self.legs, joint_values, sensed))
+            found, sensed = LegMotorCoordinates(self).platform_pose(inputs), inputs["motor_position"]
+            values = joint_values(self.legs, found.at_rest(self.legs), self.angle)
+            residual = residual_norm(motor_residual(self.legs, values, sensed))
+            answer = {"position": found.position, "turn": found.turn, "residual": residual}
             return answer, {"motor_position": self.robot.actuated_names}
         p, R = to_space(self.legs.planar, inputs["position"], inputs["rotation"])
-        zero, e = np.zeros(3), inputs["elastic"] if self._modes else np.zeros(0)
-        values = plain_values(self.legs, self._values(PlatformMotion(R, p, zero, zero, zero, zero, e)))
-        links = self.robot.tree.links
-        joints = [values[links[j].q.start] for leg in self.legs.legs for j in leg.links]
+        still, modes = [np.zeros(3)] * 4, [inputs[name] for name in self.modal_groups("elastic")]
+        platform = PlatformMotion(R, p, *still, *modes)
+        positions = plain_values(self.legs, joint_values(self.legs, platform, self.angle), np.zeros(self.robot.tree.nq))
         names = [link.name for leg in self.legs.legs for link in leg.tree.links]
-        return {"joints": np.array(joints, dtype=object)}, {"joints": names} | self.labels
-
-    @property
-    def previous_pose_groups(self) -> Groups:
-        """The pose of the platform."""
-        return (
-            {"last_position": (2,), "last_turn": (1,)}
-            if self.legs.planar
-            else {"last_position": (3,), "last_turn": (4,)}
-        )
-
-    def _found(self, sensed: Array, last: Given) -> PlatformPose:
-        """The pose of the platform at which the motors stand so, from the one before."""
-        start = PlatformPose(last["last_position"], last["last_turn"])
-        return platform_newton(self.legs, start, sensed, self.question.angle or _plain_angle, FAR)
-
-    # -- driven by motors or the platform --------------------------------------------------------------
-
-    def by_motors(self, sensed: Array, rates: Array, last: Given) -> LegState:
-        """Newton for the platform alone, then its twist; `last` is its pose, or all positions."""
-        guess = last.get("last")
-        if guess is not None:
-            platform_q, position_size = guess[self.robot.tree.links[self.legs.platform].q], 2 if self.legs.planar else 3
-            last = {"last_position": platform_q[:position_size], "last_turn": platform_q[position_size:]}
-        platform_pose = self._found(sensed, last)
-        platform, values = motor_motion(self.legs, platform_pose, rates, self.question.angle or _plain_angle)
-        if guess is not None:
-            guess = with_pose(self.legs, guess, np.concatenate([platform_pose.position, platform_pose.turn]))
-        return LegState(self, platform, [np.array(q, dtype=object) for q in values], guess, found=platform_pose)
-
-    def for_motors(self, state: LegState, desired: Array) -> Given:
-        """Accelerations of the platform."""
-        a, al = to_plane(self.legs.planar, *motor_accelerations(self.legs, state.platform, state.values, desired))
-        return {"acceleration": a, "angular_acceleration": al}
-
-    def motor_inertia(self, state: LegState) -> Array:
-        """The mass matrix in the rates of the motors."""
-        A, _, B, _ = leg_equations.equations(self.legs, state.values, state.platform)
-        return inertia_along(A, B.T)
-
-    def remembered(self, state: LegState) -> Answer:
-        """The pose of the platform."""
-        assert state.found is not None
-        return {"position": state.found.position, "turn": state.found.turn}
-
-    def missed(self, state: LegState, sensed: Array) -> Answer:
-        """Return how far the motors are from their positions."""
-        return {"residual": residual_norm(motor_residual(self.legs, state.values, sensed))}
-
-    @property
-    def position_groups(self) -> Groups:
-        """The pose of the platform and its modes; where positions are asked for, those before."""
-        last: Groups = {"last": (self.robot.tree.nq,)} if self.question.model == "kinematics" else {}
-        return self._pose_groups | ({"elastic": (self._modes,)} if self._modes else {}) | last
-
-    @property
-    def twist_groups(self) -> Groups:
-        """The twist of the platform, and the rates of its modes."""
-        return ({"elastic_rate": (self._modes,)} if self._modes else {}) | super().twist_groups
-
-    def by_platform(self, inputs: Given) -> LegState:
-        """The platform as given."""
-        state = self.state(inputs)
-        if "last" not in inputs:
-            return state
-        q = platform_position(self.legs, state.platform, inputs["last"])
-        return replace(state, guess=with_pose(self.legs, inputs["last"], q))
-
-    def for_platform(self, state: LegState, inputs: Given) -> Given:
-        """As given."""
-        return inputs
-
-    @property
-    def twist_components(self) -> list[str]:
-        """All components of the platform's twist."""
-        return twist_names(self.legs)
-
-    def platform_inertia(self, state: LegState) -> Array:
-        """The mass matrix in these components."""
-        A, _, _, _ = leg_equations.equations(self.legs, state.values, state.platform)
-        return A
+        return {"joints": np.array(list(positions.values()), dtype=object)}, {"joints": names} | self.labels
 
 
 def leg_formulation(robot: Robot, question: ModelRequest) -> LegFormulation | str:
@@ -352,16 +386,6 @@ def leg_formulation(robot: Robot, question: ModelRequest) -> LegFormulation | st
         return legs
     if not legs.closed_form and not question.positions_are_inputs:
         return "the joint values of its legs have no closed form that is recognised"
-    reason = _reason_against_leg_form(robot, question, legs)
-    if reason:
-        return reason
-    if legs.elastic is not None:
-        legs = replace(legs, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in legs.legs))
-    return LegFormulation(robot, legs, question=question)
-
-
-def _reason_against_leg_form(robot: Robot, question: ModelRequest, legs: Legs) -> str | None:
-    """What is asked, or acts, that legs do not know."""
     model = question.model
     driven = question.coordinates in ("motors", "platform") and model in FOLLOWING and legs.elastic is None
     if model not in (*LOADED, *GEOMETRY_MODELS, *TIME_MODELS) and not driven:
@@ -374,26 +398,22 @@ def _reason_against_leg_form(robot: Robot, question: ModelRequest, legs: Legs) -
         return "a wrench acts on a frame"
     if model == "geometry-direct" and legs.elastic is not None:
         return "its platform is flexible"
-    if question.positions_are_inputs:
-        return None
     springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness or link.terms.stop is not None}
-    if (model in (*LOADED, *FOLLOWING) and "revolute" in springs) or (model in TIME_MODELS and springs):
+    angles = (model in (*LOADED, *FOLLOWING) and "revolute" in springs) or (model in TIME_MODELS and springs)
+    if angles and not question.positions_are_inputs:
         return "a spring acts on a joint of its legs, of which sine and cosine alone are known"
-    return None
-
-
-def _plain_angle(cos: Any, sin: Any) -> Any:
-    """An angle of floats."""
-    return np.arctan2(sin, cos)
+    if legs.elastic is not None:
+        legs = replace(legs, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in legs.legs))
+    return LegFormulation(robot, legs, question=question)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LegState(Record):
     """The platform in motion, without acceleration but for gravity, and the joint values of its legs."""
 
-    form: Any
+    form: LegFormulation
     platform: PlatformMotion
-    values: list[Array]
+    values: Sequence[Array]
     guess: Array | None = None  # of all positions, where these were given
     rates: Array | None = None  # of the platform and its modes, in its own axes
     found: PlatformPose | None = None  # where motors say it
@@ -415,79 +435,254 @@ class LegState(Record):
     @cached_property
     def qd(self) -> Array:
         """All rates."""
-        form, tree = self.form, self.form.robot.tree
+        form, tree, platform = self.form, self.form.robot.tree, self.platform
         rates: Array = np.zeros(tree.n, dtype=object)
-        rates[form.independent] = self._platform_joint_rates() if self.rates is None else self.rates
-        for leg, joints in zip(form.legs.legs, self.values, strict=True):
-            leg_rates = leg_motion(form.legs, leg, joints, self.platform).qd
-            rates[[tree.links[j].v.start for j in leg.links]] = leg_rates
+        own = np.concatenate([self.in_joint(platform.v, platform.w), platform.ed]) if self.rates is None else self.rates
+        rates[form.independent] = own
+        for leg in PlatformEquations(form.legs, self.values, platform).states:
+            rates[[tree.links[j].v.start for j in leg.leg.links]] = leg.qd
         return rates
 
-    def _platform_joint_rates(self) -> Array:
-        joint, platform = self.form.robot.tree.links[self.form.legs.platform].joint, self.platform
-        v, w = platform.R.T @ platform.v, platform.R.T @ platform.w
-        return np.concatenate([joint.S_v.T @ v + joint.S_w.T @ w, platform.ed])
+    def in_joint(self, linear: Array, angular: Array) -> Array:
+        """World vectors of the platform along the rates of its joint."""
+        joint, R = self.form.robot.tree.links[self.form.legs.platform].joint, self.platform.R
+        return joint.S_v.T @ (R.T @ linear) + joint.S_w.T @ (R.T @ angular)
 
 
-def plain_values(legs: Legs, values: list[Array], near: Array | None = None) -> dict[int, Any]:
-    """Joint values by position coordinate of the robot, angles as numbers; `near` says in which turn they are."""
-    tree, positions = legs.robot.tree, {}
-    for leg, joint_values in zip(legs.legs, values, strict=True):
-        for link, value in zip((tree.links[j] for j in leg.links), joint_values, strict=True):
-            positions[link.q.start] = value
-            if not link.periodic:
-                continue
-            cos, sin = np.cos(value), np.sin(value)
-            if near is None:
-                positions[link.q.start] = np.arctan2(sin, cos)
-                continue
-            guess = near[link.q.start]
-            c, s = np.cos(guess), np.sin(guess)
-            positions[link.q.start] = guess + np.arctan2(sin * c - cos * s, cos * c + sin * s)
+# -- equations of the platform and its legs --------------------------------------------------------------
+class PlatformEquations:
+    """Wrenches and inertia of the platform and its legs, along its freedoms in world axes and its elastic unknowns.
+
+    `values` are joint values of each leg. The acceleration of the platform is less gravity.
+    """
+
+    def __init__(
+        self, form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
+    ) -> None:
+        self.form, self.platform, self.without, self.elastic, self.R = form, platform, without, form.elastic, platform.R
+        self.states = [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
+        self.rigid = _rigid_rows(form)
+
+    def motors(self) -> Iterator[tuple[LegMotion, int, int]]:
+        """Legs, their actuated joints and the numbers of their motors."""
+        for state in self.states:
+            for joint, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
+                yield state, joint, motor
+
+    def _along(self, force: Array, moment: Array, elastic: Array) -> Array:
+        """A world wrench and forces along the elastic unknowns, along the freedoms and these."""
+        return np.concatenate([np.concatenate([force, moment])[self.rigid], elastic])
+
+    def _at_attachment(self, leg: Leg, force: Array) -> Array:
+        """A force at an attachment along the elastic unknowns."""
+        return np.zeros(0) if self.elastic is None else self.elastic.slots[leg.number].T @ (self.R.T @ force)
+
+    @cached_property
+    def columns(self) -> Array:
+        """Wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)].
+
+        Below it, for a flexible platform, J_e^-T of [Long2014, eq. (33)].
+        """
+        columns: list[Any] = [None] * len(self.form.robot.actuated)
+        for state, joint, motor in self.motors():
+            force = from_leg_axes(state.leg, state.at, solve(state.J.T, np.eye(state.leg.tree.n)[joint]))
+            columns[motor] = self._along(force, cross(state.arm, force), self._at_attachment(state.leg, force))
+        return np.array(columns).T
+
+    def loads(self, passive: bool) -> tuple[Array, Array, Array]:
+        """What moves the platform and its legs, elastic rows of the platform, and forces in the rows of the motors.
+
+        The platform's modes are reduced to the elastic unknowns. `passive`: without what motors carry themselves.
+        """
+        motors: Array = np.zeros(len(self.form.robot.actuated), dtype=object)
+        leg_forces = []
+        for state in self.states:
+            leg = state.leg
+            H = newton_euler(leg.tree, state.at, state.moving).forces
+            H = H + joint_forces(leg.tree, state.at.q, state.qd, state.qdd, self.without)
+            motors[list(leg.motors)] = H[list(leg.actuated)]
+            transmitted = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
+            leg_forces.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(transmitted, dtype=H.dtype))))
+        force, moment, s = platform_wrench(self.form, self.platform)
+        rows = self._along(force, moment, s if self.elastic is None else self.elastic.lift.T @ s)
+        if self.elastic is not None:
+            count = len(self.rigid)
+            rows[:count] = rows[:count] - _coupling(self.form, self.platform) @ (self.elastic.rest @ s)
+        return rows + self._summed(leg_forces), s, motors
+
+    def _summed(self, leg_forces: list[Array]) -> Array:
+        """Forces of all legs."""
+        pairs = list(zip((state.leg for state in self.states), leg_forces, strict=True))
+        elastic = reduce(add, (self._at_attachment(leg, force) for leg, force in pairs))
+        if not self.form.by_columns or self.elastic is not None:
+            arms = (state.arm for state in self.states)
+            moment = reduce(add, (cross(arm, force) for arm, force in zip(arms, leg_forces, strict=True)))
+        else:
+            moment = np.zeros(3)
+            for axis in range(3):
+                weighted = sum((leg.attachment[axis] * force for leg, force in pairs), np.zeros(3))
+                moment = moment + cross(self.R[:, axis], weighted)
+        return self._along(reduce(add, leg_forces), moment, elastic)
+
+    def inertia(self) -> Array:
+        """Of the platform and its legs."""
+        R, elastic, body = self.R, self.elastic, self.form.body
+        S, Sigma = (body.S, body.Sigma) if elastic is None else elastic.body.deformed(self.platform.e)
+        m = body.m if elastic is None else elastic.body.m
+        A = RigidBody(m, R @ S, R @ Sigma @ R.T).inertia_matrix()[np.ix_(self.rigid, self.rigid)]
+        if elastic is not None:
+            A_re = _coupling(self.form, self.platform)
+            corner = A_re @ elastic.lift
+            A = np.block([[A - A_re @ elastic.rest @ A_re.T, corner], [corner.T, elastic.M_y]])
+        A = A.astype(scalar_type(R))
+        for state in self.states:
+            follow, picked = self._follow(state)
+            A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at, self.without) @ follow
+        return A
+
+    def _follow(self, state: LegMotion) -> tuple[Array, list[int]]:
+        """Joint rates of a leg per unit of the freedoms that move its end, and the numbers of these."""
+        leg, unit = state.leg, np.eye(3)
+        ends = [unit[k] if k < 3 else cross(unit[k - 3], state.arm) for k in self.rigid]
+        picked = list(range(len(ends)))
+        if self.elastic is not None:
+            slots = self.elastic.slots[leg.number]
+            active = [k for k in range(slots.shape[1]) if slots[:, k].any()]
+            ends += [self.R @ slots[:, k] for k in active]
+            picked += [len(self.rigid) + k for k in active]
+        return solve(state.J, np.array([to_leg_axes(leg, state.at, end) for end in ends]).T), picked
+
+
+def _rigid_rows(form: Legs) -> list[int]:
+    """Freedoms of the platform among the components of a twist."""
+    return [0, 1, 5] if form.planar else list(range(6))
+
+
+def _coupling(form: Legs, platform: PlatformMotion) -> Array:
+    """A_re in world axes, along the platform's freedoms."""
+    assert form.elastic is not None
+    A_re = form.elastic.body.coupling(platform.e)
+    return np.concatenate([platform.R @ A_re[:3], platform.R @ A_re[3:]])[_rigid_rows(form)]
+
+
+def inverse(
+    form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
+) -> tuple[Array, Array]:
+    """Efforts of the motors, and accelerations of the modes of the platform."""
+    legs = PlatformEquations(form, values, platform, without)
+    (h, s, motors), B = legs.loads(passive=True), legs.columns
+    if form.elastic is None:
+        return solve(B, h) + motors, s
+    rigid = len(h) - form.elastic.size
+    A = legs.inertia()[:, rigid:]
+    # [Long2014, eqs. (44)-(49)]: elastic rows first, what they leave of the others
+    G = solve_positive(A[rigid:], A[:rigid].T).T
+    shared = solve(B[:rigid] - G @ B[rigid:], h[:rigid] - G @ h[rigid:])
+    y = solve_positive(A[rigid:], B[rigid:] @ shared - h[rigid:])
+    return shared + motors, form.elastic.accelerations(y, s)
+
+
+def equations(
+    form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
+) -> tuple[Array, Array, Array, Array]:
+    """A, h and B of A Vd + h = B tau, and the platform's elastic rows; it accelerates by gravity alone.
+
+    Theory (20) to (22), [Khalil2007, eqs. (28)-(30)].
+    """
+    legs = PlatformEquations(form, values, platform, without)
+    h, s, _ = legs.loads(passive=False)
+    return legs.inertia(), h, legs.columns, s
+
+
+def mode_accelerations(form: Legs, platform: PlatformMotion, freedom: Array, s: Array) -> Array:
+    """Accelerations of all modes from those of the platform's freedoms and elastic unknowns."""
+    assert form.elastic is not None
+    rigid = len(freedom) - form.elastic.size
+    A_re = _coupling(form, platform)
+    return form.elastic.accelerations(freedom[rigid:], s + A_re.T @ freedom[:rigid])
+
+
+# -- the platform by its motors --------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False, repr=False)
+class PlatformPose(Record):
+    """Position and, in space, quaternion; in the plane x, y and the angle."""
+
+    position: Array
+    turn: Array
+
+    def at_rest(self, form: Legs) -> PlatformMotion:
+        """The platform here, without motion, under gravity."""
+        R = rotation_about(2, self.turn[0]) if form.planar else quaternion_matrix(self.turn)
+        p, zero = np.array([*self.position, 0.0]) if form.planar else self.position, np.zeros(3)
+        return PlatformMotion(R, p, zero, zero, -form.robot.tree.gravity, zero)
+
+    def moved(self, step: Array, planar: bool) -> PlatformPose:
+        """The pose after a small step in world axes."""
+        if planar:
+            return PlatformPose(self.position + step[:2], self.turn + step[2:])
+        turn = quaternion_product(np.array([1.0, *(step[3:] / 2)]), self.turn)
+        return PlatformPose(self.position + step[:3], turn / np.sqrt(turn @ turn))
+
+
+def joint_values(form: Legs, platform: PlatformMotion, angle: Angle) -> list[Array]:
+    """Joint values of the legs in closed form."""
+    return [np.array(leg_values(form, leg, platform, angle), dtype=object) for leg in form.legs]
+
+
+def platform_newton(form: Legs, pose: PlatformPose, motors: Array, angle: Angle, steps: int) -> PlatformPose:
+    """The pose at which the motors have the given values, from one nearby."""
+    for _ in range(steps):
+        platform = pose.at_rest(form)
+        legs = PlatformEquations(form, joint_values(form, platform, angle), platform)
+        missing = np.zeros(len(motors), dtype=object)
+        for state, joint, motor in legs.motors():
+            missing[motor] = _missing(state.leg, joint, state.at.q[joint], motors[motor])
+        pose = pose.moved(solve(legs.columns.T, missing), form.planar)
+    return pose
+
+
+def _missing(leg: Leg, joint: int, current: Any, desired: Any) -> Any:
+    """What a motor still has to move; a small angle by its sine, so that no angle has to be found from it."""
+    if not leg.tree.links[joint].periodic:
+        return desired - current
+    return np.sin(desired) * np.cos(current) - np.cos(desired) * np.sin(current)
+
+
+def motor_residual(form: Legs, values: Sequence[Array], motors: Array) -> Array:
+    """Return how far motors are from the given values, in metres; angles as chords, which vanish at no other angle."""
+    length, gaps = form.robot.tree.length, []
+    for leg, joints in zip(form.legs, values, strict=True):
+        for joint, motor in zip(leg.actuated, leg.motors, strict=True):
+            link, current, desired = leg.tree.links[joint], joints[joint], motors[motor]
+            if link.periodic:
+                gaps += [length * (np.sin(desired) - np.sin(current)), length * (np.cos(desired) - np.cos(current))]
+            else:
+                unit = length if link.joint.rate_units[0] == "rad" else 1.0
+                gaps.append(unit * (desired - current))
+    return np.array(gaps)
+
+
+def _split(freedom: Array, planar: bool) -> tuple[Array, Array]:
+    """A vector and an angular one from the components of the platform's freedoms."""
+    if planar:
+        return np.array([freedom[0], freedom[1], 0.0]), np.array([0.0, 0.0, freedom[2]])
+    return freedom[:3], freedom[3:6]
+
+
+def plain_values(legs: Legs, values: Sequence[Array], near: Array) -> dict[int, Any]:
+    """Joint values by position coordinate of the robot, angles as numbers in the turn of those near."""
+    links, positions = legs.robot.tree.links, {}
+    for leg, joints in zip(legs.legs, values, strict=True):
+        for link, value in zip((links[j] for j in leg.links), joints, strict=True):
+            place = link.q.start
+            positions[place] = _near(np.cos(value), np.sin(value), near[place]) if link.periodic else value
     return positions
 
 
-def all_accelerations(form: Any, state: LegState, independent: Array) -> Array:
-    """Accelerations of all coordinates for those of the platform and its modes, in its own axes."""
-    legs, tree = form.legs, form.robot.tree
-    accelerations: Array = np.zeros(tree.n, dtype=scalar_type(independent, state.platform.R))
-    accelerations[form.independent] = independent
-    joint, platform_qdd = tree.links[legs.platform].joint, accelerations[tree.links[legs.platform].v]
-    a, al = (state.platform.R @ (S @ platform_qdd) for S in (joint.S_v, joint.S_w))
-    driven = replace(state.platform, a=a - tree.gravity, al=al)
-    for leg, joints in zip(legs.legs, state.values, strict=True):
-        moving = leg_motion(legs, leg, joints, driven)
-        qdd = moving.qdd
-        if legs.elastic is not None:
-            modes = independent[len(platform_qdd) :]
-            bending = driven.R @ legs.elastic.rate(leg.number, modes)
-            qdd = qdd + solve(moving.J, to_leg_axes(leg, moving.at, bending))
-        accelerations[[tree.links[j].v.start for j in leg.links]] = qdd
-    return accelerations
-
-
-def closure_systems(legs: Legs, state: LegState, motors: bool) -> list[System]:
-    """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
-    tree = legs.robot.tree
-    units, length = tree.rate_units, tree.length
-    states = [
-        leg_motion(legs, leg, joint_values, state.platform)
-        for leg, joint_values in zip(legs.legs, state.values, strict=True)
-    ]
-    systems = [
-        (
-            leg_state.J,
-            np.full(len(leg_state.J), 1 / length),
-            units[[tree.links[j].v.start for j in leg_state.leg.links]],
-        )
-        for leg_state in states
-    ]
-    if motors and legs.elastic is None:
-        translations = 2 if legs.planar else 3
-        rates = motor_columns(legs, states, state.platform.R).T
-        freedoms = np.r_[np.full(translations, length), np.ones(rates.shape[1] - translations)]
-        systems.append((rates, 1 / units[list(legs.robot.actuated)], freedoms))
-    return systems
+def _near(cos: Any, sin: Any, guess: Any) -> Any:
+    """The angle with this cosine and sine in the turn of a guess."""
+    c, s = np.cos(guess), np.sin(guess)
+    return guess + np.arctan2(sin * c - cos * s, cos * c + sin * s)
 
 
 def with_pose(legs: Legs, q: Any, platform_q: Array) -> Any:
@@ -500,13 +695,6 @@ def with_pose(legs: Legs, q: Any, platform_q: Array) -> Any:
 def platform_position(legs: Legs, platform: PlatformMotion, q: Any) -> Array:
     """Coordinates of the platform at its pose, in the turn, or with the sign of the quaternion, of those in `q`."""
     before, R = q[legs.robot.tree.links[legs.platform].q], platform.R
-    if not legs.planar:
-        return np.concatenate([platform.p, quaternion_near(R, before[3:])])
-    c, s = np.cos(before[2]), np.sin(before[2])
-    return np.array([*platform.p[:2], before[2] + np.arctan2(R[1, 0] * c - R[0, 0] * s, R[0, 0] * c + R[1, 0] * s)])
-
-
-def twist_names(legs: Legs) -> list[str]:
-    """Components of the platform's twist, in the order of its freedoms."""
-    words = ("vx", "vy", "wz") if legs.planar else ("vx", "vy", "vz", "wx", "wy", "wz")
-    return [f"{legs.robot.tree.links[legs.platform].name}.{word}" for word in words]
+    if legs.planar:
+        return np.array([*platform.p[:2], _near(R[0, 0], R[1, 0], before[2])])
+    return np.concatenate([platform.p, quaternion_near(R, before[3:])])

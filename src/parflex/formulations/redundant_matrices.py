@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from parflex.errors import InputError
 from parflex.forces.coupling_losses import refuse_losses
 from parflex.forces.forces import Without, Wrench, checked_wrenches, on_links
-from parflex.formulations.redundant_sensors import BY_SENSORS, all_rates
-from parflex.formulations.sensor_geometry import PlatformConstraint, RedundantSets, redundant_sets
-from parflex.records import Answer, Record
+from parflex.formulations.redundant_sensors import (
+    BY_SENSORS,
+    PlatformConstraint,
+    RedundantSets,
+    all_rates,
+    redundant_sets,
+)
+from parflex.records import Answer
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.recursion.kinematics import jacobians, motion, pose
@@ -83,8 +88,7 @@ class RedundantModel(Answer):
     J_C_dot: Array = field(repr=False)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _PoseWithSlopes(Record):
+class _PoseWithSlopes(NamedTuple):
     """A pose whose positions carry their own rates as slopes, and all rates."""
 
     at: LinkPoses
@@ -142,17 +146,13 @@ def redundant_model(
 
 
 def redundant_matrices(
-    form: RedundantSets,
-    q: Array,
-    qd: Array,
-    without: tuple[str, ...] = (),
-    wrenches: Mapping[str, Array] | None = None,
+    form: RedundantSets, q: Array, qd: Array, without: tuple[str, ...] = (), wrenches: Mapping[str, Array] | None = None
 ) -> RedundantModel:
     """The matrices at all positions `q` and rates `qd` of motors and sensed joints, which need not fit the loops."""
-    tree = form.robot.tree
+    tree, q = form.robot.tree, np.asarray(q, dtype=float)
     refuse_losses(form.robot.closures, BY_SENSORS)
     rates = all_rates(form, q, qd)
-    slopes = tree.position_rates(np.asarray(q, dtype=float), rates)
+    slopes = tree.position_rates(q, rates)
     entries = np.array([Dual(float(value), np.array([slope])) for value, slope in zip(q, slopes, strict=True)])
     at = pose(tree, entries)
     moving = _PoseWithSlopes(at, jacobians(tree, at), rates)
@@ -160,16 +160,14 @@ def redundant_matrices(
     T_q, T_q_dot = _per_control(form, S, S_dot)
     N, N_dot = _with_platform(form, moving)
     D_tot, C_tot = _tree_matrices(form, moving, without)
-    G_tot, F_tot = _loads(form, np.asarray(q, dtype=float), without, wrenches or {})
     motor_projection = (N @ S[form.legs]).T
+    G, H, F_ext = (motor_projection @ forces for forces in _forces(tree, q, rates, without, wrenches or {}))
     return RedundantModel(
         names=form.names,
         motors=form.names[: S.shape[1]],
         D=motor_projection @ D_tot @ N @ T_q,
         C=motor_projection @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
-        G=motor_projection @ G_tot,
-        H=motor_projection @ _joint_and_element_forces(tree, np.asarray(q, dtype=float), rates, without),
-        F_ext=motor_projection @ F_tot,
+        **{"G": G, "H": H, "F_ext": F_ext},
         T=S[form.legs],
         T_q=T_q,
         J_C=N[form.platform],
@@ -179,26 +177,19 @@ def redundant_matrices(
     )
 
 
-def _loads(
-    form: RedundantSets, q: Array, without: tuple[str, ...], wrenches: Mapping[str, Array]
-) -> tuple[Array, Array]:
-    """Forces along all rates of the open tree: those that hold it against gravity, and those of the wrenches."""
-    tree = replace(form.robot.tree, elements=())
-    at, zero_rates = pose(tree, q), np.zeros(tree.n)
-    rest_motion = motion(tree, at, zero_rates, zero_rates, np.zeros(3) if "gravity" in without else -tree.gravity)
-    gravity_forces = newton_euler(tree, at, rest_motion).forces
-    return gravity_forces, gravity_forces - newton_euler(tree, at, rest_motion, on_links(tree, at, wrenches)).forces
-
-
-def _joint_and_element_forces(tree: Tree, q: Array, rates: Array, without: tuple[str, ...]) -> Array:
-    """Forces of friction, springs and dampers, of joints and between points."""
-    zero_rates, forces = np.zeros(tree.n), joint_forces(tree, q, rates, np.zeros(tree.n), without)
-    if not tree.elements or "springs" in without:
-        return forces
-    at = pose(tree, q)
-    moving = motion(tree, at, rates, zero_rates)
-    plain = newton_euler(replace(tree, elements=()), at, moving).forces
-    return forces + newton_euler(tree, at, moving).forces - plain
+def _forces(
+    tree: Tree, q: Array, rates: Array, without: tuple[str, ...], wrenches: Mapping[str, Array]
+) -> tuple[Array, Array, Array]:
+    """Forces along all rates: against gravity; of friction, springs and dampers, also between points; of wrenches."""
+    plain, at, zeros = replace(tree, elements=()), pose(tree, q), np.zeros(tree.n)
+    still = motion(tree, at, zeros, zeros, np.zeros(3) if "gravity" in without else -tree.gravity)
+    G = newton_euler(plain, at, still).forces
+    F = G - newton_euler(plain, at, still, on_links(tree, at, wrenches)).forces
+    H = joint_forces(tree, q, rates, zeros, without)
+    if tree.elements and "springs" not in without:
+        moving = motion(tree, at, rates, zeros)
+        H = H + newton_euler(tree, at, moving).forces - newton_euler(plain, at, moving).forces
+    return G, H, F
 
 
 def _parts(values: Array) -> tuple[Array, Array]:
@@ -210,8 +201,7 @@ def _parts(values: Array) -> tuple[Array, Array]:
 
 def _per_motor(form: RedundantSets, moving: _PoseWithSlopes) -> tuple[Array, Array]:
     """All rates per motor rate, and the derivative of that: J_f S_f = -J_0."""
-    tree, part = form.robot.tree, form.general.partition
-    motors = form.motors
+    tree, part, motors = form.robot.tree, form.general.partition, form.motors
     S, S_dot = np.zeros((tree.n, len(motors))), np.zeros((tree.n, len(motors)))
     S[motors, range(len(motors))] = 1.0
     if len(part.dependent):

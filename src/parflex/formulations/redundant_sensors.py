@@ -5,51 +5,48 @@ with qd_r = T_q qd, the platform with x_dot = J_C qd_r, J_C = -J_x^+ J_q (39). T
 motors by T^T, where qd_r = T qd_a. The recursion forms none of these matrices; `redundant_matrices` does.
 
 Sensor values that satisfy the loops give the inverse model. For other values the rows of the loops are as at a closed
-pose, and J_C_dot is that of (43), so that
+pose, and J_C_dot is that of (43), so that J_x xdd + J_x_dot x_dot + J_q qdd_r + J_q_dot qd_r = 0 in the least squares
+of J_x^+. The characteristic length of the robot weights rows of rotations; legs that end in balls or hinges have none.
 
-    J_x xdd + J_x_dot x_dot + J_q qdd_r + J_q_dot qd_r = 0   in the least squares of J_x^+.
-
-The characteristic length of the robot weights rows of rotations; legs that end in balls or hinges have none.
+Positions follow from all sensors: with sensors in passive joints there are more loop equations than unknowns, and the
+sum of the squared loop residuals is least; with the motors alone the loops close. [Zubizarreta2010, eqs. (31)-(34)]
+take the mean of corners and angles instead, which is equal if the values satisfy the loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.closure.partition import Reduction, reduction
-from parflex.errors import InputError
+from parflex.checks import numbers
+from parflex.closure import mobility
+from parflex.closure.constraints import Closures, Constraint, Loop
+from parflex.closure.mobility import SINGULAR, condition
+from parflex.closure.partition import choose_partition, reduction
+from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.forces.coupling_losses import refuse_losses
-from parflex.forces.effort_allocation import EffortAllocation
 from parflex.forces.forces import on_links
-from parflex.formulations.base import FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
-from parflex.formulations.coordinates import fitted_rates
-from parflex.formulations.general import driven_efforts, motor_efforts
-from parflex.formulations.sensor_geometry import (
-    PRODUCTS,
-    PlatformConstraint,
-    RedundantSets,
-    geometry_gaps,
-    geometry_step,
-    redundant_sets,
-    with_measured,
-)
+from parflex.formulations.base import CHANGE, FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
+from parflex.formulations.general import GeneralFormulation, general_formulation, motor_efforts
 from parflex.records import Record
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import Motion, Pose, acceleration_matrix, jacobians, motion, pose
+from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.spatial.linear import is_symbolic, scalar_type, solve, solve_positive
+from parflex.spatial.linear import is_symbolic, least_squares, scalar_type, solve, solve_positive
 
 Array = np.ndarray
-
 MODELS = ("redundant", "extended-law", "extended-step", "geometry-redundant")
-
 OF_MOTORS = ("classical-law", "classical-step", "geometry-motors")  # the same with the motors' sensors alone
-
 BY_SENSORS = "the model by sensors does not know"
+STILL = 1e-12  # a step this small, in turns or typical lengths, changes no digit that matters
+CLOSED = 1e-9  # metres: loops that are more open than this after the last step were not closed by the motors' values
+CLEAN = 1e-13  # of the largest entry: what is smaller is rounding
+PRODUCTS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
 @dataclass(frozen=True)
@@ -71,32 +68,12 @@ class RedundantSensorFormulation(Formulation):
         return self.sets.control
 
     @property
-    def state_groups(self) -> Groups:
-        """All positions, and rates of motors and sensed joints."""
-        return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
-
-    @property
-    def motion_groups(self) -> Groups:
-        """Accelerations of motors and sensed joints."""
-        return {"qdd": (len(self.independent),)}
-
-    @property
     def labels(self) -> dict[str, list[str]]:
         """Motors and sensed joints by their names."""
         names, positions = self.independent_names, list(self.robot.tree.position_names)
-        control_groups = (
-            "qd",
-            "qdd",
-            "measured",
-            "measured_rate",
-            "reference",
-            "reference_rate",
-            "reference_acceleration",
-        )
-        motors = names[: len(self.sets.motors)]
-        return (
-            dict.fromkeys(control_groups, names) | dict.fromkeys(("q", "guess", "last"), positions) | {"effort": motors}
-        )
+        groups = ("qd", "qdd", "measured", "measured_rate", "reference", "reference_rate", "reference_acceleration")
+        labels = dict.fromkeys(groups, names) | dict.fromkeys(("q", "guess", "last"), positions)
+        return labels | {"effort": names[: len(self.sets.motors)]}
 
     def state(self, inputs: Given) -> tuple[Array, Array]:
         """Positions and rates as given: they need not fit the loops."""
@@ -104,15 +81,16 @@ class RedundantSensorFormulation(Formulation):
 
     def inverse(self, state: tuple[Array, Array], motion: Given) -> Answer:
         """Efforts of the motors for accelerations of motors and sensed joints."""
-        return {"effort": redundant_effort(self.sets, *state, motion["qdd"], allocation=self.question.allocation)}
+        return {"effort": redundant_effort(self._shared, *state, motion["qdd"])}
 
-    def direct(self, state: Any, tau: Array) -> Answer:
-        """D has more columns than rows: efforts do not say accelerations."""
-        raise no_direct_model_error()
-
-    def law(self, state: tuple[Array, Array], reference: tuple[Array, Array, Array], Kp: Any, Kv: Any) -> Array:
+    def law(self, state: tuple[Array, Array], reference: Sequence[Array], Kp: Any, Kv: Any) -> Array:
         """Efforts of the extended computed torque for a reference with its rates and accelerations."""
-        return extended_effort(self.sets, *state, *reference, Kp, Kv, allocation=self.question.allocation)
+        return extended_effort(self._shared, *state, reference, Kp, Kv)
+
+    @property
+    def _shared(self) -> RedundantSets:
+        """The sets with the allocation of the question."""
+        return replace(self.sets, general=replace(self.sets.general, question=self.question))
 
     @property
     def geometry_groups(self) -> Groups:
@@ -127,16 +105,6 @@ class RedundantSensorFormulation(Formulation):
         return {"q": q, "residual": residual_norm(geometry_gaps(self.sets, q))}, self.labels
 
 
-def no_direct_model_error() -> InputError:
-    """What is said where a direct model of sensed joints is asked for."""
-    return InputError(
-        "the redundant model cannot be inverted: efforts do not determine the accelerations of more joints than motors",
-        key="MODEL",
-        value="redundant-direct",
-        hint="use 'direct', the model in independent coordinates",
-    )
-
-
 def redundant_sensor_formulation(robot: Robot, question: ModelRequest) -> RedundantSensorFormulation | str:
     """The form of a question about sensors, or why it is none."""
     if question.model not in (*MODELS, *OF_MOTORS):
@@ -146,49 +114,35 @@ def redundant_sensor_formulation(robot: Robot, question: ModelRequest) -> Redund
 
 
 # -- motion --------------------------------------------------------------------------------------------
-@dataclass(frozen=True, eq=False, repr=False)
-class _PassiveJoints(Record):
-    """Passive joints without a sensor: J of all rates per motor rate, the rates z of the motors that fit q best."""
+class _LegMotion:
+    """Rates and accelerations of the joints of the legs, with zeros for the platform.
 
-    reduced: Reduction
-    E: Array  # rates of q per rate of the motors, without units
-    units: Array
-    z: Array
-    b: Array  # accelerations that the motion itself causes
+    T_q = [1; J_p E^+], [Zubizarreta2010, eq. (17)]: passive joints without a sensor follow those rates of the motors
+    that fit q best; sliding and turning joints compare by the typical length.
+    """
 
-    def fit(self, values: Array) -> Array:
+    def __init__(self, form: RedundantSets, at: Pose, qd: Array) -> None:
+        tree, closures = form.robot.tree, form.robot.closures
+        self.form, self.units = form, tree.rate_units[form.control]
+        reduced = reduction(closures.jacobian(at, jacobians(tree, at)), form.general.partition)
+        self.matrix, self.E = reduced.matrix, reduced.matrix[form.control] / self.units[:, None]
+        motors = self._fit(qd)
+        still = np.zeros(len(form.general.independent))
+        self.bias = reduced.accelerations(closures, at, reduced.rates(motors), still)  # that the motion itself causes
+        self.rates: Array = np.zeros(tree.n, dtype=scalar_type(qd, motors))
+        self.rates[form.control], self.rates[form.others] = qd, self.matrix[form.others] @ motors
+
+    def _fit(self, values: Array) -> Array:
         """Of the motors, what fits values of q best."""
         return solve_positive(self.E.T @ self.E, self.E.T @ (values / self.units))
 
-
-def _passive(form: RedundantSets, at: Pose, qd: Array) -> _PassiveJoints:
-    """T_q = [1; J_p E^+], [Zubizarreta2010, eq. (17)]; sliding and turning joints compare by the typical length."""
-    tree, closures = form.robot.tree, form.robot.closures
-    reduced = reduction(closures.jacobian(at, jacobians(tree, at)), form.general.partition)
-    units = tree.rate_units[form.control]
-    passive = _PassiveJoints(reduced, reduced.matrix[form.control] / units[:, None], units, qd, np.zeros(tree.n))
-    z = passive.fit(qd)
-    zero_accelerations = np.zeros(len(form.general.independent))
-    return replace(passive, z=z, b=reduced.accelerations(closures, at, reduced.rates(z), zero_accelerations))
-
-
-def _leg_rates(form: RedundantSets, qd: Array, passive: _PassiveJoints | None) -> Array:
-    """T_q qd, with zeros for the platform."""
-    rates: Array = np.zeros(form.robot.tree.n, dtype=scalar_type(qd, passive.z if passive else qd))
-    rates[form.control] = qd
-    if passive is not None:
-        rates[form.others] = passive.reduced.matrix[form.others] @ passive.z
-    return rates
-
-
-def _leg_accelerations(form: RedundantSets, qdd: Array, passive: _PassiveJoints | None) -> Array:
-    """T_q qdd + T_q_dot qd, with zeros for the platform."""
-    accelerations: Array = np.zeros(form.robot.tree.n, dtype=scalar_type(qdd, passive.b if passive else qdd))
-    accelerations[form.control] = qdd
-    if passive is not None:
-        J, b = passive.reduced.matrix[form.others], passive.b
-        accelerations[form.others] = J @ passive.fit(qdd - b[form.control]) + b[form.others]
-    return accelerations
+    def accelerations(self, qdd: Array) -> Array:
+        """T_q qdd + T_q_dot qd."""
+        form, b = self.form, self.bias
+        result: Array = np.zeros(form.robot.tree.n, dtype=scalar_type(qdd, b))
+        result[form.control] = qdd
+        result[form.others] = self.matrix[form.others] @ self._fit(qdd - b[form.control]) + b[form.others]
+        return result
 
 
 def _followed(hold: PlatformConstraint, J_x: Array | None, rows: Array) -> Array:
@@ -222,7 +176,7 @@ def _platform_rates(form: RedundantSets, at: Pose, rates: Array) -> tuple[Array,
 def all_rates(form: RedundantSets, q: Any, qd: Array) -> Array:
     """Rates of all joints and of the platform; `q` are all positions, `qd` the rates of motors and sensed joints."""
     at = pose(form.robot.tree, q)
-    rates = _leg_rates(form, qd, _passive(form, at, qd) if len(form.others) else None)
+    rates = _LegMotion(form, at, qd).rates
     if len(form.platform):
         rates[form.platform] = _platform_rates(form, at, rates)[0]
     return rates
@@ -251,13 +205,7 @@ def _moving(form: RedundantSets, at: Pose, rates: Array, accelerations: Array) -
 
 # -- efforts -------------------------------------------------------------------------------------------
 def redundant_effort(
-    form: RedundantSets,
-    q: Any,
-    qd: Array,
-    qdd: Array,
-    without: tuple[str, ...] = (),
-    wrenches: Mapping[str, Array] | None = None,
-    allocation: EffortAllocation | None = None,
+    form: RedundantSets, q: Any, qd: Array, qdd: Array, without: tuple[str, ...] = (), wrenches: Given | None = None
 ) -> Array:
     """D qdd + C qd + G - F_ext: efforts of the motors for accelerations of [q_a, q_s].
 
@@ -265,66 +213,354 @@ def redundant_effort(
     them. More motors than freedoms share what is needed.
     """
     tree = form.robot.tree
-    if form.spare and len(form.motors) == len(form.control):
-        motors = [int(k) for k in form.motors]
-        J_a = form.general.moving(q, np.zeros(len(form.general.independent))).J_a
-        state = form.general.moving(q, fitted_rates(form.robot, J_a, qd), wrenches)
-        desired = fitted_rates(form.robot, J_a, qdd - state.bias[motors])
-        forces = state.forces(state.accelerations(desired), without)
-        return driven_efforts(state, forces, motors, allocation=allocation)[0]
     if len(form.motors) == len(form.control):
-        order = np.argsort(form.control)
-        state = form.general.moving(q, qd[order], wrenches)
-        forces = state.forces(state.accelerations(qdd[order]), without)
-        return driven_efforts(state, forces, [int(k) for k in form.control])[0]
+        motors, units = [int(k) for k in form.motors], tree.rate_units[form.motors]
+        J_a = form.general.moving(q, np.zeros(len(form.general.independent))).reduction.matrix[motors]
+        state = form.general.moving(q, least_squares(J_a, qd, units), wrenches)
+        desired = least_squares(J_a, qdd - state.bias[motors], units)
+        return state.driven(state.forces(state.accelerations(desired), without), motors=motors)[0]
     at = pose(tree, q)
-    passive = _passive(form, at, qd) if len(form.others) else None
-    rates, accelerations = _leg_rates(form, qd, passive), _leg_accelerations(form, qdd, passive)
+    legs = _LegMotion(form, at, qd)
+    rates, accelerations = legs.rates, legs.accelerations(qdd)
     moving = _moving(form, at, rates, accelerations)
     forces = newton_euler(tree, at, moving, on_links(tree, at, wrenches or {})).forces
-    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without), allocation)
+    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without))
 
 
-def to_motors(form: RedundantSets, at: Pose, forces: Array, allocation: EffortAllocation | None = None) -> Array:
+def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
     """T^T (f_r + J_C^T f_x) of forces along all rates.
 
     J_C T is the motion of the platform per motor, so one system in the forces of the loops gives both parts.
     """
-    tree, part = form.robot.tree, form.general.partition
-    motors = form.motors
+    tree, part, motors = form.robot.tree, form.general.partition, form.motors
     refuse_losses(form.robot.closures, BY_SENSORS)
+    J = form.robot.closures.jacobian(at, jacobians(tree, at))
     if form.spare:
-        reduced = reduction(form.robot.closures.jacobian(at, jacobians(tree, at)), part)
-        return motor_efforts(reduced, forces, [int(k) for k in motors], allocation=allocation)
+        allocation = form.general.question.allocation
+        return motor_efforts(reduction(J, part), forces, [int(k) for k in motors], "split", allocation)
     if not len(part.dependent):
         return forces[motors]
-    J = form.robot.closures.jacobian(at, jacobians(tree, at))[part.rows]
+    J = J[part.rows]
     return forces[motors] - J[:, motors].T @ solve(J[:, part.dependent].T, forces[part.dependent])
 
 
 def joint_errors(form: RedundantSets, q: Any, reference: Array) -> Array:
     """Reference less measured values of [q_a, q_s]; angles in (-pi, pi]."""
     differences = reference - np.asarray(q)[form.positions]
-    wrapped = [
-        np.arctan2(np.sin(value), np.cos(value)) if turn else value
-        for value, turn in zip(differences, form.turns, strict=True)
-    ]
+    pairs = zip(differences, form.turns, strict=True)
+    wrapped = [np.arctan2(np.sin(value), np.cos(value)) if turn else value for value, turn in pairs]
     return np.array(wrapped, dtype=object if is_symbolic(differences) else float)
 
 
 def extended_effort(
-    form: RedundantSets,
-    q: Any,
-    qd: Array,
-    reference: Array,
-    reference_rate: Array,
-    reference_acceleration: Array,
-    Kp: Any,
-    Kv: Any,
-    without: tuple[str, ...] = (),
-    allocation: EffortAllocation | None = None,
+    form: RedundantSets, q: Any, qd: Array, reference: Sequence[Array], Kp: Any, Kv: Any, without: tuple[str, ...] = ()
 ) -> Array:
     """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r; without sensed joints the classical."""
-    errors = joint_errors(form, q, reference)
-    desired = reference_acceleration + Kv * (reference_rate - qd) + Kp * errors
-    return redundant_effort(form, q, qd, desired, without, allocation=allocation)
+    positions, rates, accelerations = reference
+    errors = joint_errors(form, q, positions)
+    return redundant_effort(form, q, qd, accelerations + Kv * (rates - qd) + Kp * errors, without)
+
+
+# -- positions from sensors ------------------------------------------------------------------------------
+def with_measured(form: RedundantSets, q: Any, measured: Array) -> Array:
+    """Positions in which motors and sensed joints stand as measured."""
+    result: Array = np.array(q, dtype=scalar_type(np.asarray(q), measured))
+    result[form.positions] = measured
+    return result
+
+
+def geometry_step(form: RedundantSets, q: Any) -> tuple[Array, Array]:
+    """A step of the unknown rates towards the best fit, over any scalar, and the matrix it was solved with.
+
+    The openings r are least where J_c^T r = 0, J_c being the rows as at a closed pose: what a gap adds to a row is
+    normal to the gap. With balls on a platform J_c is made of numbers, so that this is Newton's method and not Gauss's.
+    """
+    A, right, unknown = _equations(form, pose(form.robot.tree, q))
+    step: Array = np.zeros(form.robot.tree.n, dtype=scalar_type(A, right))
+    if len(unknown):
+        step[unknown] = solve(A, right)
+    return step, A
+
+
+def _equations(form: RedundantSets, at: Pose) -> tuple[Array, Array, Array]:
+    """Matrix, right side and unknown rates of a step that closes the loops, or makes their squared openings least."""
+    tree, part, closures = form.robot.tree, form.general.partition, form.robot.closures
+    links = jacobians(tree, at)
+    if not form.overdetermined:
+        J = _open_closures(closures).jacobian(at, links)
+        return J[np.ix_(part.rows, part.dependent)], -closures.linear_residual(at)[part.rows], part.dependent
+    closures, unknown = _loops(form), np.array([*form.platform, *form.others], dtype=int)
+    units = closures.row_units()[:, None]
+    J_c = units * closures.jacobian(at, links)[:, unknown]
+    A = J_c.T @ (units * _open_closures(closures).jacobian(at, links)[:, unknown])
+    return A, -(J_c.T @ (units[:, 0] * closures.linear_residual(at))), unknown
+
+
+def geometry_gaps(form: RedundantSets, q: Any) -> Array:
+    """Return lengths in metres that vanish where positions fit the sensors best, over any scalar.
+
+    With sensors in passive joints these are slopes of half the squared openings, else the openings themselves.
+    """
+    tree = form.robot.tree
+    at = pose(tree, q)
+    if not form.overdetermined:
+        return form.robot.closures.gaps(at)
+    _, right, unknown = _equations(form, at)
+    return right * tree.rate_units[unknown] / tree.length
+
+
+def _open_closures(closures: Closures) -> Closures:
+    """The same rows, not taken as closed."""
+    return replace(closures, loops=tuple(replace(loop, closed=False) for loop in closures.loops))
+
+
+def _loops(form: RedundantSets) -> Closures:
+    """All loops and couplings that hold an unknown, loops seen from the platform where they hold it."""
+    tree = form.robot.tree
+    from_platform = {loop.name: loop for loop in form.hold.closures.loops}
+    loops = [from_platform.get(loop.name, loop) for loop in form.robot.closures.loops]
+    unknown = {*form.platform, *form.others}
+
+    def moved(row: Loop | Constraint) -> bool:
+        return any(k in unknown for j in row.links(tree) for k in range(tree.links[j].v.start, tree.links[j].v.stop))
+
+    constraints = tuple(row for row in form.robot.closures.constraints if moved(row))
+    return Closures(tree, tuple(loop for loop in loops if moved(loop)), constraints)
+
+
+def geometry_from_sensors(
+    robot: Robot | RedundantSets, values: Sequence[float] | Array, near: Array | None = None, steps: int = 30
+) -> Array:
+    """All positions from measured positions of motors and sensed joints.
+
+    With sensors in passive joints the loop openings are made least; without, the robot is assembled by its motors.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    values : Sequence[float]
+        Measured positions of motors and sensed joints, in this order (m, rad).
+    near : Array, default None
+        All positions of a pose nearby; None is home (m, rad).
+    steps : int, default 30
+        Largest number of Newton steps.
+
+    Returns
+    -------
+    Array
+        All positions (m, rad), in the order of `robot.coordinates`.
+    """
+    form = robot if isinstance(robot, RedundantSets) else redundant_sets(robot)
+    tree = form.robot.tree
+    try:
+        measured = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        measured = np.array(np.nan)  # of no shape that is asked for
+    if measured.shape != form.positions.shape or not np.all(np.isfinite(measured)):
+        raise InputError(
+            f"the sensors must give {len(form.positions)} finite values",
+            key="values",
+            value=str(values),
+            hint="in this order: " + ", ".join(form.names),
+        )
+    q = with_measured(form, form.robot.home if near is None else numbers(near, (tree.nq,), "near"), measured)
+    for _ in range(steps):
+        step, A = geometry_step(form, q)
+        _refuse_singular(A)
+        q = tree.moved(q, step)
+        if np.abs(step / tree.rate_units).max(initial=0.0) < STILL:
+            if form.overdetermined or np.abs(form.robot.closures.residual(pose(tree, q))).max(initial=0.0) < CLOSED:
+                return q
+            break
+    raise UnreachableError(
+        "no pose near the given one fits the measured values",
+        key="values",
+        value=str([round(float(value), 6) for value in measured]),
+        hint="give a closer pose as `near`, or check the sensors' zeros",
+    )
+
+
+def _refuse_singular(A: Array) -> None:
+    size = np.sqrt(np.abs(np.diag(A))) if A.shape[0] == A.shape[1] else np.ones(len(A))
+    scaled = A / np.outer(size, size) if np.all(size > 0) else A
+    if not np.all(np.isfinite(A)) or condition(scaled) > SINGULAR:
+        raise SingularError(
+            "the sensors do not determine the pose here: the robot is at a singularity",
+            key="values",
+            hint="move away from this pose, or sense more joints",
+        )
+
+
+def singular_steps(robot: Robot | RedundantSets, positions: Sequence[Array]) -> list[int]:
+    """Numbers of the steps of a path of closed positions in which the robot passes a singularity of its motors.
+
+    There the passive joints and the platform can move with the motors locked: the determinant of their block of the
+    closures changes its sign. More motors than freedoms pass around such poses: no sign changes.
+    """
+    form = robot if isinstance(robot, RedundantSets) else redundant_sets(robot)
+    if form.spare:
+        return []
+    tree, part = form.robot.tree, form.general.partition
+    signs = []
+    for q in positions:
+        at = pose(tree, q)
+        block = form.robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]
+        signs.append(np.linalg.slogdet(block)[0] if len(block) else 1.0)
+    return [k for k, (before, after) in enumerate(pairwise(signs)) if before * after <= 0]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlatformConstraint(Record):
+    """Loops that hold the platform, seen from it, and the least squares that find its motion from theirs.
+
+    `inverse` is J_x^+ where it is made of numbers alone: the twist is in axes of the platform, so what is fixed on it
+    does not change. `quadratic` then has, for each component of the platform's acceleration, what the products of its
+    own angular velocity add; it is there only if all loops are balls (in the plane: hinges) on a platform that carries
+    nothing else.
+    """
+
+    closures: Closures
+    weights: Array = field(repr=False)
+    inverse: Array | None = field(default=None, repr=False)
+    quadratic: Array | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RedundantSets(Record):
+    """A robot with its sets of rates: joints of legs q_r, of these q = [q_a, q_s] and the others q_p; platform x."""
+
+    general: GeneralFormulation  # its independent rates are the motors, unless some of these are spare
+    legs: Array
+    control: Array
+    others: Array
+    platform: Array
+    hold: PlatformConstraint
+
+    @property
+    def robot(self) -> Robot:
+        """The robot."""
+        return self.general.robot
+
+    @property
+    def motors(self) -> Array:
+        """Rates of the motors."""
+        return self.control[: len(self.control) - len(self.robot.sensed)]
+
+    @property
+    def spare(self) -> bool:
+        """Whether there are more motors than freedoms."""
+        return len(self.motors) > len(self.general.independent)
+
+    @property
+    def overdetermined(self) -> bool:
+        """Whether sensors give more than the freedoms: then loops close in their least squares."""
+        return len(self.control) > len(self.general.independent)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the motors, then of the sensed joints."""
+        return [self.robot.tree.rate_names[k] for k in self.control]
+
+    @property
+    def positions(self) -> Array:
+        """Where motors and sensed joints stand among all positions."""
+        tree = self.robot.tree
+        return np.array([tree.links[tree.link_of_rate[k]].q.start for k in self.control], dtype=int)
+
+    @property
+    def turns(self) -> Array:
+        """Which of them are angles that a whole turn does not change."""
+        tree = self.robot.tree
+        return np.array([tree.links[tree.link_of_rate[k]].periodic for k in self.control])
+
+
+def redundant_sets(robot: Robot) -> RedundantSets:
+    """The sets of a robot; its sensors are those of the file or of `Robot.sensing`."""
+    tree = robot.tree
+    if tree.elastic:
+        raise InputError(
+            "the redundant model needs rigid bodies",
+            key="MODEL",
+            value=robot.name,
+            hint="use the robot without its beams, or the inverse model",
+        )
+    Configuration(robot, robot.home).refuse_undefined_actuation()
+    motors = [k for k in robot.actuated if k not in robot.locked]
+    if len(motors) > robot.mobility.freedoms(len(robot.free)):
+        partition = Configuration(robot, robot.home).reduction.partition
+    else:
+        passive = np.array([k for k in robot.free if k not in set(motors)], dtype=int)
+        J = mobility.scaled_jacobian(robot.closures, robot.home)
+        chosen = choose_partition(J, passive, len(passive), np.ones(tree.n))
+        partition = replace(chosen, independent=np.sort(np.array(motors, dtype=int)))
+    bodies = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
+    platform = [k for j in bodies for k in range(tree.links[j].v.start, tree.links[j].v.stop) if k in set(robot.free)]
+    if any(
+        row.kind != "coupling" and {*tree.path(j)} & {*bodies} for row in robot.closures.constraints for j in row.ends
+    ):
+        bodies, platform = [], []  # rods and struts hold it, not the joints of legs: it follows as these do
+    legs = np.array([k for k in range(tree.n) if k not in set(platform)], dtype=int)
+    control = np.array([*motors, *robot.sensed], dtype=int)
+    others = np.array([k for k in legs if k in set(robot.free) and k not in set(control)], dtype=int)
+    general = general_formulation(robot, partition, ModelRequest("redundant"))
+    hold = platform_constraint(robot, bodies, platform)
+    return RedundantSets(general, legs, control, others, np.array(platform, dtype=int), hold)
+
+
+def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) -> PlatformConstraint:
+    """How the loops of a robot hold its free bodies, which have these rates."""
+    tree = robot.tree
+    loops: list[Loop] = []
+    for loop in robot.closures.loops:
+        first, second = loop.first.link, loop.second.link
+        if {*tree.path(first), *tree.path(second)} & {*bodies}:
+            other_end = loop.reversed(tree) if second in bodies and first not in bodies else None
+            loops.append(replace(other_end or loop, closed=True))
+    closures = Closures(tree, tuple(loops))
+    weights = closures.row_units()
+    if not platform:
+        return PlatformConstraint(closures, weights)
+    other = robot.home + np.random.default_rng(0).uniform(-1, 1, tree.nq)
+    poses = (pose(tree, q) for q in (robot.home, other))
+    block, elsewhere = (weights[:, None] * closures.jacobian(at, jacobians(tree, at))[:, platform] for at in poses)
+    if mobility.rank(block * tree.rate_units[platform]) < len(platform):
+        raise InputError(
+            "the joints of the legs do not determine the pose of the platform",
+            key="MODEL",
+            value=robot.name,
+            hint="the redundant model needs a platform constrained by its closures",
+        )
+    if np.abs(block - elsewhere).max() > CHANGE:
+        return PlatformConstraint(closures, weights)
+    inverse = np.linalg.pinv(block) * weights
+    inverse = np.where(np.abs(inverse) < CLEAN * np.abs(inverse).max(), 0.0, inverse)
+    points = len(bodies) == 1 and all(_is_point(tree, loop, bodies[0]) for loop in loops)
+    carries = any(link.parent == bodies[0] for link in tree.links)
+    quadratic = _quadratic(loops, inverse) if points and not carries else None
+    return PlatformConstraint(closures, weights, inverse, quadratic)
+
+
+def _is_point(tree: Any, loop: Loop, body: int) -> bool:
+    all_translations = len(loop.translations) == (2 if tree.planar else 3)
+    return all_translations and loop.turning == "free" and loop.first.link == body and loop.second.link != body
+
+
+def _quadratic(loops: list[Loop], inverse: Array) -> Array:
+    """What the products of the angular velocity, in the order of `PRODUCTS`, add to the platform's acceleration.
+
+    A point at r turns with w x (w x r) = W r; least squares of the rows n . W r, summed before symbols come in, so
+    that regular platforms cost nothing.
+    """
+    columns = []
+    for a, b in PRODUCTS:
+        W = np.zeros((3, 3))
+        if a == b:
+            W[range(3), range(3)] = -1.0
+            W[a, a] = 0.0
+        else:
+            W[a, b] = W[b, a] = 1.0
+        columns.append(np.concatenate([loop.translations @ (W @ loop.first.position) for loop in loops]))
+    size = np.linalg.norm([loop.first.position for loop in loops]) * np.abs(inverse).max()
+    result = inverse @ np.array(columns).T
+    return np.where(np.abs(result) < CLEAN * max(size, 1e-300), 0.0, result)

@@ -9,20 +9,8 @@ import numpy as np
 
 from parflex.codegen.loop_functions import inlined, inner
 from parflex.integrators.common import (
-    AIM,
-    BEST,
-    EXTRA_ITERATIONS,
-    FRESH,
-    INPUT,
-    ITERATIONS,
-    LAST,
-    LAST_ERROR,
-    LAST_INPUT,
-    LAST_LOSS,
-    LOSS,
-    MATRIX_STEP,
-    POWER,
-    STARTED,
+    Count,
+    Number,
     copy,
     evaluate,
     evaluate_at,
@@ -49,7 +37,7 @@ def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array
     evaluate_at(system, work, t, q, qd, START)
     take_state(system, work, START)
     _modes_for(system, work, alpha, h)
-    work.counts[BEST], work.counts[EXTRA_ITERATIONS], work.counts[FRESH] = MOST_ITERATIONS, 0, 1
+    work.counts[Count.BEST], work.counts[Count.EXTRA_ITERATIONS], work.counts[Count.FRESH] = MOST_ITERATIONS, 0, 1
 
 
 @inner
@@ -58,7 +46,7 @@ def _modes_for(system: Any, work: Any, alpha: Any, h: float) -> None:
     share, c = (1 - alpha.mean_force) / (1 - alpha.mean_mass), work.coefficients[0]
     c[0], c[1], c[2], c[3] = share * h * alpha.gamma, 0.0, share * h * h * alpha.beta, 0.0
     make_modes(system, work)
-    work.numbers[MATRIX_STEP] = h
+    work.numbers[Number.MATRIX_STEP] = h
 
 
 @inlined
@@ -106,7 +94,7 @@ def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) 
         size = h * h * abs(change[k]) / system.units[k]
         if not size <= largest:  # NaN too
             largest = size
-    work.counts[ITERATIONS] += 1
+    work.counts[Count.ITERATIONS] += 1
     return largest
 
 
@@ -136,9 +124,9 @@ def _add_work(system: Any, work: Any, row: int, h: float) -> None:
         return
     find_powers(system, work, work.x[row], work.y[row])
     numbers, powers = work.numbers, work.powers
-    numbers[INPUT] += 0.5 * h * (numbers[LAST_INPUT] + powers[0])
-    numbers[LOSS] += 0.5 * h * (numbers[LAST_LOSS] + powers[1])
-    numbers[LAST_INPUT], numbers[LAST_LOSS] = powers[0], powers[1]
+    numbers[Number.INPUT] += 0.5 * h * (numbers[Number.LAST_INPUT] + powers[0])
+    numbers[Number.LOSS] += 0.5 * h * (numbers[Number.LAST_LOSS] + powers[1])
+    numbers[Number.LAST_INPUT], numbers[Number.LAST_LOSS] = powers[0], powers[1]
 
 
 @inner
@@ -151,9 +139,9 @@ def _begin(system: Any, work: Any, alpha: Any, t: float, q: Array, qd: Array) ->
 @inner
 def _prepare(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
     """Matrix for a step of this length, and accelerations where none are known."""
-    counts, numbers, anew = work.counts, work.numbers, again or work.counts[STARTED] == 0
+    counts, numbers, anew = work.counts, work.numbers, again or work.counts[Count.STARTED] == 0
     iteration_cost, renewal = costs(system, 1, 1)
-    if anew or counts[EXTRA_ITERATIONS] * iteration_cost > renewal:
+    if anew or counts[Count.EXTRA_ITERATIONS] * iteration_cost > renewal:
         _new_matrix(system, work, alpha, t, h, q, qd)
     if anew:
         for k in range(len(system.free)):
@@ -161,23 +149,23 @@ def _prepare(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, q
                 work.acceleration[row, k] = work.y[START, 2 * system.positions + system.free[k]]
         copy(work.y[START, system.positions :], work.rate[0])
         _add_work(system, work, START, 0.0)
-        counts[STARTED], numbers[LAST], numbers[LAST_ERROR] = 1, 0.0, 0.0
-    if work.judging == 0 or numbers[AIM] == 0.0:
+        counts[Count.STARTED], numbers[Number.LAST], numbers[Number.LAST_ERROR] = 1, 0.0, 0.0
+    if work.judging == 0 or numbers[Number.AIM] == 0.0:
         return
-    if numbers[MATRIX_STEP] != h:
+    if numbers[Number.MATRIX_STEP] != h:
         _modes_for(system, work, alpha, h)
-    if numbers[LAST] > 0.0:  # the algorithm's own accelerations lie a share of a step away
-        ratio, old, slow = h / numbers[LAST], work.acceleration[OLD], work.acceleration[SLOW]
+    if numbers[Number.LAST] > 0.0:  # the algorithm's own accelerations lie a share of a step away
+        ratio, old, slow = h / numbers[Number.LAST], work.acceleration[OLD], work.acceleration[SLOW]
         for k in range(len(system.free)):
             slow[k] = old[k] + ratio * (slow[k] - old[k])
-        numbers[LAST] = h
+        numbers[Number.LAST] = h
 
 
 @inner
 def _attempt(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
     """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
     used = _solve(system, work, alpha, t, h, q, qd, tolerance)
-    if used == 0 and work.counts[FRESH] == 0:
+    if used == 0 and work.counts[Count.FRESH] == 0:
         _new_matrix(system, work, alpha, t, h, q, qd)
         used = _solve(system, work, alpha, t, h, q, qd, tolerance)
     return used
@@ -186,7 +174,7 @@ def _attempt(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, q
 @inner
 def _error(system: Any, work: Any, alpha: Any, h: float) -> float:
     """Error of the positions in a step (m) by the change of acceleration."""
-    largest, work.numbers[POWER] = 0.0, 3.0
+    largest, work.numbers[Number.POWER] = 0.0, 3.0
     for k in range(len(system.free)):
         change = work.acceleration[NEW, k] - work.acceleration[OLD, k]
         size = h * h * alpha.error * abs(change) * system.metres[k]
@@ -217,7 +205,7 @@ def _accept(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -
 @inner
 def _follow(work: Any, length: float) -> None:
     """The step that is made becomes the last one."""
-    work.numbers[LAST] = length
+    work.numbers[Number.LAST] = length
 
 
 alpha_steps = driver(

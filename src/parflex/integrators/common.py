@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,26 @@ from parflex.codegen.loop_functions import call_model, compiled, inlined, inner
 
 Array = np.ndarray
 
-# places in Work.counts and Work.numbers, and status: plain numbers, since compiled code freezes what it reads
-EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, EXTRA_ITERATIONS, STARTED, OPEN = range(10)
-EVENTS, CONSECUTIVE_REJECTIONS, USE_LAST_ACCELERATIONS, UNSEEN, ALIKE, FRESH, FIRST_KNOWN, COUNTS = range(10, 18)
+# places in Work.counts; `FRESH`: whether the matrix was made at the start of this step
+Count = IntEnum(
+    "Count",
+    "EVALUATIONS STEPS ITERATIONS JACOBIANS REJECTED PIECE BEST EXTRA_ITERATIONS STARTED OPEN EVENTS "
+    "CONSECUTIVE_REJECTIONS USE_LAST_ACCELERATIONS UNSEEN ALIKE FRESH FIRST_KNOWN",
+    start=0,
+)
 
-# step: that is asked for where errors choose steps, 0: they are alike
-# last: length of the step before, 0: none is known, negative: the start of this one is
-CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS, AIM, LAST, MATRIX_STEP, LAST_ERROR, LARGEST_ERROR = range(11)
-SHORTEST, LONGEST, FIRST_ERROR, MOST, LATEST, BEFORE, SHARE, FARTHEST, POWER, NUMBERS = range(11, 21)
+# places in Work.numbers; `STEP` is asked for where errors choose steps, 0: they are alike; `LAST` is the length of the
+# step before, 0: none is known, negative: the start of this one is
+Number = IntEnum(
+    "Number",
+    "CONTRACTION STEP INPUT LOSS LAST_INPUT LAST_LOSS AIM LAST MATRIX_STEP LAST_ERROR LARGEST_ERROR SHORTEST LONGEST "
+    "ERROR_SUM FIRST_ERROR MOST LATEST BEFORE SHARE FARTHEST POWER",
+    start=0,
+)
 
-OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL, GEOMETRY, STEP_TOO_LONG, ROUNDING_FORBIDS = range(7)
+Status = IntEnum(
+    "Status", "OK NOT_CONVERGED NOT_FINITE STEP_TOO_SMALL GEOMETRY STEP_TOO_LONG ROUNDING_FORBIDS", start=0
+)
 
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 
@@ -53,14 +64,14 @@ def place(system: Any, x: Array, q: Array, qd: Array) -> None:
 def give_inputs(system: Any, work: Any, t: float, x: Array) -> None:
     """Write what is given at time t into the inputs of the model."""
     breaks, pieces = system.breaks, system.coefficients
-    k, last = work.counts[PIECE], len(pieces) - 1
+    k, last = work.counts[Count.PIECE], len(pieces) - 1
     if k > last:  # the work may come from inputs with more pieces
         k = last
     while k < last and t >= breaks[k + 1]:
         k += 1
     while k > 0 and t < breaks[k]:
         k -= 1
-    work.counts[PIECE] = k
+    work.counts[Count.PIECE] = k
     s = t - breaks[k]
     base, top = system.positions + system.rates, pieces.shape[1] - 1
     for j in range(pieces.shape[2]):
@@ -134,7 +145,7 @@ def _hold_joints(system: Any, work: Any, x: Array, y: Array) -> None:
     if len(system.friction) > 0:
         sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
         last = system.outputs - len(system.friction)
-        work.counts[EVALUATIONS] += hold(system.address, system.friction, work.keeping, sticking, last, x, y)
+        work.counts[Count.EVALUATIONS] += hold(system.address, system.friction, work.keeping, sticking, last, x, y)
 
 
 @inlined
@@ -146,12 +157,12 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     normalise(system, x)
     for _ in range(MAX_CLOSURE_CALLS):
         call_model(system.address, x.ctypes.data, y.ctypes.data)
-        work.counts[EVALUATIONS] += 1
+        work.counts[Count.EVALUATIONS] += 1
         if not _far_from_closed(system, x, y):
             _hold_joints(system, work, x, y)
             return
         _take_closed(system, x, y)
-    work.counts[OPEN] = 1
+    work.counts[Count.OPEN] = 1
 
 
 @inner
@@ -162,14 +173,14 @@ def evaluate_pair(system: Any, work: Any) -> None:
     normalise(system, x[1])
     for _ in range(MAX_CLOSURE_CALLS):
         call_model(system.pair, x[0].ctypes.data, y[0].ctypes.data)
-        work.counts[EVALUATIONS] += 2
+        work.counts[Count.EVALUATIONS] += 2
         if not (_far_from_closed(system, x[0], y[0]) or _far_from_closed(system, x[1], y[1])):
             _hold_joints(system, work, x[0], y[0])
             _hold_joints(system, work, x[1], y[1])
             return
         _take_closed(system, x[0], y[0])
         _take_closed(system, x[1], y[1])
-    work.counts[OPEN] = 1
+    work.counts[Count.OPEN] = 1
 
 
 @inner
@@ -208,8 +219,8 @@ def add_work(system: Any, work: Any, weights: Array, h: float) -> None:
         if weights[i] != 0.0:
             find_powers(system, work, work.x[i], work.y[i])
             copy(work.powers, work.course[len(weights) + i, work.course.shape[1] - 2 :])
-            work.numbers[INPUT] += h * weights[i] * work.powers[0]
-            work.numbers[LOSS] += h * weights[i] * work.powers[1]
+            work.numbers[Number.INPUT] += h * weights[i] * work.powers[0]
+            work.numbers[Number.LOSS] += h * weights[i] * work.powers[1]
 
 
 @compiled
@@ -223,6 +234,6 @@ def record(system: Any, work: Any, t: float, q: Array, qd: Array, out_x: Array, 
         out_y[k] = work.y[row, k]
         total += out_y[k]
     if len(out_y) > system.outputs:
-        out_y[system.outputs] = work.numbers[INPUT]
-        out_y[system.outputs + 1] = work.numbers[LOSS]
-    return math.isfinite(total) and work.counts[OPEN] == 0  # one that is not makes the sum not finite
+        out_y[system.outputs] = work.numbers[Number.INPUT]
+        out_y[system.outputs + 1] = work.numbers[Number.LOSS]
+    return math.isfinite(total) and work.counts[Count.OPEN] == 0  # one that is not makes the sum not finite

@@ -13,34 +13,7 @@ import numpy as np
 from parflex.codegen.loop_types import CompiledRecord, kind_of
 from parflex.errors import InputError, did_you_mean
 from parflex.integrators import tableaux
-from parflex.integrators.common import (
-    AIM,
-    ALIKE,
-    COUNTS,
-    EVENTS,
-    FARTHEST,
-    FIRST_ERROR,
-    INPUT,
-    LARGEST_ERROR,
-    LAST,
-    LONGEST,
-    LOSS,
-    MOST,
-    NOT_CONVERGED,
-    NOT_FINITE,
-    NUMBERS,
-    OK,
-    OPEN,
-    PIECE,
-    ROUNDING_FORBIDS,
-    SHARE,
-    SHORTEST,
-    STARTED,
-    STEP,
-    STEP_TOO_LONG,
-    STEP_TOO_SMALL,
-    record,
-)
+from parflex.integrators.common import Count, Number, Status, record
 from parflex.integrators.events import settle
 from parflex.records import Record
 
@@ -63,8 +36,8 @@ NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
 MAX_SEGMENT_SHARE = 1 / 4  # between two corners: the longest step, where errors choose them
 
 REASONS = {
-    NOT_CONVERGED: "the stages of a step do not converge",
-    STEP_TOO_SMALL: "the step becomes too small",
+    Status.NOT_CONVERGED: "the stages of a step do not converge",
+    Status.STEP_TOO_SMALL: "the step becomes too small",
 }
 
 # Operators of a call of the loop, a tenth of a second or so: how often the clock is shown and an interrupt is heard.
@@ -225,8 +198,8 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
         np.zeros((2, stages, count)),
         np.zeros(count),
         np.zeros((2, system.positions)),
-        np.array([1e-3, *[0.0] * (NUMBERS - 1)]),
-        np.zeros(COUNTS, dtype=np.int64),
+        np.array([1e-3, *[0.0] * (len(Number) - 1)]),
+        np.zeros(len(Count), dtype=np.int64),
         int(judging),
     )
 
@@ -294,7 +267,7 @@ class IntegratedRows(Record):
     coordinate: str = ""
     why: str = ""
     events: Array = field(default_factory=no_events)  # of gates: which, what it became, time, rate
-    judged: tuple[float, ...] | None = None  # largest error of a step (m), shortest and longest step (s)
+    judged: tuple[float, ...] | None = None  # largest error of a step (m), shortest and longest step (s), sum (m)
 
 
 @dataclass(frozen=True)
@@ -321,9 +294,9 @@ class Grid:
 
     def control(self, work: Work) -> None:
         """Write into the memory of a run how its steps are chosen."""
-        for place, value in ((AIM, self.aim), (STEP, self.begin), (MOST, self.most)):
+        for place, value in ((Number.AIM, self.aim), (Number.STEP, self.begin), (Number.MOST, self.most)):
             work.numbers[place] = value
-        work.numbers[SHARE], work.numbers[FARTHEST] = self.share, self.farthest
+        work.numbers[Number.SHARE], work.numbers[Number.FARTHEST] = self.share, self.farthest
 
 
 def grid_of(time: float, step: float, out_step: float) -> Grid:
@@ -347,6 +320,7 @@ def run_loop(
     first: int = 0,
     initial_work: Array | None = None,
     watch: Callable[[Array], tuple[int | None, int]] | None = None,
+    ranges: Array | None = None,
 ) -> IntegratedRows:
     """Integrate from a state, that of the row `first`, until which `initial_work` was put in and lost.
 
@@ -359,7 +333,9 @@ def run_loop(
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)
     work, x, y = loop.work, loop.x, loop.y
     if initial_work is not None:
-        work.numbers[INPUT], work.numbers[LOSS] = initial_work
+        work.numbers[Number.INPUT], work.numbers[Number.LOSS] = initial_work
+    if ranges is not None:
+        work.ranges[:] = ranges
     method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
         system, new_work(system, method.stages, method.unknowns, grid.aim > 0), method.tableau, 0.0, grid.step,
         grid.every, q.copy(), qd.copy(), tolerance, x[:0], y[:0],
@@ -367,17 +343,17 @@ def run_loop(
     loop.record_start()
     interrupted, stop, events = False, None, [no_events()]
     try:
-        while loop.done < loop.rows and loop.status == OK and stop is None:
+        while loop.done < loop.rows and loop.status == Status.OK and stop is None:
             if control is not None:
                 control(first + loop.done, x[loop.done], y[loop.done])
-                loop.portion, work.numbers[LAST] = 1, 0.0  # efforts jump: the last step says nothing
+                loop.portion, work.numbers[Number.LAST] = 1, 0.0  # efforts jump: the last step says nothing
                 if not first + loop.done:  # the first row has the efforts that act from then on
                     loop.record_start()
             before = loop.done
             loop.advance_to_next()
             _raise_step_error(loop.status, work.numbers, grid, loop.now)
-            events.append(work.events[: work.counts[EVENTS]].copy())
-            work.counts[EVENTS] = 0
+            events.append(work.events[: work.counts[Count.EVENTS]].copy())
+            work.counts[Count.EVENTS] = 0
             if watch is not None and loop.done > before:
                 stop, ahead = watch(y[before : loop.done + 1])
                 loop.done = loop.done if stop is None else before + stop
@@ -390,20 +366,22 @@ def run_loop(
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     words = ("evaluations", "steps", "iterations", "jacobians", "rejected")  # the first of the counts
     counts = dict(zip(words, work.counts[: len(words)].tolist(), strict=True)) | {
-        "alike_rests": int(work.counts[ALIKE])
+        "alike_rests": int(work.counts[Count.ALIKE])
     }
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:
-        track.judged = tuple(float(work.numbers[k]) for k in (LARGEST_ERROR, SHORTEST, LONGEST))
+        track.judged = tuple(
+            float(work.numbers[k]) for k in (Number.LARGEST_ERROR, Number.SHORTEST, Number.LONGEST, Number.ERROR_SUM)
+        )
     all_events = np.concatenate(events)
     track.events = all_events[all_events[:, 2] <= t[-1] + loop.near]
     if interrupted:
         track.status = "interrupted"
-    elif stop is not None or loop.status != OK:
+    elif stop is not None or loop.status != Status.OK:
         track.status, track.stopped = "diverged" if stop is None else "left", float(loop.row_time)
-        if loop.status != OK:
+        if loop.status != Status.OK:
             why = REASONS.get(loop.status, "values are no longer finite")
-            track.why = "the loops cannot be closed" if work.counts[OPEN] else why
+            track.why = "the loops cannot be closed" if work.counts[Count.OPEN] else why
         size = np.abs(qd[system.free]) / system.units
         if len(size):
             track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]
@@ -425,7 +403,7 @@ class _Loop:
         self.x, self.y = np.empty((self.rows + 1, width)), np.empty((self.rows + 1, system.outputs + 2))
         self.partial_x, self.partial_y = np.empty((1, width)), np.empty((1, system.outputs + 2))
         self.near = NEAR * grid.out_step
-        self.done, self.portion, self.seconds, self.status = 0, 1, 0.0, OK
+        self.done, self.portion, self.seconds, self.status = 0, 1, 0.0, Status.OK
         self.now, self.known = self.row_time, self.y[0]  # what is recorded of the state
         grid.control(self.work)
         self._limit()
@@ -440,7 +418,7 @@ class _Loop:
         if len(self.system.rubbing):
             settle(self.system, self.work, self.now, self.q, self.qd)
         finite = record(self.system, self.work, self.now, self.q, self.qd, self.x[0], self.y[0])
-        self.status = OK if finite else NOT_FINITE
+        self.status = Status.OK if finite else Status.NOT_FINITE
 
     def advance_to_next(self) -> None:
         """To the next corner if that comes before the next row, else by some rows at most to a corner."""
@@ -488,9 +466,9 @@ class _Loop:
     def _part(self, end: float, x: Array, y: Array) -> int:
         """Part of an interval, in steps of its own."""
         count = 1 if self.grid.begin else max(1, math.ceil((end - self.now) / self.grid.step * (1 - 1e-9)))
-        self.work.counts[STARTED] = 0  # the matrix is that of another step
+        self.work.counts[Count.STARTED] = 0  # the matrix is that of another step
         filled = self._steps(self.now, (end - self.now) / count, count, x, y)
-        self.work.counts[STARTED] = 0
+        self.work.counts[Count.STARTED] = 0
         self.now = end
         return filled
 
@@ -500,9 +478,9 @@ class _Loop:
         if corner.cross is not None:
             rates, work = corner.cross(self.known[:nq].copy(), self.known[nq : 2 * nq].copy())
             self.qd[:] = rates
-            self.work.numbers[INPUT] += work
+            self.work.numbers[Number.INPUT] += work
         self.system = corner.behind
-        self.work.counts[STARTED] = self.work.counts[PIECE] = 0
+        self.work.counts[Count.STARTED] = self.work.counts[Count.PIECE] = 0
         self._limit()
 
     def _limit(self) -> None:
@@ -510,21 +488,22 @@ class _Loop:
         if self.grid.begin:
             ahead = self.corners[0].time if self.corners else self.grid.rows * self.grid.out_step
             most = min(self.grid.most, max(MAX_SEGMENT_SHARE * (ahead - self.now), self.near))
-            self.work.numbers[MOST], self.work.numbers[STEP] = most, min(self.work.numbers[STEP], most)
+            numbers = self.work.numbers
+            numbers[Number.MOST], numbers[Number.STEP] = most, min(numbers[Number.STEP], most)
 
 
 def _raise_step_error(status: int, numbers: Array, grid: Grid, t: float) -> None:
     """Steps whose error stays above what was asked for."""
-    found = numbers[FIRST_ERROR]
-    if status == STEP_TOO_LONG:
+    found = numbers[Number.FIRST_ERROR]
+    if status == Status.STEP_TOO_LONG:
         raise InputError(
             f"the step {grid.step:g} s is too long for the tolerance {grid.aim:g} m: about t = {t:.4g} s one errs by "
             f"{found:.2g} m",
             key="step",
             value=grid.step,
-            hint=f"give at most {rounded_down(numbers[STEP])}, or no step: it is then chosen",
+            hint=f"give at most {rounded_down(numbers[Number.STEP])}, or no step: it is then chosen",
         )
-    if status == ROUNDING_FORBIDS:
+    if status == Status.ROUNDING_FORBIDS:
         raise InputError(
             f"rounding forbids the tolerance {grid.aim:g} m: about t = {t:.4g} s short steps err by {found:.2g} m too",
             key="tolerance",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import call_model, compiled, inlined, inner
-from parflex.integrators.common import EVENTS, INPUT, LOSS, evaluate_at
+from parflex.integrators.common import Count, Number, evaluate_at
 from parflex.integrators.stiction import STUCK, friction_gaps, keep_at_rest, settle_friction, unsettled
 
 Array = np.ndarray
@@ -34,7 +34,7 @@ def keep(saved: Array, c: Array, numbers: Array, q: Array, qd: Array, length: fl
         saved[k] = q[k]
     for k in range(len(qd)):
         saved[len(q) + k] = qd[k]
-    saved[-2], saved[-1] = numbers[INPUT], numbers[LOSS]
+    saved[-2], saved[-1] = numbers[Number.INPUT], numbers[Number.LOSS]
     c[LENGTH], c[PHASE], c[TRIES] = length, WHOLE, 0.0
 
 
@@ -45,7 +45,7 @@ def restore_state(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
         q[k] = saved[k]
     for k in range(len(qd)):
         qd[k] = saved[len(q) + k]
-    numbers[INPUT], numbers[LOSS] = saved[-2], saved[-1]
+    numbers[Number.INPUT], numbers[Number.LOSS] = saved[-2], saved[-1]
 
 
 @inner
@@ -286,7 +286,7 @@ def _toggle_at_root(
     for k in range(contacts):
         if k == which or _missed(gates, gaps, k) > 0.0:
             _turn(x, gates, gate_x, k)
-            n = counts[EVENTS]
+            n = counts[Count.EVENTS]
             if n < len(events):
                 events[n, 0], events[n, 1], events[n, 2], events[n, 3] = k, gates[k], event_time, gaps[2 * k + 1]
-                counts[EVENTS] += 1
+                counts[Count.EVENTS] += 1

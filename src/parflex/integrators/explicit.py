@@ -7,15 +7,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import inner
-from parflex.integrators.common import (
-    POWER,
-    add_work,
-    evaluate,
-    evaluate_at,
-    give_inputs,
-    normalise,
-    place,
-)
+from parflex.integrators.common import Number, add_work, evaluate, evaluate_at, give_inputs, normalise, place
 from parflex.integrators.steps import driver, no_rows_inside, nothing_follows, nothing_to_begin, nothing_to_prepare
 
 Array = np.ndarray
@@ -51,7 +43,7 @@ def _add(system: Any, weight: float, y: Array, q: Array, qd: Array) -> None:
 @inner
 def _error(system: Any, work: Any, tableau: Any, h: float) -> float:
     """Error of the positions in a step (m), and of the rates times its length, by the embedded method."""
-    nq, largest, work.numbers[POWER] = system.positions, 0.0, tableau.order
+    nq, largest, work.numbers[Number.POWER] = system.positions, 0.0, tableau.order
     for p in range(nq):
         largest = _larger(work, tableau.error, nq + p, h * system.extents[p], largest)
     for k in range(len(system.free)):

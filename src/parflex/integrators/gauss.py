@@ -18,18 +18,8 @@ import numpy as np
 
 from parflex.codegen.loop_functions import inlined, inner
 from parflex.integrators.common import (
-    AIM,
-    BEST,
-    CONTRACTION,
-    EXTRA_ITERATIONS,
-    FIRST_KNOWN,
-    FRESH,
-    ITERATIONS,
-    LAST,
-    MATRIX_STEP,
-    POWER,
-    STARTED,
-    UNSEEN,
+    Count,
+    Number,
     add_work,
     evaluate,
     evaluate_at,
@@ -63,7 +53,7 @@ def _renew(system: Any, work: Any, tableau: Any, h: float, row: int) -> None:
     """The modes of 1 - h A (x) Jv - h^2 AA (x) Jq at a row of the work that was evaluated."""
     take_state(system, work, row)
     _modes_for(system, work, tableau, h)
-    work.counts[BEST], work.counts[EXTRA_ITERATIONS], work.counts[FRESH] = MOST_ITERATIONS, 0, 1
+    work.counts[Count.BEST], work.counts[Count.EXTRA_ITERATIONS], work.counts[Count.FRESH] = MOST_ITERATIONS, 0, 1
 
 
 @inner
@@ -74,7 +64,7 @@ def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
         c = work.coefficients[m]
         c[0], c[1], c[2], c[3] = re, im, re * re - im * im, 2 * re * im
     make_modes(system, work)
-    work.numbers[MATRIX_STEP] = h
+    work.numbers[Number.MATRIX_STEP] = h
 
 
 @inner
@@ -179,7 +169,7 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
             if not size <= largest:  # NaN too
                 largest = size
             vibration = max(vibration, size * (h2 * abs(miss[i, k]) / unit))
-    work.counts[ITERATIONS] += 1
+    work.counts[Count.ITERATIONS] += 1
     return largest, max(largest, math.sqrt(vibration))
 
 
@@ -192,7 +182,7 @@ def _solve_stages(
         place(system, work.x[i], q, qd)
         give_inputs(system, work, t + tableau.c[i] * h, work.x[i])
     predict_stages(system, work, tableau, h, q, qd)
-    contraction, previous_size, previous_vibration, guessed = work.numbers[CONTRACTION], 0.0, 0.0, False
+    contraction, previous_size, previous_vibration, guessed = work.numbers[Number.CONTRACTION], 0.0, 0.0, False
     for iteration in range(1, MOST_ITERATIONS + 1):
         size, vibration = _iterate(system, work, tableau, h, q, qd)
         if not math.isfinite(size):
@@ -205,14 +195,14 @@ def _solve_stages(
         share = min(contraction, 0.9)
         rounding = iteration > 2 and contraction > 0.1 and size <= tolerance
         if vibration * share / (1 - share) <= tolerance or size == 0.0 or rounding:
-            if iteration == 1 and work.counts[UNSEEN] >= MAX_SINGLE_ITERATIONS and vibration > tolerance:
+            if iteration == 1 and work.counts[Count.UNSEEN] >= MAX_SINGLE_ITERATIONS and vibration > tolerance:
                 guessed = True  # it grows as the robot moves on
             else:
                 # a small change is mostly rounding, whose ratio says nothing of the contraction
                 less = iteration > 1 and vibration <= 0.1 * tolerance
-                contraction = min(contraction, work.numbers[CONTRACTION]) if less else contraction
-                work.numbers[CONTRACTION] = max(contraction, 1e-3)
-                work.counts[UNSEEN] = work.counts[UNSEEN] + 1 if iteration == 1 else 0
+                contraction = min(contraction, work.numbers[Number.CONTRACTION]) if less else contraction
+                work.numbers[Number.CONTRACTION] = max(contraction, 1e-3)
+                work.counts[Count.UNSEEN] = work.counts[Count.UNSEEN] + 1 if iteration == 1 else 0
                 return 1 if guessed and vibration <= tolerance else iteration
         previous_size, previous_vibration = size, vibration
     return 0
@@ -230,26 +220,26 @@ def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
     """Matrix and history for a step of this length."""
     stages, counts, numbers = len(tableau.c), work.counts, work.numbers
     iteration_cost, renewal = costs(system, len(tableau.roots), stages)
-    if again and counts[FRESH] != 0:
+    if again and counts[Count.FRESH] != 0:
         _modes_for(system, work, tableau, h)
         _history_from_state(system, work, tableau, h, q, qd)
-    elif again or counts[STARTED] == 0:
+    elif again or counts[Count.STARTED] == 0:
         _new_matrix(system, work, tableau, t, h, q, qd)
         _history_from_state(system, work, tableau, h, q, qd)
-        counts[STARTED], numbers[CONTRACTION], numbers[LAST] = 1, 0.5, 0.0
-    elif counts[EXTRA_ITERATIONS] * iteration_cost > renewal:
+        counts[Count.STARTED], numbers[Number.CONTRACTION], numbers[Number.LAST] = 1, 0.5, 0.0
+    elif counts[Count.EXTRA_ITERATIONS] * iteration_cost > renewal:
         if system.gaps != 0:  # the state is asked for where a step is made again
             _new_matrix(system, work, tableau, t, h, q, qd)
         else:  # the last stage of the step before is near enough
             _renew(system, work, tableau, h, stages - 1)
-    if again or work.judging == 0 or numbers[AIM] == 0.0:
+    if again or work.judging == 0 or numbers[Number.AIM] == 0.0:
         return
-    if numbers[MATRIX_STEP] != h:
+    if numbers[Number.MATRIX_STEP] != h:
         _modes_for(system, work, tableau, h)
-    if numbers[LAST] == 0.0:
+    if numbers[Number.LAST] == 0.0:
         evaluate_at(system, work, t, q, qd, stages)
         record_start(system, work, stages)
-    if numbers[LAST] < 0.0:
+    if numbers[Number.LAST] < 0.0:
         _history_from_state(system, work, tableau, h, q, qd)
 
 
@@ -257,7 +247,7 @@ def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
 def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
     """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
     used = _solve_stages(system, work, tableau, t, h, q, qd, tolerance)
-    if used == 0 and work.counts[FRESH] == 0:
+    if used == 0 and work.counts[Count.FRESH] == 0:
         _new_matrix(system, work, tableau, t, h, q, qd)
         used = _solve_stages(system, work, tableau, t, h, q, qd, tolerance)
     return used
@@ -266,8 +256,8 @@ def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
 @inner
 def _error(system: Any, work: Any, tableau: Any, h: float) -> float:
     """Error of the positions in a step (m) by the accelerations at its stages and at those of the step before."""
-    first = record_stages(work, tableau.c, work.numbers[LAST] / h)
-    work.counts[FIRST_KNOWN], work.numbers[POWER] = first, 2 * len(tableau.c) - first + 1
+    first = record_stages(work, tableau.c, work.numbers[Number.LAST] / h)
+    work.counts[Count.FIRST_KNOWN], work.numbers[Number.POWER] = first, 2 * len(tableau.c) - first + 1
     return step_error(work, first, tableau.error * h * h, system.metres)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import call_model, inlined, inner
-from parflex.integrators.common import JACOBIANS, POSITION_STEP, RATE_STEP, copy, evaluate
+from parflex.integrators.common import POSITION_STEP, RATE_STEP, Count, copy, evaluate
 
 Array = np.ndarray
 
@@ -78,7 +78,7 @@ def make_modes(system: Any, work: Any) -> None:
         if system.dense != 0:
             address = system.real_solve if real else system.solve
             _columns(address, solving, work.solved, work.inverses[m], count, real)
-    work.counts[JACOBIANS] += 1
+    work.counts[Count.JACOBIANS] += 1
 
 
 @inner

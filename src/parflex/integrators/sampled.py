@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.codegen.loop_functions import call_model, inner
 from parflex.codegen.loop_types import CompiledRecord
-from parflex.integrators.common import GEOMETRY, OK
+from parflex.integrators.common import Status
 from parflex.integrators.explicit import explicit_steps
 from parflex.integrators.gauss import gauss_steps
 from parflex.integrators.steps import specialised
@@ -138,13 +138,13 @@ def _sampled_steps(
         k = first + row
         reference, noise, rate_noise = signals.reference[k], signals.noise[k], signals.rate_noise[k]
         if not act(sampled, system, k, out_y[row], reference, noise, rate_noise, memory, efforts[row]):
-            return row, GEOMETRY
+            return row, Status.GEOMETRY
         part_x, part_y = out_x[row + 1 : row + 2], out_y[row + 1 : row + 2]
         t = k * sampled.sample_time
         _, status = plant_steps(system, work, tableau, t, h, every, q, qd, tolerance, part_x, part_y)
-        if status != OK:
+        if status != Status.OK:
             return row, status
-    return len(out_x) - 1, OK
+    return len(out_x) - 1, Status.OK
 
 
 sampled_explicit_steps = specialised(

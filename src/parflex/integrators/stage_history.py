@@ -12,19 +12,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import inner
-from parflex.integrators.common import (
-    BEFORE,
-    FIRST_KNOWN,
-    INPUT,
-    LAST,
-    LAST_ERROR,
-    LATEST,
-    LOSS,
-    USE_LAST_ACCELERATIONS,
-    copy,
-    find_powers,
-    record,
-)
+from parflex.integrators.common import Count, Number, copy, find_powers, record
 
 Array = np.ndarray
 
@@ -51,8 +39,8 @@ def initialise_history(system: Any, work: Any, tableau: Any, h: float, q: Array,
             reach[j, k] = offset * (qd[system.free[k]] + 0.5 * offset * past[0, k])
         for k in range(len(system.other)):
             reach[j, count + k] = q[system.other[k]] + offset * past[0, count + k]
-    work.numbers[BEFORE] = work.numbers[LATEST] = h
-    work.counts[USE_LAST_ACCELERATIONS] = 0
+    work.numbers[Number.BEFORE] = work.numbers[Number.LATEST] = h
+    work.counts[Count.USE_LAST_ACCELERATIONS] = 0
 
 
 @inner
@@ -93,7 +81,7 @@ def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd:
     iteration has to take back.
     """
     stages, count, free, weights, carried = len(tableau.c), len(system.free), system.free, work.weights, work.counts
-    latest, before = work.numbers[LATEST] / h, work.numbers[BEFORE] / h
+    latest, before = work.numbers[Number.LATEST] / h, work.numbers[Number.BEFORE] / h
     if weights[3 * stages + 1, 0] != latest or weights[3 * stages + 1, 1] != before:
         _extrapolation_weights(weights, tableau.c, tableau.twice, latest, before)
     for i in range(stages):
@@ -113,7 +101,7 @@ def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd:
         row = work.acceleration[i]
         for k in range(count):
             row[k] = by_place[k]
-        if carried[USE_LAST_ACCELERATIONS] != 0:
+        if carried[Count.USE_LAST_ACCELERATIONS] != 0:
             for k in range(len(system.simple)):
                 row[system.simple[k, 1]] = by_past[system.simple[k, 1]]
         for k in range(len(system.other)):
@@ -153,7 +141,7 @@ def store_history(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: 
             f = system.simple[s, 1]
             by_place = max(by_place, abs(work.starts[0, i, f] - row[f]) / system.units[f])
             by_past = max(by_past, abs(work.starts[1, i, f] - row[f]) / system.units[f])
-    work.counts[USE_LAST_ACCELERATIONS] = 0 if by_place < by_past else 1
+    work.counts[Count.USE_LAST_ACCELERATIONS] = 0 if by_place < by_past else 1
     for k in range(len(system.other)):
         p, column = system.other[k], count + k
         last_position = work.y[last, p]
@@ -172,7 +160,7 @@ def store_history(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: 
             for j in range(stages):
                 total += tableau.A[i, j] * work.rate[j, p]
             reach[stages + i, column] = q[p] + h * total
-    work.numbers[BEFORE], work.numbers[LATEST] = work.numbers[LATEST], h
+    work.numbers[Number.BEFORE], work.numbers[Number.LATEST] = work.numbers[Number.LATEST], h
 
 
 @inner
@@ -208,7 +196,7 @@ def record_start(system: Any, work: Any, row: int) -> None:
     if system.power != 0:
         find_powers(system, work, work.x[row], y)
         copy(work.powers, history_row[count + nq :])
-    work.numbers[LAST], work.numbers[LAST_ERROR] = -1.0, 0.0
+    work.numbers[Number.LAST], work.numbers[Number.LAST_ERROR] = -1.0, 0.0
 
 
 @inner
@@ -253,7 +241,7 @@ def shift_history(work: Any, length: float) -> None:
     stages = len(work.course) // 2
     for i in range(stages):
         copy(work.course[stages + i], work.course[i])
-    work.numbers[LAST] = length
+    work.numbers[Number.LAST] = length
 
 
 @inner
@@ -268,7 +256,7 @@ def _state_inside(
     nq, count = system.positions, len(system.free)
     copy(saved, q)
     copy(saved[nq:], qd)
-    numbers[INPUT], numbers[LOSS] = saved[len(saved) - 2], saved[len(saved) - 1]
+    numbers[Number.INPUT], numbers[Number.LOSS] = saved[len(saved) - 2], saved[len(saved) - 1]
     for k in range(len(system.simple)):
         q[system.simple[k, 0]] += share * length * qd[system.free[system.simple[k, 1]]]
     for i in range(len(c)):
@@ -282,8 +270,8 @@ def _state_inside(
                 q[system.simple[k, 0]] += lever * part * history[j, system.simple[k, 1]]
             for p in system.other:
                 q[p] += part * history[j, count + p]
-            numbers[INPUT] += part * history[j, count + nq]
-            numbers[LOSS] += part * history[j, count + nq + 1]
+            numbers[Number.INPUT] += part * history[j, count + nq]
+            numbers[Number.LOSS] += part * history[j, count + nq + 1]
 
 
 @inner
@@ -292,10 +280,10 @@ def rows_inside(
 ) -> bool:
     """Record the rows inside of a step over `span` of them, which follow row `done` of this call."""
     q, qd, numbers = work.before[: system.positions], work.before[system.positions :], work.numbers
-    input_work, lost_work, first = numbers[INPUT], numbers[LOSS], work.counts[FIRST_KNOWN]
+    input_work, lost_work, first = numbers[Number.INPUT], numbers[Number.LOSS], work.counts[Count.FIRST_KNOWN]
     for k in range(1, span):
         _state_inside(system, work, tableau.b, tableau.c, first, k / span, span * h, q, qd)
         if not record(system, work, t + (done + k) * h, q, qd, out_x[k - 1], out_y[k - 1]):
             return False
-    numbers[INPUT], numbers[LOSS] = input_work, lost_work
+    numbers[Number.INPUT], numbers[Number.LOSS] = input_work, lost_work
     return True

@@ -14,35 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import LoopFunction, inlined, inner
-from parflex.integrators.common import (
-    AIM,
-    BEST,
-    CONSECUTIVE_REJECTIONS,
-    EXTRA_ITERATIONS,
-    FARTHEST,
-    FIRST_ERROR,
-    FRESH,
-    INPUT,
-    LARGEST_ERROR,
-    LAST_ERROR,
-    LONGEST,
-    LOSS,
-    MOST,
-    NOT_CONVERGED,
-    NOT_FINITE,
-    POWER,
-    REJECTED,
-    ROUNDING_FORBIDS,
-    SHARE,
-    SHORTEST,
-    STARTED,
-    STEP,
-    STEP_TOO_LONG,
-    STEP_TOO_SMALL,
-    STEPS,
-    copy,
-    record,
-)
+from parflex.integrators.common import Count, Number, Status, copy, record
 from parflex.integrators.events import (
     LENGTH,
     MOST_PARTS,
@@ -64,7 +36,7 @@ prepare: Any = None  # (system, work, tableau, t, h, q, qd, again): matrix and p
 
 attempt: Any = None  # (system, work, tableau, t, h, q, qd, tolerance): number of iterations; 0 if they do not converge
 
-error: Any = None  # (system, work, tableau, h): error of the positions in a step (m); the power of h goes into POWER
+error: Any = None  # (system, work, tableau, h): error of the positions in a step (m), and its power of h in the numbers
 
 accept: Any = None  # (system, work, tableau, h, q, qd): the end of the step becomes the state
 
@@ -115,11 +87,11 @@ def widen(ranges: Array, q: Array) -> None:
 def _allowed_error(system: Any, work: Any) -> float:
     """Return the error that a step may have (m): a share of how far the robot has moved, and of what it moves in it."""
     numbers, x, extent = work.numbers, work.x[len(work.x) - 3], 0.0  # the last stage
-    if numbers[SHARE] > 0.0:
+    if numbers[Number.SHARE] > 0.0:
         for p in range(system.positions):
             span = max(work.ranges[1, p], x[p]) - min(work.ranges[0, p], x[p])
             extent = max(extent, span * system.extents[p])
-    return max(numbers[AIM], numbers[SHARE] * min(extent, numbers[FARTHEST]))
+    return max(numbers[Number.AIM], numbers[Number.SHARE] * min(extent, numbers[Number.FARTHEST]))
 
 
 @inner
@@ -128,57 +100,58 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
 
     A default tolerance rises to the rounding of the errors.
     """
-    requested, power = numbers[STEP], numbers[POWER]
+    requested, power = numbers[Number.STEP], numbers[Number.POWER]
     if found <= aim:
-        counts[CONSECUTIVE_REJECTIONS] = 0
-        larger = max(found, numbers[LAST_ERROR], 1e-300)
+        counts[Count.CONSECUTIVE_REJECTIONS] = 0
+        larger = max(found, numbers[Number.LAST_ERROR], 1e-300)
         growth = SAFETY * (aim / larger) ** (1.0 / power)
         if found > NEARLY * aim:
-            numbers[STEP] = min(requested, length * growth)
-        elif length * growth > WORTH * requested and requested < numbers[MOST]:
-            numbers[STEP] = min(length * growth, MOST_GROWTH * requested, numbers[MOST])
-        numbers[LAST_ERROR] = found
-        numbers[LARGEST_ERROR] = max(numbers[LARGEST_ERROR], found)
-        numbers[SHORTEST] = length if numbers[SHORTEST] == 0.0 else min(numbers[SHORTEST], length)
-        numbers[LONGEST] = max(numbers[LONGEST], length)
+            numbers[Number.STEP] = min(requested, length * growth)
+        elif length * growth > WORTH * requested and requested < numbers[Number.MOST]:
+            numbers[Number.STEP] = min(length * growth, MOST_GROWTH * requested, numbers[Number.MOST])
+        numbers[Number.LAST_ERROR] = found
+        numbers[Number.LARGEST_ERROR] = max(numbers[Number.LARGEST_ERROR], found)
+        numbers[Number.ERROR_SUM] += found
+        numbers[Number.SHORTEST] = length if numbers[Number.SHORTEST] == 0.0 else min(numbers[Number.SHORTEST], length)
+        numbers[Number.LONGEST] = max(numbers[Number.LONGEST], length)
         return 0
-    counts[REJECTED] += 1
-    counts[CONSECUTIVE_REJECTIONS] += 1
+    counts[Count.REJECTED] += 1
+    counts[Count.CONSECUTIVE_REJECTIONS] += 1
     if not math.isfinite(found):
-        numbers[STEP] = UNSOLVED_STEP_FACTOR * length
-        return STEP_TOO_SMALL if counts[CONSECUTIVE_REJECTIONS] > MAX_REJECTIONS else REFUSED
-    if counts[CONSECUTIVE_REJECTIONS] == 1:
-        numbers[FIRST_ERROR] = found
-    numbers[STEP] = length * min(SAFETY, max(LEAST_SHARE, SAFETY * (aim / found) ** (1.0 / power)))
-    if counts[CONSECUTIVE_REJECTIONS] > MANY and found > FLAT * numbers[FIRST_ERROR]:
-        numbers[FIRST_ERROR] = found
-        if numbers[SHARE] == 0.0:
-            return ROUNDING_FORBIDS
-        numbers[AIM], numbers[STEP] = found / SAFETY, length
-    return STEP_TOO_SMALL if counts[CONSECUTIVE_REJECTIONS] > MAX_REJECTIONS else REFUSED
+        numbers[Number.STEP] = UNSOLVED_STEP_FACTOR * length
+        return Status.STEP_TOO_SMALL if counts[Count.CONSECUTIVE_REJECTIONS] > MAX_REJECTIONS else REFUSED
+    if counts[Count.CONSECUTIVE_REJECTIONS] == 1:
+        numbers[Number.FIRST_ERROR] = found
+    numbers[Number.STEP] = length * min(SAFETY, max(LEAST_SHARE, SAFETY * (aim / found) ** (1.0 / power)))
+    if counts[Count.CONSECUTIVE_REJECTIONS] > MANY and found > FLAT * numbers[Number.FIRST_ERROR]:
+        numbers[Number.FIRST_ERROR] = found
+        if numbers[Number.SHARE] == 0.0:
+            return Status.ROUNDING_FORBIDS
+        numbers[Number.AIM], numbers[Number.STEP] = found / SAFETY, length
+    return Status.STEP_TOO_SMALL if counts[Count.CONSECUTIVE_REJECTIONS] > MAX_REJECTIONS else REFUSED
 
 
 def _in_parts(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
     copy(q, work.before)
     copy(qd, work.before[system.positions :])
-    input_work, lost_work, parts = work.numbers[INPUT], work.numbers[LOSS], 1
+    input_work, lost_work, parts = work.numbers[Number.INPUT], work.numbers[Number.LOSS], 1
     for _ in range(MAX_SUBDIVISIONS):
-        work.counts[REJECTED] += 1
+        work.counts[Count.REJECTED] += 1
         small, done = h / parts, 0
         while done < parts:
-            work.counts[STARTED] = 0
+            work.counts[Count.STARTED] = 0
             prepare(system, work, tableau, t + done * small, small, q, qd, False)
             if attempt(system, work, tableau, t + done * small, small, q, qd, tolerance) == 0:
                 break
             accept(system, work, tableau, small, q, qd)
             done += 1
-        work.counts[STARTED], work.counts[FRESH] = 0, 0
+        work.counts[Count.STARTED], work.counts[Count.FRESH] = 0, 0
         if done == parts:
             return True
         copy(work.before, q)
         copy(work.before[system.positions :], qd)
-        work.numbers[INPUT], work.numbers[LOSS] = input_work, lost_work
+        work.numbers[Number.INPUT], work.numbers[Number.LOSS] = input_work, lost_work
         parts *= 4
     return False
 
@@ -193,18 +166,18 @@ def _steps(
     a step has parts that end where these turn.
     """
     counts, numbers, crossing, gated = work.counts, work.numbers, work.crossing, system.gaps != 0
-    judged = work.judging != 0 and numbers[AIM] > 0.0
-    chosen = judged and numbers[STEP] > 0.0
+    judged = work.judging != 0 and numbers[Number.AIM] > 0.0
+    chosen = judged and numbers[Number.STEP] > 0.0
     waiting, again, row, done = gated, False, 0, 0  # for the gates to settle; a part that is made again, shorter
     begin(system, work, tableau, t, q, qd)
     while row < len(out_x):
         span = 1
         if steps_over_rows and chosen and not gated:
-            span = rows_ahead(numbers[STEP], h, len(out_x) - row)
+            span = rows_ahead(numbers[Number.STEP], h, len(out_x) - row)
         for _ in range(every):
             now, left, parts, used = t + done * h, span * h, 0, 0
             while left > 0.0:
-                length = cut(left, numbers[STEP]) if chosen else left
+                length = cut(left, numbers[Number.STEP]) if chosen else left
                 if waiting:
                     length = settling(crossing)
                 elif again:
@@ -221,15 +194,15 @@ def _steps(
                         verdict = choose(numbers, counts, allowed, found, length)
                         if verdict == REFUSED and chosen:
                             if span > 1:
-                                span = rows_ahead(numbers[STEP], h, span)
+                                span = rows_ahead(numbers[Number.STEP], h, span)
                                 left = span * h
                             continue
                         if verdict != 0:
-                            return row, verdict if chosen else STEP_TOO_LONG
+                            return row, verdict if chosen else Status.STEP_TOO_LONG
                     if used > 0:
                         accept(system, work, tableau, length, q, qd)
                     elif not _in_parts(system, work, tableau, now, length, q, qd, tolerance):
-                        return row, NOT_CONVERGED
+                        return row, Status.NOT_CONVERGED
                 again = gated and not judge(system, work, now, q, qd)
                 if again:
                     restore_state(work.kept, numbers, q, qd)
@@ -237,29 +210,29 @@ def _steps(
                 turned = gated and (crossing[PHASE] != WHOLE or crossing[TRIES] > 0.0)
                 if waiting:
                     waiting = False
-                    counts[STARTED] = 0 if crossing[TRIES] > 0.0 else counts[STARTED]
+                    counts[Count.STARTED] = 0 if crossing[TRIES] > 0.0 else counts[Count.STARTED]
                     continue
                 now, left = now + length, (left - length if left - length > NOTHING * h else 0.0)
                 parts = parts + 1 if turned or not chosen else 0
                 if (chosen and turned) or (not chosen and (left > 0.0 or parts > 1)):
-                    counts[STARTED] = 0
+                    counts[Count.STARTED] = 0
                 if parts > MOST_PARTS:
-                    return row, STEP_TOO_SMALL
+                    return row, Status.STEP_TOO_SMALL
                 if chosen or left == 0.0:
-                    counts[STEPS] += 1
-                    if used > 0 and counts[STARTED] != 0:
-                        counts[BEST] = min(counts[BEST], used)
-                        counts[EXTRA_ITERATIONS] += used - counts[BEST]
-                counts[FRESH] = 0
+                    counts[Count.STEPS] += 1
+                    if used > 0 and counts[Count.STARTED] != 0:
+                        counts[Count.BEST] = min(counts[Count.BEST], used)
+                        counts[Count.EXTRA_ITERATIONS] += used - counts[Count.BEST]
+                counts[Count.FRESH] = 0
                 if span > 1 and not rows_inside(system, work, tableau, t, h, done, span, out_x[row:], out_y[row:]):
-                    return row, NOT_FINITE
+                    return row, Status.NOT_FINITE
                 if judged:
                     widen(work.ranges, q)
                     follow(work, length if used > 0 else 0.0)
             done += span
         row += span
         if not record(system, work, t + done * h, q, qd, out_x[row - 1], out_y[row - 1]):
-            return row - 1, NOT_FINITE
+            return row - 1, Status.NOT_FINITE
     return len(out_x), 0
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import call_model, inner
-from parflex.integrators.common import ALIKE, EVALUATIONS, EVENTS, STATIC, copy, evaluate
+from parflex.integrators.common import STATIC, Count, copy, evaluate
 
 Array = np.ndarray
 
@@ -204,13 +204,13 @@ def _note(system: Any, work: Any, row: int, event_time: float) -> int:
     count, changed = len(system.friction), 0
     first = len(work.gates) - 2 * count
     for j in range(count):
-        mode, n = work.gates[first + 2 * j], work.counts[EVENTS]
+        mode, n = work.gates[first + 2 * j], work.counts[Count.EVENTS]
         resting = _rests(system, work, row, j)
         changed += 1 if mode != work.stuck[TOLD, j] else 0
         if n < len(work.events) and (mode != work.stuck[TOLD, j] or (resting and mode != STUCK)):
             work.events[n, 0], work.events[n, 1] = first + 2 * j, mode
             work.events[n, 2], work.events[n, 3] = event_time, work.y[row, system.rubbing[j]]
-            work.counts[EVENTS] += 1
+            work.counts[Count.EVENTS] += 1
         work.stuck[TOLD, j] = mode
     return changed
 
@@ -261,7 +261,7 @@ def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
     """Pulls on joints at rest, and what their efforts take from all, each in its own scale; in `probe_x` none acts."""
     count, split, holds, x, y = len(system.friction), work.split, work.holds, work.probe_x, work.probe_y
     call_model(system.address, x.ctypes.data, y.ctypes.data)
-    work.counts[EVALUATIONS] += 1
+    work.counts[Count.EVALUATIONS] += 1
     for j in range(count):
         split[PULL, j], split[SCALE, j], split[SHARE, j] = y[first_y + j], 1.0, 0.0
     for j in range(count):
@@ -271,7 +271,7 @@ def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
                 break
             x[first_x + 2 * j] = -test_effort
             call_model(system.address, x.ctypes.data, y.ctypes.data)
-            work.counts[EVALUATIONS] += 1
+            work.counts[Count.EVALUATIONS] += 1
             change = y[first_y + j] - split[PULL, j]
             responds = change > MIN_RESPONSE * pull
             if not change < CLEAR * pull:
@@ -414,7 +414,7 @@ def find_keeping(work: Any) -> None:
                 size += solves[i, j] * solves[i, j]
             if size > most:
                 best, most = j, size
-        work.counts[ALIKE] += 1 if MIN_AMBIGUOUS**2 < most < MAX_AMBIGUOUS**2 else 0
+        work.counts[Count.ALIKE] += 1 if MIN_AMBIGUOUS**2 < most < MAX_AMBIGUOUS**2 else 0
         if most <= DEPENDENT_RESPONSE**2:
             break
         for i in range(count):

@@ -53,41 +53,6 @@ class Alpha(CompiledRecord):
     error: float  # of positions in a step: times h^2 and the change of acceleration
 
 
-def places_and_weights(tableau: Gauss | Explicit | Alpha) -> tuple[Array, Array]:
-    """Where in a step a method asks for what acts, and how much of it counts towards the change of the rates.
-
-    What generalized-alpha shifts between two steps does not change their sum: it counts the mean of both ends.
-    """
-    if isinstance(tableau, Alpha):
-        return np.array([0.0, 1.0]), np.array([0.5, 0.5])
-    return tableau.c, tableau.b
-
-
-def phase_error(tableau: Gauss | Explicit | Alpha) -> tuple[float, int]:
-    """What a step loses of the phase omega h of a vibration: a factor, and the power of omega h beyond the first."""
-    if isinstance(tableau, Alpha):
-        return 1 / 12 + 3 / 8 * (tableau.mean_mass - tableau.mean_force) ** 2, 2
-    if isinstance(tableau, Gauss):
-        return tableau.error, 2 * len(tableau.c)
-    return 1 / math.factorial(tableau.order + 1), tableau.order
-
-
-def amplification_factor(tableau: Gauss | Explicit | Alpha, angle: float) -> complex:
-    """By what a step multiplies a vibration whose phase it should turn by an angle: exactly, for any length of it.
-
-    Its size is that of the amplitude, its angle what the phase turns by.
-    """
-    if isinstance(tableau, Alpha):
-        m, f, beta, gamma = tableau.mean_mass, tableau.mean_force, tableau.beta, tableau.gamma
-        # positions, rates times h, and the method's own accelerations times h^2: at the end, and at the begin
-        behind = np.array([[1.0, 0.0, -beta], [0.0, 1.0, -gamma], [(1 - f) * angle**2, 0.0, 1 - m]])
-        before = np.array([[1.0, 1.0, 0.5 - beta], [0.0, 1.0, 1 - gamma], [-f * angle**2, 0.0, -m]])
-        roots = np.linalg.eigvals(np.linalg.solve(behind, before))
-        return complex(roots[np.argmin(np.abs(roots - np.exp(1j * angle)))])
-    stage_values = np.linalg.solve(np.eye(len(tableau.c)) - 1j * angle * tableau.A, np.ones(len(tableau.c)))
-    return complex(1 + 1j * angle * tableau.b @ stage_values)
-
-
 def gauss_points(count: int) -> tuple[Array, Array]:
     """Places and weights of the Gauss rule over a unit of length: exact for polynomials of degree 2 count - 1."""
     nodes, weights = np.polynomial.legendre.leggauss(count)

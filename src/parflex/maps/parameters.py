@@ -28,7 +28,7 @@ from parflex.parameters.design_numbers import DesignNumbers, design_numbers, lea
 from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import Varied, VariedNumberError
+from parflex.spatial.batched import BatchedNumber, VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
@@ -151,7 +151,7 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
         for place, x in leaves(part):
             if isinstance(x, TracedNumber):
                 traced.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
-            elif isinstance(x, Varied):
+            elif isinstance(x, BatchedNumber):
                 raise VariedNumberError("a number is not traced")
     groups, samples = _alike(graph, [(x, places) for x, places in traced.values()], np.array(nominal_values))
     known = all(nominal_values) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go

@@ -23,7 +23,7 @@ from parflex.robot.load import with_payload
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings, value_at
 from parflex.robotfile.values import evaluate
-from parflex.spatial.batched import Decisions, Varied
+from parflex.spatial.batched import BatchedNumber, Decisions
 from parflex.tree.build import build_tree
 from parflex.tree.rigid_version import read_version
 from parflex.tree.tree import Tree
@@ -48,9 +48,9 @@ class DesignNumbers(Record):
 
     `places` says where in the robot each number stands, by fields and indices, as a rule at several places; `held`
     are designs x numbers, or what makes them when they are asked for; `slopes` are keys x designs x numbers, how each
-    number changes with each key; `alone` marks designs that must be loaded one by one. `tree` holds all designs at
-    once. `name` tells the places and formulas from others. `samples` are numbers in designs around the nominal one:
-    what is equal in them follows from the formulas.
+    number changes with each key; `alone` marks designs that must be loaded one by one. `name` tells the places and
+    formulas from others. `samples` are numbers in designs around the nominal one: what is equal in them follows from
+    the formulas.
     """
 
     robot: Robot
@@ -88,12 +88,11 @@ class DesignNumbers(Record):
 
     def _varied(self, name: str, part: Any) -> Any:
         """A part of the robot with the numbers of all designs in it; of one design with plain ones."""
-        branches = self._branches.get(name, {})
-        if len(self.values) == 1:
-            return _substituted(part, branches, self.values[0].tolist())
-        decisions = Decisions(len(self.values) + 1)
-        columns = np.concatenate([self.nominal[None], self.values]).T
-        return _substituted(part, branches, [Varied(x, decisions) for x in columns])
+        numbers: list[Any] = self.values[0].tolist()
+        if len(self.values) > 1:
+            decisions = Decisions(len(self.values) + 1)
+            numbers = [BatchedNumber(x, decisions) for x in np.concatenate([self.nominal[None], self.values]).T]
+        return _substituted(part, self._branches.get(name, {}), numbers)
 
     @property
     def _branches(self) -> dict[str | int, Any]:
@@ -103,9 +102,8 @@ class DesignNumbers(Record):
 
     def values_at(self, part: Path, plain: Any) -> Array:
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""
-        path = ("tree", *part)
-        plain = np.asarray(plain)
-        entries = cached("places by arrays", "", lambda: _numbers_by_place(self.places), (self.places,)).get(path, [])
+        plain, numbers = np.asarray(plain), cached("places", "", lambda: _numbers_by_place(self.places), (self.places,))
+        entries = numbers.get(("tree", *part), [])
         if not entries:
             return plain
         wide = np.broadcast_to(plain.ravel(), (len(self.alone), plain.size)).astype(float)
@@ -129,9 +127,9 @@ class DesignNumbers(Record):
         branches = self._branches if len(numbers) == len(self.places) else _nested_by_place(self.places, numbers)
         parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
         changed = {name: _substituted(part, branches.get(name, {}), numbers) for name, part in parts.items()}
-        new_tree = replace(changed["tree"], known_length=tree.length)
-        new_closures = Closures(new_tree, changed["loops"], changed["constraints"])
-        return replace(self.robot, tree=new_tree, closures=new_closures, known_home=self.robot.home)
+        tree = replace(changed["tree"], known_length=tree.length)
+        closures = Closures(tree, changed["loops"], changed["constraints"])
+        return replace(self.robot, tree=tree, closures=closures, known_home=self.robot.home)
 
 
 def _numbers_by_place(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[tuple[int, int]]]:
@@ -167,30 +165,22 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
     settings: dict[str, Any] = {}
     for k, key in enumerate(keys):
         unit = None if not slopes else np.broadcast_to(np.eye(len(keys))[k][:, None], (len(keys), count)).copy()
-        settings[key] = Varied(np.concatenate([[number_at(robot, key)], columns[k]]), decisions, unit)
+        settings[key] = BatchedNumber(np.concatenate([[number_at(robot, key)], columns[k]]), decisions, unit)
     description, parts = reread_file(robot, settings)
-    equal: dict[bytes, tuple[Varied, list[Path]]] = {}
+    equal: dict[bytes, tuple[BatchedNumber, list[Path]]] = {}
     for name, part in parts.items():
         for place, x in leaves(part):
-            if isinstance(x, Varied):
+            if isinstance(x, BatchedNumber):
                 change = b"" if x.slopes is None else x.slopes.tobytes()
                 equal.setdefault(x.values.tobytes() + change, (x, []))[1].append((name, *place))
     varied = [x for x, _ in equal.values()]
-    values = np.array([x.values for x in varied]).reshape(len(varied), count).T
-    changes = None
+    values, changes = np.array([x.values for x in varied]).reshape(len(varied), count).T, None
     if slopes:
         changes = np.array([x.slopes for x in varied]).reshape(len(varied), len(keys), count).transpose(1, 2, 0)[:, 1:]
-    return DesignNumbers(
-        robot,
-        keys,
-        tuple(tuple(places) for _, places in equal.values()),
-        values[0],
-        values[1:],
-        decisions.differ[1:] | ~np.isfinite(values[1:]).all(axis=1),
-        changes,
-        description,
-        varied_tree=parts["tree"],
-    )
+    places, alone = tuple(tuple(places) for _, places in equal.values()), decisions.differ[1:]
+    alone = alone | ~np.isfinite(values[1:]).all(axis=1)
+    tree = parts["tree"]
+    return DesignNumbers(robot, keys, places, values[0], values[1:], alone, changes, description, varied_tree=tree)
 
 
 def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -213,7 +203,7 @@ def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[st
 
 def substitute_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
     """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
-    varied = [(place, x) for place, x in leaves(part) if isinstance(x, Varied)]
+    varied = [(place, x) for place, x in leaves(part) if isinstance(x, BatchedNumber)]
     numbers = [scalar(float(x.values[1]), np.array(x.slopes)[:, 1]) for _, x in varied]
     return _substituted(part, _nested_by_place([(place,) for place, _ in varied], range(len(varied))), numbers)
 
@@ -225,7 +215,7 @@ def with_design_axis(values: Any, designs: int) -> Array:
         return values
     wide = np.empty((designs, *values.shape))
     for index, x in np.ndenumerate(values):
-        wide[(slice(None), *index)] = x.values[1:] if isinstance(x, Varied) else x
+        wide[(slice(None), *index)] = x.values[1:] if isinstance(x, BatchedNumber) else x
     return wide
 
 

@@ -32,26 +32,22 @@ def difference(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         old = below.get(key)
         if value == old:
             continue
+        changes[key] = value
         if key in NAMED_LISTS and isinstance(value, list) and isinstance(old, list):
-            rows = [
+            changes[key] = [
                 {"name": row["name"]} | {word: row[word] for word in row if row[word] != before.get(word)}
                 for row, before in zip(value, old, strict=True)
                 if row != before and "name" in row
             ]
-            changes[key] = rows
-        elif key == "legs" and isinstance(value, dict) and isinstance(old, dict):
-            changes[key] = difference(old, value)
         elif isinstance(value, dict) and isinstance(old, dict):
-            changes[key] = {word: entry for word, entry in value.items() if entry != old.get(word)}
-        else:
-            changes[key] = value
+            changed = {word: entry for word, entry in value.items() if entry != old.get(word)}
+            changes[key] = difference(old, value) if key == "legs" else changed
     return changes
 
 
 def _tables(table: dict[str, Any], prefix: str = "") -> list[str]:
     """Lines of TOML, plain values first."""
-    lines: list[str] = []
-    later: list[str] = []
+    lines, later = list[str](), list[str]()
     for key, value in table.items():
         path = f"{prefix}.{key}" if prefix else key
         if isinstance(value, dict):

@@ -6,12 +6,13 @@ Decisions follow the nominal set. Comparisons are recorded, so sets with another
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from parflex.spatial.batched import Decisions, Varied, VariedNumberError
+from parflex.spatial.batched import BatchedNumber, Decisions, VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
 LARGEST_POWER = 8
@@ -53,7 +54,7 @@ def holds(values: Any, how: str) -> Any:
 
 def _comparison(how: str) -> Callable[[TracedNumber, Any], Any]:
     def compare(self: TracedNumber, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
+        if not isinstance(other, BatchedNumber | int | float):
             return NotImplemented
         nominal = self.nominal - _nominal(other)
         return self.decisions.compare(self.expression - _expression(other), nominal, how)
@@ -61,7 +62,23 @@ def _comparison(how: str) -> Callable[[TracedNumber, Any], Any]:
     return compare
 
 
-class TracedNumber(Varied):
+def _operation(function: Callable[[Any, Any], Any]) -> Callable[[TracedNumber, Any], Any]:
+    def operate(self: TracedNumber, other: Any) -> Any:
+        if not isinstance(other, BatchedNumber | int | float):
+            return NotImplemented
+        return self._made(function(self.nominal, _nominal(other)), function(self.expression, _expression(other)))
+
+    return operate
+
+
+def _function(name: str) -> Callable[[TracedNumber], Any]:
+    def evaluate(self: TracedNumber) -> Any:
+        return self._checked(float(getattr(np, name)(self.nominal)), getattr(self.expression, name)())
+
+    return evaluate
+
+
+class TracedNumber(BatchedNumber):
     """A number by its nominal value and an expression of symbols."""
 
     __slots__ = ("expression",)
@@ -83,26 +100,13 @@ class TracedNumber(Varied):
         graph = self.decisions.graph
         return TracedNumber(float(number), Expression(graph, graph.edge(number)), self.decisions)
 
-    def __add__(self, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
-            return NotImplemented
-        if not isinstance(other, TracedNumber) and not other:
-            return self
-        return self._made(self.nominal + _nominal(other), self.expression + _expression(other))
-
-    __radd__ = __add__
+    __add__ = __radd__ = _operation(operator.add)
+    __mul__ = __rmul__ = _operation(operator.mul)
+    __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = map(_comparison, HOW)
+    sqrt, sin, cos = map(_function, ("sqrt", "sin", "cos"))
 
     def __neg__(self) -> Any:
         return self._made(-self.nominal, -self.expression)
-
-    def __mul__(self, other: Any) -> Any:
-        if not isinstance(other, Varied | int | float):
-            return NotImplemented
-        if not isinstance(other, TracedNumber) and not other:
-            return 0.0
-        return self._made(self.nominal * _nominal(other), self.expression * _expression(other))
-
-    __rmul__ = __mul__
 
     def __rtruediv__(self, other: Any) -> Any:
         if not isinstance(other, int | float):
@@ -127,8 +131,6 @@ class TracedNumber(Varied):
     def __abs__(self) -> Any:
         return self._made(abs(self.nominal), self.expression * self.expression.sign())
 
-    __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = map(_comparison, HOW)
-
     def __bool__(self) -> bool:
         return self.decisions.compare(self.expression, self.nominal, "ne")
 
@@ -140,18 +142,6 @@ class TracedNumber(Varied):
     def _checked(self, nominal: float, expression: Any) -> Any:
         self.decisions.must_be_finite(expression)
         return self._made(nominal, expression)
-
-    def sqrt(self) -> Any:
-        """Square root."""
-        return self._checked(float(np.sqrt(self.nominal)), self.expression.sqrt())
-
-    def sin(self) -> Any:
-        """Sine."""
-        return self._checked(math.sin(self.nominal), self.expression.sin())
-
-    def cos(self) -> Any:
-        """Cosine."""
-        return self._checked(math.cos(self.nominal), self.expression.cos())
 
     def tan(self) -> Any:
         """Tangent."""
@@ -192,7 +182,7 @@ class TracedNumber(Varied):
 
 
 def _nominal(x: Any) -> float:
-    return x.nominal if isinstance(x, Varied) else float(x)
+    return x.nominal if isinstance(x, BatchedNumber) else float(x)
 
 
 def _expression(x: Any) -> Any:

@@ -47,23 +47,14 @@ def link_wrenches(
     tree: Tree, at: Pose, moving: Motion, external: Mapping[int, LinkWrench] | None = None
 ) -> tuple[list[Array], list[Array], list[Array]]:
     """What each link needs for itself: force, moment and forces along its elastic coordinates."""
-    if tree.elements:
-        acting = element_wrenches(tree, at, moving)
-        add_wrenches(acting, external or {})
-        external = acting
-    f: list[Array] = []
-    m: list[Array] = []
-    elastic: list[Array] = []
+    needed: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
     for j, link in enumerate(tree.links):
         e, ed, edd = at.q[link.e], moving.qd[link.e_v], moving.qdd[link.e_v]
-        force, moment, s = link.body.forces(moving.U[j], moving.a[j], moving.w[j], e, ed, edd)
-        if external and j in external:
-            force, moment = force - external[j][0], moment - external[j][1]
-            s = s - external[j][2] if len(external[j]) > 2 else s
-        elastic.append(s)
-        f.append(force)
-        m.append(moment)
-    return f, m, elastic
+        for part, own in zip(needed, link.body.forces(moving.U[j], moving.a[j], moving.w[j], e, ed, edd), strict=True):
+            part.append(own)
+    acting = element_wrenches(tree, at, moving)
+    add_wrenches(acting, external or {})
+    return subtract_external(needed, acting)
 
 
 def subtract_external(
@@ -72,8 +63,8 @@ def subtract_external(
     """What links need less what acts on them."""
     f, m, elastic = (list(part) for part in required)
     for j, wrench in external.items():
-        f[j], m[j] = f[j] - wrench[0], m[j] - wrench[1]
-        elastic[j] = elastic[j] - wrench[2] if len(wrench) > 2 else elastic[j]
+        for part, acting in zip((f, m, elastic), wrench, strict=False):
+            part[j] = part[j] - acting
     return f, m, elastic
 
 
@@ -102,20 +93,16 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
         if not link.joint.one_axis:
             continue
         terms, k = link.terms, link.v.start
-        if terms.inert and "motor-inertia" not in without:
-            forces[k] = forces[k] + terms.inertia * qdd[k]
-        if terms.viscous and "friction" not in without:
-            forces[k] = forces[k] + terms.viscous_friction(qd[k])
-        if terms.rubs and "friction" not in without:
-            forces[k] = forces[k] + terms.friction(qd[k])
-        if terms.offset and "friction" not in without:
-            forces[k] = forces[k] + terms.offset
-        if terms.stiffness and "springs" not in without:
-            forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest)
-        if terms.damper and "springs" not in without:
-            forces[k] = forces[k] + terms.damper * qd[k]
-        if terms.stop is not None:
-            forces[k] = forces[k] - terms.stop.effort(q[link.q.start], qd[k])
+        rubs, springs = "friction" not in without, "springs" not in without
+        acting = [terms.inertia * qdd[k]] if terms.inert and "motor-inertia" not in without else []
+        acting += [terms.viscous_friction(qd[k])] if terms.viscous and rubs else []
+        acting += [terms.friction(qd[k])] if terms.rubs and rubs else []
+        acting += [terms.offset] if terms.offset and rubs else []
+        acting += [terms.stiffness * (q[link.q.start] - terms.rest)] if terms.stiffness and springs else []
+        acting += [terms.damper * qd[k]] if terms.damper and springs else []
+        acting += [-terms.stop.effort(q[link.q.start], qd[k])] if terms.stop is not None else []
+        for force in acting:
+            forces[k] = forces[k] + force
     for spring in tree.springs if "springs" not in without else ():
         spring.add_to(forces, q, qd)
     return forces
@@ -171,111 +158,70 @@ def articulated_accelerations(
     tree: Tree, at: Pose, q: Any, qd: Any, tau: Array, without: tuple[str, ...] = (), base: Array | None = None
 ) -> Array:
     """Accelerations along all rates under the forces `tau` along them; `base` is the acceleration of the ground."""
-    base = -tree.gravity if base is None else base
-    zeros = np.zeros(tree.n)
+    zeros, base = np.zeros(tree.n), -tree.gravity if base is None else base
     drift = motion(tree, at, qd, zeros)  # what the rates alone cause, without gravity
-    bias = [_link_bias(tree, at, drift, j) for j in range(len(tree.links))]
     tau = tau - joint_forces(tree, q, qd, zeros, without)
-    blocks = [_blocks(link.body.as_rigid()) for link in tree.links]
-    f, m = [], []
-    for j, link in enumerate(tree.links):
-        force, moment = link.body.as_rigid().wrench(_spin(drift.w[j]), np.zeros(3))
-        f.append(force)
-        m.append(moment)
+    bodies = [link.body.as_rigid() for link in tree.links]
+    blocks = [(body.m * np.eye(3), hat(body.S).T, body.I) for body in bodies]
+    wrenches = [body.wrench(hat(w) @ hat(w), np.zeros(3)) for body, w in zip(bodies, drift.w, strict=True)]
+    f, m = ([wrench[k] for wrench in wrenches] for k in range(2))
     for j, (force, moment, *_) in element_wrenches(tree, at, drift).items() if "springs" not in without else ():
         f[j], m[j] = f[j] - force, m[j] - moment
-    hinges: list[Any] = [None] * len(tree.links)
+    hinges: list[Any] = [None] * len(tree.links)  # of each link U, D and u of its joint, and its own bias
     for j in reversed(range(len(tree.links))):
-        link = tree.links[j]
-        (A, B, C), (c, gamma) = blocks[j], bias[j]
+        link, k, p = tree.links[j], tree.links[j].parent, at.local_position[j]
+        (A, B, C), (c, gamma) = blocks[j], _link_bias(tree, at, drift, j)
         S_v, S_w = link.joint.S_v, link.joint.S_w
         U_f, U_m = A @ S_v + B @ S_w, B.T @ S_v + C @ S_w
         D = S_v.T @ U_f + S_w.T @ U_m
         if link.terms.inert and "motor-inertia" not in without:
             D = D + link.terms.inertia
         u = tau[link.v] - S_v.T @ f[j] - S_w.T @ m[j]
-        hinges[j] = (U_f, U_m, D, u)
-        if link.parent == GROUND:
+        hinges[j] = (U_f, U_m, D, u, c, gamma)
+        if k == GROUND:
             continue
         K_f, K_m = _over(U_f, D), _over(U_m, D)
         A, B, C = A - K_f @ U_f.T, B - K_f @ U_m.T, C - K_m @ U_m.T
         f_j = f[j] + A @ c + B @ gamma + K_f @ u
         m_j = m[j] + B.T @ c + C @ gamma + K_m @ u
-        _add_to_parent(tree, at, j, (A, B, C), f_j, m_j, blocks, f, m)
-    return _accelerations(tree, at, bias, hinges, base)
+        # what the link leaves over, in the axes of its parent at the origin of that
+        A, B, C = (at.to_parent(tree, j, at.to_parent(tree, j, block).T).T for block in (A, B, C))
+        P, force = hat(p), at.to_parent(tree, j, f_j)
+        shifted = B - A @ P
+        A_k, B_k, C_k = blocks[k]
+        blocks[k] = (A_k + A, B_k + shifted, C_k + C + P @ shifted - B.T @ P)
+        f[k], m[k] = f[k] + force, m[k] + at.to_parent(tree, j, m_j) + cross(p, force)
+    return _hinge_accelerations(tree, at, hinges, base)
 
 
-def _spin(w: Array) -> Array:
-    """hat(w) hat(w)."""
-    return hat(w) @ hat(w)
-
-
-def _blocks(body: RigidBody) -> tuple[Array, Array, Array]:
-    return body.m * np.eye(3), hat(body.S).T, body.I
-
-
-def _link_bias(tree: Tree, at: Pose, drift: Any, j: int) -> tuple[Array, Array]:
+def _link_bias(tree: Tree, at: Pose, drift: Motion, j: int) -> tuple[Array, Array]:
     """Accelerations of a link, in its axes, beyond those that its parent's acceleration carries to it."""
-    link = tree.links[j]
-    if link.parent == GROUND:
+    k = tree.links[j].parent
+    if k == GROUND:
         return drift.a[j], drift.al[j]
-    k = link.parent
     carried = drift.a[k] + cross(drift.al[k], at.local_position[j])
     return drift.a[j] - at.from_parent(tree, j, carried), drift.al[j] - at.from_parent(tree, j, drift.al[k])
 
 
 def _over(U: Array, D: Array) -> Array:
     """U D^-1 for a symmetric positive D."""
-    if D.shape == (1, 1):
-        return U / D[0, 0]
-    return np.array([solve_positive(D, row) for row in U])
+    return U / D[0, 0] if D.shape == (1, 1) else np.array([solve_positive(D, row) for row in U])
 
 
-def _add_to_parent(
-    tree: Tree,
-    at: Pose,
-    j: int,
-    inertia: tuple[Array, Array, Array],
-    f_j: Array,
-    m_j: Array,
-    blocks: list,
-    f: list[Array],
-    m: list[Array],
-) -> None:
-    """Add what a link leaves over to its parent, in the parent's axes at the parent's origin."""
-    k, p = tree.links[j].parent, at.local_position[j]
-    A, B, C = (_turned(tree, at, j, block) for block in inertia)
-    P = hat(p)
-    shifted = B - A @ P
-    parent_blocks = blocks[k]
-    blocks[k] = (parent_blocks[0] + A, parent_blocks[1] + shifted, parent_blocks[2] + C + P @ shifted - B.T @ P)
-    force = at.to_parent(tree, j, f_j)
-    f[k] = f[k] + force
-    m[k] = m[k] + at.to_parent(tree, j, m_j) + cross(p, force)
-
-
-def _turned(tree: Tree, at: Pose, j: int, block: Array) -> Array:
-    return at.to_parent(tree, j, at.to_parent(tree, j, block).T).T
-
-
-def _accelerations(tree: Tree, at: Pose, bias: list, hinges: list, base: Array) -> Array:
+def _hinge_accelerations(tree: Tree, at: Pose, hinges: list[Any], base: Array) -> Array:
+    """Accelerations along all rates, from the ground outwards."""
     a: list[Array] = []
     al: list[Array] = []
     rows = []
-    for j, link in enumerate(tree.links):
-        if link.parent == GROUND:
-            a_j, al_j = at.from_parent(tree, j, base), np.zeros(3)
-        else:
-            k = link.parent
-            a_j = at.from_parent(tree, j, a[k] + cross(al[k], at.local_position[j]))
-            al_j = at.from_parent(tree, j, al[k])
-        a_j, al_j = a_j + bias[j][0], al_j + bias[j][1]
-        U_f, U_m, D, u = hinges[j]
+    for j, (link, (U_f, U_m, D, u, c, gamma)) in enumerate(zip(tree.links, hinges, strict=True)):
+        a_j, al_j, k = base, np.zeros(3), link.parent
+        if k != GROUND:
+            a_j, al_j = a[k] + cross(al[k], at.local_position[j]), al[k]
+        a_j, al_j = at.from_parent(tree, j, a_j) + c, at.from_parent(tree, j, al_j) + gamma
         rhs = u - U_f.T @ a_j - U_m.T @ al_j
-        qdd = rhs / D[0, 0] if D.shape == (1, 1) else solve_positive(D, rhs)
-        rows.append(qdd)
-        a.append(a_j + link.joint.S_v @ qdd)
-        al.append(al_j + link.joint.S_w @ qdd)
+        rows.append(rhs / D[0, 0] if D.shape == (1, 1) else solve_positive(D, rhs))
+        a.append(a_j + link.joint.S_v @ rows[j])
+        al.append(al_j + link.joint.S_w @ rows[j])
     return np.concatenate(rows)
 
 

@@ -77,11 +77,11 @@ class Motion(Record):
             zero = np.zeros(3)
             return zero, zero, place.rotation.T @ self.base, zero
         X, r, j = place.rotation.T, place.position, place.link
+        v, w, a, al, U = self.v[j], self.w[j], self.a[j], self.al[j], self.U[j]
         if place.inner is not None:
             v, w, a, al = self._inside(j, place.inner)
-            return X @ (v + cross(w, r)), X @ w, X @ (a + acceleration_matrix(w, al) @ r), X @ al
-        v, a = self.v[j] + cross(self.w[j], r), self.a[j] + self.U[j] @ r
-        return X @ v, X @ self.w[j], X @ a, X @ self.al[j]
+            U = acceleration_matrix(w, al)
+        return X @ (v + cross(w, r)), X @ w, X @ (a + U @ r), X @ al
 
     def _inside(self, j: int, inner: InnerNode) -> tuple[Array, Array, Array, Array]:
         """v, w, a, al of a node inside the body of a link, in the axes of the node."""
@@ -95,29 +95,19 @@ class Motion(Record):
 def pose(tree: Tree, q: Any) -> Pose:
     """Where all links are."""
     result = Pose(q, [], [], [], [], [])
+    parts = (result.turned, result.local_rotation, result.local_position, result.rotation, result.position)
     shares_calls = can_share_call(q)
     for link in tree.links:
+        k, e = link.parent, q[tree.links[link.parent].e] if link.node is not None else None
         if shares_calls and link.node is not None:
-            values = _beyond(link.node, result, link.parent, q[tree.links[link.parent].e], link.rotation, link.position)
-            parts = (result.turned, result.local_rotation, result.local_position, result.rotation, result.position)
-            for part, value in zip(parts, values, strict=True):
-                part.append(value)
-            continue
-        if link.node is None:
-            joint_rotation, d = link.joint.transform(q[link.q])
+            values = _beyond(link.node, result, k, e, link.rotation, link.position)
         else:
-            joint_rotation, d = _bent(link.node, q[tree.links[link.parent].e])
-        R, p = link.rotation @ joint_rotation, link.position + link.rotation @ d
-        result.turned.append(joint_rotation)
-        result.local_rotation.append(R)
-        result.local_position.append(p)
-        if link.parent == GROUND:
-            result.rotation.append(R)
-            result.position.append(p)
-        else:
-            parent = result.rotation[link.parent]
-            result.rotation.append(parent @ R)
-            result.position.append(result.position[link.parent] + parent @ p)
+            joint_rotation, d = link.joint.transform(q[link.q]) if link.node is None else _bent(link.node, e)
+            R, p = link.rotation @ joint_rotation, link.position + link.rotation @ d
+            world = (R, p) if k == GROUND else (result.rotation[k] @ R, result.position[k] + result.rotation[k] @ p)
+            values = (joint_rotation, R, p, *world)
+        for part, value in zip(parts, values, strict=True):
+            part.append(value)
     return result
 
 
@@ -140,7 +130,7 @@ def _beyond(node: Node, at: Pose, parent: int, e: Array, rotation: Array, positi
 def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -> Motion:
     """Velocities and accelerations of all links, theory (4), (5); `base` is the world acceleration of the ground."""
     base = np.zeros(3) if base is None else base
-    if _is_zero_motion(qd) and _is_zero_motion(qdd):
+    if all(isinstance(rates, np.ndarray) and rates.dtype.kind == "f" and not rates.any() for rates in (qd, qdd)):
         return _at_rest(tree, at, qd, qdd, base)
     zero = np.zeros(3)
     result = Motion([], [], [], [], [], base, at, qd, qdd)
@@ -149,8 +139,10 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
         if link.parent == GROUND:
             v, w, a, al = zero, zero, at.from_parent(tree, j, base), zero
         else:
-            k, p = link.parent, at.local_position[j]
-            bend = _bending(tree, at.q, j, result.w[k], qd, qdd)
+            k, p, body = link.parent, at.local_position[j], tree.links[link.parent]
+            bend = (zero, zero, zero, zero)  # what the bending of the parent adds
+            if link.node is not None:
+                bend = _node_motion(link.node, at.q[body.e], result.w[k], qd[body.e_v], qdd[body.e_v])
             v = at.from_parent(tree, j, result.v[k] + cross(result.w[k], p) + bend[0])
             w = at.from_parent(tree, j, result.w[k] + bend[1])
             a = at.from_parent(tree, j, result.a[k] + result.U[k] @ p + bend[2])
@@ -164,11 +156,6 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
     return result
 
 
-def _is_zero_motion(rates: Any) -> bool:
-    """Whether these are plain zeros."""
-    return isinstance(rates, np.ndarray) and rates.dtype.kind == "f" and not rates.any()
-
-
 def _at_rest(tree: Tree, at: Pose, qd: Array, qdd: Array, base: Array) -> Motion:
     """The same where nothing moves but the ground: no link turns, and all have its acceleration in their axes."""
     zeros = [np.zeros(3)] * len(tree.links)
@@ -176,15 +163,6 @@ def _at_rest(tree: Tree, at: Pose, qd: Array, qdd: Array, base: Array) -> Motion
     for j, link in enumerate(tree.links):
         result.a.append(at.from_parent(tree, j, base if link.parent == GROUND else result.a[link.parent]))
     return result
-
-
-def _bending(tree: Tree, q: Any, j: int, w: Array, qd: Any, qdd: Any) -> tuple[Array, Array, Array, Array]:
-    """What the bending of its parent adds to v, w, a and al of a link on a node; zero for other links."""
-    node, parent = tree.links[j].node, tree.links[tree.links[j].parent]
-    if node is None:
-        zero = np.zeros(3)
-        return zero, zero, zero, zero
-    return _node_motion(node, q[parent.e], w, qd[parent.e_v], qdd[parent.e_v])
 
 
 def _node_motion(node: Node, e: Any, w: Array, ed: Any, edd: Any) -> tuple[Array, Array, Array, Array]:
@@ -222,11 +200,13 @@ class LinkJacobians(Sequence[tuple[Array, Array]]):
     def __getitem__(self, j: Any) -> Any:
         if isinstance(j, slice):
             return [self[k] for k in range(*j.indices(len(self)))]
-        jacobian = self._whole.get(j)
-        if jacobian is None:
-            columns, J_v, J_w = self.own[j]
-            jacobian = self._whole[j] = (_full_columns(self.n, columns, J_v), _full_columns(self.n, columns, J_w))
-        return jacobian
+        if j not in self._whole:
+            columns, *both = self.own[j]
+            full = [np.zeros((3, self.n), dtype=J.dtype) for J in both]
+            for whole, J in zip(full, both, strict=True):
+                whole[:, columns] = J
+            self._whole[j] = (full[0], full[1])
+        return self._whole[j]
 
 
 def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> LinkJacobians:
@@ -266,13 +246,6 @@ def _asked(rates: slice, requested: set[int] | None) -> tuple[list[int], list[in
     link_rates = range(rates.start, rates.stop)
     selected = list(link_rates) if requested is None else [k for k in link_rates if k in requested]
     return selected, slice(None) if len(selected) == len(link_rates) else [k - rates.start for k in selected]
-
-
-def _full_columns(n: int, columns: list[int], J: Array) -> Array:
-    """Columns of some rates among those of all."""
-    full = np.zeros((3, n), dtype=J.dtype)
-    full[:, columns] = J
-    return full
 
 
 def place_jacobian(tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:

@@ -25,7 +25,7 @@ from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.pose_input import read_pose
 from parflex.robot.robot import Robot, WrittenRobot, file_frame, marked_rates
 from parflex.robotfile import schema
-from parflex.robotfile.checks import AXES
+from parflex.robotfile.checks import JOINT_RULES
 from parflex.robotfile.read import apply_settings, catalogue_names, data_files, describe, describe_sections, load_table
 from parflex.tree.build import SAME_PLACE, build_tree, read_body
 from parflex.tree.force_elements import CoupledSpring, PointElement
@@ -254,7 +254,7 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
         parts = (
             [frame.name] if frame.joint not in ("universal", "cylindrical") else [f"{frame.name}.1", f"{frame.name}.2"]
         )
-        if AXES[frame.joint]:
+        if JOINT_RULES[frame.joint].axes:
             rates[frame.name] = [k for part in parts for k in _rates(tree, part)]
     struts = [element for element in description.element if element.measured]
     rates |= {strut.name: list(_rates(tree, strut.name)) for strut in struts}

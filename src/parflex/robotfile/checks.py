@@ -1,36 +1,33 @@
-"""Checks of names, topology, joints and couplings of a description."""
+"""Checks of names, topology, joints, couplings and elements of a description."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, NamedTuple, cast
 
 from parflex.errors import RobotFileError, did_you_mean
 from parflex.robotfile import schema
-from parflex.robotfile.element_schema import CouplingTable, check_elements, strut_names
 from parflex.robotfile.values import INSIDE, LIMIT_KEYS, position_along_beam, short_text, split_place
 
-AXES = {
-    "fixed": 0,
-    "revolute": 1,
-    "prismatic": 1,
-    "helical": 1,
-    "universal": 2,
-    "cylindrical": 2,
-    "spherical": 3,
-    "free": 6,
-}
 
-# how many start values a joint may have
-STARTS = {
-    "fixed": (0,),
-    "revolute": (0, 1),
-    "prismatic": (0, 1),
-    "helical": (0, 1),
-    "universal": (0, 2),
-    "cylindrical": (0, 2),
-    "spherical": (0, 3, 4),
-    "free": (0, 3, 6, 7),
+class JointRules(NamedTuple):
+    """Number of axes of a joint, counts of start values that it may have, and units of its axes by their suffixes."""
+
+    axes: int
+    starts: tuple[int, ...]
+    units: dict[str, str] = {}
+
+
+JOINT_RULES = {
+    "fixed": JointRules(0, (0,)),
+    "revolute": JointRules(1, (0, 1), {"": "rad"}),
+    "prismatic": JointRules(1, (0, 1), {"": "m"}),
+    "helical": JointRules(1, (0, 1), {"": "rad"}),
+    "universal": JointRules(2, (0, 2), {".1": "rad", ".2": "rad"}),
+    "cylindrical": JointRules(2, (0, 2), {".1": "rad", ".2": "m"}),
+    "spherical": JointRules(3, (0, 3, 4)),
+    "free": JointRules(6, (0, 3, 6, 7)),
 }
 
 PLANAR_START_COUNTS = (0, 3)
@@ -39,34 +36,37 @@ PLANAR_JOINTS = ("fixed", "revolute", "prismatic", "free")
 
 PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-on-line")
 
-AXIS_UNITS = {  # unit of each axis of a joint, by what stands behind its name
-    "revolute": {"": "rad"},
-    "helical": {"": "rad"},
-    "prismatic": {"": "m"},
-    "universal": {".1": "rad", ".2": "rad"},
-    "cylindrical": {".1": "rad", ".2": "m"},
-}
+POSE_COORDINATES = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta", "zx", "zy", "zz")
 
 
-def _modal_bodies(robot: schema.RobotFile) -> tuple[str, ...]:
-    """Frames whose nodes only their modal data or matrices name."""
-    bodies: list[schema.Frame | schema.PlatformTable] = [
-        *robot.frame,
-        *([robot.platform] if robot.platform is not None else []),
-    ]
-    return tuple(body.name for body in bodies if body.modal is not None or body.superelement is not None)
+def refuse_unknown(name: str, names: Container[str], what: str, key: str) -> None:
+    """Raise where nothing has this name; what is named as a rule is a frame, a joint, a material."""
+    if name not in names:
+        hint = names.hint(name) if isinstance(names, _Known) else did_you_mean(name, cast(Iterable[str], names))
+        raise RobotFileError(f"there is no {what} '{name}'", key=key, value=name, hint=hint)
+
+
+def _refuse_twice(names: Iterable[str], what: str, hint: str = "rename one of them") -> None:
+    """Raise at the first name that is there twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise RobotFileError(f"the {what} '{name}' appears twice", key=f"{what} '{name}'", value=name, hint=hint)
+        seen.add(name)
 
 
 class _Known:
     """Names of places; what begins like a node of a modal body is looked up when its data are read."""
 
-    def __init__(self, places: dict[str, str], owners: tuple[str, ...], beams: tuple[str, ...]) -> None:
-        self.places = places
-        self.owners = owners
-        self.beams = beams
+    def __init__(self, robot: schema.RobotFile) -> None:
+        bodies: list[Any] = [*robot.frame, *([robot.platform] if robot.platform is not None else [])]
+        self.places = _place_owners(robot)
+        self.beams = {frame.name for frame in robot.frame if frame.beam is not None}
+        modal = [body.name for body in bodies if body.modal is not None or body.superelement is not None]
+        self.starts = tuple(name + mark for name in modal for mark in (".", INSIDE))
 
     def __contains__(self, name: object) -> bool:
-        if name in self.places or any(str(name).startswith((owner + ".", owner + INSIDE)) for owner in self.owners):
+        if name in self.places or str(name).startswith(self.starts):
             return True
         owner, where = split_place(str(name)) or ("", "")
         return owner in self.beams and position_along_beam(where) is not None
@@ -82,15 +82,11 @@ class _Known:
 
 def check_references(robot: schema.RobotFile) -> None:
     """Raise at the first name or joint that does not fit the rest of the file."""
-    places = _place_owners(robot)
-    place_names = _Known(
-        places, _modal_bodies(robot), tuple(frame.name for frame in robot.frame if frame.beam is not None)
-    )
+    places = _Known(robot)
     parents = {frame.name: frame.parent for frame in robot.frame} | {point.name: point.frame for point in robot.point}
+    keys = {point.name: f"point '{point.name}': frame" for point in robot.point}
     for name, parent in parents.items():
-        if parent not in place_names:
-            key = f"frame '{name}': parent" if any(f.name == name for f in robot.frame) else f"point '{name}': frame"
-            raise RobotFileError(f"there is no frame '{parent}'", key=key, value=parent, hint=place_names.hint(parent))
+        refuse_unknown(parent, places, "frame", keys.get(name, f"frame '{name}': parent"))
     _check_no_cycle(parents)
     if robot.platform is not None:
         _check_start(robot.platform.start, "free", robot.motion, "platform: start")
@@ -98,47 +94,28 @@ def check_references(robot: schema.RobotFile) -> None:
         _check_frame(frame, robot.motion)
         if frame.beam is not None:
             _check_beam(robot, frame.name, frame.beam)
-    if robot.end_effector is not None and robot.end_effector not in place_names:
-        raise RobotFileError(
-            f"there is no frame '{robot.end_effector}'",
-            key="end_effector",
-            value=robot.end_effector,
-            hint=place_names.hint(robot.end_effector),
-        )
-    _check_closures(robot, place_names)
-    check_couplings(robot)
-    check_elements(robot, place_names, places, place_names.hint)
+    if robot.end_effector is not None:
+        refuse_unknown(robot.end_effector, places, "frame", "end_effector")
+    _check_closures(robot, places)
+    _check_couplings(robot)
+    _check_elements(robot, places)
     _check_modes(robot)
-    _check_motions(robot, place_names)
+    for name, motion in robot.motions.items():
+        if motion.frame is not None:
+            refuse_unknown(motion.frame, places, "frame", f"motions.{name}.frame")
+        for index, joint in ((index, joint) for index, move in enumerate(motion.moves) for joint in move):
+            refuse_unknown(joint, _single_axes(robot), "joint with one axis", f"motions.{name}.moves.{index}")
     if not robot.frame and robot.platform is None:
         raise RobotFileError("the robot has no frame", key="frame", hint="add [[frame]] tables")
 
 
 def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
-    for key, required, defined in (
-        ("material", beam.material, robot.materials),
-        ("section", beam.section, robot.sections),
-    ):
-        if required not in defined:
-            raise RobotFileError(
-                f"there is no {key} '{required}'",
-                key=f"frame '{name}': beam.{key}",
-                value=required,
-                hint=did_you_mean(required, defined),
-            )
-    section = robot.sections[beam.section]
-    if (
-        beam.shear
-        and beam.shear_coefficient is None
-        and section.shape == "numbers"
-        and None in (section.ky, section.kz)
-    ):
-        raise RobotFileError(
-            f"the section '{beam.section}' has no shear coefficients",
-            key=f"frame '{name}': beam.shear",
-            value=True,
-            hint="give its ky and kz, or shear_coefficient beside shear",
-        )
+    refuse_unknown(beam.material, robot.materials, "material", f"frame '{name}': beam.material")
+    refuse_unknown(beam.section, robot.sections, "section", f"frame '{name}': beam.section")
+    section, key = robot.sections[beam.section], f"frame '{name}': beam.shear"
+    if beam.shear and beam.shear_coefficient is None and section.shape == "numbers" and not (section.ky and section.kz):
+        hint = "give its ky and kz, or shear_coefficient beside shear"
+        raise RobotFileError(f"the section '{beam.section}' has no shear coefficients", key=key, value=True, hint=hint)
 
 
 def _place_owners(robot: schema.RobotFile) -> dict[str, str]:
@@ -201,7 +178,7 @@ def _axis_flags(frame: schema.Frame, attribute: str, axes: int, key: str) -> tup
 
 def _check_frame(frame: schema.Frame, motion: str) -> None:
     key = f"frame '{frame.name}'"
-    axes = AXES[frame.joint]
+    axes = JOINT_RULES[frame.joint].axes
     if motion == "planar":
         if frame.joint not in PLANAR_JOINTS:
             raise RobotFileError(
@@ -244,7 +221,7 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
 
 
 def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) -> None:
-    allowed = PLANAR_START_COUNTS if joint == "free" and motion == "planar" else STARTS[joint]
+    allowed = PLANAR_START_COUNTS if joint == "free" and motion == "planar" else JOINT_RULES[joint].starts
     if len(start) not in allowed:
         counts = " or ".join(str(count) for count in allowed[1:]) or "none"
         body = "body in the plane" if allowed is PLANAR_START_COUNTS else "joint"
@@ -261,131 +238,69 @@ def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) ->
         )
 
 
-def _check_closures(robot: schema.RobotFile, place_names: _Known) -> None:
-    names: set[str] = set()
-    for closure in robot.closure:
-        name = closure.name or "~".join(closure.between)
-        key = f"closure '{name}'"
-        if name in names:
-            raise RobotFileError(
-                f"the closure '{name}' appears twice", key=key, value=name, hint="give it another name"
-            )
-        names.add(name)
+def _check_closures(robot: schema.RobotFile, places: _Known) -> None:
+    names = [closure.name or "~".join(closure.between) for closure in robot.closure]
+    _refuse_twice(names, "closure", "give it another name")
+    for name, closure in zip(names, robot.closure, strict=True):
+        key, (first, second) = f"closure '{name}'", closure.between
         for end in closure.between:
-            if end not in place_names:
-                raise RobotFileError(
-                    f"there is no frame '{end}'", key=f"{key}: between", value=end, hint=place_names.hint(end)
-                )
-        if closure.between[0] == closure.between[1]:
-            raise RobotFileError(
-                "a frame cannot be closed onto itself",
-                key=f"{key}: between",
-                value=closure.between[0],
-                hint="name two frames",
-            )
+            refuse_unknown(end, places, "frame", f"{key}: between")
+        if first == second:
+            message = "a frame cannot be closed onto itself"
+            raise RobotFileError(message, key=f"{key}: between", value=first, hint="name two frames")
         if robot.motion == "planar" and closure.joint not in PLANAR_CLOSURES:
-            raise RobotFileError(
-                f"a {closure.joint} closure leaves the plane",
-                key=f"{key}: joint",
-                value=closure.joint,
-                hint="use " + ", ".join(PLANAR_CLOSURES),
-            )
+            message, hint = f"a {closure.joint} closure leaves the plane", "use " + ", ".join(PLANAR_CLOSURES)
+            raise RobotFileError(message, key=f"{key}: joint", value=closure.joint, hint=hint)
 
 
 def _check_modes(robot: schema.RobotFile) -> None:
-    axes = {frame.name: AXES[frame.joint] for frame in robot.frame} | dict.fromkeys(strut_names(robot), 1)
+    axes = {frame.name: JOINT_RULES[frame.joint].axes for frame in robot.frame} | dict.fromkeys(strut_names(robot), 1)
     joints = [name for name, count in axes.items() if count]
-    single_axis_joints = [name for name, count in axes.items() if count == 1]
+    single = [name for name, count in axes.items() if count == 1]
     for mode, table in robot.working_modes.items():
         for part, names in (("start", table.start), ("signs", table.signs)):
             for name in names:
-                if name not in single_axis_joints:
-                    raise RobotFileError(
-                        f"there is no joint '{name}' with one axis",
-                        key=f"working_modes.{mode}.{part}",
-                        value=name,
-                        hint=did_you_mean(name, single_axis_joints),
-                    )
+                refuse_unknown(name, single, "joint with one axis", f"working_modes.{mode}.{part}")
     for choice, actuation in robot.actuation.items():
-        used_names: set[str] = set()
-        for name in (*actuation.actuated, *actuation.locked):
-            if name not in joints:
-                raise RobotFileError(
-                    f"there is no joint '{name}'",
-                    key=f"actuation.{choice}",
-                    value=name,
-                    hint=did_you_mean(name, joints),
-                )
-            if name in used_names:
-                raise RobotFileError(
-                    f"the joint '{name}' is named twice",
-                    key=f"actuation.{choice}",
-                    value=name,
-                    hint="name it once, in 'actuated' or in 'locked'",
-                )
-            used_names.add(name)
+        key, named = f"actuation.{choice}", [*actuation.actuated, *actuation.locked]
+        for k, name in enumerate(named):
+            refuse_unknown(name, joints, "joint", key)
+            if name in named[:k]:
+                hint = "name it once, in 'actuated' or in 'locked'"
+                raise RobotFileError(f"the joint '{name}' is named twice", key=key, value=name, hint=hint)
 
 
-def _check_motions(robot: schema.RobotFile, place_names: _Known) -> None:
-    single_axis_joints = [*single_axes(robot), *strut_names(robot)]
-    for name, motion in robot.motions.items():
-        if motion.frame is not None and motion.frame not in place_names:
-            raise RobotFileError(
-                f"there is no frame '{motion.frame}'",
-                key=f"motions.{name}.frame",
-                value=motion.frame,
-                hint=place_names.hint(motion.frame),
-            )
-        for index, move in enumerate(motion.moves):
-            for joint in move:
-                if joint not in single_axis_joints:
-                    raise RobotFileError(
-                        f"there is no joint '{joint}' with one axis",
-                        key=f"motions.{name}.moves.{index}",
-                        value=joint,
-                        hint=did_you_mean(joint, single_axis_joints),
-                    )
+def strut_names(robot: schema.RobotFile) -> list[str]:
+    """Struts and driven cables, whose lengths are coordinates like those of joints."""
+    return [element.name for element in robot.element if element.measured]
 
 
-def single_axes(robot: schema.RobotFile) -> dict[str, str]:
+def _single_axes(robot: schema.RobotFile) -> dict[str, str]:
     """Joints and axes of joints that a coupling may name, and their units."""
     units: dict[str, str] = {}
     for frame in robot.frame:
-        units |= {frame.name + suffix: unit for suffix, unit in AXIS_UNITS.get(frame.joint, {}).items()}
+        units |= {frame.name + suffix: unit for suffix, unit in JOINT_RULES[frame.joint].units.items()}
     return units | dict.fromkeys(strut_names(robot), "m")
 
 
-def check_couplings(robot: schema.RobotFile) -> None:
+def _check_couplings(robot: schema.RobotFile) -> None:
     """Raise at the first coupling that does not fit the rest of the file."""
-    units, joints, names = single_axes(robot), {frame.name: frame.joint for frame in robot.frame}, set()
+    units, joints = _single_axes(robot), {frame.name: frame.joint for frame in robot.frame}
+    _refuse_twice((coupling.name for coupling in robot.coupling), "coupling")
     for coupling in robot.coupling:
-        key = f"coupling '{coupling.name}'"
-        if coupling.name in names:
-            raise RobotFileError(
-                f"the coupling '{coupling.name}' appears twice",
-                key=key,
-                value=coupling.name,
-                hint="rename one of them",
-            )
-        names.add(coupling.name)
-        others_field = "terms" if coupling.terms else "other"
-        for field, name in (("joint", coupling.joint), *((others_field, other) for other in coupling.others)):
+        key, first, others = f"coupling '{coupling.name}'", coupling.joint, coupling.others
+        for field, name in (("joint", first), *(("terms" if coupling.terms else "other", other) for other in others)):
             if name not in units:
                 raise _axis_error(name, joints, units, f"{key}: {field}")
         _check_cable(robot, coupling, key)
-        if coupling.lead is not None:
-            coupled_units = [units[coupling.joint], units[coupling.others[0]]]
-            if sorted(coupled_units) != ["m", "rad"]:
-                motion = "turn" if coupled_units[0] == "rad" else "slide"
-                raise RobotFileError(
-                    f"'{coupling.joint}' and '{coupling.others[0]}' both {motion}; a screw couples a turn and a slide",
-                    key=f"{key}: lead",
-                    value=coupling.lead,
-                    hint='name a prismatic and a revolute joint, or write terms = { "other" = ratio }',
-                )
+        if coupling.lead is not None and units[first] == units[others[0]]:
+            motion = "turn" if units[first] == "rad" else "slide"
+            message = f"'{first}' and '{others[0]}' both {motion}; a screw couples a turn and a slide"
+            hint = 'name a prismatic and a revolute joint, or write terms = { "other" = ratio }'
+            raise RobotFileError(message, key=f"{key}: lead", value=coupling.lead, hint=hint)
 
 
-def _check_cable(robot: schema.RobotFile, coupling: CouplingTable, key: str) -> None:
+def _check_cable(robot: schema.RobotFile, coupling: schema.CouplingTable, key: str) -> None:
     """An elastic cable pulls where it is the joint of its coupling, and has no play: slack it has none to take up."""
     cables = [element.name for element in robot.element if element.kind == "cable"]
     followed_cables = [name for name in coupling.others if name in cables]
@@ -403,6 +318,51 @@ def _check_cable(robot: schema.RobotFile, coupling: CouplingTable, key: str) -> 
             value=coupling.backlash,
             hint="leave backlash out: a slack cable has none",
         )
+
+
+def _check_coordinate(name: str, places: Container[str], key: str) -> None:
+    """The name of a strut is that of a coordinate: it must not mean another one, or a choice of joints."""
+    frame, dot, coordinate = name.rpartition(".")
+    if coordinate in POSE_COORDINATES and (not dot or frame in places):
+        meaning = f"a coordinate of the frame '{frame}'" if dot else "a coordinate of the end effector"
+    elif name in ("actuators", "none"):
+        meaning = "a choice of joints to lock"
+    else:
+        return
+    raise RobotFileError(
+        f"'{name}' is {meaning}, and cannot be the name of a strut, whose length is a coordinate of that name",
+        key=key,
+        value=name,
+        hint="rename the strut",
+    )
+
+
+def _check_elements(robot: schema.RobotFile, places: _Known) -> None:
+    """Raise at the first element that does not fit the rest of the file."""
+    owners = {name: owner.split()[0].rstrip(":") for name, owner in places.places.items()}
+    owners |= {closure.name: "closure" for closure in robot.closure if closure.name}
+    owners |= {coupling.name: "coupling" for coupling in robot.coupling}
+    driven = {name for coupling in robot.coupling for name in (coupling.joint, *coupling.others)}
+    driven |= {name for actuation in robot.actuation.values() for name in actuation.actuated}
+    for element in robot.element:
+        name, key = element.name, f"element '{element.name}'"
+        if element.kind == "cable" and element.measured and not (element.actuated or name in driven):
+            hint = "give it stiffness and rest, or actuated = true, or couple it to a drum"
+            raise RobotFileError(f"the cable '{name}' is neither elastic nor driven", key=key, value=name, hint=hint)
+        if name in owners:
+            message = (
+                f"the element '{name}' is there twice"
+                if owners[name] == "element"
+                else f"a {owners[name]} is called '{name}' too"
+            )
+            raise RobotFileError(message, key=key, value=name, hint="rename one of them")
+        owners[name] = "element"
+        if element.measured:
+            _check_coordinate(name, places.places, key)
+        for end in element.between:
+            refuse_unknown(end, places, "frame or point", f"{key}: between")
+        if element.between[0] == element.between[1]:
+            raise RobotFileError("both ends are the same", key=f"{key}: between", value=end, hint="name two frames")
 
 
 def _axis_error(name: str, joints: Mapping[str, str], units: Mapping[str, str], key: str) -> RobotFileError:

@@ -12,9 +12,11 @@ from parflex.robotfile.values import (
     Coordinates,
     FrameName,
     Name,
+    NotNegative,
     Number,
     Numbers,
     Pair,
+    Positive,
     Table,
     Vector,
     list_of,
@@ -26,6 +28,7 @@ Moves = Annotated[tuple[Coordinates, ...], BeforeValidator(list_of("a list of ta
 Poses = Annotated[
     tuple[Name | Coordinates, ...], BeforeValidator(list_of("a list of poses is", '["home", { x = 0.1 }]'))
 ]
+Frequencies = Annotated[tuple[Positive, ...], BeforeValidator(list_of("a list of numbers is", "[1.0, 2.0]"))]
 Limit = Number | dict[str, Number | Pair]  # of all motors, or by name; a pair is lowest and highest
 
 KINDS = ("circle", "points", "moves", "poses", "joints", "sines", "chirp")
@@ -54,7 +57,6 @@ LAW_KEYS: dict[str, frozenset[str]] = {
     "chirp": frozenset({"frequencies", "sweep", "duration", "ramp", "frame"}),
 }
 JOINT_KINDS = ("moves", "joints", "sines", "chirp")  # `start` says where joints begin
-SWEEPS = ("linear", "exponential")
 
 
 def _as_list(value: object) -> object:
@@ -77,12 +79,48 @@ class Circle(Table):
 
 
 class MotionTable(Table):
-    """What moves, and how: a path of a frame, `moves` or positions of joints, `poses`, or waves."""
+    """What moves, and how: a path of a frame, `moves` or positions of joints, `poses`, or waves.
+
+    - `circle`: `{ centre, start, axis, turns }`, counter-clockwise about `axis` (default `"z"`) from the point `start`;
+      endless without `turns`.
+    - `points`: `[[x, y, z], ...]`, straight lines with a stop at every point.
+    - `direction`: of the z axis of the frame along a path: `[x, y, z]` for all of it, or one for each of `points`,
+      along great circles between them.
+    - `cone`: angle of the z axis of the frame to the axis of a circle, leaning outwards, going round with it; not
+      together with `direction` or `orientation`.
+    - `orientation`: of the whole frame: a rotation vector for all of a path or for each of `points`, with turns about
+      one axis between them (slerp); or `"tangent"`, x axis along the path.
+    - `poses`: `["home", { x = 0.1, ... }, ...]` of the end effector, reached at rest. It goes straight and turns about
+      one axis from pose to pose; a tool with five axes keeps its z axis to that turn, or, where all poses give places
+      alone, is left to the [rule for free parts](theory.md#poses-and-paths-that-are-not-fully-specified).
+    - `moves`: `[{ "joint" = distance, ... }, ...]`, relative motor moves.
+    - `joints`: `[{ "joint" = position, ... }, ...]`, motor positions one after the other; motors not named stay.
+    - `sines`, `cosines`: `{ "joint" = [amplitudes], ... }` at the multiples of `frequency`, or at `frequencies` (Hz):
+      `start + sum a sin(2 pi f t) + b (cos(2 pi f t) - 1)`. Endless without `duration`.
+    - `frequency`, `frequencies`: of sines and cosines, Hz; of a chirp `[first, last]`.
+    - `chirp`: `{ "joint" = amplitude, ... }` over `duration`, with `frequencies`.
+    - `sweep`: of the frequency of a chirp.
+    - `frame`: frame or point on the path, default the end effector; sines and chirps with `frame` move its `x y z`.
+    - `law`: law of time, see below.
+    - `speed`: along the path, m/s.
+    - `ramp`: s. Waves with a `ramp` are faded in and out by a quintic.
+    - `duration`: of each line, move or circle, s.
+    - `times`: `[0, 0.5, ...]`, one for each point, pose or position, instead of `duration`.
+    - `rest`: pause after each line or move, or at each pose including the first, s.
+    - `blend`: time before and after each corner that is cut, s.
+    - `start`: initial joint values, as in a pose; default home.
+    - `period`: repeat with this period for ever; the motion must end where it began.
+    - `effort_limit`, `velocity_limit`, `acceleration_limit`: of `time-optimal`: one number for all motors, or
+      `{ "joint" = value, ... }`; efforts also `[lowest, highest]`.
+    - `end_speeds`: `[first, last]`, path speeds at both ends, m/s on lines and circles, shares of the path per second
+      for moves of joints and poses.
+    - `smoothing`: time in which accelerations change, s.
+    """
 
     frame: FrameName | None = None
     circle: Circle | None = None
     points: Points = ()
-    speed: Number | None = None
+    speed: Positive | None = None
     direction: Vectors = ()
     cone: Number | None = None
     orientation: Literal["tangent"] | Vectors = ()
@@ -91,19 +129,19 @@ class MotionTable(Table):
     joints: Moves = ()
     poses: Poses = ()
     law: Name | None = None
-    duration: Number | None = None
+    duration: Positive | None = None
     times: Numbers = ()
-    smoothing: Number = 0.0
-    ramp: Number = 0.0
-    rest: Number = 0.0
-    blend: Number = 0.0
-    period: Number | None = None
+    smoothing: NotNegative = 0.0
+    ramp: NotNegative = 0.0
+    rest: NotNegative = 0.0
+    blend: NotNegative = 0.0
+    period: Positive | None = None
     sines: dict[str, Numbers] = {}
     cosines: dict[str, Numbers] = {}
-    frequency: Number | None = None
+    frequency: Positive | None = None
     chirp: Coordinates = {}
-    frequencies: Numbers = ()
-    sweep: Name = "linear"
+    frequencies: Frequencies = ()
+    sweep: Literal["linear", "exponential"] = "linear"
     effort_limit: Limit | None = None
     velocity_limit: Limit | None = None
     acceleration_limit: Limit | None = None
@@ -174,27 +212,12 @@ class MotionTable(Table):
         return f"a motion with '{kind}'" + (f" and law '{self.law}'" if self.law else "")
 
     def _check_numbers(self) -> None:
-        for key in ("speed", "duration", "period", "frequency"):
-            value = getattr(self, key)
-            if value is not None and value <= 0:
-                raise value_error(f"{key} = {value} is not positive", "give more than zero", key, value)
-        for key in ("ramp", "rest", "smoothing", "blend"):
-            if getattr(self, key) < 0:
-                raise value_error(f"{key} is negative", "give zero or more", key, getattr(self, key))
         if self.duration is not None and 2 * self.ramp > self.duration:
             raise value_error("the two ramps are longer than the move", "make 'duration' longer", "ramp", self.ramp)
         if any(later <= earlier for earlier, later in zip(self.times, self.times[1:], strict=False)):
             raise value_error("the times do not increase", "write e.g. [0, 1, 2.5]", "times", list(self.times))
         if self.times and self.times[0] < 0:
             raise value_error("the first time is negative", "begin at 0 or later", "times", self.times[0])
-        if self.sweep not in SWEEPS:
-            raise value_error(
-                f"there is no sweep '{self.sweep}'", did_you_mean(self.sweep, SWEEPS), "sweep", self.sweep
-            )
-        if any(value <= 0 for value in self.frequencies):
-            raise value_error(
-                "a frequency is not positive", "give more than zero", "frequencies", list(self.frequencies)
-            )
 
     def _check_needs(self, kind: str) -> None:
         """What a kind and its law cannot do without."""

@@ -20,19 +20,17 @@ from parflex.errors import InputError, RobotFileError, did_you_mean, nearest
 from parflex.io import read_bytes, read_errors
 from parflex.robotfile import schema
 from parflex.robotfile.checks import check_references
-from parflex.robotfile.element_schema import CouplingTable, ElementTable, Visual
 from parflex.robotfile.values import FUNCTIONS, NAMES, Name, Number, error_value, read_name, short_text, split_place
 
 Model = TypeVar("Model", bound=BaseModel)
 
 LEG_LISTS: dict[str, type[Any]] = {
-    **{"frame": schema.Frame, "point": schema.Point},
-    **{
-        "closure": schema.Closure,
-        "coupling": CouplingTable,
-        "element": ElementTable,
-        "visual": Visual,
-    },
+    "frame": schema.Frame,
+    "point": schema.Point,
+    "closure": schema.Closure,
+    "coupling": schema.CouplingTable,
+    "element": schema.ElementTable,
+    "visual": schema.Visual,
 }
 
 NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
@@ -109,26 +107,24 @@ def _key(kind: str, index: int, table: Any, leg: str = "") -> str:
     return f"{leg}: {label}" if leg else label
 
 
+def _wrong_form(key: str, form: str, value: Any, hint: str) -> RobotFileError:
+    """The error of a value that is of another kind than its key asks."""
+    name = key.rpartition(": ")[2]
+    return RobotFileError(
+        f"'{name}' must {form}, not {short_text(value)}", key=key, value=error_value(value), hint=hint
+    )
+
+
 def _list_of_tables(value: Any, kind: str) -> list[Any]:
-    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise RobotFileError(
-            f"'{kind}' must be a list of tables, not {short_text(value)}",
-            key=kind,
-            value=error_value(value),
-            hint=f"write [[{kind}]], with two brackets",
-        )
+    if not _is_rows(value):
+        raise _wrong_form(kind, "be a list of tables", value, f"write [[{kind}]], with two brackets")
     return value
 
 
 def _constants(raw: Any) -> dict[str, float]:
     """Constants in the order of the file: each may use those before it."""
     if not isinstance(raw, dict):
-        raise RobotFileError(
-            f"'constants' must be a table, not {short_text(raw)}",
-            key="constants",
-            value=error_value(raw),
-            hint="write [constants]",
-        )
+        raise _wrong_form("constants", "be a table", raw, "write [constants]")
     constants: dict[str, float] = {}
     for name, value in raw.items():
         _check_value_name(name, "constants")
@@ -139,12 +135,9 @@ def _constants(raw: Any) -> dict[str, float]:
 def _check_value_name(name: str, table: str) -> None:
     """Names of constants and of values per leg must be such that an expression can use them."""
     if name in FUNCTIONS or name in NAMES or keyword.iskeyword(name) or not name.isidentifier():
-        raise RobotFileError(
-            f"{short_text(name)} is not a valid constant name",
-            key=f"{table}.{name[:80]}",
-            value=error_value(name),
-            hint="use letters, digits and '_', and no name that expressions already define",
-        )
+        key, hint = f"{table}.{name[:80]}", "use letters, digits and '_', and no name that expressions already define"
+        message = f"{short_text(name)} is not a valid constant name"
+        raise RobotFileError(message, key=key, value=error_value(name), hint=hint)
 
 
 @cache
@@ -219,31 +212,20 @@ def _is_type_name(part: Any) -> bool:
 def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
     """Names of the legs of one family, valid and not used before."""
     if not isinstance(family, dict):
-        raise RobotFileError(
-            f"'legs' must be a table, not {short_text(family)}",
-            key="legs",
-            value=error_value(family),
-            hint="write [legs] with names = [...]",
-        )
-    names = family.get("names")
+        raise _wrong_form("legs", "be a table", family, "write [legs] with names = [...]")
+    names, example = family.get("names"), 'write names = ["leg1", "leg2"]'
     if "names" not in family:
         suggestion = nearest("names", [key for key in family if key not in LEG_LISTS])
-        hint = f"did you mean 'names' by '{suggestion}'?" if suggestion else 'write names = ["leg1", "leg2"]'
+        hint = f"did you mean 'names' by '{suggestion}'?" if suggestion else example
         raise RobotFileError("key 'names' is missing", key="legs: names", hint=hint)
     if not isinstance(names, list) or not names:
-        raise RobotFileError(
-            f"'names' must list the legs, not {short_text(names)}",
-            key="legs: names",
-            value=error_value(names),
-            hint='write names = ["leg1", "leg2"]',
-        )
+        raise _wrong_form("legs: names", "list the legs", names, example)
     used_names = set(taken)
     for name in names:
         _read(Name, name, {}, "legs: names")
         if name in used_names:
-            raise RobotFileError(
-                f"the leg '{name}' appears twice", key="legs: names", value=name, hint="rename one of them"
-            )
+            hint = "rename one of them"
+            raise RobotFileError(f"the leg '{name}' appears twice", key="legs: names", value=name, hint=hint)
         used_names.add(name)
     return names
 
@@ -256,20 +238,16 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
             continue
         location = f"legs: {key[:80]}"
         if not isinstance(column, list) or any(isinstance(entry, dict) for entry in column):
-            raise RobotFileError(
-                f"'{key[:80]}' is neither a table of the legs nor a list of values per leg",
-                key=location,
-                value=error_value(column),
-                hint=did_you_mean(key[:80], ["names", *LEG_LISTS]),
-            )
+            message = f"'{key[:80]}' is neither a table of the legs nor a list of values per leg"
+            hint = did_you_mean(key[:80], ["names", *LEG_LISTS])
+            raise RobotFileError(message, key=location, value=error_value(column), hint=hint)
         _check_value_name(key, "legs")
         if len(column) != len(names):
-            raise RobotFileError(
+            message, hint = (
                 f"'{key}' has {len(column)} values for {len(names)} legs",
-                key=location,
-                value=error_value(column),
-                hint="give one value for each name in names",
+                "give one value for each name in names",
             )
+            raise RobotFileError(message, key=location, value=error_value(column), hint=hint)
         if key in constants:
             raise RobotFileError(f"'{key}' is already a constant", key=location, value=key, hint="rename one of them")
         values[key] = column
@@ -373,26 +351,24 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
 def with_resolved_files(raw: dict[str, Any], file: Path) -> dict[str, Any]:
     """Return the table of a file with the paths of modal data, super-elements and meshes as `named_file` gives them."""
     legs = raw.get("legs", [])
-    families = [family for family in (legs if isinstance(legs, list) else [legs]) if isinstance(family, dict)]
-    rows = [rows for part in (raw, *families) if isinstance(rows := part.get("frame"), list)]
-    for body in (raw.get("platform"), *(row for frames in rows for row in frames)):
-        for key in ("modal", "superelement"):
-            body_data = body.get(key) if isinstance(body, dict) else None
-            if not isinstance(body_data, dict):
-                continue
-            files = body_data.get("file")
-            if isinstance(files, str):
-                body_data["file"] = resolve_file(files, file, f"{key}.file")
-            elif isinstance(files, dict):
-                body_data["file"] = {
-                    k: resolve_file(v, file, f"{key}.file") if isinstance(v, str) else v for k, v in files.items()
-                }
-    for family in (raw, *families):
-        visuals = family.get("visual")
-        for row in visuals if isinstance(visuals, list) else ():
-            if isinstance(row, dict) and isinstance(row.get("file"), str):
-                row["file"] = resolve_file(row["file"], file, "visual.file")
+    tables = [raw, *(family for family in (legs if isinstance(legs, list) else [legs]) if isinstance(family, dict))]
+    rows = {kind: [row for table in tables for row in _rows(table.get(kind))] for kind in ("frame", "visual")}
+    holders = [(row, "visual") for row in rows["visual"]]
+    for body in _rows([raw.get("platform"), *rows["frame"]]):
+        holders += [(entry, key) for key in ("modal", "superelement") if isinstance(entry := body.get(key), dict)]
+    for holder, key in holders:
+        files, location = holder.get("file"), f"{key}.file"
+        if isinstance(files, str):
+            holder["file"] = resolve_file(files, file, location)
+        elif isinstance(files, dict):
+            paths = {k: resolve_file(v, file, location) for k, v in files.items() if isinstance(v, str)}
+            holder["file"] = files | paths
     return raw
+
+
+def _rows(value: Any) -> list[dict[str, Any]]:
+    """The tables in a list; none of anything else."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def resolve_file(name: str, file: str | Path, key: str) -> str:
@@ -423,18 +399,20 @@ def parse_toml(content: bytes, file: str) -> dict[str, Any]:
     if not text.strip():
         raise RobotFileError("is empty", file=file, hint="start from 'parflex new NAME'")
     if any(piece.count(".") > MAX_KEY_PARTS for piece in re.split(r"[,=#\[\]{}\n]", text)):
-        raise RobotFileError("is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most")
+        raise _nested_error(file)
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise RobotFileError(
-            "is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most"
-        ) from None
+        raise _nested_error(file) from None
     except ValueError as error:
         reason = "a number has too many digits" if "digits" in str(error) else str(error)
         raise RobotFileError(
             f"is not valid TOML: {reason}", file=file, hint="correct that line ('parflex new NAME' prints a template)"
         ) from None
+
+
+def _nested_error(file: str) -> RobotFileError:
+    return RobotFileError("is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most")
 
 
 def refuse_deep_nesting(table: Any, file: str) -> None:
@@ -448,7 +426,7 @@ def refuse_deep_nesting(table: Any, file: str) -> None:
             if isinstance(entry, dict | list)
         ]
     if level:
-        raise RobotFileError("is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most")
+        raise _nested_error(file)
 
 
 def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) -> dict[str, Any]:
@@ -479,20 +457,14 @@ def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False
         else:
             step = None
         if step is None:
-            children = _child_names(table)
-            if children and remaining.split(".")[0] in NAMED_LISTS:  # of the schema, but this file has none
-                raise RobotFileError(
-                    f"there is no value at '{path}'", file=file, key=path, value=error_value(value),
-                    hint=f"the file has no [[{remaining.split('.')[0]}]]; it has {', '.join(children)}",
-                )  # fmt: skip
-            hint = (
-                did_you_mean(remaining.split(".")[0], children)
-                if children
-                else f"set '{path.removesuffix(remaining).rstrip('.')}' as a whole"
-            )
-            raise RobotFileError(
-                f"there is no value at '{path}'", file=file, key=path, value=error_value(value), hint=hint
-            )
+            children, head = _child_names(table), remaining.split(".")[0]
+            if children and head in NAMED_LISTS:  # of the schema, but this file has none
+                hint = f"the file has no [[{head}]]; it has {', '.join(children)}"
+            else:
+                whole = path.removesuffix(remaining).rstrip(".")
+                hint = did_you_mean(head, children) if children else f"set '{whole}' as a whole"
+            message = f"there is no value at '{path}'"
+            raise RobotFileError(message, file=file, key=path, value=error_value(value), hint=hint)
         if not remaining:
             return table, step
         table, parent = table[step], str(step)
@@ -588,24 +560,14 @@ def _complete(raw: dict[str, Any], files: list[str]) -> dict[str, Any]:
         return raw
     parent = raw["extends"]
     if not isinstance(parent, str) or not parent:
-        raise RobotFileError(
-            f"'extends' must name a robot or a file, not {short_text(parent)}",
-            file=file,
-            key="extends",
-            value=error_value(parent),
-            hint='write extends = "NAME", or leave it out',
-        )
+        error = _wrong_form("extends", "name a robot or a file", parent, 'write extends = "NAME", or leave it out')
+        error.file = file
+        raise error
     base, base_file = _read_parent(parent, file)
     if base_file in files or len(files) >= MAX_GENERATIONS:
-        raise RobotFileError(
-            f"the files extend each other in a cycle: {' -> '.join([*files, base_file])}"
-            if base_file in files
-            else f"more than {MAX_GENERATIONS} files extend each other",
-            file=file,
-            key="extends",
-            value=parent,
-            hint="remove 'extends' from one of them",
-        )
+        cycle = f"the files extend each other in a cycle: {' -> '.join([*files, base_file])}"
+        message = cycle if base_file in files else f"more than {MAX_GENERATIONS} files extend each other"
+        raise RobotFileError(message, file=file, key="extends", value=parent, hint="remove 'extends' from one of them")
     files.append(base_file)
     return merge_tables(
         {key: value for key, value in _complete(base, files).items() if key not in NOT_INHERITED_KEYS}, raw
@@ -618,13 +580,11 @@ def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
         return read_source(parent)
     path = Path(resolve_file(parent, file, "extends"))
     if not os.path.exists(path):  # noqa: PTH110 - pathlib raises for names that are too long
-        raise RobotFileError(
+        message, hint = (
             f"there is no robot or file {short_text(parent)} to extend",
-            file=file,
-            key="extends",
-            value=parent,
-            hint=did_you_mean(parent, catalogue_names()),
+            did_you_mean(parent, catalogue_names()),
         )
+        raise RobotFileError(message, file=file, key="extends", value=parent, hint=hint)
     return read_source(path.resolve())
 
 

@@ -1,35 +1,53 @@
-"""Schema of the robot file as typed tables."""
+"""Schema of the robot file as typed tables.
+
+The docstring of a table lists its keys: from there the JSON schema and the page on the robot file have them.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
 
-from parflex.robotfile.element_schema import CouplingTable, ElementTable, Visual
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.robotfile.values import (
+    LIMIT_KEYS,
     Axis,
     Coordinates,
     Ends,
     Flag,
     Flags,
     FrameName,
+    Limits,
     Name,
     Names,
+    NotNegative,
     Number,
     Numbers,
-    Pair,
+    Positive,
     Start,
     Table,
     Text,
     Texts,
     Vector,
-    check_limit_values,
     list_of,
     plain_list,
     read_coordinates,
+    refuse,
     value_error,
 )
 
@@ -49,13 +67,58 @@ ClosureKind = Literal[
     "welded",
 ]
 
-InertiaRows = Annotated[
-    tuple[Vector, Vector, Vector], BeforeValidator(list_of("three rows are", "[[Ixx, Ixy, Ixz], [...], [...]]", 3))
-]
-
 Axial = Literal["mean", "linear"]  # axial strain of beams: the mean one, which bending shortens, or that of the chord
 
 NodeNumber = Annotated[int, Field(ge=1, le=10**9, strict=True)]
+
+SHEAR_HINT = "give a number above 0, at most 1"
+ShearCoefficient = Annotated[Number, refuse(lambda x: not 0 < x <= 1, "is not a shear coefficient", SHEAR_HINT)]
+
+Scale = Annotated[Vector, BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else [value] * 3)]
+
+Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[length, force]", 2))]
+
+
+def _check_rising(rows: Any, info: ValidationInfo) -> Any:
+    if len(rows) == 1:
+        raise value_error("one pair makes no table", "give two or more")
+    for low, high in pairwise(rows):
+        if not low[0] < high[0]:
+            raise value_error(f"the {info.field_name}s do not rise", "sort them, each once", value=high[0])
+    return rows
+
+
+Rows = Annotated[
+    tuple[Row, ...],
+    BeforeValidator(list_of("a list of pairs is", "[[0.1, 0], [0.2, 50]]")),
+    AfterValidator(_check_rising),
+]
+
+
+def _check_tensor(rows: Any) -> Any:
+    if any(abs(rows[i][j] - rows[j][i]) > 1e-15 + 1e-9 * abs(rows[i][j]) for i, j in ((0, 1), (0, 2), (1, 2))):
+        hint = "repeat each off-diagonal entry on the other side"
+        raise value_error("the inertia tensor is not symmetric", hint, value=rows)
+    return rows
+
+
+InertiaRows = Annotated[
+    tuple[Vector, Vector, Vector],
+    BeforeValidator(list_of("three rows are", "[[Ixx, Ixy, Ixz], [...], [...]]", 3)),
+    AfterValidator(_check_tensor),
+]
+
+
+def _inertia_form(value: Any) -> str:
+    """A list with lists in it is a tensor by rows; anything else is read as a diagonal."""
+    entries = plain_list(value)
+    rows = isinstance(entries, list | tuple) and any(isinstance(entry, list | tuple) for entry in entries)
+    return "(rows)" if rows else "(diagonal)"
+
+
+CentralInertia = Annotated[
+    Annotated[Vector, Tag("(diagonal)")] | Annotated[InertiaRows, Tag("(rows)")], Discriminator(_inertia_form)
+]
 
 MIN_RELATIVE_ERROR = 1e-8  # of the band: eigenvalues have seven or eight digits at its edge
 
@@ -65,6 +128,15 @@ SECTION_KEYS = {
     "tube": ("diameter", "thickness"),
     "box": ("y", "z", "thickness"),
     "numbers": ("A", "Iy", "Iz", "J", "Ip", "ky", "kz"),
+}
+
+ELEMENT_KEYS = {  # what each kind may have beside its name and ends
+    "spring": ("stiffness", "rest", "damping", "table"),
+    "damper": ("damping",),
+    "rod": ("rest",),
+    "force": ("table", "damping"),
+    "cable": ("stiffness", "rest", "damping", "actuated"),
+    "strut": ("actuated", "stiffness", "rest", "damping", *LIMIT_KEYS),
 }
 
 
@@ -86,41 +158,16 @@ class Placement(Table):
     rotation: Vector = (0.0, 0.0, 0.0)
 
 
-def _inertia_form(value: Any) -> str:
-    """A list with lists in it is a tensor by rows; anything else is read as a diagonal."""
-    entries = plain_list(value)
-    rows = isinstance(entries, list | tuple) and any(isinstance(entry, list | tuple) for entry in entries)
-    return "(rows)" if rows else "(diagonal)"
-
-
-CentralInertia = Annotated[
-    Annotated[Vector, Tag("(diagonal)")] | Annotated[InertiaRows, Tag("(rows)")], Discriminator(_inertia_form)
-]
-
-
 def central_matrix(about_centre: Any) -> np.ndarray:
     """The inertia tensor about the centre from its diagonal or its rows."""
     values = np.array(about_centre)
     return np.diag(values) if values.ndim == 1 else values
 
 
-def _check_tensor(about_centre: Any) -> None:
-    matrix = central_matrix(about_centre)
-    if any(abs(matrix[i, j] - matrix[j, i]) > 1e-15 + 1e-9 * abs(matrix[i, j]) for i, j in ((0, 1), (0, 2), (1, 2))):
-        hint = "repeat each off-diagonal entry on the other side"
-        raise value_error("the inertia tensor is not symmetric", hint, "about_centre", about_centre)
-
-
-def _check_not_negative(key: str, value: float | None) -> None:
-    if value is not None and value < 0:
-        what = "the mass" if key in ("M", "mass") else f"{key} ="
-        raise value_error(f"{what} {value} is negative", "give zero or more", key, value)
-
-
 class Inertia(Table):
     """A body: the Khalil parameters about the frame's origin, or mass, centre and inertia about the centre."""
 
-    M: Number = 0.0
+    M: NotNegative = 0.0
     MX: Number = 0.0
     MY: Number = 0.0
     MZ: Number = 0.0
@@ -130,10 +177,10 @@ class Inertia(Table):
     YY: Number = 0.0
     YZ: Number = 0.0
     ZZ: Number = 0.0
-    IA: Number = 0.0
-    FV: Number = 0.0
-    FS: Number = 0.0
-    mass: Number | None = None
+    IA: NotNegative = 0.0
+    FV: NotNegative = 0.0
+    FS: NotNegative = 0.0
+    mass: NotNegative | None = None
     centre: Vector = (0.0, 0.0, 0.0)
     about_centre: CentralInertia = (0.0, 0.0, 0.0)
 
@@ -142,31 +189,19 @@ class Inertia(Table):
         central_keys = self.model_fields_set & {"mass", "centre", "about_centre"}
         khalil_keys = self.model_fields_set - central_keys - {"IA", "FV", "FS"}
         if central_keys and khalil_keys:
-            raise value_error(
-                f"'{min(central_keys)}' and '{min(khalil_keys)}' describe the same body twice",
-                "use either mass, centre, about_centre or M, MX, ..., ZZ",
-                min(khalil_keys),
-            )
+            message = f"'{min(central_keys)}' and '{min(khalil_keys)}' describe the same body twice"
+            raise value_error(message, "use either mass, centre, about_centre or M, MX, ..., ZZ", min(khalil_keys))
         if central_keys and self.mass is None:
             raise value_error("'mass' is missing", "give the mass beside centre and about_centre", "mass")
-        _check_tensor(self.about_centre)
-        for key in ("M", "mass", "IA", "FV", "FS"):
-            _check_not_negative(key, getattr(self, key))
         return self
 
 
 class PointMass(Table):
     """A mass fixed to the body of a frame."""
 
-    mass: Number
+    mass: NotNegative
     position: Vector = (0.0, 0.0, 0.0)
     about_centre: CentralInertia = (0.0, 0.0, 0.0)
-
-    @model_validator(mode="after")
-    def _possible(self) -> PointMass:
-        _check_not_negative("mass", self.mass)
-        _check_tensor(self.about_centre)
-        return self
 
 
 PointMasses = Annotated[
@@ -177,26 +212,24 @@ PointMasses = Annotated[
 class Friction(Table):
     """FV qd + FS sign(qd) + offset; other numbers for negative rates where they are given; at rest up to `static`."""
 
-    viscous: Number = 0.0
-    coulomb: Number = 0.0
-    viscous_back: Number | None = None
-    coulomb_back: Number | None = None
+    viscous: NotNegative = 0.0
+    coulomb: NotNegative = 0.0
+    viscous_back: NotNegative | None = None
+    coulomb_back: NotNegative | None = None
     offset: Number = 0.0
     static: Number | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Friction:
-        for key in ("viscous", "coulomb", "viscous_back", "coulomb_back"):
-            _check_not_negative(key, getattr(self, key))
-        _check_static(self.static, self.coulomb)
+        self.check_static(self.coulomb)
         return self
 
-
-def _check_static(static: float | None, sliding: float) -> None:
-    """Friction at rest bears no less than friction in motion."""
-    if static is not None and not static >= sliding:
-        fix = f"give at least {sliding:g}, or leave it out: a joint at rest then bears as much as a sliding one"
-        raise value_error(f"the static friction is below the sliding friction {sliding:g}", fix, "static", static)
+    def check_static(self, sliding: float) -> None:
+        """Friction at rest bears no less than friction in motion."""
+        if self.static is not None and not self.static >= sliding:
+            fix = f"give at least {sliding:g}, or leave it out: a joint at rest then bears as much as a sliding one"
+            message = f"the static friction is below the sliding friction {sliding:g}"
+            raise value_error(message, fix, "static", self.static)
 
 
 class Spring(Table):
@@ -209,49 +242,263 @@ class Spring(Table):
 class StopTable(Table):
     """At the limits of a joint, in simulations with stops: k depth + c rate, where that pushes."""
 
-    stiffness: Number
-    damping: Number = 0.0
+    stiffness: Positive
+    damping: NotNegative = 0.0
+
+
+class MaterialTable(Table):
+    """An elastic material: two of Young's modulus, shear modulus and Poisson's ratio, and the density.
+
+    - `elastic_modulus`: Pa.
+    - `density`: kg/m3.
+    - `shear_modulus`: Pa.
+    - `poisson_ratio`: instead of the shear modulus; 0.3 where neither is given.
+    """
+
+    elastic_modulus: Positive
+    density: Positive
+    shear_modulus: Positive | None = None
+    poisson_ratio: Number | None = None
 
     @model_validator(mode="after")
-    def _possible(self) -> StopTable:
-        if not self.stiffness > 0:
-            what = "is negative" if self.stiffness < 0 else "is zero"
-            raise value_error(f"the stiffness of the stop {what}", "give e.g. 1e5", "stiffness", self.stiffness)
-        _check_not_negative("damping", self.damping)
+    def _possible(self) -> MaterialTable:
+        ratio = self.poisson_ratio
+        if self.shear_modulus is not None and ratio is not None:
+            raise value_error("shear_modulus and poisson_ratio are both given", "keep one of them", "poisson_ratio")
+        if ratio is not None and not -1 < ratio <= 0.5:
+            hint = "give one between -1 and 0.5"
+            raise value_error(f"no material has a Poisson ratio of {ratio}", hint, "poisson_ratio", ratio)
         return self
 
 
-def _check_single_mass(
-    modal: Modal | Superelement | None, inertia: Inertia, point_masses: tuple[PointMass, ...]
-) -> None:
-    """A body given by modes or matrices brings its own mass; what else it carries sits on its nodes."""
-    inertia_keys = inertia.model_fields_set - {"IA", "FV", "FS"}
-    has_mass = any(np.any(np.array(getattr(inertia, key))) for key in inertia_keys)
-    if modal is not None and (has_mass or point_masses):
-        key = "inertia" if has_mass else "point_masses"
-        hint = f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
-        what = "matrices" if isinstance(modal, Superelement) else "modes"
-        raise value_error(f"a body given by {what} takes its mass from its file", hint, key)
+class SectionTable(Table):
+    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness), box (y, z, thickness).
+
+    Or numbers (A, Iy, Iz, ...).
+    """
+
+    shape: Literal["rectangle", "circle", "tube", "box", "numbers"]
+    y: Positive | None = None
+    z: Positive | None = None
+    diameter: Positive | None = None
+    thickness: Positive | None = None
+    A: Positive | None = None
+    Iy: Positive | None = None
+    Iz: Positive | None = None
+    J: Positive | None = None
+    Ip: Positive | None = None
+    ky: ShearCoefficient | None = None
+    kz: ShearCoefficient | None = None
+
+    @model_validator(mode="after")
+    def _complete(self) -> SectionTable:
+        keys = SECTION_KEYS[self.shape]
+        for key in sorted(self.model_fields_set - {"shape", *keys}):
+            raise value_error(f"a {self.shape} section has no '{key}'", "it has " + ", ".join(keys), key)
+        for key in keys:
+            if getattr(self, key) is None and key not in ("Ip", "ky", "kz"):
+                raise value_error(f"a {self.shape} section needs '{key}'", f"give {', '.join(keys)}", key)
+        sides, solid, hint = {
+            "tube": ((self.diameter,), "circle", "half the diameter"),
+            "box": ((self.y, self.z), "rectangle", "half the smaller side"),
+        }.get(self.shape, ((), "", ""))
+        if any(2 * self.thickness >= side for side in sides):  # type: ignore[operator]
+            fix = f"give a thickness below {hint}, or use the shape '{solid}'"
+            raise value_error(f"the wall of this {self.shape} leaves no hole", fix, "thickness")
+        return self
 
 
-def _check_pitch(joint: str, pitch: float | None) -> None:
-    """A screw needs its pitch; no other joint has one."""
-    hint = "give the travel along z per radian in m: the lead divided by 2*pi"
-    if joint != "helical" and pitch is not None:
-        fix = 'remove it, or use joint = "helical"'
-        raise value_error(f"a {joint} joint has no pitch", fix, "pitch", pitch)
-    if joint == "helical" and pitch is None:
-        raise value_error("a helical joint needs its pitch", hint, "pitch")
-    if pitch == 0:
-        raise value_error(
-            "a pitch of zero makes a revolute joint", hint + ', or use joint = "revolute"', "pitch", pitch
-        )
+class Damping(Table):
+    """Damping of a beam: `mass` (1/s) times its inertia, `stiffness` (s) times its stiffness, or a ratio."""
+
+    mass: NotNegative = 0.0
+    stiffness: NotNegative = 0.0
+    ratio: NotNegative = 0.0
+
+    @model_validator(mode="after")
+    def _possible(self) -> Damping:
+        if self.ratio and self.stiffness:
+            raise value_error("ratio and stiffness are both given", "keep one of them", "ratio")
+        return self
 
 
-class Frame(Table):
-    """A frame, the joint that carries it and the body fixed to it."""
+class Reduce(Table):
+    """Reduction of a beam of many elements: frequencies up to `band` have an error of at most `error`, both in Hz."""
+
+    error: Positive
+    band: Positive
+
+    @model_validator(mode="after")
+    def _possible(self) -> Reduce:
+        least = MIN_RELATIVE_ERROR * self.band
+        if self.error < least:
+            message = f"an error of {self.error:g} Hz is below the rounding of frequencies"
+            raise value_error(message, f"give {least:.2g} Hz or more", "error", self.error)
+        return self
+
+
+class Beam(Table):
+    """The body of a frame as an elastic beam along its x axis; its end is the node `tip`.
+
+    - `length`: m.
+    - `material`, `section`: names of their tables.
+    - `elements`: number of elements; inner nodes are `NAME.1`, `NAME.2`, ...
+    - `rotary_inertia`: `true` for rotary inertia of sections in bending (in torsion it is always included).
+    - `shear`, `shear_coefficient`: `true` for a Timoshenko beam; the coefficient overrides `ky kz` of the section.
+    - `model`: `"planar"` (`ux uy rz` per element end) or `"spatial"` (`ux uy uz rx ry rz`), default as the robot.
+    - `roll`: rotation of the section about x.
+    - `damping`: `{ mass, stiffness }` (1/s and s), Rayleigh damping of each element relative to its root; or
+      `{ ratio }` at the first cantilever bending frequency, stiffness-proportional.
+    - `axial`: as at the [top level](#top-level).
+    - `reduce`: `{ error = 0.1, band = 200 }`, both Hz: the elements are replaced by the motion of both ends and as few
+      modes as keep frequencies up to `band` within `error`, see [reduced beams](vibration.md#reduced-beams).
+    """
+
+    length: Positive
+    material: Name
+    section: Name
+    elements: int = Field(default=1, ge=1, le=200, strict=True)
+    rotary_inertia: Flag = False
+    shear: Flag = False
+    shear_coefficient: ShearCoefficient | None = None
+    model: Literal["planar", "spatial"] | None = None
+    roll: Number = 0.0
+    damping: Damping | None = None
+    axial: Axial | None = None
+    reduce: Reduce | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Beam:
+        if self.shear_coefficient is not None and not self.shear:
+            key = "shear_coefficient"
+            raise value_error("shear_coefficient has no effect without shear", "write shear = true", key)
+        return self
+
+
+class Modal(Table):
+    """The body of a platform or a frame given by modes: an exchange file, and what differs from it.
+
+    - `file`: exchange file with mass and modes.
+    - `modes`: number of modes, default all.
+    - `stiffness`: replaces the modal stiffnesses (1/s^2 for modal mass 1).
+    - `damping`: one damping ratio for all modes.
+    """
+
+    file: Text
+    modes: int | None = Field(default=None, ge=1, le=1000, strict=True)
+    stiffness: Annotated[tuple[Positive, ...], BeforeValidator(list_of("a list of numbers is", "[1e4]"))] | None = None
+    damping: NotNegative | None = None
+
+
+class Superelement(Table):
+    """The body of a frame or platform by matrices that a finite-element program has reduced (Craig-Bampton).
+
+    - `file`: `.mat`, `.npz`, Abaqus `*MATRIX` or Nastran DMIG; or `{ M = "m.mtx", K = "k.mtx" }` with a file per
+      matrix (Matrix Market, Abaqus entries), also `D` and `geometric`.
+    - `nodes`: `{ NAME = number, ... }`, numbers of the file, or 1, 2, ... in the order of the matrices. Not all need a
+      name. Each is a frame `NAME.NODE`.
+    - `root`: node at the origin of the frame, where the body is clamped to it; default the first of `nodes`. Axes are
+      those of the file. Without it the platform and `free` frames move with the mean motion of the body; their origin
+      is that of the file.
+    - `modes`: number of modal coordinates kept, default all.
+    - `damping`: one ratio for all modes, or `{ mass, stiffness }`; replaces `D`.
+    - `geometric`: load `{ NODE = [fx, fy, fz, mx, my, mz] }` of the geometric stiffness matrix in the file; `false`:
+      not used. An array of a matrix per freedom needs no load.
+    - `positions`: `{ NAME = [x, y, z], ... }`, m; default those of the file, else those that `K` shows.
+    - `units`: `"m"` (kg, m, N), `"mm"` (t, mm, N), `"kg-mm-N"` (masses in kg although forces are in N), `"kg-mm-ms"`
+      (kN), `"kg-mm-s"` (mN) or `"in"` (lbf s^2/in, in, lbf).
+    """
+
+    file: Text | dict[Literal["M", "K", "D", "geometric"], Text]
+    nodes: dict[Name, NodeNumber] = Field(min_length=1)
+    root: Name | None = None
+    modes: int | None = Field(default=None, ge=0, le=1000, strict=True)
+    damping: NotNegative | Damping | None = None
+    geometric: Flag | dict[Name, Numbers] = True
+    positions: dict[Name, Vector] | None = None
+    units: Literal["m", "mm", "kg-mm-N", "kg-mm-ms", "kg-mm-s", "in"] = "m"
+
+    @model_validator(mode="after")
+    def _possible(self) -> Superelement:
+        for name in self.nodes:
+            if "." in name or "@" in name:
+                raise value_error(f"'{name}' is not a valid node name", "give a name without dots", "nodes", name)
+        loads = self.geometric if isinstance(self.geometric, dict) else {}
+        for key, names in (
+            ("root", [self.root] if self.root else ()),
+            ("positions", self.positions),
+            ("geometric", loads),
+        ):
+            for name in names or ():
+                if name not in self.nodes:
+                    hint = f"its nodes are {', '.join(self.nodes)}"
+                    raise value_error(f"'{name}' is not a node of the super-element", hint, key, name)
+        for load in loads.values():
+            if len(load) != 6:
+                raise value_error(f"a load has six components, not {len(load)}", "give fx fy fz mx my mz", "geometric")
+        if isinstance(self.file, dict) and not {"M", "K"} <= set(self.file):
+            hint = 'write file = { M = "m.mtx", K = "k.mtx" }'
+            raise value_error("a file for each matrix needs M and K", hint, "file")
+        return self
+
+
+class BodyTable(Table):
+    """What frames and the platform have in common: a name, a start and a body."""
 
     name: Name
+    start: Start = ()
+    inertia: Inertia = Inertia.model_construct()
+    point_masses: PointMasses = ()
+    modal: Modal | None = None
+    superelement: Superelement | None = None
+
+    @model_validator(mode="after")
+    def _check_single_body(self) -> BodyTable:
+        bodies = [key for key in ("beam", "modal", "superelement") if getattr(self, key, None) is not None]
+        if len(bodies) > 1:
+            raise value_error(f"'{bodies[0]}' and '{bodies[1]}' both describe the body", "keep one of them", bodies[1])
+        inertia_keys = self.inertia.model_fields_set - {"IA", "FV", "FS"}
+        has_mass = any(np.any(np.array(getattr(self.inertia, key))) for key in inertia_keys)
+        if bodies not in ([], ["beam"]) and (has_mass or self.point_masses):  # what else it carries sits on its nodes
+            key, what = "inertia" if has_mass else "point_masses", "modes" if self.modal is not None else "matrices"
+            hint = (
+                f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
+            )
+            raise value_error(f"a body given by {what} takes its mass from its file", hint, key)
+        return self
+
+
+class Frame(BodyTable):
+    """A frame, the joint that carries it and the body fixed to it.
+
+    - `name`: unique; letters, digits, `_`, `-` and `.`.
+    - `parent`: frame or point it is mounted on.
+    - `joint`: the kind of joint.
+    - `pitch`: of a `helical` joint, which needs it: displacement along z per radian, m (lead over `2*pi`); negative:
+      left-handed.
+    - `mdh`: `{ gamma, b, alpha, d, theta, r }`, Khalil-Kleinfinger parameters, default zero.
+    - `place`: `{ position = [x, y, z], rotation = [rx, ry, rz] }` instead of `mdh`; `rotation` is a rotation vector.
+    - `actuated`: `true` for a motor; for two axes also `[true, false]`.
+    - `sensed`: `true` for a passive joint with a sensor, for the [redundant model](redundant.md).
+    - `locked`: `true` for a joint fixed at its `start` value or that of the pose.
+    - `start`: initial guess for poses, default zero; a list for two axes, rotation vector or quaternion for
+      `spherical`, `[x, y, z, rx, ry, rz]` for `free`.
+    - `limits`: `[low, high]` of the coordinate, see [limits](#limits).
+    - `velocity_limit`, `effort_limit`: positive magnitudes, m/s or rad/s, N or N m.
+    - `stop`: `{ stiffness, damping }`, beyond the limits, in [simulations with stops](simulation.md#stops) alone.
+    - `inertia`, `beam`, `modal`, `superelement`: rigid or flexible body, see below; default massless. `rigid=True`
+      (`--rigid`) loads flexible bodies
+      [as rigid ones](howto-flexible-link.md#compute-the-rigid-robot-from-the-same-file).
+    - `point_masses`: list of `{ mass, position, about_centre }` added to the body.
+    - `motor_inertia`: rotor inertia `IA` at the joint, kg m2 (kg for prismatic).
+    - `friction`: `{ viscous, coulomb, viscous_back, coulomb_back, offset, static }`: `FV qd + FS sign(qd) + offset`.
+      `viscous_back` and `coulomb_back` act at negative rates (default: the same); `offset` is a constant effort that
+      the motor gives, e.g. for the offset of its amplifier. In [simulations](simulation.md#friction) the joint sticks
+      at rest up to `static` (default `coulomb`, not below it; backwards `coulomb_back` and as much more).
+    - `spring`: `{ stiffness, rest }`: `k (q - rest)`.
+    - `damper`: `c qd`.
+    """
+
     parent: FrameName = "base"
     joint: JointKind = "fixed"
     pitch: Number | None = None
@@ -260,70 +507,50 @@ class Frame(Table):
     actuated: Flags = False
     sensed: Flags = False
     locked: Flag = False
-    start: Start = ()
-    limits: Pair | None = None
-    velocity_limit: Number | None = None
-    effort_limit: Number | None = None
+    limits: Limits | None = None
+    velocity_limit: Positive | None = None
+    effort_limit: Positive | None = None
     stop: StopTable | None = None
-    inertia: Inertia = Inertia.model_construct()
-    point_masses: PointMasses = ()
     beam: Beam | None = None
-    modal: Modal | None = None
-    superelement: Superelement | None = None
-    motor_inertia: Number = 0.0
+    motor_inertia: NotNegative = 0.0
     friction: Friction = Friction.model_construct()
     spring: Spring | None = None
-    damper: Number = 0.0
+    damper: NotNegative = 0.0
 
     @model_validator(mode="after")
     def _consistent(self) -> Frame:
         if self.mdh is not None and self.place is not None:
             raise value_error("'mdh' and 'place' both place the frame", "keep one of them", "place")
-        body_keys = [key for key in ("beam", "modal", "superelement") if getattr(self, key) is not None]
-        if len(body_keys) > 1:
-            raise value_error(
-                f"'{body_keys[0]}' and '{body_keys[1]}' both describe the body", "keep one of them", body_keys[1]
-            )
-        _check_single_mass(self.modal or self.superelement, self.inertia, self.point_masses)
-        _check_pitch(self.joint, self.pitch)
-        _check_not_negative("motor_inertia", self.motor_inertia)
-        _check_not_negative("damper", self.damper)
-        check_limit_values(self.limits, self.velocity_limit, self.effort_limit)
+        helical, hint = self.joint == "helical", "give the travel along z per radian in m: the lead divided by 2*pi"
+        if not helical and self.pitch is not None:
+            fix = 'remove it, or use joint = "helical"'
+            raise value_error(f"a {self.joint} joint has no pitch", fix, "pitch", self.pitch)
+        if helical and self.pitch is None:
+            raise value_error("a helical joint needs its pitch", hint, "pitch")
+        if self.pitch == 0:
+            hint += ', or use joint = "revolute"'
+            raise value_error("a pitch of zero makes a revolute joint", hint, "pitch", self.pitch)
         if self.stop is not None and self.limits is None:
             raise value_error("a stop needs the limits of its joint", "give limits = [low, high]", "stop")
-        duplicates = [
-            pair
-            for pair in (("IA", self.motor_inertia), ("FV", self.friction.viscous), ("FS", self.friction.coulomb))
-            if pair[1] and getattr(self.inertia, pair[0])
-        ]
-        if duplicates:
-            raise value_error(
-                f"'{duplicates[0][0]}' is given twice",
-                "keep it in 'inertia' or in its own key",
-                "inertia",
-                duplicates[0][1],
-            )
-        _check_static(self.friction.static, self.friction.coulomb + self.inertia.FS)
+        of_joint = {"IA": self.motor_inertia, "FV": self.friction.viscous, "FS": self.friction.coulomb}
+        for key, value in of_joint.items():
+            if value and getattr(self.inertia, key):
+                raise value_error(f"'{key}' is given twice", "keep it in 'inertia' or in its own key", "inertia", value)
+        self.friction.check_static(self.friction.coulomb + self.inertia.FS)
         return self
 
 
-class PlatformTable(Table):
-    """The platform: one more body, free on the base."""
+class PlatformTable(BodyTable):
+    """The platform: one more body, free on the base.
+
+    - `name`: of its frame.
+    - `inertia`, `point_masses`, `modal`, `superelement`: its body, as of frames.
+    - `start`: `[x, y, z]`, `[x, y, z, rx, ry, rz]` or planar `[x, y, theta]`.
+    - `points`: `{ b1 = [x, y, z], ... }`, which defines points `platform.b1`.
+    """
 
     name: Name = "platform"
-    start: Start = ()
-    inertia: Inertia = Inertia.model_construct()
-    point_masses: PointMasses = ()
     points: dict[str, Vector] = {}
-    modal: Modal | None = None
-    superelement: Superelement | None = None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> PlatformTable:
-        if self.modal is not None and self.superelement is not None:
-            raise value_error("'modal' and 'superelement' both describe the body", "keep one of them", "superelement")
-        _check_single_mass(self.modal or self.superelement, self.inertia, self.point_masses)
-        return self
 
 
 class Point(Table):
@@ -336,7 +563,14 @@ class Point(Table):
 
 
 class Closure(Table):
-    """Two frames that coincide but for what the joint lets go."""
+    """Two frames that coincide but for what the joint lets go.
+
+    - `between`: two frames or points.
+    - `joint`: kind, see below.
+    - `axis`: axis in the first frame: `"x"`, `"y"`, `"z"` (default) or a vector.
+    - `axis_2`: the same axis in the second frame, default `axis`.
+    - `name`: default `FIRST~SECOND`.
+    """
 
     name: Name | None = None
     between: Ends
@@ -346,18 +580,176 @@ class Closure(Table):
 
     @model_validator(mode="after")
     def _axes(self) -> Closure:
-        for key, axis in (("axis", self.axis), ("axis_2", self.axis_2)):
-            if axis is not None and sum(part * part for part in axis) < 1e-18:
-                raise value_error(
-                    "the axis has no length", 'write "x", "y", "z" or a vector that is not zero', key, axis
-                )
         if self.joint == "universal" and ("axis" not in self.model_fields_set or self.axis_2 is None):
             raise value_error("a universal closure needs both axes of its cross", "give axis and axis_2", "axis_2")
         return self
 
 
+class CouplingTable(Table):
+    """joint = sum of ratio times other + offset; or a screw: `lead` metres along per turn about the axis.
+
+    - `name`: of the coupling.
+    - `joint`: joint with one axis, or one axis of a joint with two: `"nut.2"`.
+    - `terms`: ratio of each other joint, in m/rad or rad/m between a rotation and a translation.
+    - `other`, `lead`: instead of `terms`, a screw between a rotation and a translation, metres per turn. Positive: a
+      positive turn about one axis goes with a positive travel along the other. That is a right-hand thread where the
+      same body turns and slides; where the spindle turns in place and the nut slides, it is a left-hand thread, and a
+      right-hand spindle has a negative `lead`.
+    - `offset`: in the unit of `joint`.
+    - `stiffness`, `damping`: elastic instead of rigid, N m/rad or N/m at `joint`, and times s.
+    - `backlash`: play at `joint` from flank to flank; needs `stiffness`.
+    - `efficiency`: share of the power that passes from the others to `joint`, above 0 to 1. The loss is felt by the
+      others: together they give `1/efficiency` times the effort while they drive `joint`.
+    - `efficiency_back`: the same while `joint` drives the others (they receive so much of the effort); default
+      `efficiency`. Zero or less: self-locking, the others must push to let the load move. A thread of lead angle `a`
+      and friction angle `p` with its nut as `joint` has `efficiency = "tan(a)/tan(a + p)"` and
+      `efficiency_back = "tan(a - p)/tan(a)"`.
+    """
+
+    name: Name
+    joint: Name
+    terms: Coordinates = {}
+    other: Name | None = None
+    lead: Annotated[Number, refuse(lambda x: x == 0, "couples nothing", "give the travel per turn in m")] | None = None
+    offset: Number = 0.0
+    stiffness: (
+        Annotated[Number, refuse(lambda x: x <= 0, "is not positive", "leave it out for a rigid coupling")] | None
+    ) = None
+    damping: NotNegative = 0.0
+    backlash: NotNegative = 0.0
+    efficiency: Annotated[Number, refuse(lambda x: not 0 < x <= 1, "is not between 0 and 1", "1 is without losses")] = 1
+    efficiency_back: (
+        Annotated[Number, refuse(lambda x: x > 1, "is above 1", "1 is without losses, zero or less is self-locking")]
+        | None
+    ) = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> CouplingTable:
+        form = 'write terms = { NAME = ratio }, or other = "NAME" and lead = 0.005'
+        screw = [key for key in ("other", "lead") if getattr(self, key) is not None]
+        if self.terms and screw:
+            raise value_error(f"'terms' and '{screw[0]}' are both given", "keep one of them", "terms")
+        if not self.terms and not screw:
+            raise value_error("the coupling has neither 'terms' nor 'other' and 'lead'", form, "terms")
+        if len(screw) == 1:
+            missing = "lead" if screw == ["other"] else "other"
+            raise value_error("a screw needs both 'other' and 'lead'", f"add {missing} = ...", missing)
+        for name, ratio in self.terms.items():
+            if ratio == 0:
+                raise value_error(f"the ratio of '{name}' is zero", "remove the term", f"terms.{name}", 0.0)
+        if self.joint in self.others:
+            raise value_error("a joint cannot be coupled to itself", "name another joint", "joint", self.joint)
+        for key in ("damping", "backlash") if self.stiffness is None else ():
+            if getattr(self, key):
+                hint = "give the stiffness of the teeth, belt or thread in N m/rad or N/m at the joint"
+                message = f"'{key}' needs 'stiffness', and this coupling is rigid"
+                raise value_error(message, hint, key, getattr(self, key))
+        return self
+
+    @property
+    def back(self) -> float:
+        """Efficiency where `joint` drives the others."""
+        return self.efficiency if self.efficiency_back is None else self.efficiency_back
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Joints that `joint` follows."""
+        return tuple(self.terms) or (str(self.other),)
+
+
+class ForceTable(Table):
+    """Tension over length, and over the rate at which the length grows; both are added."""
+
+    length: Rows = ()
+    speed: Rows = ()
+
+
+class ElementTable(Table):
+    """A spring, damper, rod, force, cable or strut between two frames or points; tension is positive."""
+
+    name: Name
+    between: Ends
+    kind: Literal["spring", "damper", "rod", "force", "cable", "strut"]
+    stiffness: NotNegative | None = None
+    rest: NotNegative | None = None
+    damping: NotNegative | None = None
+    table: Annotated[
+        ForceTable | None, BeforeValidator(lambda x: {"length": x} if isinstance(x, list | tuple) else x)
+    ] = None
+    actuated: Flag = False
+    limits: Limits | None = None
+    velocity_limit: Positive | None = None
+    effort_limit: Positive | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether its length is a coordinate: that of a strut, or of a cable that a motor or a drum winds."""
+        elastic = (self.stiffness, self.rest, self.damping) != (None, None, None)
+        return self.kind == "strut" or (self.kind == "cable" and not elastic)
+
+    @model_validator(mode="after")
+    def _whole(self) -> ElementTable:
+        for key in ("stiffness", "rest", "damping", "table", "actuated", *LIMIT_KEYS):
+            if getattr(self, key) not in (None, False) and key not in ELEMENT_KEYS[self.kind]:
+                allowed = ", ".join(f"'{name}'" for name in ELEMENT_KEYS[self.kind])
+                raise value_error(f"a {self.kind} has no '{key}'", f"it may have {allowed}", key)
+        if self.limits and self.limits[0] < 0:
+            raise value_error("the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
+        self._check_enough()
+        if self.table and not self.table.length and not self.table.speed:
+            raise value_error("the table is empty", "give table = [[length, force], ...]", "table")
+        if self.table and self.kind == "spring" and not self.table.length:
+            raise value_error("a spring needs a table over length", 'write it so, or kind = "force"', "table")
+        return self
+
+    def _check_enough(self) -> None:
+        """What a kind needs to act at all."""
+        if self.kind == "spring" and self.table is not None and (self.stiffness is not None or self.rest is not None):
+            raise value_error("'table' and 'stiffness' both say how the spring pulls", "keep one of them", "table")
+        if self.kind == "cable" and self.actuated and not self.measured:
+            hint = "leave out stiffness and rest; couple an elastic cable to a drum, by a coupling with a stiffness"
+            raise value_error("a cable with a motor does not stretch", hint, "actuated")
+        needs = {"spring": ("stiffness", "rest"), "cable": ("stiffness", "rest"), "damper": ("damping",)}
+        units = {"stiffness": "stiffness = 1000 (N/m)", "rest": "rest = 0.2 (m)", "damping": "damping = 50 (N s/m)"}
+        for key in needs.get(self.kind, ()) if self.table is None and not self.measured else ():
+            if getattr(self, key) is None:
+                raise value_error(f"the {self.kind} needs its {key}", f"give {units[key]}", key)
+        if self.kind in ("spring", "cable") and self.stiffness == 0:
+            raise value_error(f"a {self.kind} of stiffness 0 does nothing", "give it in N/m", "stiffness", 0.0)
+        if self.kind == "strut" and (self.stiffness is None) != (self.rest is None):
+            missing = "rest" if self.rest is None else "stiffness"
+            raise value_error("a strut with a spring needs 'stiffness' and 'rest'", f"add {missing}", missing)
+        if self.kind == "rod" and self.rest == 0:
+            raise value_error("a rod cannot have length zero", "use a closure", "rest", 0.0)
+        if self.kind == "force" and self.table is None:
+            raise value_error("the force needs its table", "give table = [[length, force], ...]", "table")
+
+
+class Visual(Table):
+    """A mesh that viewers show, fixed to a frame; it has no mass.
+
+    - `frame`: a frame, point or node.
+    - `file`: [path](#paths-of-files) of an STL, OBJ or MuJoCo's `.msh`.
+    - `scale`: a number or one per axis.
+    - `position`, `rotation`: of the mesh in the frame.
+    """
+
+    frame: FrameName
+    file: Text
+    scale: Scale = (1.0, 1.0, 1.0)
+    position: Vector = (0.0, 0.0, 0.0)
+    rotation: Vector = (0.0, 0.0, 0.0)
+
+
 class SourceTable(Table):
-    """Where the data come from."""
+    """Where the data come from.
+
+    - `source`: paper, table, page.
+    - `inferred`: values not in the source and how they were found.
+    - `fitted`: values chosen to match a published number.
+    - `errata`: corrected print errors.
+    - `notes`: anything else.
+    """
 
     source: Text = ""
     inferred: Texts = ()
@@ -394,7 +786,23 @@ class LegsTable(BaseModel):
 
 
 class RobotFile(Table):
-    """The whole file."""
+    """The whole file.
+
+    - `format`: always `1`.
+    - `name`, `title`: name and one-line description.
+    - `extends`: [base robot](#extending-another-file).
+    - `motion`: `"spatial"`, or `"planar"`: motion in the x-y plane of the base, revolute axes normal to it, prismatic
+      axes in it.
+    - `gravity`: acceleration in base axes.
+    - `end_effector`: frame or point whose pose is the pose of the robot; carries `--payload`. Default: platform, else
+      the last frame with a joint or a flexible body (its root; name `BEAM.tip` for the end).
+    - `axial`: axial strain of beams. `"mean"` includes shortening by bending, hence
+      [stiffening and buckling](theory.md#beams-under-axial-load); `"linear"`, as in the papers, does not.
+    - `rotations`: of beam ends, `"consistent"` or `"papers"` (angular velocity as rate of the rotation vector: fewer
+      operators, but loops and energy hold only to first order).
+    - `constants`, `frame`, `platform`, `point`, `closure`, `coupling`, `element`, `visual`, `legs`, `materials`,
+      `sections`, `poses`, `working_modes`, `actuation`, `motions`, `reference`: the tables below.
+    """
 
     format: Literal[1]
     name: Name
@@ -425,213 +833,20 @@ class RobotFile(Table):
     leg_of: dict[str, str] = Field(default={}, exclude=True, repr=False)
 
 
+def key_texts(docstring: str) -> list[tuple[list[str], str]]:
+    """Keys and their text, in the order of the docstring of a table."""
+    rows = re.findall(r"^- ((?:`\w+`,?\s*)+): ((?:.*\n?)(?:  .*\n?)*)", inspect.cleandoc(docstring), flags=re.M)
+    return [(re.findall(r"\w+", keys), " ".join(text.split())) for keys, text in rows]
+
+
 def json_schema() -> dict[str, Any]:
     """JSON schema of the file for editors."""
     schema = RobotFile.model_json_schema()
     schema["properties"].pop("leg_of")
     schema["title"] = "parflex robot file"
+    for table in (schema, *schema["$defs"].values()):
+        for keys, text in key_texts(table.get("description", "")):
+            for key in keys:
+                table["properties"][key]["description"] = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+        table["description"] = table.get("description", "").split("\n\n- `")[0]
     return schema
-
-
-class MaterialTable(Table):
-    """An elastic material: two of Young's modulus, shear modulus and Poisson's ratio, and the density."""
-
-    elastic_modulus: Number
-    density: Number
-    shear_modulus: Number | None = None
-    poisson_ratio: Number | None = None
-
-    @model_validator(mode="after")
-    def _possible(self) -> MaterialTable:
-        for key in ("elastic_modulus", "density", "shear_modulus"):
-            value = getattr(self, key)
-            if value is not None and value <= 0:
-                raise value_error(f"{key} = {value} is not positive", "give a positive number", key, value)
-        if self.shear_modulus is not None and self.poisson_ratio is not None:
-            raise value_error("shear_modulus and poisson_ratio are both given", "keep one of them", "poisson_ratio")
-        if self.poisson_ratio is not None and not -1 < self.poisson_ratio <= 0.5:
-            hint = "give one between -1 and 0.5"
-            raise value_error(
-                f"no material has a Poisson ratio of {self.poisson_ratio}", hint, "poisson_ratio", self.poisson_ratio
-            )
-        return self
-
-
-class SectionTable(Table):
-    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness), box (y, z, thickness).
-
-    Or numbers (A, Iy, Iz, ...).
-    """
-
-    shape: Literal["rectangle", "circle", "tube", "box", "numbers"]
-    y: Number | None = None
-    z: Number | None = None
-    diameter: Number | None = None
-    thickness: Number | None = None
-    A: Number | None = None
-    Iy: Number | None = None
-    Iz: Number | None = None
-    J: Number | None = None
-    Ip: Number | None = None
-    ky: Number | None = None
-    kz: Number | None = None
-
-    @model_validator(mode="after")
-    def _complete(self) -> SectionTable:
-        needed = SECTION_KEYS[self.shape]
-        present = self.model_fields_set - {"shape"}
-        for key in sorted(present - set(needed)):
-            raise value_error(f"a {self.shape} section has no '{key}'", "it has " + ", ".join(needed), key)
-        for key in needed:
-            value = getattr(self, key)
-            if value is None:
-                if key in ("Ip", "ky", "kz"):
-                    continue
-                raise value_error(f"a {self.shape} section needs '{key}'", f"give {', '.join(needed)}", key)
-            if value <= 0:
-                raise value_error(f"{key} = {value} is not positive", "a section needs positive sizes", key, value)
-        for key in ("ky", "kz"):
-            _refuse_shear_coefficient(key, getattr(self, key))
-        if self.shape == "tube" and 2 * self.thickness >= self.diameter:  # type: ignore[operator]
-            hint = "give a thickness below half the diameter, or use the shape 'circle'"
-            raise value_error("the wall of this tube leaves no hole", hint, "thickness")
-        if self.shape == "box" and any(2 * self.thickness >= side for side in (self.y, self.z)):  # type: ignore[operator]
-            hint = "give a thickness below half the smaller side, or use the shape 'rectangle'"
-            raise value_error("the wall of this box leaves no hole", hint, "thickness")
-        return self
-
-
-def _refuse_shear_coefficient(key: str, value: float | None) -> None:
-    """A share of the area: above zero, at most one."""
-    if value is not None and not 0 < value <= 1:
-        raise value_error(f"{key} = {value} is not a shear coefficient", "give a number above 0, at most 1", key, value)
-
-
-class Damping(Table):
-    """Damping of a beam: `mass` (1/s) times its inertia, `stiffness` (s) times its stiffness, or a ratio."""
-
-    mass: Number = 0.0
-    stiffness: Number = 0.0
-    ratio: Number = 0.0
-
-    @model_validator(mode="after")
-    def _possible(self) -> Damping:
-        for key in ("mass", "stiffness", "ratio"):
-            if getattr(self, key) < 0:
-                value = getattr(self, key)
-                raise value_error(f"{key} = {value} is negative", "damping must not be negative", key, value)
-        if self.ratio and self.stiffness:
-            raise value_error("ratio and stiffness are both given", "keep one of them", "ratio")
-        return self
-
-
-class Reduce(Table):
-    """Reduction of a beam of many elements: frequencies up to `band` have an error of at most `error`, both in Hz."""
-
-    error: Number
-    band: Number
-
-    @model_validator(mode="after")
-    def _possible(self) -> Reduce:
-        for key, example in (("error", 0.1), ("band", 200)):
-            value = getattr(self, key)
-            if not value > 0:
-                raise value_error(f"{key} = {value} is not positive", f"give it in Hz, e.g. {example}", key, value)
-        if self.error < MIN_RELATIVE_ERROR * self.band:
-            hint = f"give {MIN_RELATIVE_ERROR * self.band:.2g} Hz or more"
-            raise value_error(
-                f"an error of {self.error:g} Hz is below the rounding of frequencies", hint, "error", self.error
-            )
-        return self
-
-
-class Beam(Table):
-    """The body of a frame as an elastic beam along its x axis; its end is the node `tip`."""
-
-    length: Number
-    material: Name
-    section: Name
-    model: Literal["planar", "spatial"] | None = None
-    elements: int = Field(default=1, ge=1, le=200, strict=True)
-    rotary_inertia: Flag = False
-    roll: Number = 0.0
-    shear: Flag = False
-    shear_coefficient: Number | None = None
-    damping: Damping | None = None
-    axial: Axial | None = None
-    reduce: Reduce | None = None
-
-    @model_validator(mode="after")
-    def _possible(self) -> Beam:
-        if self.length <= 0:
-            raise value_error(
-                f"the length {self.length} is not positive", "give a positive length", "length", self.length
-            )
-        if self.shear_coefficient is not None and not self.shear:
-            key = "shear_coefficient"
-            raise value_error("shear_coefficient has no effect without shear", "write shear = true", key)
-        _refuse_shear_coefficient("shear_coefficient", self.shear_coefficient)
-        return self
-
-
-class Modal(Table):
-    """The body of a platform or a frame given by modes: an exchange file, and what differs from it."""
-
-    file: Text
-    modes: int | None = Field(default=None, ge=1, le=1000, strict=True)
-    stiffness: Numbers | None = None
-    damping: Number | None = None
-
-    @model_validator(mode="after")
-    def _possible(self) -> Modal:
-        for value in self.stiffness or ():
-            if value <= 0:
-                hint = "give positive stiffnesses; rigid-body motions are not modes"
-                raise value_error(f"the modal stiffness {value} is not positive", hint, "stiffness", value)
-        if self.damping is not None and self.damping < 0:
-            hint = "damping must not be negative"
-            raise value_error(f"the damping ratio {self.damping} is negative", hint, "damping", self.damping)
-        return self
-
-
-class Superelement(Table):
-    """The body of a frame or platform by matrices that a finite-element program has reduced (Craig-Bampton).
-
-    `nodes` names interface nodes by their numbers; the body is clamped to its frame at the node `root`, by default the
-    first one, and moves freely with the platform and with free frames.
-    """
-
-    file: Text | dict[Literal["M", "K", "D", "geometric"], Text]
-    nodes: dict[Name, NodeNumber] = Field(min_length=1)
-    root: Name | None = None
-    modes: int | None = Field(default=None, ge=0, le=1000, strict=True)
-    damping: Number | Damping | None = None
-    geometric: Flag | dict[Name, Numbers] = True
-    positions: dict[Name, Vector] | None = None
-    units: Literal["m", "mm", "kg-mm-N", "kg-mm-ms", "kg-mm-s", "in"] = "m"
-
-    @model_validator(mode="after")
-    def _possible(self) -> Superelement:
-        for name in self.nodes:
-            if "." in name or "@" in name:
-                raise value_error(f"'{name}' is not a valid node name", "give a name without dots", "nodes", name)
-        named = [(self.root, "root")] if self.root is not None else []
-        named += [(name, "positions") for name in self.positions or ()]
-        named += [(name, "geometric") for name in self.geometric] if isinstance(self.geometric, dict) else []
-        for name, key in named:
-            if name not in self.nodes:
-                hint = f"its nodes are {', '.join(self.nodes)}"
-                raise value_error(f"'{name}' is not a node of the super-element", hint, key, name)
-        for load in self.geometric.values() if isinstance(self.geometric, dict) else ():
-            if len(load) != 6:
-                raise value_error(f"a load has six components, not {len(load)}", "give fx fy fz mx my mz", "geometric")
-        ratio = self.damping
-        if ratio is not None and not isinstance(ratio, Damping) and ratio < 0:
-            raise value_error(
-                f"the damping ratio {ratio} is negative", "damping must not be negative", "damping", ratio
-            )
-        if isinstance(self.file, dict) and not {"M", "K"} <= set(self.file):
-            raise value_error(
-                "a file for each matrix needs M and K", 'write file = { M = "m.mtx", K = "k.mtx" }', "file"
-            )
-        return self

@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -28,7 +29,7 @@ from pydantic_core import PydanticCustomError
 
 from parflex.errors import RobotFileError, did_you_mean
 from parflex.records import one_line
-from parflex.spatial.batched import Varied, finite, function_of
+from parflex.spatial.batched import BatchedNumber, finite, function_of
 from parflex.spatial.rotations import cosine, sine, tangent
 
 LARGEST = 1e20  # no quantity in SI units comes near; squares and products of such numbers still fit
@@ -64,6 +65,11 @@ def value_error(message: str, hint: str, key: str = "", value: Any = None) -> Py
     return PydanticCustomError("parflex", "{message}", context)
 
 
+def expected(what: str, value: Any, hint: str) -> PydanticCustomError:
+    """The error of a value of another kind."""
+    return value_error(f"{what} expected here, not {short_text(value)}", hint)
+
+
 def short_text(value: Any) -> str:
     """The value as it is written in the file, short."""
     match value:
@@ -89,6 +95,17 @@ def error_value(value: Any) -> str | float | bool:
     return value if isinstance(value, str) and len(value) <= MAX_VALUE_TEXT else short_text(value)
 
 
+def refuse(wrong: Callable[[Any], Any], what: str, hint: str) -> AfterValidator:
+    """A check of values of one key: what is wrong with them, and what to write instead."""
+
+    def check(value: Any, info: ValidationInfo) -> Any:
+        if wrong(value):
+            raise value_error(f"{info.field_name} = {short_text(value)} {what}", hint, value=value)
+        return value
+
+    return AfterValidator(check)
+
+
 def read_number(value: Any, info: ValidationInfo) -> Any:
     """A finite number, or an expression that has one as its value."""
     if isinstance(value, str):
@@ -96,10 +113,10 @@ def read_number(value: Any, info: ValidationInfo) -> Any:
             number = evaluate(value, (info.context or {}).get("constants", {}))
         except RobotFileError as error:
             raise value_error(error.message, error.hint or "", value=value) from None
-    elif isinstance(value, Varied):
+    elif isinstance(value, BatchedNumber):
         number = value
     elif isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
-        raise value_error(f"a number is expected here, not {short_text(value)}", 'write a number or "an expression"')
+        raise expected("a number is", value, 'write a number or "an expression"')
     elif isinstance(value, float) and not math.isfinite(value):
         raise value_error(f"{value} is not a finite number", "write a finite number", value=str(value))
     else:
@@ -112,11 +129,10 @@ def read_number(value: Any, info: ValidationInfo) -> Any:
 def read_name(value: Any) -> str:
     """A name of a frame, point, closure, pose or mode."""
     if not isinstance(value, str):
-        raise value_error(f"a name is expected here, not {short_text(value)}", "write it in quotes")
+        raise expected("a name is", value, "write it in quotes")
     if not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip():
-        raise value_error(
-            f"{short_text(value)} is not a valid name", "use letters, digits, '_', '-' and '.', at most 80 of them"
-        )
+        hint = "use letters, digits, '_', '-' and '.', at most 80 of them"
+        raise value_error(f"{short_text(value)} is not a valid name", hint)
     return value
 
 
@@ -133,16 +149,14 @@ def read_frame_name(value: Any) -> str:
 def read_text(value: Any) -> str:
     """A sentence."""
     if not isinstance(value, str):
-        raise value_error(f"text is expected here, not {short_text(value)}", "write it in quotes")
+        raise expected("text is", value, "write it in quotes")
     return value
 
 
 def read_flag(value: Any) -> bool:
     """`true` or `false`, and nothing that merely looks like it."""
     if not isinstance(value, bool):
-        raise value_error(
-            f"true or false is expected here, not {short_text(value)}", "write true or false, without quotes"
-        )
+        raise expected("true or false is", value, "write true or false, without quotes")
     return value
 
 
@@ -169,7 +183,7 @@ def list_of(subject: str, form: str, count: int | None = None) -> Callable[[Any]
     def read(value: Any) -> Any:
         entries = plain_list(value)
         if not isinstance(entries, list | tuple) or (count is not None and len(entries) != count):
-            raise value_error(f"{subject} expected here, not {short_text(entries)}", f"write {form}")
+            raise expected(subject, entries, f"write {form}")
         return entries
 
     return read
@@ -222,7 +236,7 @@ def evaluate(text: str, constants: Mapping[str, Any]) -> Any:
         raise RobotFileError(
             f"'{text}' has no finite real value", value=text, hint="check for a division by zero or an overflow"
         )
-    return value if isinstance(value, Varied) else float(value)
+    return value if isinstance(value, BatchedNumber) else float(value)
 
 
 def _evaluate_node(node: ast.expr, text: str, constants: Mapping[str, Any]) -> Any:
@@ -271,11 +285,15 @@ def _binary(operator: ast.operator, left: Any, right: Any, text: str) -> Any:
         case ast.Div():
             return left / right
         case ast.Pow():
-            return left**right if isinstance(left, Varied) else math.pow(left, right)
+            return left**right if isinstance(left, BatchedNumber) else math.pow(left, right)
     raise RobotFileError(f"'{text}' uses an operator that is not allowed", value=text, hint="use + - * / **")
 
 
 Number = Annotated[float, PlainValidator(read_number), WithJsonSchema(NUMBER_SCHEMA)]
+
+Positive = Annotated[Number, refuse(lambda x: not x > 0, "is not positive", "give a positive number")]
+
+NotNegative = Annotated[Number, refuse(lambda x: x < 0, "is negative", "give zero or more")]
 
 Name = Annotated[str, BeforeValidator(read_name)]
 
@@ -302,13 +320,18 @@ Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbe
 
 Pair = Annotated[tuple[Number, Number], BeforeValidator(list_of("two numbers are", "[low, high]", 2))]
 
+Limits = Annotated[Pair, refuse(lambda pair: pair[0] >= pair[1], "is in the wrong order", "write [low, high]")]
+
 Ends = Annotated[tuple[FrameName, FrameName], BeforeValidator(list_of("two names are", '["first", "second"]', 2))]
 
 Names = Annotated[tuple[Name, ...], BeforeValidator(list_of("a list of names is", '["first", "second"]'))]
 
 Texts = Annotated[tuple[Text, ...], BeforeValidator(list_of("a list of texts is", '["one", "two"]'))]
 
-Axis = Annotated[Vector, BeforeValidator(read_axis)]
+AXIS_HINT = 'write "x", "y", "z" or a vector that is not zero'
+Axis = Annotated[
+    Vector, BeforeValidator(read_axis), refuse(lambda v: sum(x * x for x in v) < 1e-18, "has no length", AXIS_HINT)
+]
 
 Coordinates = Annotated[dict[str, Number], BeforeValidator(read_coordinates)]
 
@@ -334,25 +357,13 @@ class Table(BaseModel):
         if isinstance(data, Table):
             return data
         if not isinstance(data, dict):
-            raise value_error(f"a table is expected here, not {short_text(data)}", "write { key = value, ... }")
+            raise expected("a table is", data, "write { key = value, ... }")
         allowed = cls.keys()
         for key, value in data.items():
             if key not in allowed:
                 name = str(key)[:80]
                 raise value_error(f"unknown key '{name}'", did_you_mean(name, allowed), name, value)
         return data
-
-
-def check_limit_values(limits: Any, velocity: Any, effort: Any) -> None:
-    """Raise where a range is empty or a largest magnitude is not positive."""
-    if limits and limits[0] >= limits[1]:
-        raise value_error(f"limits {list(limits)} are in the wrong order", "write [low, high]", "limits", limits)
-    for key, value, example in (
-        ("velocity_limit", velocity, "2 (m/s, rad/s)"),
-        ("effort_limit", effort, "50 (N, N m)"),
-    ):
-        if value is not None and not value > 0:
-            raise value_error(f"the {key} {value:g} is not positive", f"give a magnitude, e.g. {example}", key, value)
 
 
 def position_along_beam(where: str) -> float | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.diagnostics import Diagnostic
-from parflex.integrators.driver import Grid, rounded_down
+from parflex.integrators.driver import rounded_down
 from parflex.simulation.outputs import Output, RunState, acceleration_columns, add_outputs, motion_columns
 from parflex.simulation.problem import Problem, metres_per_unit
 from parflex.simulation.quantities import BY_ACCELERATION, quantity
@@ -33,7 +33,7 @@ AT_REST = 1e-10  # typical lengths: what moves by less in a run is at rest, and 
 
 
 def inconsistent_shares(
-    state: RunState, columns: Mapping[str, Array], outputs: Sequence[Output], every: int = 1
+    state: RunState, columns: Mapping[str, Array], outputs: Sequence[Output], every: float = 1
 ) -> dict[str, float]:
     """Columns that differ from what the rates of the rows say, and by how much, of the largest of their kind.
 
@@ -65,21 +65,17 @@ def inconsistent_shares(
 
 @dataclass(frozen=True)
 class AccelerationFilter:
-    """How a run follows accelerations: its method, its steps and rows, and vibrations that are known to be too fast."""
+    """How a run follows accelerations: its method, its mean step (s), and how many steps there are in a row."""
 
     method: str
-    grid: Grid
-    beside: str
+    step: float
+    every: float
 
     @property
     def cure(self) -> str:
         """Why outputs are rough, and what to do."""
-        if self.beside:
-            return f"vibrations {self.beside}"
-        if not self.grid.begin and self.grid.every > SEEN:
-            return (
-                f"the rows are {self.grid.every} steps apart; give an out_step of {rounded_down(SEEN * self.grid.step)}"
-            )
+        if self.every > SEEN:
+            return f"the rows are {self.every:.0f} steps apart; give an out_step of {rounded_down(SEEN * self.step)}"
         others = OTHERS.get(self.method, "")
         follow = f"{others} stiff damping, shorter steps vibrations" if others else "shorter steps follow both"
         return f"the steps do not follow vibrations, or damping that is stiff; {follow}"

@@ -152,9 +152,6 @@ def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
         inside = depth > 0
         pushes = inside and contact.stiffness * depth + contact.damping * rate > 0
         gates += [float(pushes), float(inside)][: contact.count] if contact.damping else [float(inside)]
-    for link in tree.links:
-        if link.terms.rubbing is not None:
-            gates += [link.terms.coulomb * np.sign(qd[link.v.start]), 0.0]
     return np.array(gates)
 
 

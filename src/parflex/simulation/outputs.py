@@ -31,6 +31,7 @@ from parflex.forces.section_forces import (
     read_beam,
     read_beam_position,
 )
+from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -74,8 +75,8 @@ HALF_RANGE = re.compile(r"[^@]+@([^@]*:[^@]*?)(?:\.[A-Za-z_]\w*)?")  # with a co
 # -- the state in the rows of a run ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class RunState:
+@dataclass(frozen=True, eq=False, repr=False)
+class RunState(Record):
     """The state in all rows of a run; wrenches in joints and loads of beams are computed on first use.
 
     `places` are sections of beams that outputs need. `by_loose`: multipliers follow from freely moving joints alone.
@@ -398,8 +399,8 @@ def _coincide(first: Any, second: Any) -> bool:
 # -- outputs on request ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Output:
+@dataclass(frozen=True, eq=False, repr=False)
+class Output(Record):
     """A column on request: its function of the state, the frames and the section of a beam whose signals it needs."""
 
     column: str

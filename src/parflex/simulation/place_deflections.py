@@ -18,6 +18,7 @@ from parflex.bodies.reduced_beam import ReducedSections
 from parflex.diagnostics import Diagnostic
 from parflex.forces.section_forces import BeamChain, beam_chains
 from parflex.integrators.tableaux import gauss_points
+from parflex.records import Record
 from parflex.robot.beam_nodes import is_between
 from parflex.robot.robot import Robot
 from parflex.simulation.mesh_convergence import largest_beam_deflection
@@ -30,8 +31,8 @@ MISSING = 0.02  # of a deflection: less is not reported, as nodes may be off by 
 PLACES = gauss_points(4)[0]
 
 
-@dataclass(frozen=True, eq=False)
-class BeamPlace:
+@dataclass(frozen=True, eq=False, repr=False)
+class BeamPlace(Record):
     """A place along a beam: frames at root, tip and place, and where loads deflect it beyond its shape functions."""
 
     frames: tuple[str, ...]  # root, tip, place, and frames whose accelerations act

@@ -65,8 +65,6 @@ NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
 
 NEAR_SHARE = 0.15  # and this of what it is at home
 
-WELL = 1.5  # times that, and it is left behind
-
 LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not checked one by one
 
 AHEAD = 0.1  # likewise, between two checks of rows: from POOR on angles of a loop, which add some of its joints, go 0.4
@@ -178,10 +176,6 @@ class Problem:
                 quaternions += [link.q_quaternion.start] if link.joint.quaternion else []
             simple += [(p, place[k]) for p, k in pairs if k in place]
             closing += [p for p, k in pairs if k not in place and k not in driven]
-        metres = metres_per_unit(tree)
-        extents = tree.length / _spans(tree)
-        for link in tree.links:
-            extents[link.e] = metres[link.e_v]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
         return System(
             0, tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
@@ -194,7 +188,8 @@ class Problem:
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
-            metres=metres[rates][free], far=FAR * _spans(tree), extents=extents,
+            metres=metres_per_unit(tree)[rates][free], far=FAR * position_units(tree),
+            extents=metres_per_position(tree),
         )  # fmt: skip
 
     @property
@@ -265,6 +260,14 @@ def metres_per_unit(tree: Tree) -> Array:
     return metres
 
 
+def metres_per_position(tree: Tree) -> Array:
+    """Return metres that one unit of each position moves the robot by."""
+    metres, rates = tree.length / position_units(tree), metres_per_unit(tree)
+    for link in tree.links:
+        metres[link.e] = rates[link.e_v]
+    return metres
+
+
 def _in_pairs(program: Program) -> bool:
     """Whether two states side by side take less time than one after the other whose legs are side by side."""
     if program.length <= WRITTEN_OUT:
@@ -296,20 +299,6 @@ def _unit_of(tree: Tree, on: GatedContact) -> float:
     if on.kind == "flank":
         return float(tree.rate_units[next(spring.rates[0] for spring in tree.springs if spring.name == on.name)])
     return tree.length if on.kind == "cable" else float(tree.rate_units[tree.links[tree.number(on.name)].v.start])
-
-
-def _spans(tree: Tree) -> Array:
-    """Of all positions: angles and quaternions 1, ways the typical length."""
-    spans = np.ones(tree.nq)
-    for link in tree.links:
-        spans[link.e] = tree.rate_units[link.e_v]
-        if link.joint.one_axis:
-            spans[link.q.start] = tree.rate_units[link.v.start]
-        elif "m" in link.joint.rate_units:
-            spans[link.q] = tree.length
-        if link.joint.quaternion:
-            spans[link.q_quaternion] = 1.0
-    return spans
 
 
 def _whole(values: list) -> Array:
@@ -500,16 +489,15 @@ class PartitionWatch:
     def near(self) -> float:
         """Below this s_r / s_1 the closures are near a singular pose; kept on disk for robots of many rates."""
         robot = self.problem.robot
-        many = len(robot.free) > MANY_RATES
-        key = cache.key_of(robot, "near", tuple(int(k) for k in self.free)) if many else None
-        stored = None if key is None else cache.read_bytes(key)
-        if stored is not None:
-            return float.fromhex(stored.decode())
-        usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
-        threshold = float(min(NEAR, NEAR_SHARE * usual))
-        if key is not None:
-            cache.write_bytes(key, threshold.hex().encode())
-        return threshold
+        key = None
+        if len(robot.free) > MANY_RATES:
+            key = cache.key_of(robot, "near", tuple(int(k) for k in self.free))
+
+        def threshold() -> float:
+            usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
+            return float(min(NEAR, NEAR_SHARE * usual))
+
+        return cache.stored(key, threshold)
 
     @cached_property
     def _lengths(self) -> list[int]:

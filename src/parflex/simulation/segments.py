@@ -5,7 +5,7 @@ A segment has a model and rows; its last row is the first of the next segment. A
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -19,14 +19,9 @@ from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
 from parflex.simulation.contact_report import events_between, gates_at
 from parflex.simulation.discontinuities import InputSegments, input_segments
-from parflex.simulation.problem import BETTER, WELL, PartitionEvent, PartitionWatch, Problem, with_independent_rates
-from parflex.simulation.singular_passage import (
-    PassageState,
-    SingularPassage,
-    SingularStep,
-    UndeterminedBranchError,
-)
-from parflex.simulation.step_requests import ends_inside
+from parflex.simulation.problem import BETTER, PartitionEvent, PartitionWatch, Problem, with_independent_rates
+from parflex.simulation.singular_passage import STAGES, PassageState, SingularPassage, UndeterminedBranchError
+from parflex.simulation.step_control import ends_inside
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
@@ -85,7 +80,9 @@ class Segments:
         seconds = sum(part.track.seconds for part in self.parts)
         events = np.concatenate([part.track.events for part in self.parts])
         known = [part.track.judged for part in self.parts if part.track.judged and part.track.judged[2]]
-        judged = tuple(pick(values) for pick, values in zip((max, min, max), zip(*known, strict=True), strict=False))
+        judged = tuple(
+            pick(values) for pick, values in zip((max, min, max, sum), zip(*known, strict=True), strict=False)
+        )
         return replace(last, t=self.t, counts=counts, seconds=seconds, events=events, judged=judged or None)
 
 
@@ -128,9 +125,10 @@ class Runner:
         self.watch = PartitionWatch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = self.grid.rows // grid.rows
-        self.instants = ends_inside(problem, inputs, method, self.grid)
+        self.instants = ends_inside(problem, inputs, self.grid)
         self.event: PartitionEvent | None = None
         self.worked = np.zeros(2)
+        self.ranges: Array | None = None  # of all positions so far
         self.done = Segments(self.per, grid.out_step)
 
     def run(self, q: Array, qd: Array) -> Segments:
@@ -172,9 +170,11 @@ class Runner:
         track = run_loop(
             segments.first, self.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
             self.problem.independent, self.tolerance, self._writing(systems), self.shown, segments.corners, row,
-            self.worked, None if self.watch is None else self._looked,
+            self.worked, None if self.watch is None else self._looked, self.ranges,
         )  # fmt: skip
-        self.worked = track.work[-1]
+        self.worked, known = track.work[-1], track.y[:, : len(q)]
+        known = known if self.ranges is None else np.vstack([self.ranges, known])
+        self.ranges = np.array([known.min(axis=0), known.max(axis=0)])
         self.done.jumps += [jump for jump in segments.jumps if jump["time"] < track.t[-1] - near]
         return track
 
@@ -220,45 +220,50 @@ class Runner:
         return True
 
     def _cross(self, q: Array, qd: Array, row: int) -> tuple[int, Array, Array] | None:
-        """Through a singular pose; the row, positions and rates behind it, or None where the run ends."""
+        """Through a singular pose, if one is ahead; row, positions and rates behind it, or None where the run ends."""
         assert self.watch is not None
-        begin = perf_counter()
+        begin, step, now, made, here, why = perf_counter(), self.grid.out_step, row * self.grid.out_step, 0, row, ""
         everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
         whole = replace(self.problem, names=everything, rows=())
-        segments = self._course(whole, row)
-        first = (
-            self.given if self.control is not None else Polynomials(segments.first.breaks, segments.first.coefficients)
-        )
-        passage = SingularPassage(self.problem, first)
-        rows: list[tuple[int, PassageState]] = []
-        why, here = "", row
+        segments, rows = self._course(whole, row), list[tuple[int, PassageState]]()
+        corners = [] if self.control is not None else list(segments.corners)  # its efforts are constant from row to row
+        first = Polynomials(segments.first.breaks, segments.first.coefficients)
+        passage = SingularPassage(self.problem, first if self.control is None else self.given)
+        at = PassageState(q, qd, qd, qd)
         try:
-            if self.problem.sticking:  # its model takes no efforts that hold joints
-                raise UndeterminedBranchError
-            rows.append((row, passage.enter(row * self.grid.out_step, q, qd, self.worked)))
-            for here, at, exact in self._rows(passage, rows[0][1], row, segments):
-                if exact and not passage.keeps_energy(here * self.grid.out_step, rows[0][1], at):
-                    raise UndeterminedBranchError
-                rows.append((here, at))
-                if exact and not self.watch.is_near(at.q, WELL):
-                    break
+            at = passage.enter(now, q, qd, self.worked)
+            rows.append((row, at))
+            while here < self.grid.rows and not passage.is_over(at, now, step):
+                if corners and corners[0].time <= now + NEAR * step:
+                    corner = corners.pop(0)
+                    passage = SingularPassage(
+                        self.problem, Polynomials(corner.behind.breaks, corner.behind.coefficients)
+                    )
+                    at = passage.behind(corner, at)
+                    continue
+                limit = corners[0].time if corners else self.grid.rows * step
+                if self.control is not None:
+                    self.control(here, *self._flat(at, here))
+                    limit = (here + 1) * step
+                over = passage.step(at, now, step, limit)
+                last = min(self.grid.rows, int(over.end / step * (1 + NEAR) + NEAR))
+                rows += [(k, over.at(k * step)) for k in range(here + 1, last + 1)]
+                at, now, here, made = over.at(over.end), over.end, last, made + 1
         except UndeterminedBranchError:
-            where = passage.loosest(rows[-1][1].q if rows else q)
-            why = self._why(here, segments)
-        track = self._passed(rows, perf_counter() - begin, passage.steps[0]) if rows else None
-        self.done.changes.append({"time": row * self.grid.out_step, "singular_until": here * self.grid.out_step})
+            why, where = self._why(here, segments), passage.loosest(at.q)
         self.done.jumps += segments.jumps
-        if track is not None:
-            self.done.parts.append(Segment(whole, track))
+        if made or why:
+            self.done.changes.append({"time": row * step, "singular_until": here * step})
+        if made:
+            self.done.parts.append(Segment(whole, self._passed(rows, perf_counter() - begin, made)))
+        last_track = self.done.parts[-1].track
         if why:
-            last = self.done.parts[-1].track
-            last.status, last.stopped = "diverged", float(here * self.grid.out_step)
-            last.why = f"{why} ('{where}' becomes free)"
-            last.coordinate = where
+            last_track.status, last_track.stopped = "diverged", float(here * step)
+            last_track.why, last_track.coordinate = f"{why} ('{where}' becomes free)", where
             return None
-        if track is not None and here >= self.grid.rows:
-            track.status = "ok"
-        return here, rows[-1][1].q, rows[-1][1].qd
+        if made and here >= self.grid.rows:
+            last_track.status = "ok"
+        return here, at.q, at.qd
 
     def _why(self, row: int, segments: InputSegments) -> str:
         """Words for where a passage ends that is not determined."""
@@ -272,58 +277,6 @@ class Runner:
         jumps = [corner.time for corner in segments.corners if corner.cross and begin <= corner.time <= end]
         return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else DRIVEN_SINGULAR
 
-    def _rows(
-        self, passage: SingularPassage, at: PassageState, row: int, segments: InputSegments
-    ) -> Iterator[tuple[int, PassageState, bool]]:
-        """Rows of output one after the other, and whether a row was computed at itself or lies in a stretch.
-
-        No stretch goes over a time at which inputs jump; a row at such a time shows what is before it.
-        """
-        now, over, shown, step = row * self.grid.out_step, None, at, self.grid.out_step
-        corners = [] if self.control is not None else list(segments.corners)  # its efforts are constant from row to row
-        while row < self.grid.rows:
-            target = min(self.grid.rows, (row // self.per + 1) * self.per)
-            if self.control is not None:
-                self.control(row, *self._flat(shown, row))
-            while corners and corners[0].time < (target - NEAR) * step:
-                corner = corners.pop(0)
-                at, now, over = self._reach(passage, at, now, over, corner.time, corner.time)
-                at, now = (at, now) if over is None else (over.at(corner.time), corner.time)
-                passage, over = passage.with_given(Polynomials(corner.behind.breaks, corner.behind.coefficients)), None
-                at = passage.behind(corner, at)
-            at, now, over = self._reach(passage, at, now, over, target * step, corners[0].time if corners else np.inf)
-            row = target
-            shown = at if over is None else over.at(row * step)
-            yield row, shown, over is None
-
-    def _reach(
-        self, passage: SingularPassage, at: PassageState, now: float, over: SingularStep | None, t: float, limit: float
-    ) -> tuple[PassageState, float, SingularStep | None]:
-        """The state at a time, or the leap in which that lies, which ends before the limit."""
-        if over is not None and t > over.end:
-            at, now, over = over.at(over.end), over.end, None
-        if over is None and now < t and self.control is None:
-            over = self._leap(passage, at, now, limit)
-        while (over is None and now < t) or (over is not None and t > over.end):
-            if over is not None:
-                at, now, over = over.at(over.end), over.end, None
-            try:
-                at, now = passage.forward(at, now, t), t
-            except UndeterminedBranchError:
-                if now + 2 * (t - now) > limit:
-                    raise
-                over = passage.leap(at, now, 2 * (t - now))
-        return at, now, over
-
-    @staticmethod
-    def _leap(passage: SingularPassage, at: PassageState, now: float, limit: float) -> SingularStep | None:
-        """A leap over the singular pose, if one lies ahead and can be taken at once."""
-        span = passage.span(at, now)
-        try:
-            return None if span is None or now + span > limit else passage.leap(at, now, span)
-        except UndeterminedBranchError:
-            return None
-
     def _flat(self, at: PassageState, row: int) -> tuple[Array, Array]:
         """Inputs and outputs of a row, laid out as those of a model whose rates are all free ones."""
         robot, tree = self.problem.robot, self.problem.robot.tree
@@ -336,13 +289,12 @@ class Runner:
         gates = gates_at(tree, at.q, at.qd) if self.problem.gate_inputs else np.zeros(0)
         x = np.concatenate([at.q, at.qd[free], inputs, gates])
         y = np.concatenate([at.q, tree.position_rates(at.q, at.qd), changes[free], at.qdd[free]])
-        rubbing = at.qdd[[link.v.start for link in self.problem.sticking]]
-        return x, np.concatenate([y, at.effort, rubbing] if self.problem.driven else [y, rubbing])
+        return x, np.concatenate([y, at.effort]) if self.problem.driven else y
 
     def _passed(self, rows: list[tuple[int, PassageState]], seconds: float, steps: int) -> IntegratedRows:
         flat = [self._flat(at, row) for row, at in rows]
         t = np.array([row for row, _ in rows]) * self.grid.out_step
-        counts = {"evaluations": 7 * steps, "steps": steps}
+        counts = {"evaluations": STAGES * steps, "steps": steps}
         work = np.array([at.worked for _, at in rows])
         self.worked = work[-1]
         x, y = (np.array([part[k] for part in flat]) for k in (0, 1))

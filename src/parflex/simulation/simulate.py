@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -32,7 +32,6 @@ from parflex.simulation.contact_report import (
     stop_warnings_of,
 )
 from parflex.simulation.controller import Controller, controlled
-from parflex.simulation.default_step import default_step, told_of_given
 from parflex.simulation.diagnostics import (
     balance_error,
     balance_warnings,
@@ -66,21 +65,18 @@ from parflex.simulation.problem import (
     read_independent,
     refuse_singular,
 )
-from parflex.simulation.quantities import quantity
 from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import StartState, start_state, with_cached_home
-from parflex.simulation.step_requests import (
+from parflex.simulation.step_control import (
     MORE_STEPS,
     STEP,
-    StepChoice,
-    checked_by_default,
+    StepReport,
     error_warnings,
     estimated_error,
-    input_warnings,
+    extent,
     requested_steps,
-    step_summary,
-    step_warnings,
+    step_report,
     with_even_half_steps,
     with_halved_steps,
     with_longest,
@@ -174,13 +170,14 @@ def simulate(
     pose : Pose, default None
         Pose in which a run without a motion starts; None is home (m, rad).
     step : float, default None
-        Integration step. None: chosen by `tolerance`, else from frequencies and motion, at most 0.0005 (s).
+        Integration step. None: chosen by errors; `rk4` needs it (s).
     out_step : float, default None
         Time between rows of the result; None: 0.001 (s).
     method : str, default "gauss4"
         Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.
     tolerance : float, default None
-        What positions may err by in a step, angles times the typical length. Without `step` it chooses the steps (m).
+        What positions may err by in a step, angles times the typical length. Without `step` it chooses the steps;
+        None: 1e-8 of how far the robot has moved (m).
     radius : float, default 0.8
         Spectral radius of generalized-alpha: 1 damps nothing, 0 most (dimensionless).
     without : Sequence[str], default ()
@@ -190,8 +187,7 @@ def simulate(
     check_width : bool, default True
         Run again with half the friction width, where there is one, and report the difference.
     check_steps : bool, default None
-        Run again with half the steps and report the error that follows. None: where a tolerance chooses them, and where
-        joints of a flexible robot stuck at a step that was not given.
+        Run again with half the steps and report the error that follows. None: where a `tolerance` chooses them.
     frames : Sequence[str], default None
         Frames to report; None: the end effector.
     independent : Sequence[str], default None
@@ -246,9 +242,7 @@ def simulate(
     original_robot, robot = robot, case.robot
     looked_at = recorded_frames(robot, frames)
     requested = read_outputs(robot, outputs, list(case.wrenches), reactions)
-    chosen, deflections = read_independent(robot, independent, case.prescribed), map(quantity, outputs)
-    bent = any(known.name == "deflection" for known in deflections)
-    case = replace(case, independent=chosen, stops=bool(stops), deflections=bent)
+    case = replace(case, independent=read_independent(robot, independent, case.prescribed), stops=bool(stops))
     if friction_width == 0:
         raise InputError(
             "the friction width must be positive",
@@ -259,12 +253,13 @@ def simulate(
     begin = perf_counter()
     sticking = friction_width is None
     problem = prepared_case(case, friction_width or FRICTION_WIDTH, sticking)
-    case, segments, started = run_case(case, problem, progress, None)
+    segments, started = run_case(case, problem, progress, None)
     state = run_state(problem, segments, looked_at, case.spare, requested)
     columns, track, jumps = base_columns(state, looked_at), segments.track, segments.jumps
     add_outputs(state, requested, columns)
     summary = run_summary(track, columns, perf_counter() - begin - track.seconds)
-    summary |= step_summary(case.grid, case.steps, track) | started.told
+    steps = step_report(case.grid, case.steps, track)
+    summary |= steps.told | started.told
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
@@ -275,12 +270,13 @@ def simulate(
     if any(spring.has_flanks for spring in problem.robot.tree.springs):
         summary["flanks"] = backlash_events(problem, track.events)
     summary |= load_summary(state, requested) | ({} if case.spare is None else {"internal": case.spare.told()})
-    summary["not_followed"] = inconsistent_shares(state, columns, requested, case.grid.every)
+    every = track.counts["steps"] / max(1, len(track.t) - 1) if case.grid.begin else case.grid.every
+    summary["not_followed"] = inconsistent_shares(state, columns, requested, every)
     rough_asked, rough_beside = inconsistency_warnings(
         problem,
         summary["not_followed"],
         [output.column for output in requested],
-        AccelerationFilter(method, case.grid, case.steps.forces),
+        AccelerationFilter(method, case.grid.out_step / max(every, 1e-9), every),
     )
     shown = [frame for output in requested if not output.section for frame in output.frames[:1]]
     diagnostics = [
@@ -295,11 +291,9 @@ def simulate(
             else run_limit_warnings(problem.robot, columns, original_robot.motors, effort_limit, _prescribed(case))
         ),
         *jump_warnings(jumps),
-        *input_warnings(problem, case.given, case.method, case.grid),
         *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
-        *step_warnings(summary["step"], track.counts, method),
-        *case.steps.diagnostics,
-        *(rough_asked or (case.steps.of_forces if any(output.by_acceleration for output in requested) else [])),
+        *steps.warnings(extent(problem.robot.tree, _positions(robot, columns)), track.counts, method),
+        *rough_asked,
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
@@ -316,21 +310,20 @@ def simulate(
     if problem.width and check_width and track.status == "ok":
         half = prepared_case(case, problem.width / 2, sticking)
         other = base_columns(
-            run_state(half, run_case(case, half, None, None)[1], looked_at[:1], case.spare), looked_at[:1]
+            run_state(half, run_case(case, half, None, None)[0], looked_at[:1], case.spare), looked_at[:1]
         )
         summary["friction"] = friction_width_effect(columns, other, looked_at[0], problem.width)
-    usual = checked_by_default(case, tolerance, robot.tree, summary.get("sticks"))
+    usual = tolerance is not None and case.grid.begin > 0
     if (usual if check_steps is None else check_steps) and track.status == "ok":
-        second = run_case(with_halved_steps(case, problem.robot.tree.length), problem, None, started)[1]
+        second = run_case(with_halved_steps(case, problem.robot.tree.length), problem, None, started)[0]
         if case.grid.begin and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
-            second = run_case(
-                with_even_half_steps(case, float(track.t[-1]), track.counts["steps"]), problem, None, started
-            )[1]
+            even = with_even_half_steps(case, float(track.t[-1]), track.counts["steps"])
+            second = run_case(even, problem, None, started)[0]
         other = position_columns(problem.robot, second, looked_at[:1])
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
         diagnostics += error_warnings(columns, summary["estimated_error"], robot.tree.length, tolerance is not None)
     summary |= reported(diagnostics)
-    settings = run_settings(original_robot, case, problem, method)
+    settings = run_settings(original_robot, case, problem, method, steps)
     return Run(columns, settings, summary)
 
 
@@ -354,7 +347,7 @@ def run_summary(track: IntegratedRows, columns: Mapping[str, Array], preparation
     return summary
 
 
-def run_settings(robot: Robot, case: RunCase, problem: Problem, method: str) -> dict[str, Any]:
+def run_settings(robot: Robot, case: RunCase, problem: Problem, method: str, steps: StepReport) -> dict[str, Any]:
     """All that a run depends on, with the versions that computed it."""
     return {
         "robot": robot.name,
@@ -376,7 +369,7 @@ def run_settings(robot: Robot, case: RunCase, problem: Problem, method: str) -> 
         "citation": CITATIONS[method],
         "step": None if case.grid.begin else case.grid.step,
         "out_step": case.grid.out_step,
-        "tolerance": case.grid.aim or case.tolerance,
+        "tolerance": steps.tolerance or case.tolerance,
         "operators": problem.model.counts["total"],
         "versions": dict(versions()),
     }
@@ -411,8 +404,7 @@ class RunCase:
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
     spare: RedundantDrive | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
-    deflections: bool = False  # whether they are asked for
-    steps: StepChoice = field(default_factory=StepChoice)
+    steps: str = ""  # why they are so long
 
 
 @garbage_collection_paused()
@@ -442,7 +434,7 @@ def read_case(
             hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
         )
     chosen = method_named(method, radius)
-    requested = requested_steps(time, step, rows, tolerance, chosen, robot.tree.length)
+    requested = requested_steps(time, step, rows, tolerance, chosen, robot.tree)
     grid = requested.grid
     span = InputSpan(grid.rows * grid.out_step, breaks)
     robot = with_cached_home(robot)
@@ -490,31 +482,25 @@ def prepared_case(case: RunCase, width: float, sticking: bool) -> Problem:
 @garbage_collection_paused()
 def run_case(
     case: RunCase, problem: Problem, shown: Callable[[float], None] | None, started: StartState | None
-) -> tuple[RunCase, Segments, StartState]:
-    """The case with its steps, the run, and how it started: as another one did, where that is given."""
+) -> tuple[Segments, StartState]:
+    """The run, and how it started: as another one did, where that is given."""
     announced = problem.is_long and say_first_compilation(case.method.steps)
-    if first := started is None:
+    if started is None:
         problem.begin_compilation(case.given, case.method, case.grid.aim > 0)
         started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
-    q, qd, steered = started.q, started.qd[problem.places], case.controller is not None
+    q, qd = started.q, started.qd[problem.places]
     refuse_start_outside(problem.robot, q)
     if case.independent:
         refuse_singular(problem, q, "independent")
     if not announced:
         say_first_compilation(case.method.steps)
-    if not case.steps.why:
-        grid, choice = default_step(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
-        case = replace(case, grid=grid, steps=choice)
-    elif first:
-        missed = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
-        case = replace(case, steps=replace(missed, why=case.steps.why, given=case.steps.given))
     control, inputs = None, case.given
     if case.controller is not None:
         inputs = Polynomials(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
         assert not isinstance(case.motion, FrameTrajectory)
         control = controlled(case.robot, case.controller, case.motion, q, inputs)
     runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)
-    return case, runner.run(q, qd), started
+    return runner.run(q, qd), started
 
 
 def say_first_compilation(loop: Any) -> bool:

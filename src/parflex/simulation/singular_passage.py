@@ -3,8 +3,8 @@
 Near a pose where the closures lose rank no choice of independent rates determines the others well, but the motion is
 smooth: the tangent of its branch rotates steadily while the closures determine it less and less. Nothing is reduced:
 the accelerations of all rates are those along the closures (least norm) and, in the free directions, those of the
-forces, theory (39). Stages of an explicit method whose errors lie along the branch stay on it. The step is shortened
-where a correction is not small against the distance to the singular pose.
+forces, theory (39). One long step of Gauss collocation of high order has the singular pose in its middle, where none of
+its points lies.
 """
 
 from __future__ import annotations
@@ -17,31 +17,27 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.codegen.outputs import loses_power
-from parflex.integrators.tableaux import dopri5, gauss
+from parflex.integrators.tableaux import gauss
 from parflex.records import Record
 from parflex.simulation.discontinuities import Discontinuity
 from parflex.simulation.problem import Problem
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
-TOLERANCE = 1e-11  # of a step, in units of length and angle: less than any method of a run
 CLOSED = 1e-13  # of the last correction of positions
 ROUNDING = 8e-15  # of the opening of the loops: the nearer the singular pose, the less it says of the positions
 MOST_CORRECTIONS = 8
-SMALL = 0.2  # of the distance to the singular pose: what a correction may be at most
-TURN = 0.1  # of the speed: what the closures may take of rates that an explicit stage predicts
-STAGES = 8  # of a leap: the points nearest to its middle lie 0.18 of its half from there
-FARTHEST = 0.6  # rad of a typical length: longest leap
-AHEAD = 1e-3  # rad of a typical length: how far ahead it is searched
+STAGES = 8  # of a step: the points nearest to its middle lie 0.18 of its half from there
+FARTHEST = 1.2  # rad of a typical length: longest step
+AHEAD = 1e-3  # rad of a typical length: how far ahead a singular pose is searched
+LONGER = 1.2  # times: a step that ends at the next row, so that its middle is not quite at the singular pose
+SAME = 1e-9  # of the time between two rows: times that are one
 MOST_SWEEPS = 60
-SETTLED = 1e-13  # of the rates at the points of a leap, between two sweeps
-ON_BRANCH = 1e-7  # what the closures may correct of the points of a leap
+SETTLED = 1e-13  # of the rates at the points of a step, between two sweeps
+ON_BRANCH = 1e-7  # what the closures may correct of the points of a step
 CLEAR = 1e-2  # of the distance to the singular pose: there the closures say where a state is to twelve digits
-SHORTEST = 1e-6  # of the time between two rows: shorter steps find nothing either
-MOST_STEPS = 500  # between two rows
-MOST_STEPS_BENT = 5_000  # the same for flexible bodies
 START = 1e-4  # distance from the singular pose at which a state on a branch can still be told from one on another
-KEPT = 1e-7  # of the kinetic energy: what a passage may lose or win of all energy
+KEPT = 1e-8  # of the kinetic energy: what a step may lose or win of all energy
 
 
 class UndeterminedBranchError(Exception):
@@ -110,7 +106,6 @@ class SingularPassage:
 
     problem: Problem
     given: Polynomials
-    steps: list[int] = field(default_factory=lambda: [0])  # that were made
 
     @cached_property
     def _scales(self) -> tuple[Array, Array]:
@@ -158,49 +153,31 @@ class SingularPassage:
             raise UndeterminedBranchError
         return value
 
-    @property
-    def most_steps(self) -> int:
-        """Between two rows: deformations oscillate many times."""
-        return MOST_STEPS_BENT if self.problem.robot.tree.elastic else MOST_STEPS
-
     def distance(self, t: float, q: Array) -> float:
         """From the singular pose, as an angle."""
         return self._distance(self._tied(t, q, np.zeros(self.problem.robot.tree.n))[1])
 
-    def onto(self, t: float, q: Array, qd: Array, strict: bool = True) -> PassageState:
-        """The state on the closures nearest to one beside them, and its accelerations.
-
-        A state is refused (`strict`) whose corrections are not small: it may come onto another branch.
-        """
-        robot, tree = self.problem.robot, self.problem.robot.tree
-        units, free = self._scales[1], robot.free
+    def onto(self, t: float, q: Array, qd: Array) -> PassageState:
+        """The state on the closures nearest to one beside them, and its accelerations."""
+        tree, (units, free) = self.problem.robot.tree, (self._scales[1], self.problem.robot.free)
         for _ in range(MOST_CORRECTIONS):
             _, parts, opening, speed, _ = self._tied(t, q, qd)
             step = np.zeros(tree.n)
             step[free] = units * self._least(parts, -opening)
-            size = float(np.abs(step[free] / units).max(initial=0.0))
-            distance = self._distance(parts)
-            if not size <= (SMALL if strict else 1.0) * distance:
+            size, distance = float(np.abs(step[free] / units).max(initial=0.0)), self._distance(parts)
+            if not size <= distance:
                 raise UndeterminedBranchError
             if size <= max(CLOSED, ROUNDING / distance):
                 break
             q = tree.moved(q, step)
         else:
             raise UndeterminedBranchError
-        scaled_rates = qd[free] / units
-        change = self._least(parts, speed - self._times(parts, scaled_rates))
-        if strict and not np.linalg.norm(change) <= TURN * max(float(np.linalg.norm(scaled_rates)), TOLERANCE):
-            raise UndeterminedBranchError
-        rates = np.zeros(tree.n)
-        rates[free] = units * (scaled_rates + change)
+        U, s, Vt = parts
+        scaled_rates, rates = qd[free] / units, np.zeros(tree.n)
+        missing = speed - U[:, : len(s)] @ (s * (Vt[: len(s)] @ scaled_rates))
+        rates[free] = units * (scaled_rates + self._least(parts, missing))
         outputs, parts, _, _, bias = self._tied(t, q, rates)
         return self._accelerations(t, q, rates, outputs, parts, bias)
-
-    @staticmethod
-    def _times(parts: Any, values: Array) -> Array:
-        """The conditions times rates."""
-        U, s, Vt = parts
-        return U[:, : len(s)] @ (s * (Vt[: len(s)] @ values))
 
     def _accelerations(self, t: float, q: Array, qd: Array, outputs: Any, parts: Any, bias: Array) -> PassageState:
         """Along the conditions as they say, in all other directions as the forces say."""
@@ -242,13 +219,9 @@ class SingularPassage:
 
     def enter(self, t: float, q: Array, qd: Array, worked: Array) -> PassageState:
         """The state with which a passage begins; refused where it lies so near that its branch cannot be told."""
-        if self.distance(t, q) < START:
+        if self.problem.sticking or self.distance(t, q) < START:  # the model takes no efforts that hold joints
             raise UndeterminedBranchError
         return replace(self.onto(t, q, qd), worked=worked)
-
-    def with_given(self, inputs: Polynomials) -> SingularPassage:
-        """The same with other inputs."""
-        return replace(self, given=inputs)
 
     def behind(self, corner: Discontinuity, at: PassageState) -> PassageState:
         """The state behind a jump of the inputs."""
@@ -258,15 +231,15 @@ class SingularPassage:
             qd[self.problem.robot.free], work = corner.cross(at.q, self.problem.robot.tree.position_rates(at.q, at.qd))
         return replace(self.onto(corner.time, at.q, qd), worked=at.worked + np.array([work, 0.0]))
 
-    def keeps_energy(self, t: float, before: PassageState, after: PassageState, share: float = KEPT) -> bool:
+    def keeps_energy(self, t: float, before: PassageState, after: PassageState) -> bool:
         """Whether the energy of two states differs by what was put in and lost between them."""
         first, last = (self._tied(t, at.q, at.qd)[0]["energy"] for at in (before, after))
         gained = (after.worked - before.worked) @ np.array([1.0, -1.0])
         size = max(first[0], last[0], abs(last[1] - first[1]))
-        return bool(abs(last.sum() - first.sum() - gained) <= share * size)
+        return bool(abs(last.sum() - first.sum() - gained) <= KEPT * size)
 
-    def span(self, at: PassageState, t: float) -> float | None:
-        """How long a leap over the singular pose ahead would be, with that in its middle; None where none is near."""
+    def pose_ahead(self, at: PassageState, t: float) -> float:
+        """When the robot comes to the singular pose ahead; never, if none is near."""
         tree = self.problem.robot.tree
         dq, dqd = self.derivative(at)
         bend = tree.position_rates(at.q, dqd)
@@ -278,10 +251,31 @@ class SingularPassage:
         slope, curve = (4 * s1 - 3 * s0 - s2) / (2 * ahead), (s2 - 2 * s1 + s0) / ahead**2
         inside = slope**2 - 2 * s0 * curve
         root = -slope + np.sqrt(max(inside, 0.0))
-        if inside < 0 or not root > 0:  # no pose ahead
-            return None
-        h = 2 * (2 * s0 / root)
-        return h if h * (speed + push * h / 2) < FARTHEST else None
+        if inside < 0 or not root > 0:
+            return np.inf
+        h = 2 * s0 / root
+        return t + h if 2 * h * (speed + push * h) < FARTHEST else np.inf
+
+    def is_over(self, at: PassageState, t: float, row: float) -> bool:
+        """Whether no singular pose is ahead at a row; rows are `row` apart."""
+        return abs(t / row - round(t / row)) <= SAME * max(1.0, t / row) and self.pose_ahead(at, t) == np.inf
+
+    def step(self, at: PassageState, t: float, row: float, limit: float) -> SingularStep:
+        """A step over the singular pose ahead, or to the next row; none goes over the limit, where inputs jump."""
+        middle, end = self.pose_ahead(at, t), limit
+        if middle == np.inf:
+            end = min(limit, (np.floor(t / row * (1 + SAME) + SAME) + 1) * row)
+        elif middle < limit:
+            behind = 2 * middle - t
+            aligned = np.ceil(behind / row * (1 - SAME)) * row
+            behind = aligned if aligned - t < LONGER * (behind - t) else behind
+            end = behind if behind <= limit else 2 * middle - limit if 2 * middle - limit > t else limit
+        try:
+            return self.leap(at, t, end - t)
+        except UndeterminedBranchError:  # from nearer
+            if not middle < end:
+                raise
+            return self.leap(at, t, (middle - t) / 2)
 
     def leap(self, at: PassageState, t: float, h: float) -> SingularStep:
         """One step of Gauss collocation of high order, the states at its points on the closures.
@@ -298,7 +292,7 @@ class SingularPassage:
         for _ in range(MOST_SWEEPS):
             Q, V = at.q + h * method.A @ dq, at.qd + h * method.A @ dqd
             times = t + method.c * h
-            nodes = [self.onto(s, self.unit(q), qd, strict=False) for s, q, qd in zip(times, Q, V, strict=True)]
+            nodes = [self.onto(s, self.unit(q), qd) for s, q, qd in zip(times, Q, V, strict=True)]
             derivatives = [self.derivative(node) for node in nodes]
             new_q, new_qd = (np.array([part[level] for part in derivatives]) for level in (0, 1))
             turns = float(np.abs(h * (new_qd - dqd) / units).max()) / (1 + speed)
@@ -314,48 +308,9 @@ class SingularPassage:
         if not (off < ON_BRANCH and turned < ON_BRANCH * (1 + speed)):
             raise UndeterminedBranchError
         leap = SingularStep(self, at, t, h, tuple(nodes))
-        if not self.keeps_energy(t, at, leap.at(t + h), KEPT / 10):
+        if not self.keeps_energy(t, at, leap.at(t + h)):
             raise UndeterminedBranchError
-        self.steps[0] += 1
         return leap
-
-    def forward(self, at: PassageState, t: float, end: float) -> PassageState:
-        """The state at the end."""
-        method = dopri5()
-        h, now, tried = end - t, t, 0
-        while now < end:
-            h, tried = min(h, end - now), tried + 1
-            if h < SHORTEST * (end - t) or tried > self.most_steps:
-                raise UndeterminedBranchError
-            try:
-                after, error = self._step(method, at, now, h)
-            except UndeterminedBranchError:
-                h *= 0.37  # another part of the way, so that its stages lie elsewhere
-                continue
-            if error > TOLERANCE:
-                h *= max(0.2, 0.9 * (TOLERANCE / error) ** (1 / method.order))
-                continue
-            now = end if h == end - now else now + h
-            at = after
-            self.steps[0] += 1
-            h *= min(5.0, 0.9 * (TOLERANCE / max(error, 1e-300)) ** (1 / method.order))
-        return at
-
-    def _step(self, method: Any, at: PassageState, t: float, h: float) -> tuple[PassageState, float]:
-        changes, powers = [self.derivative(at)], [self.power(t, at)]
-        stage = at
-        for i in range(1, len(method.c)):
-            q, qd = at.q.copy(), at.qd.copy()
-            for weight, (dq, dqd) in zip(method.A[i, :i], changes, strict=True):
-                q, qd = q + h * weight * dq, qd + h * weight * dqd
-            stage = self.onto(t + method.c[i] * h, self.unit(q), qd)
-            changes.append(self.derivative(stage))
-            powers.append(self.power(t + method.c[i] * h, stage))
-        worked = at.worked + h * sum(w * part for w, part in zip(method.b, powers, strict=True))
-        wrong = h * sum(w * change[1] for w, change in zip(method.error, changes, strict=True))
-        units = self.problem.robot.tree.rate_units
-        error = float(np.abs(wrong / (units + np.abs(at.qd))).max())
-        return replace(stage, worked=worked), error  # the last stage is the end of the step
 
     def unit(self, q: Array) -> Array:
         """Unit quaternions."""

@@ -31,6 +31,7 @@ from parflex.codegen.outputs import MANY_RATES
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Wrench
+from parflex.integrators.common import record
 from parflex.integrators.driver import System, Work, new_work
 from parflex.records import Record
 from parflex.recursion.energy import energies
@@ -43,7 +44,7 @@ from parflex.simulation.problem import Problem
 from parflex.statics.equilibrium import equilibrium, is_stable
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
-from parflex.statics.zero_dynamics import held_frame
+from parflex.statics.zero_dynamics import check_system, held_frame, zero_dynamics
 from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.motor_motion import MotorMotion
 from parflex.trajectories.polynomials import Polynomials, constant
@@ -192,9 +193,6 @@ def _relaxed(
 
 def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> _Placed:
     """The whole robot in equilibrium, wherever that is."""
-    from parflex.statics.equilibrium import equilibrium
-    from parflex.statics.zero_dynamics import check_system, held_frame, zero_dynamics
-
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
@@ -484,8 +482,6 @@ def settled_positions(problem: Problem, q: Array, loads: Mapping[str, Sequence[f
 
 def _evaluated(system: System, work: Work, q: Array, rates: Array) -> tuple[Array, Array]:
     """Closed positions and their rates of change, then accelerations of the free rates, at given free rates."""
-    from parflex.integrators.common import record
-
     qd = np.zeros(system.rates)
     qd[system.free] = rates
     x, y = np.empty(work.x.shape[1] - len(system.constants)), np.empty(system.outputs + 2)

@@ -1,11 +1,11 @@
 """Numbers with one value per row of a batch, so that physics over any scalar runs once for all rows.
 
-A `Varied` number has a value in each of many parameter sets; the first is the nominal one. The nominal value decides
-comparisons for all; sets with another decision are marked and built one by one. A varied number never becomes a plain
-float implicitly: an operation that would drop its other values raises an error.
+Rows are instants of a run, poses, or designs of a robot. Zeros and ones of the robot stay plain numbers and cost
+nothing, as in a trace. Nothing is traced or compiled, so large robots need no preparation.
 
-A `RowNumber` has a value in each row of a table. Zeros and ones of the robot stay plain numbers and cost nothing, as in
-a trace. Nothing is traced or compiled, so large robots need no preparation.
+Numbers of designs share `Decisions`: the first design is the nominal one, and its value decides comparisons for all;
+designs with another decision are marked and built one by one. A batched number never becomes a plain float implicitly:
+an operation that would drop its other values raises an error.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+
+from parflex.spatial.scalar import Scalar
 
 Array = np.ndarray
 
@@ -42,13 +44,23 @@ class Decisions:
         return nominal_outcome
 
 
-class Varied:
-    """A number in many designs, and how it changes along some directions (directions x designs) if that is asked."""
+def _function(name: str, function: Callable[[Array], Array], slope: Callable[[Array], Array]) -> Any:
+    """The method of a function of one number, `slope` its derivative; rows without a finite value are marked."""
+
+    def call(self: BatchedNumber) -> BatchedNumber:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return self._mapped(self._finite(function(self.values)), lambda: slope(self.values))
+
+    call.__name__, call.__doc__ = name, f"Return the {name} in each row."
+    return call
+
+
+class BatchedNumber(Scalar):
+    """A number in each row; in designs also how it changes along some directions (directions x designs) if asked."""
 
     __slots__ = ("decisions", "slopes", "values")
-    __hash__ = object.__hash__
 
-    def __init__(self, values: Array, decisions: Decisions, slopes: Array | None = None) -> None:
+    def __init__(self, values: Array, decisions: Decisions | None = None, slopes: Array | None = None) -> None:
         self.values = values
         self.decisions = decisions
         self.slopes = slopes
@@ -58,84 +70,58 @@ class Varied:
         """The value of the first design."""
         return float(self.values[0])
 
-    def _with(self, values: Array, slopes: Array | None) -> Varied:
-        return Varied(values, self.decisions, slopes)
+    def lifted(self, number: float) -> BatchedNumber:
+        """A plain number as a batched one that is the same in all rows."""
+        return self._mapped(np.full_like(self.values, number), lambda: np.zeros(1))
 
-    def lifted(self, number: float) -> Varied:
-        """A plain number as a varied one that does not vary."""
-        return self._with(
-            np.full_like(self.values, number), None if self.slopes is None else np.zeros_like(self.slopes)
-        )
-
-    def _mapped(self, values: Array, slope: Callable[[], Array]) -> Varied:
+    def _mapped(self, values: Array, slope: Callable[[], Any]) -> BatchedNumber:
         """A function of this number, `slope` its derivative."""
-        return self._with(values, None if self.slopes is None else slope() * self.slopes)
+        return BatchedNumber(values, self.decisions, None if self.slopes is None else slope() * self.slopes)
 
-    # -- arithmetic ------------------------------------------------------------------------------------
+    def _finite(self, values: Array) -> Array:
+        """The values; designs in which they are not finite are marked."""
+        if self.decisions is not None:
+            self.decisions.differ |= ~np.isfinite(values)
+        return values
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, Varied):
+        if isinstance(other, BatchedNumber):
             slopes = None if self.slopes is None or other.slopes is None else self.slopes + other.slopes
-            return self._with(self.values + other.values, slopes)
-        if isinstance(other, int | float):
-            return self._with(self.values + other, self.slopes) if other else self
+            return BatchedNumber(self.values + other.values, self.decisions, slopes)
+        if isinstance(other, self.plain):
+            return BatchedNumber(self.values + other, self.decisions, self.slopes) if other else self
         return NotImplemented
 
-    __radd__ = __add__
-
-    def __neg__(self) -> Varied:
-        return self._with(-self.values, None if self.slopes is None else -self.slopes)
-
-    def __pos__(self) -> Varied:
-        return self
-
-    def __sub__(self, other: Any) -> Any:
-        return self + -other if isinstance(other, Varied | int | float) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return -self + other if isinstance(other, int | float) else NotImplemented
+    def __neg__(self) -> BatchedNumber:
+        return BatchedNumber(-self.values, self.decisions, None if self.slopes is None else -self.slopes)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, Varied):
+        if isinstance(other, BatchedNumber):
             both_sloped = self.slopes is not None and other.slopes is not None
             slopes = other.values * self.slopes + self.values * other.slopes if both_sloped else None
-            return self._with(self.values * other.values, slopes)
-        if isinstance(other, int | float):
-            return self._mapped(self.values * other, lambda: np.asarray(float(other))) if other else 0.0
+            return BatchedNumber(self.values * other.values, self.decisions, slopes)
+        if isinstance(other, self.plain):
+            return (self if other == 1 else self._mapped(self.values * other, lambda: other)) if other else 0.0
         return NotImplemented
 
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, Varied):
-            return self * (1.0 / other)
-        return self * (1.0 / other) if isinstance(other, int | float) else NotImplemented
-
     def __rtruediv__(self, other: Any) -> Any:
-        if not isinstance(other, int | float):
+        if not isinstance(other, self.plain):
             return NotImplemented
         with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = 1.0 / self.values
-        self.decisions.differ |= ~np.isfinite(inverse)
-        return self._mapped(other * inverse, lambda: -other * inverse * inverse) if other else 0.0
+            values = self._finite(other / self.values)
+            return self._mapped(values, lambda: -values / self.values) if other else 0.0
 
-    def __pow__(self, power: Any) -> Any:
-        if not isinstance(power, int | float):
-            return NotImplemented
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values = self.values**power
-            self.decisions.differ |= ~np.isfinite(values)
-            return self._mapped(values, lambda: power * self.values ** (power - 1))
+    def _power(self, power: float) -> BatchedNumber:
+        return _function("power", lambda x: x**power, lambda x: power * x ** (power - 1))(self)
 
-    def __abs__(self) -> Varied:
+    def __abs__(self) -> BatchedNumber:
         return self._mapped(np.abs(self.values), lambda: np.sign(self.values))
 
-    # -- comparisons: the nominal value decides --------------------------------------------------------
-
     def _compare(self, other: Any, test: Callable[[Array, Any], Any]) -> Any:
-        if not isinstance(other, Varied | int | float):
+        """The nominal answer; rows that are not designs have none."""
+        if self.decisions is None or not isinstance(other, BatchedNumber | int | float):
             return NotImplemented
-        return self.decisions.take(test(self.values, other.values if isinstance(other, Varied) else other))
+        return self.decisions.take(test(self.values, other.values if isinstance(other, BatchedNumber) else other))
 
     def __lt__(self, other: Any) -> Any:
         return self._compare(other, np.less)
@@ -150,28 +136,26 @@ class Varied:
         return self._compare(other, np.greater_equal)
 
     def __eq__(self, other: object) -> Any:
-        return self._compare(
-            other, lambda own_values, other_values: (own_values == other_values) & ~self._slopes_differ(other)
-        )
+        return self._compare(other, lambda x, y: (x == y) & ~self._slopes_differ(other))
 
     def __ne__(self, other: object) -> Any:
-        return self._compare(
-            other, lambda own_values, other_values: (own_values != other_values) | self._slopes_differ(other)
-        )
+        return self._compare(other, lambda x, y: (x != y) | self._slopes_differ(other))
 
-    def _slopes_differ(self, other: Any) -> Array:
+    __hash__ = object.__hash__
+
+    def _slopes_differ(self, other: Any) -> Any:
         """Designs in which a change makes the two numbers differ: one with slopes is not zero for good."""
         if self.slopes is None:
-            return np.zeros(len(self.values), dtype=bool)
-        other_slopes = 0.0 if not isinstance(other, Varied) or other.slopes is None else other.slopes
-        return np.any(self.slopes != other_slopes, axis=0)
+            return np.False_
+        other_slopes = getattr(other, "slopes", None)
+        return np.any(self.slopes != (0.0 if other_slopes is None else other_slopes), axis=0)
 
     def __bool__(self) -> bool:
         return bool(self != 0)
 
     def is_finite(self) -> bool:
         """Whether the nominal value is finite; designs in which that is otherwise are marked."""
-        return self.decisions.take(np.isfinite(self.values))
+        return self.decisions is None or self.decisions.take(np.isfinite(self.values))
 
     def __float__(self) -> float:
         raise VariedNumberError("a number that differs from design to design is used as one number")
@@ -183,237 +167,136 @@ class Varied:
             self.__float__()
         return str(self)
 
-    # -- functions that NumPy calls on objects ---------------------------------------------------------
+    def __repr__(self) -> str:
+        return f"{self.nominal:g} in {len(self.values)} rows"
 
-    def _function(self, function: Callable[[Array], Array], slope: Callable[[Array], Array]) -> Varied:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values = function(self.values)
-            self.decisions.differ |= ~np.isfinite(values)
-            return self._mapped(values, lambda: slope(self.values))
+    sqrt = _function("square root", np.sqrt, lambda x: 0.5 / np.sqrt(x))
+    sin = _function("sine", np.sin, np.cos)
+    cos = _function("cosine", np.cos, lambda x: -np.sin(x))
+    tan = _function("tangent", np.tan, lambda x: 1 + np.tan(x) ** 2)
+    tanh = _function("hyperbolic tangent", np.tanh, lambda x: 1 - np.tanh(x) ** 2)
+    arcsin = _function("angle of a sine", np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))
+    arccos = _function("angle of a cosine", np.arccos, lambda x: -1 / np.sqrt(1 - x * x))
+    arctan = _function("angle of a tangent", np.arctan, lambda x: 1 / (1 + x * x))
 
-    def sqrt(self) -> Varied:
-        """Square root."""
-        return self._function(np.sqrt, lambda x: 0.5 / np.sqrt(x))
-
-    def sin(self) -> Varied:
-        """Sine."""
-        return self._function(np.sin, np.cos)
-
-    def cos(self) -> Varied:
-        """Cosine."""
-        return self._function(np.cos, lambda x: -np.sin(x))
-
-    def tan(self) -> Varied:
-        """Tangent."""
-        return self._function(np.tan, lambda x: 1 + np.tan(x) ** 2)
-
-    def tanh(self) -> Varied:
-        """Hyperbolic tangent."""
-        return self._function(np.tanh, lambda x: 1 - np.tanh(x) ** 2)
-
-    def arcsin(self) -> Varied:
-        """Angle of a sine."""
-        return self._function(np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))
-
-    def arccos(self) -> Varied:
-        """Angle of a cosine."""
-        return self._function(np.arccos, lambda x: -1 / np.sqrt(1 - x * x))
-
-    def arctan(self) -> Varied:
-        """Angle of a tangent."""
-        return self._function(np.arctan, lambda x: 1 / (1 + x * x))
-
-    def arctan2(self, other: Any) -> Varied:
-        """Angle of the point (other, self)."""
-        x = other if isinstance(other, Varied) else self.lifted(other)
-        square = x.values**2 + self.values**2
-        slopes = None
+    def _with_other(self, other: Any, values: Callable[..., Array], slopes: Callable[..., tuple[Array, Array]]) -> Any:
+        """A function of two numbers, `slopes` its derivatives by both."""
+        x = other if isinstance(other, BatchedNumber) else self.lifted(other)
+        result = BatchedNumber(values(self.values, x.values), self.decisions)
         if self.slopes is not None and x.slopes is not None:
-            slopes = (x.values * self.slopes - self.values * x.slopes) / square
-        return self._with(np.arctan2(self.values, x.values), slopes)
+            by_self, by_other = slopes(self.values, x.values)
+            result.slopes = by_self * self.slopes + by_other * x.slopes
+        return result
+
+    def arctan2(self, other: Any) -> Any:
+        """Angle of the point (other, self)."""
+        return self._with_other(other, np.arctan2, lambda y, x: (x / (x * x + y * y), -y / (x * x + y * y)))
 
     def larger(self, other: Any) -> Any:
-        """The larger of two numbers in each design, with the mean of both slopes where they are equal."""
-        x = other if isinstance(other, Varied) else self.lifted(other)
-        share = 0.5 + 0.5 * np.sign(self.values - x.values)
-        both_sloped = self.slopes is not None and x.slopes is not None
-        slopes = share * self.slopes + (1.0 - share) * x.slopes if both_sloped else None
-        return self._with(np.maximum(self.values, x.values), slopes)
+        """The larger of two numbers in each row, with the mean of both slopes where they are equal."""
+        return self._with_other(
+            other, np.maximum, lambda x, y: (0.5 + 0.5 * np.sign(x - y), 0.5 - 0.5 * np.sign(x - y))
+        )
 
-    def __repr__(self) -> str:
-        return f"{self.nominal:g} in {len(self.values)} designs"
+    def sign(self) -> Any:
+        """-1, 0 or 1 in each row; in designs as the nominal one decides."""
+        if self.decisions is None:
+            return BatchedNumber(np.sign(self.values))
+        return -1 if self < 0 else 1 if self > 0 else 0
 
-
-def is_varied(x: Any) -> bool:
-    """Whether this number differs from design to design."""
-    return isinstance(x, Varied)
-
-
-def nominal(x: Any) -> float:
-    """The number of the first design, where scales and shares are those of all."""
-    return x.nominal if isinstance(x, Varied) else float(getattr(x, "value", x))
-
-
-def function_of(name: str, plain: Callable[..., float]) -> Callable[..., Any]:
-    """A function of floats that takes varied numbers too, by the method of this name."""
-
-    def call(*arguments: Any) -> Any:
-        template = next((argument for argument in arguments if isinstance(argument, Varied)), None)
-        if template is None:
-            return plain(*arguments)
-        first = arguments[0] if isinstance(arguments[0], Varied) else template.lifted(arguments[0])
-        return getattr(first, name)(*arguments[1:])
-
-    return call
-
-
-def larger(x: Any, y: Any) -> Any:
-    """The larger of two numbers; which of them it is may differ from design to design."""
-    if isinstance(x, Varied):
-        return x.larger(y)
-    return y.larger(x) if isinstance(y, Varied) else max(x, y)
-
-
-def smaller(x: Any, y: Any) -> Any:
-    """The smaller of two numbers; which of them it is may differ from design to design."""
-    return -larger(-x, -y)
-
-
-def finite(x: Any) -> bool:
-    """Whether a number is finite; designs in which it is not are marked."""
-    return x.is_finite() if isinstance(x, Varied) else math.isfinite(x)
-
-
-class RowNumber:
-    """One number in each of many rows: NumPy's object arrays call its operators and its `sin`, `cos`, `sqrt`."""
-
-    __slots__ = ("rows",)
-    solves_whole = True  # systems are solved at once: blocks of them would save no time
-
-    def __init__(self, rows: Array) -> None:
-        self.rows = rows
-
-    def __add__(self, other: Any) -> Any:
-        if other.__class__ is RowNumber:
-            return RowNumber(self.rows + other.rows)
-        if other.__class__ is np.ndarray:
-            return NotImplemented  # NumPy does it entry by entry
-        return RowNumber(self.rows + other) if other != 0 else self
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> Any:
-        if other.__class__ is RowNumber:
-            return RowNumber(self.rows - other.rows)
-        if other.__class__ is np.ndarray:
-            return NotImplemented
-        return RowNumber(self.rows - other) if other != 0 else self
-
-    def __rsub__(self, other: Any) -> Any:
-        return RowNumber(other - self.rows) if other != 0 else RowNumber(-self.rows)
-
-    def __mul__(self, other: Any) -> Any:
-        if other.__class__ is RowNumber:
-            return RowNumber(self.rows * other.rows)
-        if other.__class__ is np.ndarray:
-            return NotImplemented
-        if other == 0:
-            return 0.0
-        return self if other == 1 else RowNumber(self.rows * other)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Any:
-        if other.__class__ is np.ndarray:
-            return NotImplemented
-        return RowNumber(self.rows / (other.rows if other.__class__ is RowNumber else other))
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return RowNumber(other / self.rows) if other != 0 else 0.0
-
-    def __pow__(self, power: Any) -> Any:
-        return self * self if power == 2 else RowNumber(self.rows**power)
-
-    def __neg__(self) -> RowNumber:
-        return RowNumber(-self.rows)
-
-    def __pos__(self) -> RowNumber:
-        return self
-
-    def sin(self) -> RowNumber:
-        """Sine."""
-        return RowNumber(np.sin(self.rows))
-
-    def cos(self) -> RowNumber:
-        """Cosine."""
-        return RowNumber(np.cos(self.rows))
-
-    def sqrt(self) -> RowNumber:
-        """Square root."""
-        return RowNumber(np.sqrt(self.rows))
-
-    def sign(self) -> RowNumber:
-        """-1, 0 or 1."""
-        return RowNumber(np.sign(self.rows))
-
-    def arctan2(self, other: Any) -> RowNumber:
-        """Angle of the point (other, self)."""
-        return RowNumber(np.arctan2(self.rows, getattr(other, "rows", other)))
-
-    def hold(self) -> RowNumber:
+    def hold(self) -> BatchedNumber:
         """The same: what is set up once from parameters has a name of its own in programs alone."""
         return self
 
+    @property
+    def solves_whole(self) -> bool:
+        """Whether systems are solved at once, since blocks of them would save no time; designs are not."""
+        return self.decisions is None
+
     def solve_system(self, matrix: Array, rhs: Array) -> Array:
         """Elimination in each row, pivoted by columns: solutions, then what is left of rows that were no pivots."""
-        A, B = gathered(matrix, len(self.rows)), gathered(rhs.reshape(len(matrix), -1), len(self.rows))
-        n, all_rows = matrix.shape[1], np.arange(len(self.rows))
+        if self.decisions is not None:
+            self.__float__()
+        A, B = gathered(matrix, len(self.values)), gathered(rhs.reshape(len(matrix), -1), len(self.values))
+        n, rows = matrix.shape[1], np.arange(len(self.values))
         augmented = np.concatenate([A, B], axis=2)
         for k in range(n):
             pivot = k + np.argmax(np.abs(augmented[:, k:, k]), axis=1)
-            augmented[all_rows, k], augmented[all_rows, pivot] = (
-                augmented[all_rows, pivot],
-                augmented[all_rows, k].copy(),
-            )
+            augmented[rows, k], augmented[rows, pivot] = augmented[rows, pivot], augmented[rows, k].copy()
             augmented[:, k] /= augmented[:, k, k][:, None]
             factors = augmented[:, :, k].copy()
             factors[:, k] = 0.0
             augmented -= factors[:, :, None] * augmented[:, k][:, None, :]
-        return to_row_numbers(augmented[:, :, n:]).reshape(rhs.shape)
+        return batched_entries(augmented[:, :, n:]).reshape(rhs.shape)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions call methods of objects, but for `sign`, which compares: here it does not."""
         if ufunc is np.sign:
             return self.sign()
-        return getattr(ufunc, method)(
-            *(np.array(x, dtype=object) if isinstance(x, RowNumber) else x for x in inputs), **options
-        )
+        objects = (np.array(x, dtype=object) if isinstance(x, BatchedNumber) else x for x in inputs)
+        return getattr(ufunc, method)(*objects, **options)
 
 
-def to_row_numbers(values: Array) -> Array:
-    """Entries of a table, rows first, as numbers of all rows."""
+def is_varied(x: Any) -> bool:
+    """Whether this number differs from row to row."""
+    return isinstance(x, BatchedNumber)
+
+
+def nominal(x: Any) -> float:
+    """The number of the first design, where scales and shares are those of all."""
+    return x.nominal if isinstance(x, BatchedNumber) else float(getattr(x, "value", x))
+
+
+def function_of(name: str, plain: Callable[..., float]) -> Callable[..., Any]:
+    """A function of floats that takes batched numbers too, by the method of this name."""
+
+    def call(*arguments: Any) -> Any:
+        template = next((argument for argument in arguments if isinstance(argument, BatchedNumber)), None)
+        if template is None:
+            return plain(*arguments)
+        first = arguments[0] if isinstance(arguments[0], BatchedNumber) else template.lifted(arguments[0])
+        return getattr(first, name)(*arguments[1:])
+
+    return call
+
+
+larger = function_of("larger", max)  # of two numbers; which of them it is may differ from row to row
+
+
+def smaller(x: Any, y: Any) -> Any:
+    """The smaller of two numbers; which of them it is may differ from row to row."""
+    return -larger(-x, -y)
+
+
+def finite(x: Any) -> bool:
+    """Whether a number is finite; designs in which it is not are marked."""
+    return x.is_finite() if isinstance(x, BatchedNumber) else math.isfinite(x)
+
+
+def batched_entries(values: Array) -> Array:
+    """Entries of a table, rows first, as batched numbers."""
     result = np.empty(values.shape[1:], dtype=object)
     for index in np.ndindex(*result.shape):
-        result[index] = RowNumber(np.ascontiguousarray(values[(slice(None), *index)]))
+        result[index] = BatchedNumber(np.ascontiguousarray(values[(slice(None), *index)]))
     return result
 
 
 def gathered(numbers: Any, rows: int) -> Array:
-    """A table, rows first, of numbers of all rows; plain numbers are the same in each."""
+    """A table, rows first, of batched numbers; plain numbers are the same in each."""
     entries = np.asarray(numbers)
     result = np.empty((rows, *entries.shape))
     for index in np.ndindex(*entries.shape):
         entry = entries[index]
-        result[(slice(None), *index)] = entry.rows if isinstance(entry, RowNumber) else entry
+        result[(slice(None), *index)] = entry.values if isinstance(entry, BatchedNumber) else entry
     return result
 
 
 def apply_rowwise(function: Callable[..., Array], *numbers: Array) -> Array:
-    """What a function of tables, rows first, gives for numbers of all rows, or of one."""
-    first = next((entry for array in numbers for entry in array.flat if isinstance(entry, RowNumber)), None)
+    """What a function of tables, rows first, gives for batched numbers, or for plain ones."""
+    first = next((entry for array in numbers for entry in array.flat if isinstance(entry, BatchedNumber)), None)
     if first is None:
         return function(*(np.asarray(array, dtype=float)[None] for array in numbers))[0]
-    return to_row_numbers(function(*(gathered(array, len(first.rows)) for array in numbers)))
+    return batched_entries(function(*(gathered(array, len(first.values)) for array in numbers)))
 
 
 def evaluate_rows(
@@ -431,6 +314,6 @@ def evaluate_rows(
             return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
         for first in range(0, max(count, 1), length):
             chunk = {name: values[first : first + length] for name, values in tables.items()}
-            results = function({name: to_row_numbers(values) for name, values in chunk.items()})
+            results = function({name: batched_entries(values) for name, values in chunk.items()})
             parts.append({name: gathered(entry, min(length, count - first)) for name, entry in results.items()})
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -12,18 +12,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+
+from parflex.spatial.scalar import Scalar
 
 Array = np.ndarray
 
 
-class DualNumber:
+class DualNumber(Scalar):
     """A number and its slopes; numbers of the kinds in `plain` are constants beside it."""
 
     __slots__ = ("slope", "value")
-    plain: ClassVar[tuple[type, ...]] = (int, float)
 
     def __init__(self, value: Any, slope: Array) -> None:
         self.value = value
@@ -36,13 +37,8 @@ class DualNumber:
             return self.__class__(self.value + other, self.slope) if other else self
         return NotImplemented
 
-    __radd__ = __add__
-
     def __neg__(self) -> Any:
         return self.__class__(-self.value, -self.slope)
-
-    def __pos__(self) -> Any:
-        return self
 
     def __sub__(self, other: Any) -> Any:
         if other.__class__ is self.__class__:
@@ -51,17 +47,12 @@ class DualNumber:
             return self.__class__(self.value - other, self.slope) if other else self
         return NotImplemented
 
-    def __rsub__(self, other: Any) -> Any:
-        return self.__class__(other - self.value, -self.slope) if isinstance(other, self.plain) else NotImplemented
-
     def __mul__(self, other: Any) -> Any:
         if other.__class__ is self.__class__:
             return self.__class__(self.value * other.value, other.value * self.slope + self.value * other.slope)
         if isinstance(other, self.plain):
             return self.__class__(self.value * other, other * self.slope) if other else 0.0
         return NotImplemented
-
-    __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
         if other.__class__ is self.__class__:
@@ -77,10 +68,8 @@ class DualNumber:
         value = other / self.value
         return self.__class__(value, (-value / self.value) * self.slope)
 
-    def __pow__(self, power: Any) -> Any:
-        if not isinstance(power, int | float):
-            return NotImplemented
-        return self * self if power == 2 else self._mapped(self.value**power, power * self.value ** (power - 1))
+    def _power(self, power: float) -> Any:
+        return self._mapped(self.value**power, power * self.value ** (power - 1))
 
     def __abs__(self) -> Any:
         return -self if self.value < 0 else self
@@ -126,10 +115,6 @@ class DualNumber:
         x = other if other.__class__ is self.__class__ else self.__class__(other, 0.0 * self.slope)
         square = x.value * x.value + self.value * self.value
         return self.__class__(np.arctan2(self.value, x.value), (x.value * self.slope - self.value * x.slope) / square)
-
-    def hypot(self, other: Any) -> Any:
-        """Length of the vector of both."""
-        return (self * self + other * other).sqrt()
 
     def __repr__(self) -> str:
         return f"{self.value!r} with {len(self.slope)} slopes"
@@ -216,7 +201,7 @@ def slope_count(kind: type[DualNumber], *arrays: Array) -> int:
 
 
 @dataclass(frozen=True)
-class ComplexPair:
+class ComplexPair(Scalar):
     """re + i im."""
 
     re: Any
@@ -226,24 +211,13 @@ class ComplexPair:
         other = complex_pair(other)
         return ComplexPair(self.re + other.re, self.im + other.im)
 
-    __radd__ = __add__
-
     def __neg__(self) -> ComplexPair:
         return ComplexPair(-self.re, -self.im)
-
-    def __sub__(self, other: Any) -> ComplexPair:
-        other = complex_pair(other)
-        return ComplexPair(self.re - other.re, self.im - other.im)
-
-    def __rsub__(self, other: Any) -> ComplexPair:
-        return -self + other
 
     def __mul__(self, other: Any) -> ComplexPair:
         if not isinstance(other, ComplexPair):
             return ComplexPair(self.re * other, self.im * other)
         return ComplexPair(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
-
-    __rmul__ = __mul__
 
     def __rtruediv__(self, other: Any) -> ComplexPair:
         scale = other / (self.re * self.re + self.im * self.im)

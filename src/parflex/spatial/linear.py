@@ -61,12 +61,10 @@ def solve(A: Array, b: Array) -> Array:
     if entry is not None:
         return entry.solve_system(A, b.reshape(len(b), -1)).reshape(b.shape)
     entry = next((entry for entry in A.flat if hasattr(entry, "kept_inverse")), None)
-    inverse = None if entry is None else entry.kept_inverse(A, _inverted)
+    inverse = None
+    if entry is not None:
+        inverse = entry.kept_inverse(A, lambda matrix: _solve_by_blocks(matrix, np.eye(len(matrix), dtype=object)))
     return _solve_by_blocks(A, b) if inverse is None else inverse @ b
-
-
-def _inverted(A: Array) -> Array:
-    return _solve_by_blocks(A, np.eye(len(A), dtype=object))
 
 
 def _solve_by_blocks(A: Array, b: Array) -> Array:
@@ -289,12 +287,6 @@ def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
     return _eliminate_unknowns(A, sparse, len(A))[0]
 
 
-def eliminate_first(A: Array, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
-    """The same of the first unknowns alone, in their order; then the rows of what is left, zeros left out."""
-    steps, rows = _eliminate_unknowns(A, False, count)
-    return steps, rows[count:]
-
-
 def _eliminate_unknowns(A: Array, sparse: bool, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
     """Steps for so many unknowns, and all rows after them."""
     rows: list[dict[int, Any]] = [{} for _ in A]
@@ -376,15 +368,8 @@ class GroupStep(Record):
 
     def mapped(self, change: Callable[[Any], Any]) -> GroupStep:
         """With every factor changed."""
-        parts = (_map_entries(change, part) for part in (self.inverse, self.inside, self.outside))
+        parts = (_each(change, part) for part in (self.inverse, self.inside, self.outside))
         return GroupStep(self.unknowns, self.others, *parts)
-
-
-def _map_entries(change: Callable[[Any], Any], values: Array) -> Array:
-    result = np.zeros(values.shape, dtype=object)
-    for index in np.ndindex(values.shape):
-        result[index] = change(values[index])
-    return result
 
 
 def eliminate_groups(A: Array, groups: Sequence[Sequence[int]]) -> list[GroupStep]:
@@ -437,12 +422,12 @@ def _factors(diagonal_block: Array, off_diagonal_block: Array) -> tuple[Array, A
     count, adjacent_count = len(diagonal_block), len(off_diagonal_block)
     A = np.zeros((count + adjacent_count, count + adjacent_count), dtype=object)
     A[:count, :count], A[count:, :count] = diagonal_block, off_diagonal_block
-    steps, rows = eliminate_first(A, count)
+    steps, rows = _eliminate_unknowns(A, False, count)
     L: Array = np.zeros((count + adjacent_count, count), dtype=object)
     schur_update: Array = np.zeros((adjacent_count, adjacent_count), dtype=object)
     for step in steps:
         L[list(step.column), step.unknown] = list(step.column.values())
-    for i, row in enumerate(rows):
+    for i, row in enumerate(rows[count:]):
         for j, value in row.items():
             schur_update[i, j - count] = value
     return np.array([step.inverse for step in steps], dtype=object), L[:count], L[count:], schur_update
@@ -531,19 +516,18 @@ def _has_pairs(values: Array) -> bool:
 
 def _parts(values: Array) -> list[Array]:
     """Real and imaginary parts."""
-    parts = []
-    for component in ("re", "im"):
-        part = np.zeros(values.shape, dtype=object)
-        for index in np.ndindex(values.shape):
-            part[index] = getattr(complex_pair(values[index]), component)
-        parts.append(part)
-    return parts
+    return [_each(lambda x: complex_pair(x).re, values), _each(lambda x: complex_pair(x).im, values)]
 
 
 def _joined(re: Array, im: Array) -> Array:
     """Pairs of both parts; real numbers stay such, so that zeros are seen."""
-    pairs = np.zeros(re.shape, dtype=object)
-    for index in np.ndindex(re.shape):
-        real = all(isinstance(part[index], (int, float)) for part in (re, im)) and im[index] == 0
-        pairs[index] = re[index] if real else ComplexPair(re[index], im[index])
-    return pairs
+
+    def join(x: Any, y: Any) -> Any:
+        return x if isinstance(x, (int, float)) and is_zero(y) else ComplexPair(x, y)
+
+    return _each(join, re, im)
+
+
+def _each(function: Callable[..., Any], *arrays: Array) -> Array:
+    """A function of numbers or symbols, entry by entry."""
+    return np.asarray(np.frompyfunc(function, len(arrays), 1)(*arrays), dtype=object)

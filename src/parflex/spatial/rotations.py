@@ -146,16 +146,21 @@ def quaternion_near(R: Any, reference: Any) -> Array:
 
     4 Q Q^T is linear in R, and Q Q^T times any quaternion is a multiple of Q, zero only at half a turn away.
     """
-    square = np.array(
+    quaternion = _square(R) @ np.asarray(reference)
+    return quaternion / np.sqrt(quaternion @ quaternion)
+
+
+def _square(R: Any) -> Array:
+    """4 Q Q^T of the quaternion Q of a rotation matrix; over more axes, of many."""
+    (a, d, e), (f, b, g), (h, i, c) = R
+    return np.array(
         [
-            [1 + R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
-            [R[2, 1] - R[1, 2], 1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
-            [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], 1 - R[0, 0] + R[1, 1] - R[2, 2], R[1, 2] + R[2, 1]],
-            [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - R[0, 0] - R[1, 1] + R[2, 2]],
+            [1 + a + b + c, i - g, e - h, f - d],
+            [i - g, 1 + a - b - c, d + f, e + h],
+            [e - h, d + f, 1 - a + b - c, g + i],
+            [f - d, e + h, g + i, 1 - a - b + c],
         ]
     )
-    quaternion = square @ np.asarray(reference)
-    return quaternion / np.sqrt(quaternion @ quaternion)
 
 
 def quaternions(rotations: Array) -> Array:
@@ -163,15 +168,7 @@ def quaternions(rotations: Array) -> Array:
 
     4 Q Q^T is linear in R: its longest row is that of the largest component, and is a multiple of Q.
     """
-    d, o = np.einsum("tii->ti", rotations), rotations - rotations.transpose(0, 2, 1)
-    s = rotations + rotations.transpose(0, 2, 1)
-    table = np.empty((len(rotations), 4, 4))
-    table[:, 0, 0] = 1 + d.sum(axis=1)
-    for k in range(3):
-        a, b = (k + 1) % 3, (k + 2) % 3
-        table[:, k + 1, k + 1] = 1 + d[:, k] - d[:, a] - d[:, b]
-        table[:, 0, k + 1] = table[:, k + 1, 0] = o[:, b, a]
-        table[:, a + 1, b + 1] = table[:, b + 1, a + 1] = s[:, a, b]
+    table = _square(rotations.transpose(1, 2, 0)).transpose(2, 0, 1)
     largest = np.argmax(np.einsum("tii->ti", table), axis=1)
     rows = table[np.arange(len(table)), largest]
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -275,26 +272,9 @@ def _series_slopes(s: Any) -> tuple[Any, Any]:
 
 def matrix_quaternion(rotation: Array) -> Array:
     """Unit quaternion of a rotation matrix, with positive scalar part."""
-    r = rotation
-    # the largest of the four squares is safe to divide by
-    squares = np.array(
-        [
-            1 + r[0, 0] + r[1, 1] + r[2, 2],
-            1 + r[0, 0] - r[1, 1] - r[2, 2],
-            1 - r[0, 0] + r[1, 1] - r[2, 2],
-            1 - r[0, 0] - r[1, 1] + r[2, 2],
-        ]
-    )
-    k = int(np.argmax(squares))
-    half = 0.5 * np.sqrt(squares[k])
-    s = 0.25 / half
-    rows = (
-        [half, (r[2, 1] - r[1, 2]) * s, (r[0, 2] - r[2, 0]) * s, (r[1, 0] - r[0, 1]) * s],
-        [(r[2, 1] - r[1, 2]) * s, half, (r[0, 1] + r[1, 0]) * s, (r[0, 2] + r[2, 0]) * s],
-        [(r[0, 2] - r[2, 0]) * s, (r[0, 1] + r[1, 0]) * s, half, (r[1, 2] + r[2, 1]) * s],
-        [(r[1, 0] - r[0, 1]) * s, (r[0, 2] + r[2, 0]) * s, (r[1, 2] + r[2, 1]) * s, half],
-    )
-    quaternion = np.array(rows[k])
+    square = _square(rotation)
+    k = int(np.argmax(np.diag(square)))  # the largest of the four squares is safe to divide by
+    quaternion = 0.5 * square[k] / np.sqrt(square[k, k])
     return -quaternion if quaternion[0] < 0 else quaternion
 
 

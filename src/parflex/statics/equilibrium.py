@@ -22,7 +22,6 @@ from parflex.forces.effort_allocation import (
     driven_cables,
     is_specified,
     read_allocation,
-    slack_warnings,
 )
 from parflex.forces.forces import Values, element_values
 from parflex.records import Answer, brief, count_of
@@ -33,7 +32,7 @@ from parflex.robot.robot import Robot
 from parflex.statics.equilibrium_solver import Equilibria, States, find_equilibria, find_on_flanks, is_positive
 from parflex.statics.linear_system import StiffnessSolver, moving_names, rate_units, slack_cables
 from parflex.statics.load_case import LoadCase, LoadKeywords, Lock, full_load_case
-from parflex.statics.loads import AppliedLoads, held_robot, least_multipliers, prepare_loads, tangent_stiffness
+from parflex.statics.loads import AppliedLoads, least_multipliers, prepare_loads, tangent_stiffness
 from parflex.statics.small_deformation import element_advice
 
 Array = np.ndarray
@@ -46,24 +45,11 @@ HELD = "motors hold the robot here, and internal efforts keep its cables taut: t
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Equilibrium(Answer):
-    """A robot at rest under loads, how it is loaded, where it started from, and how many steps were taken.
+    """A robot at rest under loads, at `configuration`.
 
-    Attributes
-    ----------
-    given : Robot
-        The robot before it was held.
-    configuration : Configuration
-        The robot at rest.
-    start : Configuration
-        The pose that Newton's method started from.
-    loading : Loading
-        What acts: wrenches, efforts, terms left out.
-    steps : int
-        Number of Newton steps.
-    why : str
-        A sentence where the equilibrium was not asked for, but is what an answer is about.
-    held_at : Configuration | None
-        Where servos rest and locked joints stand, if that is not the start.
+    `given` is the robot before it was held and `start` the pose that Newton's method started from; `held_at` is where
+    servos rest and locked joints stand, if elsewhere. `loading` is what acts, and `steps` the number of Newton steps.
+    `why` says why an answer is about an equilibrium that was not asked for.
     """
 
     given: Robot  # before it was held
@@ -136,13 +122,12 @@ def equilibrium(
     """
     case = full_load_case(lock, None, load)
     if case.about == "undeformed":
-        raise InputError(
-            "an equilibrium is not about the undeformed pose",
-            key="about",
-            value=case.about,
-            hint="leave it out of the load case",
-        )
+        text, hint = "an equilibrium is not about the undeformed pose", "leave it out of the load case"
+        raise InputError(text, key="about", value=case.about, hint=hint)
     return equilibrium_of(robot, pose, case)
+
+
+equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: ignore[attr-defined]
 
 
 def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
@@ -155,9 +140,6 @@ def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibri
     return Equilibrium(robot, at, start, loading, steps)
 
 
-equilibrium.doubts = lambda found: [] if found.stable else [UNSTABLE]  # type: ignore[attr-defined]
-
-
 def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) -> Equilibrium:
     """The equilibrium near a pose at which springs are under tension; refused in a sentence where there is none.
 
@@ -166,41 +148,29 @@ def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) 
     try:
         solution = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
-        raise SingularError(
-            f"{why}, and the robot has no equilibrium to be linearised about: {error.message}",
-            key="about",
-            value=error.value,
-            hint="lock or servo-hold more joints, choose another pose, or ask about='undeformed', "
-            "which leaves out what balances the tension",
-        ) from None
+        text = f"{why}, and the robot has no equilibrium to be linearised about: {error.message}"
+        hint = "lock or servo-hold more joints, choose another pose, or ask about='undeformed', "
+        hint += "which leaves out what balances the tension"
+        raise SingularError(text, key="about", value=error.value, hint=hint) from None
     return replace(solution, why=f"{why}: the answer is about the equilibrium")
 
 
 def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium:
     """The robot at rest under the efforts that hold it and those of the preload; motors are then held as asked."""
     if is_specified(case.effort):
-        raise InputError(
-            "efforts of the motors are given, and a preload, which chooses them", key="effort", hint="keep one of them"
-        )
+        text = "efforts of the motors are given, and a preload, which chooses them"
+        raise InputError(text, key="effort", hint="keep one of them")
     allocation = read_allocation(robot, case.weights, case.preload)
     start = configure(robot, pose)
-    tau, internal = _holding(start, allocation, case)
-    here = start
+    (tau, internal), here = _holding(start, allocation, case), start
     if robot.deformations:
         here, tau = _deformed_equilibrium(start, tau, allocation, case)
-    held_configuration, loading = prepare_loads(robot, here, replace(case, effort=None, weights=None, preload=None))
+    held, loading = prepare_loads(robot, here, replace(case, effort=None, weights=None, preload=None))
     efforts = np.zeros(robot.tree.n)
-    for k, effort in zip(robot.actuated, tau, strict=True):
-        efforts[k] = 0.0 if k in held_configuration.robot.locked else effort
+    efforts[list(robot.actuated)] = tau
+    efforts[list(held.robot.locked)] = 0.0
     loading = replace(loading, tau=efforts, internal=internal)
-    return Equilibrium(
-        robot,
-        held_configuration,
-        Configuration(held_configuration.robot, start.q),
-        loading,
-        0,
-        held_at=held_configuration,
-    )
+    return Equilibrium(robot, held, Configuration(held.robot, start.q), loading, 0, held_at=held)
 
 
 def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
@@ -220,17 +190,13 @@ def _deformed_equilibrium(
     """Where bodies deform: the preloaded motors push with their efforts, the others stand, and efforts of all."""
     robot, motors, spare = start.robot, start.robot.actuated_names, actuation_redundancy(start.robot)
     if len(allocation.preloaded) != spare:
-        raise InputError(
-            "bodies deform, so each spare motor needs a stated effort",
-            key="preload",
-            value=", ".join(motors[k] for k in allocation.preloaded),
-            hint=f"name {spare} of {', '.join(motors)}",
-        )
+        text, stated = "bodies deform, so each spare motor needs a stated effort", allocation.preloaded
+        named, hint = ", ".join(motors[k] for k in stated), f"name {spare} of {', '.join(motors)}"
+        raise InputError(text, key="preload", value=named, hint=hint)
     locked_motors = [name for k, name in enumerate(motors) if k not in allocation.preloaded]
     efforts = {motors[k]: tau[k] for k in allocation.preloaded}
-    solution = equilibrium_of(
-        robot, start, LoadCase(locked_motors, wrench=case.wrench, effort=efforts, without=case.without)
-    )
+    held_case = LoadCase(locked_motors, wrench=case.wrench, effort=efforts, without=case.without)
+    solution = equilibrium_of(robot, start, held_case)
     here, loading = solution.configuration, solution.loading
     held = loading.forces(here)  # by the standing motors
     held -= here.closure_jacobian.T @ least_multipliers(here, held)
@@ -238,7 +204,7 @@ def _deformed_equilibrium(
     return here, (loading.tau + held)[list(robot.actuated)]
 
 
-def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibrium | None:
+def equilibrium_with_taut_cables(robot: Robot, held: Configuration, case: LoadCase) -> Equilibrium | None:
     """The robot at rest where motors that hold it keep its cables taut by internal efforts, as in the inverse model.
 
     None where cables are taut under efforts of least norm, where nothing keeps them so, or where a motor is free.
@@ -246,33 +212,15 @@ def equilibrium_with_taut_cables(robot: Robot, pose: Pose | None, case: LoadCase
     robot = acting_robot(robot, case.without)
     if is_specified(case.effort) or not driven_cables(robot) or robot.deformations or actuation_redundancy(robot) <= 0:
         return None
-    start = configure(robot, pose)
-    held = held_robot(robot, start.q, case)
-    for k in set(robot.actuated) - set(held.locked):
-        j = robot.tree.link_of_rate[k]
-        if held.tree.links[j].terms.stiffness == robot.tree.links[j].terms.stiffness:  # no servo holds it
-            return None
+    free = {robot.tree.link_of_rate[k] for k in set(robot.actuated) - set(held.robot.locked)}
+    if any(held.robot.tree.links[j].terms.stiffness == robot.tree.links[j].terms.stiffness for j in free):
+        return None  # no servo holds it
     try:
-        solution = preloaded_equilibrium(robot, start, case)
+        solution = preloaded_equilibrium(robot, Configuration(robot, held.q), case)
     except ParflexError:  # the motors do not hold this pose, and what is asked may not need them to
         return None
     internal = solution.loading.internal
     return replace(solution, why=HELD) if internal is not None and internal["chosen_by"].endswith(TAUT) else None
-
-
-def pushing_cable_warnings(
-    here: Configuration, loading: AppliedLoads, K: Array | None = None, K_tot: Array | None = None
-) -> list[Diagnostic]:
-    """Diagnostics where driven cables push at rest; with stiffnesses, under what they give to hold the loads."""
-    if not driven_cables(here.robot):
-        return []
-    F = loading.forces(here)
-    if K is not None and K_tot is not None:
-        try:
-            F = F + K_tot @ here.J @ StiffnessSolver(here, K).solve(-here.reduction.forces(F))
-        except SingularError:  # nothing holds the loads, so there is no tension to tell
-            return []
-    return slack_warnings(here.robot, element_values(here, None, least_multipliers(here, F)))
 
 
 # -- the equilibrium that loads reach from a pose ------------------------------------------------------------------
@@ -394,23 +342,17 @@ def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> 
             error.hint = f"{error.hint}, or start from a pose near the equilibrium"
             return error
         name = _softest(start, K * np.outer(rate_units(start), rate_units(start)))
-        return SingularError(
-            f"'{name}' is not stable at this pose, so loads lead to no equilibrium from here",
-            key="pose",
-            value=name,
-            hint="start from a stable pose near the equilibrium, or lock or servo-hold more joints",
-        )
+        text = f"'{name}' is not stable at this pose, so loads lead to no equilibrium from here"
+        hint = "start from a stable pose near the equilibrium, or lock or servo-hold more joints"
+        return SingularError(text, key="pose", value=name, hint=hint)
     share, here = float(found.share[0]), Configuration(start.robot, found.q[0], found.last[0].partition)
     name = _softest(here, found.last[0].K[0])
-    end = f"at {100 * share:.3g} % of them '{name}' becomes unstable"
-    lost = f"growing loads could not be followed beyond {100 * share:.3g} % of them, where '{name}' has least stiffness"
-    return SingularError(
-        f"no equilibrium under these loads: {end if 0 in found.critical else lost}",
-        key="wrench",
-        value=name,
-        hint=f"{element_advice(start.robot.tree, here.q, share) if share > 0 else ''}reduce the loads, servo-hold more "
-        "joints, or start from a pose nearer to the equilibrium",
-    )
+    text = f"growing loads could not be followed beyond {100 * share:.3g} % of them, where '{name}' has least stiffness"
+    if 0 in found.critical:
+        text = f"at {100 * share:.3g} % of them '{name}' becomes unstable"
+    hint = element_advice(start.robot.tree, here.q, share) if share > 0 else ""
+    hint += "reduce the loads, servo-hold more joints, or start from a pose nearer to the equilibrium"
+    return SingularError(f"no equilibrium under these loads: {text}", key="wrench", value=name, hint=hint)
 
 
 def _softest(here: Configuration, K: Array) -> str:

@@ -13,7 +13,9 @@ from typing import Unpack
 import numpy as np
 
 from parflex.diagnostics import Diagnostic
-from parflex.forces.forces import Without
+from parflex.errors import SingularError
+from parflex.forces.effort_allocation import driven_cables, slack_warnings
+from parflex.forces.forces import Without, element_values
 from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.beam_nodes import at_nodes
@@ -25,19 +27,20 @@ from parflex.statics.equilibrium import (
     equilibrium_near,
     equilibrium_of,
     equilibrium_with_taut_cables,
-    pushing_cable_warnings,
 )
+from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import (
     AppliedLoads,
+    are,
     element_stiffness,
     equilibrium_reason,
+    least_multipliers,
     multipliers,
     prepare_loads,
     prestressed_parts,
     refuse_cables_at_rest_length,
     tangent_stiffness,
-    undeformed_warnings,
 )
 from parflex.statics.small_deformation import deflection_warnings, stress_warnings
 
@@ -47,34 +50,12 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(Answer):
-    """M qdd + D qd + K q = 0 in the independent coordinates, theory (28), and J from these to all coordinates.
+    """M qdd + D qd + K q = 0 in the independent coordinates `names`, theory (28).
 
-    `K_tot` is the stiffness of the open tree where K is J^T K_tot J.
-
-    Attributes
-    ----------
-    configuration : Configuration
-        State that was linearised about.
-    M : Array
-        Mass matrix (kg, kg m, kg m^2).
-    K : Array
-        Stiffness matrix (N/m, N, N m).
-    D : Array
-        Damping matrix (N s/m, N s, N m s).
-    J : Array
-        All rates per independent rate.
-    names : list[str]
-        Independent coordinates: rows and columns of M, K, D.
-    start : Configuration
-        Pose before loads acted.
-    loading : Loading
-        What acts: wrenches, efforts, terms left out.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
-    K_tot : Array | None
-        Stiffness of the open tree where K = J^T K_tot J, else None.
-    about : About
-        'undeformed' or 'equilibrium'.
+    `M` (kg, kg m, kg m^2), `K` (N/m, N, N m) and `D` (N s/m, N s, N m s) are those at `configuration`, and `about`
+    says what this is: 'undeformed', or the 'equilibrium' that the loads of `loading` reach from `start`. `J` has all
+    rates per independent rate. `K_tot` is the stiffness of the open tree where K = J^T K_tot J, else None.
+    `diagnostics` are those of the state.
     """
 
     configuration: Configuration
@@ -121,8 +102,7 @@ def linear_model(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
+        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
     **load : LoadKeywords
         Other values of the load case, or `load_case`: see `LoadCase`.
 
@@ -140,10 +120,10 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seq
     if isinstance(state, Equilibrium):
         return about_equilibrium(state)
     here, loading = state
-    model = about_pose(here, loading)
-    unbalanced = undeformed_warnings(prestressed_parts(here, loading.without))
-    pushing = pushing_cable_warnings(here, loading, model.K, model.K_tot)
-    return replace(model, diagnostics=(*unbalanced, *pushing))
+    model, tense = about_pose(here, loading), prestressed_parts(here, loading.without)
+    text = f"{are(tense)} under tension at this pose, and what balances it is not part of a model about the undeformed "
+    unbalanced = [Diagnostic("unbalanced-tension", f"{text}pose: ask about the equilibrium", tense[0])] if tense else []
+    return replace(model, diagnostics=(*unbalanced, *_pushing_cables(model)))
 
 
 def linearisation_state(
@@ -161,9 +141,7 @@ def linearisation_state(
         why = equilibrium_reason(configuration, loading.without)
         if why:
             return equilibrium_near(robot, configuration, why, case)
-        equilibrium = equilibrium_with_taut_cables(robot, pose, case)
-        if equilibrium is not None:
-            return equilibrium
+        return equilibrium_with_taut_cables(robot, configuration, case) or (configuration, loading)
     return configuration, loading
 
 
@@ -181,13 +159,22 @@ def about_equilibrium(equilibrium: Equilibrium) -> LinearModel:
     refuse_cables_at_rest_length(here, loading.without)
     _, D_tot = tree_stiffness(here, loading.without)
     model = _model(here, equilibrium.start, loading, tangent_stiffness(here, loading), D_tot)
-    diagnostics = (
-        *equilibrium.subject,
-        *deflection_warnings(here.robot.tree, here.q),
-        *stress_warnings(here, loading.wrenches(here, multipliers(here, loading.forces(here)))),
-        *pushing_cable_warnings(here, loading),
-    )
-    return replace(model, diagnostics=diagnostics, about="equilibrium")
+    stress = stress_warnings(here, loading.wrenches(here, multipliers(here, loading.forces(here))))
+    diagnostics = [*equilibrium.subject, *deflection_warnings(here.robot.tree, here.q), *stress]
+    return replace(model, diagnostics=(*diagnostics, *_pushing_cables(model)), about="equilibrium")
+
+
+def _pushing_cables(model: LinearModel) -> list[Diagnostic]:
+    """Diagnostics where driven cables push: in equilibrium, or under what a model of first order gives the loads."""
+    here, F = model.configuration, model.loading.forces(model.configuration)
+    if not driven_cables(here.robot):
+        return []
+    if model.K_tot is not None:
+        try:
+            F = F + model.K_tot @ here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))
+        except SingularError:  # nothing holds the loads, so there is no tension to report
+            return []
+    return slack_warnings(here.robot, element_values(here, None, least_multipliers(here, F)))
 
 
 def _model(here: Configuration, start: Configuration, loading: AppliedLoads, K: Array, D_tot: Array) -> LinearModel:

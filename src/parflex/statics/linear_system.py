@@ -38,14 +38,13 @@ class StiffnessSolver:
         self.free = np.zeros((len(K), 0))
         scaled = K * np.outer(self.units, self.units)
         self.regular = bool(np.all(np.isfinite(scaled))) and np.linalg.cond(scaled, 1) < REGULAR
-        if not self.regular:
-            J = configuration.J * self.units
-            M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
-            modes = eigen(configuration, (scaled + scaled.T) / 2, M)
-            self.split = split_stiffness((scaled + scaled.T) / 2, M, modes)
-            self.free = self.split.free
-        else:
+        if self.regular:
             self.factor = scipy.linalg.lu_factor(scaled)
+            return
+        J, symmetric = configuration.J * self.units, (scaled + scaled.T) / 2
+        M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
+        self.split = split_stiffness(symmetric, M, eigen(configuration, symmetric, M))
+        self.free = self.split.free
 
     def free_motions(self) -> list[str]:
         """Names of the coordinates that move without stiffness."""
@@ -57,18 +56,14 @@ class StiffnessSolver:
         if self.regular:
             return (scipy.linalg.lu_solve(self.factor, columns, check_finite=False).T * self.units).T
         if refuse and self.split.driven_by(columns):
-            names = ", ".join(f"'{name}'" for name in self.free_motions())
-            here = self.configuration
+            names, here = ", ".join(f"'{name}'" for name in self.free_motions()), self.configuration
             idle = [repr(s.name) for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
             slack = [repr(name) for name in slack_cables(here)]
             reason = f" ({', '.join(slack)} {'is' if len(slack) == 1 else 'are'} slack)" if slack else ""
             reason = f" (the backlash of {', '.join(idle)} is not taken up)" if idle else reason
-            raise SingularError(
-                f"the stiffness is singular: nothing constrains {names}{reason}",
-                key="stiffness",
-                value=names,
-                hint="lock or servo-hold more joints, or give them springs",
-            )
+            text = f"the stiffness is singular: nothing constrains {names}{reason}"
+            hint = "lock or servo-hold more joints, or give them springs"
+            raise SingularError(text, key="stiffness", value=names, hint=hint)
         return (self.split.solve(columns)[0].T * self.units).T
 
 
@@ -89,8 +84,7 @@ class SplitStiffness(Record):
     @cached_property
     def factor(self) -> tuple[Array, Array]:
         """LU factors of the bordered system."""
-        factor: tuple[Array, Array] = scipy.linalg.lu_factor(self.matrix)
-        return factor
+        return scipy.linalg.lu_factor(self.matrix)
 
     def solve(self, columns: Array) -> tuple[Array, Array]:
         """Motions under loads, a vector or columns, and the forces that are left along free motions."""
@@ -150,12 +144,9 @@ def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Arra
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(M)
         weak = configuration.independent_names[int(np.argmax(np.abs(vectors[:, 0])))]
-        raise SingularError(
-            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its frequency is undefined",
-            key="inertia",
-            value=weak,
-            hint="give a mass and an inertia to the bodies that move with it",
-        ) from None
+        text = f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its frequency is undefined"
+        hint = "give a mass and an inertia to the bodies that move with it"
+        raise SingularError(text, key="inertia", value=weak, hint=hint) from None
 
 
 def moving_names(configuration: Configuration, shapes: Array) -> list[str]:

@@ -30,8 +30,7 @@ class LoadCase:
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
+        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
     servo : float or Mapping[str, float], default None
         Stiffness of motors held by springs (N/m, N m/rad).
     servo_damping : float or Mapping[str, float], default None
@@ -75,21 +74,14 @@ class LoadCase:
         if self.about is None:
             return "equilibrium" if self.loaded else "undeformed"
         one_of(self.about, ("undeformed", "equilibrium"), "about")
-        preloaded = _is_specified(self.preload) or _is_specified(self.weights)
-        if self.about == "undeformed" and preloaded:
-            raise InputError(
-                "a preload acts about the equilibrium",
-                key="about",
-                value=self.about,
-                hint="use about='equilibrium', or omit it",
-            )
-        if self.about == "undeformed" and self.loaded and not loads_matter:
-            raise InputError(
-                "about the undeformed pose, loads and efforts have no effect",
-                key="about",
-                value=self.about,
-                hint="use about='equilibrium', or omit the load",
-            )
+        text, omitted = "", "the load"
+        if self.about == "undeformed" and (_is_specified(self.preload) or _is_specified(self.weights)):
+            text, omitted = "a preload acts about the equilibrium", "it"
+        elif self.about == "undeformed" and self.loaded and not loads_matter:
+            text = "about the undeformed pose, loads and efforts have no effect"
+        if text:
+            hint = f"use about='equilibrium', or omit {omitted}"
+            raise InputError(text, key="about", value=self.about, hint=hint)
         return self.about
 
     @property
@@ -132,24 +124,26 @@ def read_load_case(load_case: LoadCase | None = None, /, **keywords: Any) -> Loa
     for entry in fields(LoadCase):
         name, default = entry.name, entry.default
         if name in keywords and _differs(keywords[name], default):
-            raise InputError(
-                f"'{name}' and a load case are both given", key=name, value=str(keywords[name]), hint="keep one of them"
-            )
-        if name not in keywords and _differs(getattr(load_case, name), default):
-            raise InputError(
-                f"this function has no '{name}', which the load case specifies",
-                key=name,
-                value=str(getattr(load_case, name)),
-                hint="leave it out of the load case",
-            )
+            text, value, hint = f"'{name}' and a load case are both given", keywords[name], "keep one of them"
+        elif name not in keywords and _differs(getattr(load_case, name), default):
+            text, value = f"this function has no '{name}', which the load case specifies", getattr(load_case, name)
+            hint = "leave it out of the load case"
+        else:
+            continue
+        raise InputError(text, key=name, value=str(value), hint=hint)
     return load_case
 
 
-def full_load_case(lock: Lock, about: About | None, load: Mapping[str, Any]) -> LoadCase:
-    """Return the load case of a function that supports all keywords."""
+def full_load_case(
+    lock: Lock, about: About | None, load: Mapping[str, Any], loads_matter: bool | None = None
+) -> LoadCase:
+    """Return the load case of a function that supports all keywords, checked as `LoadCase.state` says."""
     keywords: dict[str, Any] = {entry.name: entry.default for entry in fields(LoadCase)}
     keywords |= {"lock": lock, "about": about, **load}
-    return read_load_case(keywords.pop("load_case", None), **keywords)
+    case = read_load_case(keywords.pop("load_case", None), **keywords)
+    if loads_matter is not None:
+        case.state(loads_matter)
+    return case
 
 
 def _is_specified(value: Any) -> bool:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.forces.reactions import closure_wrenches, constraint_forces
@@ -81,14 +80,12 @@ class AppliedLoads(Record):
 def prepare_loads(robot: Robot, pose: Pose | None, case: LoadCase) -> tuple[Configuration, AppliedLoads]:
     """Return the robot at a pose, held as the load case says, and its loads; the preload is left to `preloaded`."""
     robot = acting_robot(robot, case.without)
-    if "springs" in case.without and (case.servo is not None or case.servo_damping is not None):
-        raise InputError(
-            "a servo is a spring, and springs are left out", key="without", value="springs", hint="keep one of them"
-        )
-    if "damping" in case.without and case.servo_damping is not None:
-        raise InputError(
-            "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
-        )
+    for term, servo, text in (
+        ("springs", (case.servo, case.servo_damping), "a servo is a spring, and springs are left out"),
+        ("damping", (case.servo_damping,), "a servo damps, and damping is left out"),
+    ):
+        if term in case.without and any(value is not None for value in servo):
+            raise InputError(text, key="without", value=term, hint="keep one of them")
     wrenches = checked_wrenches(robot.tree, case.wrench)
     q = configure(robot, pose).q
     held = held_robot(robot, q, case)
@@ -97,19 +94,12 @@ def prepare_loads(robot: Robot, pose: Pose | None, case: LoadCase) -> tuple[Conf
     for k in robot.actuated:
         if tau[k] and k in held.locked:
             name = robot.tree.rate_names[k]
-            raise InputError(
-                f"'{name}' is locked, so no effort can be given to it",
-                key="effort",
-                value=name,
-                hint="lock fewer joints",
-            )
+            text = f"'{name}' is locked, so no effort can be given to it"
+            raise InputError(text, key="effort", value=name, hint="lock fewer joints")
     configuration = Configuration(held, q)
     if not len(configuration.reduction.partition.independent):
-        raise InputError(
-            "nothing can move: all joints are locked and no body is flexible",
-            key="lock",
-            hint="lock fewer joints, or hold the motors by servo stiffnesses (servo)",
-        )
+        text = "nothing can move: all joints are locked and no body is flexible"
+        raise InputError(text, key="lock", hint="lock fewer joints, or hold the motors by servo stiffnesses (servo)")
     return configuration, AppliedLoads(wrenches, tau, tuple(case.without))
 
 
@@ -158,19 +148,15 @@ def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = 
         return robot.locking(set(robot.actuated) - set(but))
     locked_rates: set[int] = set()
     for name in [lock] if isinstance(lock, str) else lock:
-        links = [
-            link
-            for link in robot.tree.links
-            if link.name in (name, f"{name}.1", f"{name}.2") and link.joint.rate_labels
-        ]
+        joints = [link for link in robot.tree.links if link.joint.rate_labels]
+        links = [link for link in joints if link.name in (name, f"{name}.1", f"{name}.2")]
         if not links:
-            joints = [link.name for link in robot.tree.links if link.joint.rate_labels]
-            raise InputError(f"there is no joint '{name}'", key="lock", value=name, hint=did_you_mean(name, joints))
+            hint = did_you_mean(name, [link.name for link in joints])
+            raise InputError(f"there is no joint '{name}'", key="lock", value=name, hint=hint)
         joint_rates = {k for link in links for k in range(link.v.start, link.v.stop)}
         if joint_rates & set(but):
-            raise InputError(
-                f"'{name}' cannot be locked and held by a servo", key="lock", value=name, hint="keep one of them"
-            )
+            text = f"'{name}' cannot be locked and held by a servo"
+            raise InputError(text, key="lock", value=name, hint="keep one of them")
         locked_rates |= joint_rates
     return robot.locking(locked_rates)
 
@@ -210,10 +196,8 @@ def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping
         total = terms.stiffness + stiffness.get(k, 0.0)
         # two springs in parallel are one, which rests at the weighted mean
         pull = terms.stiffness * terms.rest + stiffness.get(k, 0.0) * position
-        servo_terms = replace(
-            terms, stiffness=total, rest=pull / total if total else 0.0, damper=terms.damper + damping.get(k, 0.0)
-        )
-        links[j] = replace(links[j], terms=servo_terms)
+        rest, damper = pull / total if total else 0.0, terms.damper + damping.get(k, 0.0)
+        links[j] = replace(links[j], terms=replace(terms, stiffness=total, rest=rest, damper=damper))
     return replace(robot.tree, links=tuple(links), known_length=robot.tree.length)
 
 
@@ -230,16 +214,11 @@ def _by_motor(robot: Robot, given: Servo | None, key: str, lock: Lock) -> dict[i
     for motor, value in by_motor(robot.actuated_names, given, key).items():
         k, word = robot.actuated[motor], robot.actuated_names[motor]
         if not robot.tree.links[robot.tree.link_of_rate[k]].joint.one_axis:
-            raise InputError(
-                f"'{word}' has more than one axis", key=key, value=word, hint="servos need joints with one axis"
-            )
+            text, hint = f"'{word}' has more than one axis", "servos need joints with one axis"
+            raise InputError(text, key=key, value=word, hint=hint)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:
-            raise InputError(
-                f"the value of '{word}' is not a finite non-negative number",
-                key=key,
-                value=value,
-                hint="give N/m or N m/rad, e.g. 1e6",
-            )
+            text, hint = f"the value of '{word}' is not a finite non-negative number", "give N/m or N m/rad, e.g. 1e6"
+            raise InputError(text, key=key, value=value, hint=hint)
         result[k] = float(value)
     return result
 
@@ -277,19 +256,8 @@ def prestressed_parts(configuration: Configuration, without: Sequence[str] = ())
 def equilibrium_reason(configuration: Configuration, without: Sequence[str] = ()) -> str:
     """Why a linear model at a pose must be about the equilibrium: the start of a sentence, empty where it need not."""
     tense, taut = prestressed_parts(configuration, without), cables_at_rest_length(configuration, without)
-    parts = [f"{_are(names)} {word}" for names, word in ((tense, "under tension"), (taut, "just taut")) if names]
+    parts = [f"{are(names)} {word}" for names, word in ((tense, "under tension"), (taut, "just taut")) if names]
     return f"{' and '.join(parts)} at this pose" if parts else ""
-
-
-def undeformed_warnings(names: Sequence[str]) -> list[Diagnostic]:
-    """What a linear model about the undeformed pose misses of springs under tension."""
-    if not names:
-        return []
-    text = (
-        f"{_are(names)} under tension at this pose, and what balances it is not part of a model about the undeformed "
-        "pose: ask about the equilibrium"
-    )
-    return [Diagnostic("unbalanced-tension", text, names[0])]
 
 
 def cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
@@ -306,16 +274,14 @@ def cables_at_rest_length(configuration: Configuration, without: Sequence[str] =
 def refuse_cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> None:
     """Raise where a cable is at its rest length."""
     for name in cables_at_rest_length(configuration, without):
-        raise SingularError(
-            f"the cable '{name}' is at its rest length, where it becomes slack: "
-            "it has stiffness on one side only, and the robot no linear model",
-            key=f"element '{name}'",
-            value=name,
-            hint="choose a pose or a load at which it is taut or slack",
-        )
+        text = f"the cable '{name}' is at its rest length, where it becomes slack: "
+        text += "it has stiffness on one side only, and the robot no linear model"
+        hint = "choose a pose or a load at which it is taut or slack"
+        raise SingularError(text, key=f"element '{name}'", value=name, hint=hint)
 
 
-def _are(names: Sequence[str]) -> str:
+def are(names: Sequence[str]) -> str:
+    """Return names and their verb, for a sentence."""
     listed = ", ".join(f"'{name}'" for name in names[:3]) + (", ..." if len(names) > 3 else "")
     return f"{listed} {'is' if len(names) == 1 else 'are'}"
 
@@ -330,11 +296,13 @@ def _length(configuration: Configuration, element: Any) -> float:
 def _apart(configuration: Configuration, first: Place, second: Place) -> bool:
     """Whether two places move against each other."""
     here = configuration
-    rows = [
-        here.at.of(end)[0] @ place_jacobian(here.robot.tree, here.at, here.link_jacobians, end)[0]
-        for end in (first, second)
-    ]
+    rows = [_velocity_rows(here, end) for end in (first, second)]
     return _moves(configuration, (rows[1] - rows[0]) / configuration.robot.tree.length)
+
+
+def _velocity_rows(here: Configuration, place: Place) -> Array:
+    """Velocity of a place in world axes per rate of the open tree."""
+    return here.at.of(place)[0] @ place_jacobian(here.robot.tree, here.at, here.link_jacobians, place)[0]
 
 
 def _moves(configuration: Configuration, rows: Array) -> bool:
@@ -367,10 +335,8 @@ def has_force_elements(tree: Tree) -> bool:
 
 def length_row(here: Configuration, element: Any) -> tuple[Any, Array]:
     """Length of an element between two points, and its change per rate of the open tree."""
-    tree, ends = here.robot.tree, (element.first, element.second)
-    across, length, _ = line_between(here.at, ends, element.name)
-    J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.at, here.link_jacobians, end)[0] for end in ends)
-    return length, across @ (J2 - J1) / length
+    across, length, _ = line_between(here.at, (element.first, element.second), element.name)
+    return length, across @ (_velocity_rows(here, element.second) - _velocity_rows(here, element.first)) / length
 
 
 def _damping(configuration: Configuration) -> Array:

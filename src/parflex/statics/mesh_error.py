@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,6 @@ from parflex.errors import InputError, ParflexWarning
 from parflex.records import Record, count_of
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.robot import Robot
-from parflex.robotfile import schema
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import hat
 from parflex.tree.build_elements import read_element
@@ -111,23 +110,23 @@ def inner_beams(robot: Robot, reduced: bool = False) -> dict[str, BeamElements]:
     known = robot.truncated_motions if reduced else robot.inner_motions
     if known:
         return known
-    beams, specs = {}, {frame.name: frame.beam for frame in robot.description.frame}
+    beams, specs, file = {}, {frame.name: frame.beam for frame in robot.description.frame}, robot.description
     cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}  # alike bodies are computed once
     for name, links in beam_links(robot, reduced).items():
-        spec, parts, reductions = specs[name], [], []
+        spec, parts, bodies = specs[name], [], [robot.tree.links[j].body for j in links]
         assert spec is not None
-        for body in (robot.tree.links[j].body for j in links):
+        for body in bodies:
             length, elements = float(body.nodes["tip"].r0[0]), body.reduced.elements if body.reduced else 1
             key = spec.model_dump_json(), elements, f"{length:.12g}"
             if key not in cache:
                 count = float(f"{elements * spec.length / length:.12g}")  # without rounding
-                inside, least = inner_motions_of_beam(robot.description, name, spec, count), np.inf
+                inside, least = inner_motions([read_element(file, name, spec, count * FINE)] * FINE), np.inf
                 if isinstance(body.inner, ReducedCentreLine):
-                    element, least = read_element(robot.description, name, spec, SUBDIVISIONS * count), inside.lowest
+                    element, least = read_element(file, name, spec, SUBDIVISIONS * count), inside.lowest
                     inside = inner_motions_of_reduced(element, body.inner)
                 cache[key] = inside, least
             parts.append(cache[key])
-            reductions += [body.reduced] if body.reduced else []
+        reductions = [body.reduced for body in bodies if body.reduced]
         worst = min(reductions, key=lambda reduction: reduction.left_out, default=None)
         beams[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
     known.update(beams)  # all at once: another thread may ask meanwhile
@@ -174,15 +173,12 @@ def _shares(values: Array, inside: list[_Inside], count: int) -> Array:
     """Of each mode the share by which it is too high; infinite near and beyond the lowest motion inside elements."""
     if not inside:
         return np.zeros(count)
-    together = _Inside(
-        *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
-    )
+    together = _Inside(*map(np.concatenate, zip(*inside, strict=True)))
     limit = REACHED * float(together.own.min())
     return np.array([_frequency_excess(values, together, k, limit) for k in range(count)])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Inside(Record):
+class _Inside(NamedTuple):
     """Of motions inside elements: squared frequencies, and what pulls and what accelerates them in each mode."""
 
     own: Array
@@ -205,13 +201,13 @@ def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
         squared_frequencies, vectors = inside.still if N == 0 else inside.modes(N)
         x = np.vstack([J_v @ shapes, J_w @ shapes, shapes[link.e_v]])
         rows.append((squared_frequencies, N * (vectors.T @ (inside.G_ib @ x)), vectors.T @ (inside.M_ib @ x)))
-    return _Inside(*(np.concatenate(part) for part in zip(*rows, strict=True)))
+    return _Inside(*map(np.concatenate, zip(*rows, strict=True)))
 
 
 def _frequency_excess(values: Array, inside: _Inside, k: int, limit: float) -> float:
     """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
     values = values[: np.searchsorted(values, ABOVE * values[k])]
-    inside = _Inside(inside.own, inside.pulled[:, : len(values)], inside.moved[:, : len(values)])
+    inside = inside._replace(pulled=inside.pulled[:, : len(values)], moved=inside.moved[:, : len(values)])
 
     def left(value: float) -> float:
         return float(np.linalg.eigvalsh(np.diag(values) - inside.taken(values, value))[k])
@@ -247,23 +243,15 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
     return ElementErrors(np.array([most]), beams[b].name, links, enough, alone[b])
 
 
-def response_warnings(robot: Robot, highest: float) -> list[Diagnostic]:
-    """A diagnostic about a frequency response up to a frequency (Hz) for which elements are too few."""
-    return element_warnings(np.array([highest]), bound_at(robot, highest), "the response")
-
-
 def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[Diagnostic]:
     """A diagnostic about the mode that is most too high because elements are too few, or about `what` reaches there."""
-    if errors.largest <= WARNING_EXCESS:
-        return []
     worst, known, far = int(np.argmax(errors.shares)), np.isfinite(errors.largest), errors.largest > FAR
-    hertz = f"{frequencies[worst]:.4g} Hz"
-    mode = f"{what} up to {hertz}" if what else f"mode {worst + 1} ({hertz})"
+    if errors.largest <= WARNING_EXCESS or (errors.reduced and known and frequencies[worst] > errors.reduced.band):
+        return []  # of all modes beyond a band there is one warning
+    mode = f"{what} up to {frequencies[worst]:.4g} Hz" if what else f"mode {worst + 1} ({frequencies[worst]:.4g} Hz)"
     its = f"its {'element is' if errors.count == 1 else f'{errors.count} elements are'} too long"
     advice = f"use {errors.enough} elements" + ("" if what else ", or converge=1e-3")
     if errors.reduced is not None:
-        if frequencies[worst] > errors.reduced.band and known:
-            return []  # which is told of all modes beyond the band
         its = "modes that its reduction leaves out are missing"
         advice = "give 'reduce' a smaller error" if known else "use more elements, or leave out 'reduce'"
     load = ", which is near a critical load" if errors.pressed and far else ""
@@ -271,10 +259,10 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
     size = f"may have resonances and zeros {size}" if what else f"is {size}"
     text = f"{mode} {size} too high, by '{errors.beam}' most{load}: {its}; {advice}"
     if not known:
+        lowest = np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi)
         text = (
             f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both "
-            f"ends ({np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz): from there on modes are missing or far "
-            f"too high; {advice}"
+            f"ends ({lowest:.4g} Hz): from there on modes are missing or far too high; {advice}"
         )
     return [Diagnostic("few-elements", text, errors.beam, float(errors.largest))]
 
@@ -353,16 +341,10 @@ def _shortening(piece: Body) -> Array:
     return H
 
 
-def inner_motions_of_beam(robot: schema.RobotFile, name: str, spec: schema.Beam, count: float) -> InnerMotions:
-    """Of one element of the beam of a frame, which has so many of its length."""
-    return inner_motions([read_element(robot, name, spec, count * FINE)] * FINE)
-
-
 def inner_motions_of_reduced(element: Body, line: ReducedCentreLine) -> InnerMotions:
     """Of a reduced beam of such elements, or of their parts: what its modes leave out, and the inside of elements."""
     parts = (len(line.shapes) - 1) * SUBDIVISIONS
-    N = element.size
-    tip = element.nodes["tip"]
+    N, tip = element.size, element.nodes["tip"]
     used = np.vstack([tip.Phi_d, tip.Phi_r])
     mode_coordinates = np.zeros((parts * N, line.shapes.shape[2] - N))
     ends = [line.at(k / parts) for k in range(parts + 1)]
@@ -405,22 +387,12 @@ def warn_beyond_band(robot: Robot, frequencies: Array, level: int, what: str = "
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Refinement(Record):
-    """How many elements an answer took.
+    """How many elements an answer took: each of the file is divided into `elements`.
 
-    Attributes
-    ----------
-    elements : int
-        Elements that every element of the file is divided into, as `elements` of `load` says.
-    change : float
-        Largest relative change by the last doubling of the elements; infinite before there are two answers.
-    remaining : float
-        Estimate of the largest relative error that is left.
-    converged : bool
-        Whether both are within what `converge` asks for.
-    steps : list[dict[str, Any]]
-        Of each number of elements: `elements`, `coordinates`, `change`, `seconds`, and more where it is known.
-    why : str
-        Why the refinement ended before.
+    `change` is the largest relative change by the last doubling, infinite before there are two answers, and `remaining`
+    an estimate of the largest relative error that is left; `converged` says whether both are within what `converge`
+    asks for, and `why` the refinement ended before. `steps` has `elements`, `coordinates`, `change`, `seconds` and more
+    of each number of elements.
     """
 
     elements: int
@@ -438,16 +410,14 @@ class Refinement(Record):
 def check_convergence_share(converge: Any) -> float:
     """Refuse what is no relative change, or one that rounding forbids."""
     number = not isinstance(converge, bool) and isinstance(converge, int | float | np.number)
+    text, hint = "", "give e.g. 1e-3"
     if not number or not 0 < converge < 1:
-        hint = "give e.g. 1e-3"
-        raise InputError("'converge' is not a share between 0 and 1", key="converge", value=converge, hint=hint)
-    if converge < LEAST:
-        raise InputError(
-            f"answers have rounding of about {LEAST / 10:.0e}: a change of {converge:g} is chance",
-            key="converge",
-            value=converge,
-            hint=f"give {LEAST:g} or more, e.g. 1e-3",
-        )
+        text = "'converge' is not a share between 0 and 1"
+    elif converge < LEAST:
+        text = f"answers have rounding of about {LEAST / 10:.0e}: a change of {converge:g} is chance"
+        hint = f"give {LEAST:g} or more, e.g. 1e-3"
+    if text:
+        raise InputError(text, key="converge", value=converge, hint=hint)
     return float(converge)
 
 
@@ -457,20 +427,23 @@ def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagn
     `names` are frames that the answer is about: nodes between elements that the robot was loaded with are elsewhere
     after a refinement.
     """
-    modal = [repr(link.name) for link in robot.tree.links if link.body.size and not link.body.by_tip]
-    reduced = [repr(frame.name) for frame in robot.description.frame if frame.beam is not None and frame.beam.reduce]
-    value, refused, hint = robot.name, "", ""
-    inner = [name for name in names if name in _inner_nodes(robot)]
-    if not beam_links(robot):
-        what, hint = "it has no beams", "leave out converge"
+    tree, beams = robot.tree, beam_links(robot)
+    modal = ", ".join(repr(link.name) for link in tree.links if link.body.size and not link.body.by_tip)
+    reduced = ", ".join(repr(frame.name) for frame in robot.description.frame if frame.beam and frame.beam.reduce)
+    inside = {tree.links[j].name: beam for beam, links in beams.items() for j in links[1:]}
+    inner = [name for name in names if name in inside and name.removeprefix(f"{inside[name]}.").count(".")]
+    value, refused, hint = robot.name, "", "leave out converge"
+    if not beams:
+        refused = "it has no beams"
         if modal:
-            what = f"{', '.join(modal)} given by modes cannot be refined"
-            hint = "leave out converge, or give the body more modes"
+            refused, hint = f"{modal} given by modes cannot be refined", f"{hint}, or give the body more modes"
         if reduced:
-            what = f"{', '.join(reduced)} are reduced, with an error that the file states"
-            hint = "leave out converge, or reduce"
-        refused = f"the number of elements of '{robot.name}' cannot be refined: {what}"
-    elif {*robot.locked} & {*robot.tree.elastic}:
+            refused, hint = (
+                f"{reduced} are reduced, with an error that the file states",
+                "leave out converge, or reduce",
+            )
+        refused = f"the number of elements of '{robot.name}' cannot be refined: {refused}"
+    elif {*robot.locked} & {*tree.elastic}:
         refused = "a robot with locked elastic coordinates cannot be refined: they belong to its number of elements"
         hint = "lock joints alone"
     elif inner:
@@ -478,18 +451,9 @@ def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagn
         refused = f"'{value}' is a node between elements that the robot was loaded with: refined, it is elsewhere"
     if refused:
         raise InputError(refused, key="converge", value=value, hint=hint)
-    texts = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
-    if reduced:
-        texts.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
+    texts = [f"{modal} given by modes stays as it is: only beams are refined"] if modal else []
+    texts += [f"the error of the reduction of {reduced} is not in the change: the file states it"] if reduced else []
     return [Diagnostic("not-refined", text) for text in texts]
-
-
-def _inner_nodes(robot: Robot) -> set[str]:
-    """Nodes inside the elements of the file, which are elsewhere when these are divided further."""
-    tree, nodes = robot.tree, set()
-    for name, links in beam_links(robot).items():
-        nodes |= {tree.links[j].name for j in links[1:] if tree.links[j].name.removeprefix(f"{name}.").count(".")}
-    return nodes
 
 
 def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
@@ -497,13 +461,9 @@ def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
     if pose is None or isinstance(pose, str | Mapping):
         return pose
     here = configure(robot, pose)
-    elastic = {k for link in robot.tree.links for k in range(link.e.start, link.e.stop)}
-    if np.abs(here.q[sorted(elastic)]).max(initial=0.0) > DEFORMED_TOLERANCE:
-        raise InputError(
-            "this configuration is deformed: its elastic coordinates belong to its number of elements",
-            key="pose",
-            hint="give the pose itself; about='equilibrium' finds the deformed one",
-        )
+    if max(np.abs(here.q[link.e]).max(initial=0.0) for link in robot.tree.links) > DEFORMED_TOLERANCE:
+        text = "this configuration is deformed: its elastic coordinates belong to its number of elements"
+        raise InputError(text, key="pose", hint="give the pose itself; about='equilibrium' finds the deformed one")
     return Configuration(finer, same_positions(robot, finer, here.q))
 
 

@@ -2,11 +2,14 @@
 
 A mesh is refined until two independent criteria agree: the change of the frequencies by the last doubling of the
 elements, and the estimated error of the motions inside the elements. A small change alone may be chance.
+
+Modes along a path of poses are compared by MAC = (a^T M b)^2 of mass-normalised shapes. Nearly repeated modes are
+compared as subspaces, and their basis is rotated to the nearest one at the pose before (orthogonal Procrustes).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, Unpack
@@ -16,7 +19,8 @@ import numpy as np
 from parflex.bodies.reduced_beam import mirror_symmetric_part
 from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.records import Answer, brief, count_of
+from parflex.records import Answer, Record, brief, count_of
+from parflex.recursion.dynamics import mass_matrix
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot, file_frame, hertz_line
@@ -49,39 +53,23 @@ ABOUT, HIGHEST = 0.1, 0.98  # frequencies that are about the same; those so near
 SMALL = 1e-4  # shares below are left out
 CLEAR = 0.99  # a mode is in one kind if so much of its energy is: modes of symmetric robots are in one to rounding
 PARALLEL = 1e-2  # sine of an angle between axes: a deflected robot is a little off
+MIN_MAC = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
+CLOSE = 1e-3  # relative distance of frequencies within which modes are taken as one subspace
+SPARE = 4  # modes above those that are followed: partners of a branch that leaves the lowest ones
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Modes(Answer):
-    """Frequencies in Hz, shapes, damping ratios, and motions without stiffness by the name of what moves most.
+    """Modes of a linear `model`: `frequencies` in Hz, lowest first, and what does not vibrate.
 
-    Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive. Damping ratios are
-    v^T D v / (2 omega): those of light damping. Unstable motions grow instead of vibrating.
+    `shapes` are over all coordinates, one column a mode, mass-normalised, the largest entry positive (m, rad);
+    `damping` ratios are v^T D v / (2 omega), for light damping. `free_motions` have no stiffness and are named by what
+    moves most, and `unstable_motions` grow; `independent_coordinates` is the number of all motions.
 
-    Attributes
-    ----------
-    frequencies : Array
-        Hz, lowest first.
-    shapes : Array
-        All coordinates x modes, mass-normalised, the largest entry positive (m, rad).
-    damping : Array
-        Damping ratios v^T D v / (2 omega), for light damping (dimensionless).
-    free_motions : list[str]
-        Motions without stiffness, by what moves most.
-    independent_coordinates : int
-        Number of independent coordinates.
-    unstable_motions : list[str]
-        Motions that grow instead of vibrating.
-    model : LinearModel
-        The linear model.
-    excess : Array
-        Estimated shares by which frequencies are too high because elements are too few, or reduced beams leave modes
-        out (from the lowest of these on it is the bound); infinite where elements of beams, held at both ends, vibrate
-        by themselves at such a frequency (dimensionless).
-    refinement : Refinement | None
-        Number of elements that `converge` took, and how frequencies changed; None without it.
-    by_elements : Array | None
-        `excess` without what reduced beams leave out; None where it is not known (dimensionless).
+    `excess` estimates the shares by which frequencies are too high because elements are too few, or reduced beams leave
+    modes out (from the lowest of these on it is the bound); it is infinite where elements of beams, held at both ends,
+    vibrate by themselves at such a frequency. `by_elements` is the same without what reduced beams leave out; None
+    where it is not known. `refinement` is the number of elements that `converge` took, and how frequencies changed.
     """
 
     frequencies: Array
@@ -101,25 +89,18 @@ class Modes(Answer):
         return self.model.about
 
     @property
-    def too_few(self) -> list[str]:
-        """Texts of diagnostics of elements that are too few."""
-        return [diagnostic.text for diagnostic in with_code(self.model.diagnostics, "few-elements")]
-
-    @property
     def diagnostics(self) -> Sequence[Diagnostic]:
         """Diagnostics of the robot and of its linear model."""
         return (*self.model.robot.diagnostics, *self.model.diagnostics)
 
     def _told(self) -> str:
-        special_motions = (
-            (self.free_motions, "motion", " without stiffness"),
-            (self.unstable_motions, "unstable motion", ""),
-        )
         modes = f"{count_of(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
         parts = [f"{brief(self.model.robot.name)}: {modes}"]
-        return "; ".join(
-            [*parts, *(f"{count_of(len(names), word)}{suffix}" for names, word, suffix in special_motions if names)]
-        )
+        if self.free_motions:
+            parts.append(f"{count_of(len(self.free_motions), 'motion')} without stiffness")
+        if self.unstable_motions:
+            parts.append(count_of(len(self.unstable_motions), "unstable motion"))
+        return "; ".join(parts)
 
 
 def natural_frequencies(
@@ -148,8 +129,7 @@ def natural_frequencies(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
+        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
     converge : float, default None
         Divide the elements of beams until the answer changes by no more than this share of it; None: as they are
         (dimensionless).
@@ -166,8 +146,7 @@ def natural_frequencies(
     --------
     >>> parflex.natural_frequencies(parflex.load("navaro"), "pose-3", modes=3).frequencies
     """
-    case = full_load_case(lock, about, load)
-    case.state(loads_matter=False)
+    case = full_load_case(lock, about, load, loads_matter=False)
     if converge is None:
         return modes_of(linear_model_of(robot, pose, case), modes)
     return converged_modes(robot, pose, modes, converge, case)
@@ -207,17 +186,11 @@ def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = Fals
         modes = min(modes or USUAL, count - first)
     elif modes > count - first:
         if unstable:
-            raise SingularError(
-                NOT_STABLE,
-                key="pose",
-                hint=f"{count - first} of its {count} motions vibrate, {unstable} would grow: request fewer",
-            )
-        raise InputError(
-            f"{modes} modes are requested, but the robot has {count - first}",
-            key="modes",
-            value=modes,
-            hint="request fewer" + (f"; {first} motions have no frequency" if first else ""),
-        )
+            hint = f"{count - first} of its {count} motions vibrate, {unstable} would grow: request fewer"
+            raise SingularError(NOT_STABLE, key="pose", hint=hint)
+        text = f"{modes} modes are requested, but the robot has {count - first}"
+        hint = "request fewer" + (f"; {first} motions have no frequency" if first else "")
+        raise InputError(text, key="modes", value=modes, hint=hint)
     picked = slice(first, first + modes)
     reduced = units[:, None] * vectors
     shapes, omega = model.J @ reduced, np.sqrt(values[picked])
@@ -249,10 +222,10 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
     """Modes with as many elements as the relative change `converge` takes."""
     named = [*(case.wrench or ()), *(() if isinstance(case.lock, str) else case.lock)]
     messages = refinement_messages(robot, named)
-    steps: list[dict[str, Any]] = []
+    steps, numbers = list[dict[str, Any]](), list(numbers_of_elements(robot, MOST_COORDINATES))
     best: Modes | None = None
     refusal: InputError | None = None
-    numbers = list(numbers_of_elements(robot, MOST_COORDINATES))
+    converged = False
     for times in numbers:
         begin = perf_counter()
         finer = robot if times == 1 else with_refined_beams(robot, times)
@@ -270,40 +243,36 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
         step = {"elements": finer.refine, "coordinates": result.independent_coordinates, "change": change}
         step |= {"remaining": remaining, "seconds": perf_counter() - begin, "frequencies": result.frequencies.tolist()}
         steps.append(step)
-        best = result
-        if max(change, remaining) <= converge and (model.about == "undeformed" or _settles(steps)):
-            return _with(best, Refinement(finer.refine, change, remaining, True, steps), messages)
+        changes = [step["change"] for step in steps if np.isfinite(step["change"])]
+        # nothing else estimates the error of a deflected robot: its changes must become smaller
+        settled = model.about == "undeformed" or (len(changes) > 1 and changes[-1] <= max(changes[-2], 1e-12))
+        best, converged = result, max(change, remaining) <= converge and settled
+        if converged:
+            break
     if best is None:
         assert refusal is not None
         raise refusal
-    last = steps[-1]
-    why = (
-        f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {last['change']:.2g} "
-        f"and an error of about {last['remaining']:.2g}, not the {converge:g} asked for"
-    )
-    return _with(best, Refinement(last["elements"], last["change"], last["remaining"], False, steps, why), messages)
-
-
-def _with(modes: Modes, refinement: Refinement, unrefined: list[Diagnostic]) -> Modes:
-    missed = [Diagnostic("not-converged", refinement.why, value=refinement.change)] if refinement.why else []
-    diagnostics = (*modes.model.diagnostics, *unrefined, *missed)
-    return replace(modes, refinement=refinement, model=replace(modes.model, diagnostics=diagnostics))
-
-
-def _settles(steps: list[dict[str, Any]]) -> bool:
-    """Whether the changes of a deflected robot, whose error nothing else estimates, become smaller."""
-    changes = [step["change"] for step in steps if np.isfinite(step["change"])]
-    return len(changes) > 1 and changes[-1] <= max(changes[-2], 1e-12)
+    if not converged:
+        why = (
+            f"{numbers[-1] * robot.refine} elements in each of the file, the limit, leave a change of {change:.2g} "
+            f"and an error of about {remaining:.2g}, not the {converge:g} asked for"
+        )
+        messages.append(Diagnostic("not-converged", why, value=change))
+    why = "" if converged else messages[-1].text
+    refinement = Refinement(steps[-1]["elements"], change, remaining, converged, steps, why)
+    model = replace(best.model, diagnostics=(*best.model.diagnostics, *messages))
+    return replace(best, refinement=refinement, model=model)
 
 
 def _change(before: Modes | None, after: Modes) -> float:
     """Largest relative change of the frequencies; infinite where there are other modes than before."""
-    if before is None or len(before.frequencies) != len(after.frequencies):
-        return np.inf
-    sizes = [(len(modes.free_motions), len(modes.unstable_motions)) for modes in (before, after)]
-    if sizes[0] != sizes[1] or not _all_known(before, after):
+    if before is None or _sizes(before) != _sizes(after) or not _all_known(before, after):
         return np.inf
     return float(np.abs(before.frequencies / after.frequencies - 1).max(initial=0.0))
+
+
+def _sizes(modes: Modes) -> list[int]:
+    return [len(motions) for motions in (modes.frequencies, modes.free_motions, modes.unstable_motions)]
 
 
 def _all_known(before: Modes, after: Modes) -> bool:
@@ -325,21 +294,19 @@ def _all_known(before: Modes, after: Modes) -> bool:
 
 def _node_motions(before: Modes, after: Modes) -> tuple[Array, Array]:
     """Twists, turns times a length, of the nodes that both robots have, one column a mode."""
-    links = beam_links(before.model.robot), beam_links(after.model.robot)
-    inside = [{j for row in beams.values() for j in row[1:]} for beams in links]
-    trees = [modes.model.robot.tree for modes in (before, after)]
-    pairs = [
-        (j, trees[1].number(link.name))
-        for j, link in enumerate(trees[0].links)
-        if j not in inside[0] and link.name in trees[1].places
-    ]
-    for name, row in links[0].items():
-        pairs += list(zip(row[1:], links[1][name][2::2], strict=True))
-    length = trees[0].length
-    return tuple(  # type: ignore[return-value]
-        np.vstack([np.vstack([J_v, length * J_w]) @ modes.shapes for J_v, J_w in (jacobians[p[side]] for p in pairs)])
-        for side, (modes, jacobians) in enumerate((m, m.model.configuration.link_jacobians) for m in (before, after))
-    )
+    (coarse, fine), tree = (beam_links(modes.model.robot) for modes in (before, after)), before.model.robot.tree
+    inside, finer = {j for row in coarse.values() for j in row[1:]}, after.model.robot.tree
+    common = [(j, link.name) for j, link in enumerate(tree.links) if j not in inside and link.name in finer.places]
+    pairs = [(j, finer.number(name)) for j, name in common]
+    for name, row in coarse.items():
+        pairs += list(zip(row[1:], fine[name][2::2], strict=True))
+
+    def motions(modes: Modes, numbers: Iterable[int]) -> Array:
+        jacobians = modes.model.configuration.link_jacobians
+        rows = [np.vstack([jacobians[j][0], tree.length * jacobians[j][1]]) @ modes.shapes for j in numbers]
+        return np.vstack(rows)
+
+    return motions(before, (pair[0] for pair in pairs)), motions(after, (pair[1] for pair in pairs))
 
 
 natural_frequencies.doubts = (  # type: ignore[attr-defined]
@@ -444,19 +411,11 @@ def _kinetic(here: Configuration, shape: Array, normal: Array | None, bent: list
         twist = np.concatenate([J_v @ shape, J_w @ shape, shape[link.e_v]])
         energies.append(float(twist @ M @ twist) + motor)
         if normal is not None:
-            n = R.T @ normal
-            planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), planar_part @ twist[6:]])
+            along = np.outer(R.T @ normal, R.T @ normal)
+            planar = np.concatenate([twist[:3] - along @ twist[:3], along @ twist[3:6], planar_part @ twist[6:]])
             inside += float(planar @ M @ planar) + motor
             outside += float((twist - planar) @ M @ (twist - planar))
     return np.array(energies), inside / (inside + outside) if normal is not None else None
-
-
-def _along(n: Array, vector: Array) -> Array:
-    return n * (n @ vector)
-
-
-def _across(n: Array, vector: Array) -> Array:
-    return vector - n * (n @ vector)
 
 
 def plane_normal(here: Configuration) -> Array | None:
@@ -494,3 +453,175 @@ def default_number_of_modes(
     except ParflexError:  # what cannot be asked at home may be asked elsewhere, or is refused there
         return USUAL
     return count or USUAL
+
+
+# -- modes along a path of poses -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrackedModes(Answer):
+    """Branches along a path: `frequencies` (Hz, places x branches) and mass-normalised `shapes` (m, rad).
+
+    `places` counts the poses that were given; a pose put between has a fraction. `positions` has all positions at each
+    place (m, rad). `agreement` (places x branches) is the MAC with the place before, of a double mode that of its
+    subspace; `doubtful` lists places where it stays low however near the poses are.
+    """
+
+    places: Array
+    positions: Array
+    frequencies: Array
+    shapes: Array
+    agreement: Array
+    doubtful: list[float] = field(default_factory=list)
+
+    def _told(self) -> str:
+        poses, branches = self.frequencies.shape
+        span = f"{np.nanmin(self.frequencies):.4g} to {np.nanmax(self.frequencies):.4g} Hz"
+        doubts = f", {count_of(len(self.doubtful), 'doubtful place')}" if self.doubtful else ""
+        return f"{count_of(branches, 'mode')} at {count_of(poses, 'pose')}, {span}{doubts}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrackedPose(Record):
+    """Modes at one place of the path."""
+
+    place: float
+    q: Array
+    M: Array
+    frequencies: Array
+    shapes: Array
+
+
+def track_modes(
+    robot: Robot,
+    poses: Sequence[str | Mapping[str, float]],
+    modes: int | None = None,
+    lock: str | Sequence[str] = "actuators",
+    agreement: float = MIN_MAC,
+    finest: float = 1 / 64,
+) -> TrackedModes:
+    """Track the lowest modes of the first pose along a path of poses, by their shapes.
+
+    Poses are inserted where shapes change too much, down to the `finest` share of the way.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    poses : Sequence
+        Poses of the path, at least two, each with the same coordinates (m, rad).
+    modes : int, default None
+        Number of modes; None: six, or all if there are fewer at home.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    agreement : float, default 0.8
+        MAC from which two shapes are one mode (dimensionless).
+    finest : float, default 0.015625
+        Smallest share of the way between two poses (dimensionless).
+
+    Returns
+    -------
+    TrackedModes
+        Frequencies in Hz (poses x branches), shapes, and places where the tracking is doubtful.
+    """
+    modes = default_number_of_modes(robot, modes, lock)
+    for key, value in (("agreement", agreement), ("finest", finest)):
+        if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
+            raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
+    stations = _stations(robot, poses)
+    case = LoadCase(lock)
+    current = _pose_at(robot, stations, 0.0, robot.home, modes, case)
+    current = replace(current, frequencies=current.frequencies[:modes], shapes=current.shapes[:, :modes])
+    tracked, agreements, doubtful = [current], [np.ones(modes)], []
+    waiting = [_pose_at(robot, stations, float(k), None, modes, case) for k in reversed(range(1, len(stations)))]
+    while waiting:
+        next_pose = waiting[-1]
+        before = _settled(current, next_pose) if len(tracked) == 1 else current
+        matched, agreeing = match_modes(before, next_pose)
+        if agreeing.min() < agreement:
+            if next_pose.place - current.place > finest:
+                middle = (current.place + next_pose.place) / 2
+                waiting.append(_pose_at(robot, stations, middle, current.q, modes, case))
+                continue
+            doubtful.append(next_pose.place)
+        tracked[-1], current = before, matched
+        tracked.append(current)
+        agreements.append(agreeing)
+        waiting.pop()
+    places, positions, frequencies, shapes = (
+        np.array([getattr(entry, name) for entry in tracked]) for name in ("place", "q", "frequencies", "shapes")
+    )
+    return TrackedModes(places, positions, frequencies, shapes, np.array(agreements), doubtful)
+
+
+def match_modes(before: TrackedPose, after: TrackedPose) -> tuple[TrackedPose, Array]:
+    """The modes of `after` that continue those of `before`, in their order and basis, and how well each agrees."""
+    from scipy.optimize import linear_sum_assignment  # a tenth of a second to load
+
+    overlap = before.shapes.T @ (0.5 * (before.M + after.M)) @ after.shapes
+    sizes = np.outer(*(np.sqrt(np.einsum("ik,ij,jk->k", s.shapes, s.M, s.shapes)) for s in (before, after)))
+    overlap, groups = overlap / sizes, close_groups(after.frequencies)
+    likeness = np.empty_like(overlap)
+    for group in groups:
+        likeness[:, group] = (overlap[:, group] ** 2).sum(axis=1)[:, None]  # of the whole subspace
+    branches, partners = linear_sum_assignment(-likeness)
+    shapes, squares = np.empty_like(before.shapes), np.empty(len(branches))
+    for group in groups:
+        matched = np.flatnonzero(np.isin(partners, group))
+        if not len(matched):
+            continue
+        U, _, Vt = np.linalg.svd(overlap[matched][:, group], full_matrices=False)
+        rotation = (U @ Vt).T  # columns: the basis of the group nearest to the branches
+        shapes[:, matched] = after.shapes[:, group] @ rotation
+        squares[matched] = (after.frequencies[group] ** 2) @ rotation**2
+    return replace(after, frequencies=np.sqrt(squares), shapes=shapes), likeness[branches, partners]
+
+
+def close_groups(frequencies: Array) -> list[Array]:
+    """Numbers of modes whose frequencies are close, lowest first."""
+    apart = np.flatnonzero(np.diff(frequencies) > CLOSE * frequencies[1:]) + 1
+    return np.split(np.arange(len(frequencies)), apart)
+
+
+def _settled(first: TrackedPose, after: TrackedPose) -> TrackedPose:
+    """The first pose has no pose before it: inside its double modes the basis is taken from the next pose."""
+    shapes, mean = first.shapes.copy(), 0.5 * (first.M + after.M)
+    for group in (group for group in close_groups(first.frequencies) if len(group) > 1):
+        overlap = first.shapes[:, group].T @ mean @ after.shapes
+        partners = np.sort(np.argsort(-(overlap**2).sum(axis=0))[: len(group)])
+        U, _, Vt = np.linalg.svd(overlap[:, partners])
+        shapes[:, group] = first.shapes[:, group] @ (U @ Vt)
+    return replace(first, shapes=shapes)
+
+
+def _pose_at(
+    robot: Robot, stations: list[dict[str, float]], place: float, near: Array | None, modes: int, case: LoadCase
+) -> TrackedPose:
+    """Modes at any place of the path; coordinates between two poses are interpolated."""
+    k = min(int(place), len(stations) - 2)
+    share = place - k
+    coordinates = {word: (1 - share) * value + share * stations[k + 1][word] for word, value in stations[k].items()}
+    configuration = Configuration(robot, robot.assemble(coordinates, near))
+    model = linear_model_of(robot, configuration, case)
+    try:
+        result = modes_of(model, modes + SPARE)
+    except InputError:  # fewer modes than that: all of them do
+        result = modes_of(model, modes)
+    M = mass_matrix(robot.tree, model.configuration.at)
+    return TrackedPose(place, configuration.q, M, result.frequencies, result.shapes)
+
+
+def _stations(robot: Robot, poses: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:
+    """The poses of the path as coordinates by name; all give the same ones, so that there are poses between."""
+    if len(poses) < 2:
+        raise InputError("a path needs at least two poses", key="poses", value=len(poses), hint="give start and end")
+    file_poses = robot.description.poses
+    stations = []
+    for entry in poses:
+        if isinstance(entry, str) and entry not in file_poses:
+            raise InputError(f"the robot has no pose '{entry}'", key="poses", value=entry, hint="see 'parflex info'")
+        stations.append(dict(file_poses[entry] if isinstance(entry, str) else entry))
+        if stations[-1].keys() != stations[0].keys():
+            text, hint = "the poses of a path give different coordinates", f"give {', '.join(stations[0])} in each"
+            raise InputError(text, key="poses", value=", ".join(stations[-1]), hint=hint)
+    return stations

@@ -45,9 +45,7 @@ def axial_loads(tree: Tree, q: Array) -> dict[str, tuple[float, float]]:
     rows = np.atleast_2d(q)
     loads: dict[str, tuple[float, float]] = {}
     softenings: dict[int, list[float]] = {}  # elements of a beam share their body
-    for link in tree.links:
-        if not link.body.by_tip:
-            continue
+    for link in (link for link in tree.links if link.body.by_tip):
         e = rows[:, link.e]
         if id(link.body) not in softenings:
             softenings[id(link.body)] = [_softening(link.body, strain) for strain in link.body.strains]

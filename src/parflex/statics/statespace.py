@@ -22,7 +22,7 @@ from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import LinearModel, linear_model_of
 from parflex.statics.load_case import About, LoadKeywords, Lock, full_load_case
-from parflex.statics.mesh_error import band_warnings, response_warnings
+from parflex.statics.mesh_error import band_warnings, bound_at, element_warnings
 from parflex.statics.modes import modes_of
 
 Array = np.ndarray
@@ -33,26 +33,10 @@ ORDERS = ("position", "velocity", "acceleration")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateSpace(Unpacked):
-    """Matrices of x_dot = A x + B u, y = C x + D u, and the names of what they hold; unpacks as (A, B, C, D).
+    """Matrices of x_dot = A x + B u, y = C x + D u (SI), of a linear `model`; unpacks as (`A`, `B`, `C`, `D`).
 
-    Attributes
-    ----------
-    A : Array
-        States x states (SI).
-    B : Array
-        States x inputs (SI).
-    C : Array
-        Outputs x states (SI).
-    D : Array
-        Outputs x inputs (SI).
-    states : list[str]
-        Independent coordinates (m, rad), then their rates.
-    inputs : list[str]
-        Efforts and forces (N, N m).
-    outputs : list[str]
-        Motions (m, rad and derivatives).
-    model : LinearModel
-        The linear model; its diagnostics are those of its lowest six modes, too.
+    `states` names the independent coordinates (m, rad), then their rates; `inputs` are efforts and forces (N, N m),
+    `outputs` motions (m, rad and derivatives). Diagnostics are also those of the lowest six modes.
     """
 
     _unpacked: ClassVar = ("A", "B", "C", "D")
@@ -90,8 +74,9 @@ class StateSpace(Unpacked):
     def doubts(self, frequencies: float | Sequence[float] | Array) -> list[Diagnostic]:
         """Diagnostics of the response up to the highest of `frequencies` in Hz, for which elements may be too few."""
         highest = float(_hertz(frequencies).max(initial=0.0))
-        robot = self.model.robot
-        return [*response_warnings(robot, highest), *band_warnings(robot, np.array([highest]), "the response")]
+        robot, hertz = self.model.robot, np.array([highest])
+        few = element_warnings(hertz, bound_at(robot, highest), "the response")
+        return [*few, *band_warnings(robot, hertz, "the response")]
 
     def _told(self) -> str:
         return (
@@ -105,12 +90,8 @@ def _hertz(frequencies: Any) -> Array:
     except (TypeError, ValueError):
         values = np.array([np.nan])
     if values.ndim != 1 or not np.isfinite(values).all() or (values < 0).any():
-        raise InputError(
-            "the frequencies are not finite numbers of zero or more",
-            key="frequencies",
-            value=short_text(frequencies),
-            hint="give Hz, e.g. [10.0, 20.0]",
-        )
+        text, hint = "the frequencies are not finite numbers of zero or more", "give Hz, e.g. [10.0, 20.0]"
+        raise InputError(text, key="frequencies", value=short_text(frequencies), hint=hint)
     return values
 
 
@@ -141,8 +122,7 @@ def state_space(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
+        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
     **load : LoadKeywords
         Other values of the load case, or `load_case`: see `LoadCase`.
 
@@ -155,8 +135,7 @@ def state_space(
     --------
     >>> A, B, C, D = parflex.state_space(robot, ["11"], ["17.y"], servo=1e6)
     """
-    case = full_load_case(lock, about, load)
-    case.state(loads_matter=False)
+    case = full_load_case(lock, about, load, loads_matter=False)
     model = linear_model_of(robot, pose, case, forced_frames(inputs))
     system = state_space_of(model, inputs, outputs)
     return replace(system, model=replace(model, diagnostics=(*model.diagnostics, *mode_warnings(model))))
@@ -177,21 +156,18 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
     try:
         factor = scipy.linalg.cho_factor(model.M)
     except np.linalg.LinAlgError:
-        raise SingularError(
-            "some motion has no inertia, so its rate is not a state",
-            key="inertia",
-            hint="give the bodies that move a mass and an inertia",
-        ) from None
+        text = "some motion has no inertia, so its rate is not a state"
+        hint = "give the bodies that move a mass and an inertia"
+        raise SingularError(text, key="inertia", hint=hint) from None
     flow = -scipy.linalg.cho_solve(factor, np.hstack([model.K, model.D]))
     input_rows = scipy.linalg.cho_solve(factor, b)
     A = np.block([[np.zeros((count, count)), np.eye(count)], [flow]])
     B = np.vstack([np.zeros_like(input_rows), input_rows])
-    C, D = [], []
+    C, D, zeros, no_feedthrough = [], [], np.zeros(count), np.zeros(len(inputs))
     for word in outputs:
         order, name = _order(word)
-        row, zeros = _row(model, name, MOTIONS, "output"), np.zeros(count)
+        row = _row(model, name, MOTIONS, "output")
         C.append((np.r_[row, zeros], np.r_[zeros, row], row @ flow)[order])
-        no_feedthrough = np.zeros(len(inputs))
         D.append((no_feedthrough, no_feedthrough, row @ input_rows)[order])
     states = [*model.names, *(f"velocity:{name}" for name in model.names)]
     return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
@@ -205,28 +181,21 @@ def mode_warnings(model: LinearModel) -> list[Diagnostic]:
 def _order(word: str) -> tuple[int, str]:
     """Which derivative of what."""
     prefix, colon, name = word.partition(":")
-    if not colon:
-        return 0, word
-    if prefix not in ORDERS:
+    if colon and prefix not in ORDERS:
         raise InputError(f"'{prefix}' is not a derivative", key="output", value=word, hint=did_you_mean(prefix, ORDERS))
-    return ORDERS.index(prefix), name
+    return (ORDERS.index(prefix), name) if colon else (0, word)
 
 
 def _row(model: LinearModel, word: str, components: dict[str, int], key: str) -> Array:
     """What the word means per independent rate: a coordinate, or a component of a frame in world axes."""
-    tree, rates = model.robot.tree, model.robot.tree.rate_names
-    joints = [rates[k] for k in range(tree.n) if k not in tree.elastic]
-    names = joints if key == "input" else list(rates)
+    tree, rates = model.robot.tree, list(model.robot.tree.rate_names)
+    names = [name for k, name in enumerate(rates) if key != "input" or k not in tree.elastic]
     for name in (word, word.removeprefix("q")):
         if name in names:
-            k = list(rates).index(name)
+            k = rates.index(name)
             if k in model.robot.locked and key == "input":
-                raise InputError(
-                    f"'{word}' is locked, so an effort there moves nothing",
-                    key=key,
-                    value=word,
-                    hint="lock fewer joints",
-                )
+                text = f"'{word}' is locked, so an effort there moves nothing"
+                raise InputError(text, key=key, value=word, hint="lock fewer joints")
             return model.J[k]
     frame, _, component = word.rpartition(".")
     frame = frame or (tree.end_effector if component in components else "")

@@ -38,24 +38,10 @@ MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Stiffness(Answer):
-    """Compliance and stiffness of a frame in world axes, in the order of `directions`.
+    """Compliance and stiffness of a `frame` in world axes, of the linear `model`.
 
-    `stiffness` is None where some direction is rigid; `rigid` names the coordinates without compliance.
-
-    Attributes
-    ----------
-    frame : str
-        The frame.
-    directions : tuple[str, ...]
-        Rows and columns: x y z rx ry rz, planar x y theta.
-    compliance : Array
-        World axes (m/N, 1/N, rad/(N m)).
-    stiffness : Array | None
-        World axes (N/m, N, N m/rad); None where a direction is rigid.
-    rigid : list[str]
-        Rigid directions.
-    model : LinearModel
-        The linear model.
+    Rows and columns are the `directions` x y z rx ry rz, planar x y theta. `compliance` has m/N, 1/N and rad/(N m),
+    `stiffness` N/m, N and N m/rad; it is None where some direction is rigid, and `rigid` names these.
     """
 
     frame: str
@@ -79,24 +65,12 @@ class Stiffness(Answer):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deflection(Answer):
-    """A robot under loads: motion of frames (world displacement, rotation vector), efforts and section forces.
+    """A robot under loads, at `configuration`, with `diagnostics`.
 
-    Attributes
-    ----------
-    frames : dict[str, Array]
-        Displacement (m) and rotation vector (rad) by frame, world axes.
-    efforts : dict[str, float]
-        Motor efforts (N, N m) by joint.
-    sections : list[dict[str, Any]]
-        Section forces (N, N m) at both ends of each beam element.
-    configuration : Configuration
-        Where the robot is.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
-    elements : dict[str, dict[str, float]]
-        Length (m), rate (m/s) and force (N) of each element between two points, by name.
-    beams : dict[str, BeamLoads]
-        What each beam carries at any place along it, by name.
+    `frames` has the displacement (m) and the rotation vector (rad) of each frame in world axes, `efforts` those of the
+    motors (N, N m). `sections` are the section forces (N, N m) at both ends of each beam element, and `beams` what each
+    beam carries at any place along it. `elements` has length (m), rate (m/s) and force (N) of each element between two
+    points.
     """
 
     frames: dict[str, Array]
@@ -140,8 +114,7 @@ def cartesian_stiffness(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
+        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
     **load : LoadKeywords
         Other values of the load case, or `load_case`: see `LoadCase`.
 
@@ -150,8 +123,7 @@ def cartesian_stiffness(
     Stiffness
         `stiffness` (N/m, N, N m/rad; None where a direction is rigid), `compliance`, names of the directions.
     """
-    case = full_load_case(lock, about, load)
-    case.state(loads_matter=False)
+    case = full_load_case(lock, about, load, loads_matter=False)
     return stiffness_of(linear_model_of(robot, pose, case, [frame] if frame else ()), frame)
 
 
@@ -181,8 +153,7 @@ def deflection(
 ) -> Deflection:
     """Deflections of frames under gravity, springs, wrenches and efforts.
 
-    About the undeformed pose to first order and without preload; about the equilibrium with large
-    displacements. The equilibrium is the default where a wrench or efforts are given, or springs are under tension.
+    About the undeformed pose to first order and without preload; about the equilibrium with large displacements.
 
     Parameters
     ----------
@@ -195,8 +166,7 @@ def deflection(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
+        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
     **load : LoadKeywords
         Other values of the load case, or `load_case`: see `LoadCase`.
 
@@ -220,12 +190,8 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     robot, pose = at_nodes(robot, pose, [*frames, *case.forced_frames])
     turning = has_force_elements(robot.tree)
     if case.about == "undeformed" and turning:
-        raise InputError(
-            "elements between points turn as the robot deforms, so its deflection is that of the equilibrium",
-            key="about",
-            value=case.about,
-            hint="ask about the equilibrium",
-        )
+        text = "elements between points turn as the robot deforms, so its deflection is that of the equilibrium"
+        raise InputError(text, key="about", value=case.about, hint="ask about the equilibrium")
     state = linearisation_state(robot, pose, case)
     if turning and not isinstance(state, Equilibrium):
         state = equilibrium_of(robot, pose, case)
@@ -260,12 +226,7 @@ def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Defle
 
 
 def _inside(
-    robot: Robot,
-    here: Configuration,
-    loading: AppliedLoads,
-    step: Array,
-    displacements: dict[str, Array],
-    strain: Array,
+    robot: Robot, here: Configuration, loading: AppliedLoads, step: Array, moved: dict[str, Array], strain: Array
 ) -> Deflection:
     """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
     held_robot = here.robot
@@ -273,25 +234,22 @@ def _inside(
     needed = loading.closed_forces(here, lam) + strain
     efforts = {}
     for k in robot.actuated:
-        j = robot.tree.link_of_rate[k]
-        servo_stiffness = held_robot.tree.links[j].terms.stiffness - robot.tree.links[j].terms.stiffness
-        efforts[robot.tree.rate_names[k]] = float(
-            needed[k] if k in held_robot.locked else loading.tau[k] - servo_stiffness * step[k]
-        )
+        before, held = (one.tree.links[robot.tree.link_of_rate[k]].terms.stiffness for one in (robot, held_robot))
+        effort = needed[k] if k in held_robot.locked else loading.tau[k] - (held - before) * step[k]
+        efforts[robot.tree.rate_names[k]] = float(effort)
     wrenches = loading.wrenches(here, lam)
     diagnostics = [*robot.diagnostics, *limit_warnings(robot, here.q), *deflection_warnings(here.robot.tree, here.q)]
     diagnostics += stress_warnings(here, wrenches)
     if held_robot.mobility.redundant:
         text = "the robot is over-constrained: efforts and section forces are those of least norm"
         diagnostics.append(Diagnostic("undetermined-forces", text))
-    elements, zero_rates = element_values(here, None, lam), np.zeros(held_robot.tree.n)
-    beams = loads_of_beams(
-        here, zero_rates, zero_rates, wrenches, checked_wrenches(held_robot.tree, loading.wrench), loading.without
-    )
+    elements, still = element_values(here, None, lam), np.zeros(held_robot.tree.n)
+    acting = checked_wrenches(held_robot.tree, loading.wrench)
+    beams = loads_of_beams(here, still, still, wrenches, acting, loading.without)
     diagnostics += missing_stress_warning(held_robot, {name: beam.chain for name, beam in beams.items()})
     sections = [entry for beam in beams.values() for entry in beam.at_ends(held_robot.tree)]
     diagnostics += slack_warnings(held_robot, elements)
-    return Deflection(displacements, efforts, sections, here, tuple(diagnostics), elements, beams)
+    return Deflection(moved, efforts, sections, here, tuple(diagnostics), elements, beams)
 
 
 def _known(robot: Robot, frame: str | None) -> str:

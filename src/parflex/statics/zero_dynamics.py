@@ -11,6 +11,7 @@ Z^T, and the zero dynamics may be unstable.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,18 +88,14 @@ def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
 
     `spare` motors may be more.
     """
-    robot = here.robot
-    rows = here.frame_rows(frame) @ here.J
+    robot, rows = here.robot, here.frame_rows(frame) @ here.J
+    rows[:3] /= robot.tree.length
     rows = rows[[0, 1, 5]] if robot.tree.planar else rows
-    moving = 2 if robot.tree.planar else 3
-    rows[:moving] /= robot.tree.length
-    if len(rows) > len(robot.actuated) or (len(rows) < len(robot.actuated) and not spare):
-        raise InputError(
-            f"'{frame}' moves in {len(rows)} directions, but there are {len(robot.actuated)} motors",
-            key="motion",
-            value=frame,
-            hint="bodies deform, and motors cannot hold all of it: give the motion of the motors, or use rigid=True",
-        )
+    motors = len(robot.actuated)
+    if len(rows) > motors or (len(rows) < motors and not spare):
+        text = f"'{frame}' moves in {len(rows)} directions, but there are {motors} motors"
+        hint = "bodies deform, and motors cannot hold all of it: give the motion of the motors, or use rigid=True"
+        raise InputError(text, key="motion", value=frame, hint=hint)
     return rows
 
 
@@ -118,12 +115,8 @@ def check_system(here: Configuration, frame: str) -> list[Diagnostic]:
         home = system_jacobian(Configuration(here.robot, here.robot.home), frame)
         condition = max(1.0, float(abs(home[0, 0] / J[0, 0])))
     if not condition < SINGULAR:
-        raise SingularError(
-            f"the motors cannot drive '{frame}' here: J_sys is singular (condition number {condition:.1e})",
-            key="pose",
-            value=frame,
-            hint="choose another pose, or use rigid=True",
-        )
+        text = f"the motors cannot drive '{frame}' here: J_sys is singular (condition number {condition:.1e})"
+        raise SingularError(text, key="pose", value=frame, hint="choose another pose, or use rigid=True")
     if condition > NEAR_SINGULAR:
         text = f"'{frame}' is near a singularity of J_sys (condition number {condition:.1e})"
         return [Diagnostic("near-singular", text, frame, condition)]
@@ -149,10 +142,9 @@ def held_frame(
             return HeldFrame(here, frame, motors, replace(acting, tau=tau))
         units, P = rate_units(here), _motor_free_combinations(here)
         tangent = np.concatenate([P @ tangent_stiffness(here, replace(acting, tau=tau)), driven_rows(here, frame)])
-        try:
+        x = np.full(len(units), np.nan)
+        with suppress(np.linalg.LinAlgError):
             x = np.linalg.solve(tangent * units, -np.concatenate([P @ missing, _frame_error(here, frame, R, p)]))
-        except np.linalg.LinAlgError:
-            break
         if not np.isfinite(x).all():
             break
         size = float(np.abs(x).max(initial=0.0))
@@ -161,20 +153,14 @@ def held_frame(
         if not closed:
             break
         here = Configuration(robot, q)
-    raise SingularError(
-        f"no state of rest was found in which the motors hold '{frame}'",
-        key="pose",
-        value=frame,
-        hint="choose another pose, or reduce the loads",
-    )
+    text = f"no state of rest was found in which the motors hold '{frame}'"
+    raise SingularError(text, key="pose", value=frame, hint="choose another pose, or reduce the loads")
 
 
 def _efforts(here: Configuration, loading: AppliedLoads) -> tuple[Array, Array]:
     """Efforts of the motors along all rates that carry most of what acts, and the reduced forces they leave."""
-    c = here.reduction.forces(loading.forces(here))
-    units = rate_units(here)
-    tau = np.zeros(here.robot.tree.n)
-    motors = list(here.robot.actuated)
+    c, units = here.reduction.forces(loading.forces(here)), rate_units(here)
+    tau, motors = np.zeros(here.robot.tree.n), list(here.robot.actuated)
     tau[motors] = np.linalg.lstsq((here.J_a * units).T, c * units, rcond=None)[0]
     return tau, c - here.J_a.T @ tau[motors]
 
@@ -188,13 +174,8 @@ def _motor_free_combinations(here: Configuration) -> Array:
 def _frame_error(here: Configuration, frame: str, R: Array, p: Array) -> Array:
     """How far a frame is from where it is held, as the rows of `driven_rows`."""
     R_frame, position = here.at.of(here.robot.tree.places[frame])
-    translation = (position - p) / here.robot.tree.length
-    rotation = vector_from_rotation(R_frame @ R.T)
-    return (
-        np.array([translation[0], translation[1], rotation[2]])
-        if here.robot.tree.planar
-        else np.concatenate([translation, rotation])
-    )
+    error = np.concatenate([(position - p) / here.robot.tree.length, vector_from_rotation(R_frame @ R.T)])
+    return error[[0, 1, 5]] if here.robot.tree.planar else error
 
 
 def zero_dynamics(
@@ -206,14 +187,10 @@ def zero_dynamics(
 ) -> ZeroDynamics:
     """The elastic zero dynamics about the state of rest in which the motors hold a frame, theory (36)."""
     held = held_frame(robot, pose, frame, wrench, without)
-    here, units = held.configuration, rate_units(held.configuration)
-    Z = units[:, None] * scipy.linalg.null_space(held.rows * units)
-    P = _motor_free_combinations(here)
-    _, D_tot = tree_stiffness(here)
-    J = here.J
-    M, D = J.T @ tree_mass_matrix(here.robot.tree, here.at) @ J, J.T @ D_tot @ J
-    K = tangent_stiffness(here, held.loading)
-    M, D, K = (P @ part @ Z for part in (M, D, K))
+    here, J, units = held.configuration, held.configuration.J, rate_units(held.configuration)
+    Z, P = units[:, None] * scipy.linalg.null_space(held.rows * units), _motor_free_combinations(here)
+    M, D = (J.T @ part @ J for part in (tree_mass_matrix(here.robot.tree, here.at), tree_stiffness(here)[1]))
+    M, D, K = (P @ part @ Z for part in (M, D, tangent_stiffness(here, held.loading)))
     n = len(M)
     if not n:
         return ZeroDynamics(np.zeros(0, dtype=complex), held)

@@ -81,12 +81,12 @@ def positions_of_all_motors(robot: Robot, values: Array, near: Array) -> Array:
     """Closed positions at which all motors are as near to their values as can be, near others."""
     from parflex.formulations.base import ModelRequest
     from parflex.formulations.choice import choose  # which other runs do without
-    from parflex.formulations.coordinates import fitted_positions
+    from parflex.formulations.coordinates import MotorCoordinates
 
-    form: Any = choose(robot, ModelRequest("step"))
-    q = np.array(near, dtype=float)
+    motors = MotorCoordinates(choose(robot, ModelRequest("step")))
+    q, sensed = np.array(near, dtype=float), np.asarray(values, dtype=float)
     for _ in range(ROUNDS):
-        before, q = q, fitted_positions(form, np.asarray(values, dtype=float), q)
+        before, q = q, motors.fitted({"motor_position": sensed, "last": q})
         if np.abs(q - before).max() < STILL * robot.tree.length:
             break
     return q

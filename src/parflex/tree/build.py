@@ -17,13 +17,15 @@ import numpy as np
 
 from parflex.bodies.elastic import Body, Node
 from parflex.bodies.rigid import RigidBody
-from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.errors import RobotFileError
 from parflex.robotfile import schema
-from parflex.robotfile.values import INSIDE, position_along_beam, short_text, split_place
+from parflex.robotfile.checks import refuse_unknown
+from parflex.robotfile.values import INSIDE, LIMIT_KEYS, position_along_beam, short_text, split_place
 from parflex.spatial.rotations import compose, mdh_transform, rotation_from_vector
 from parflex.tree import joints
 from parflex.tree.build_elements import (
     inner_point_error,
+    place_named,
     read_element,
     read_modal,
     read_reduced,
@@ -32,7 +34,7 @@ from parflex.tree.build_elements import (
 )
 from parflex.tree.force_elements import coupled_spring
 from parflex.tree.friction import JointTerms
-from parflex.tree.tree import GROUND, Link, NamedPlaces, Place, Tree, place_on_node
+from parflex.tree.tree import GROUND, Link, Place, Tree, new_link, place_on_node
 
 Array = np.ndarray
 
@@ -62,7 +64,7 @@ class _Builder:
         self.nodes: dict[int, dict[str, int]] = {}  # of each body given by modes, the links on its nodes
         self.roots: dict[int, str] = {}  # of each super-element that its frame holds, the node there
         self.places: dict[str, Place] = {"base": Place(GROUND, np.eye(3), np.zeros(3))}
-        self.mounts, self.pulls = mounted_inside(robot), pulled_inside(robot)
+        self.mounts, self.pulls = _by_body(mounted_names(robot)), _by_body(pulled_names(robot))
 
     def build(self) -> Tree:
         robot = self.robot
@@ -155,6 +157,9 @@ class _Builder:
         self._add_joint(entry, location, body)
 
     def _add_joint(self, frame: schema.Frame, location: Place, body: Body) -> None:
+        if frame.joint == "fixed":
+            self._add_link(frame.name, location, joints.fixed(), body, np.zeros(0), leg=frame.name)
+            return
         if self.planar:
             self._check_in_plane(frame, location)
         key = f"frame '{frame.name}': start"
@@ -181,20 +186,12 @@ class _Builder:
         spec = frame.beam
         assert spec is not None
         if frame.joint in ("universal", "cylindrical"):
-            raise RobotFileError(
-                "a beam needs a joint with one axis or none",
-                key=f"frame '{frame.name}': beam",
-                hint="add a frame for it",
-            )
+            message = "a beam needs a joint with one axis or none"
+            raise RobotFileError(message, key=f"frame '{frame.name}': beam", hint="add a frame for it")
         attachments = self.mounts.get(frame.name, ()), self.pulls.get(frame.name, ())
         mesh = beam_mesh(frame.name, spec.elements, self.refine, *attachments, self.more_nodes.get(frame.name, ()))
         ends, bodies = self._parts(frame.name, spec, mesh)
-        if frame.joint == "fixed":
-            self._add_link(
-                frame.name, location, joints.fixed(), bodies[0].with_rigid(rigid), np.zeros(0), leg=frame.name
-            )
-        else:
-            self._add_joint(frame, location, bodies[0].with_rigid(rigid))
+        self._add_joint(frame, location, bodies[0].with_rigid(rigid))
         nodes = {0: self.places[frame.name]}
         for number, before, body in zip(ends, bodies, [*bodies[1:], RigidBody()], strict=True):
             name, tip = mesh.names[number], before.nodes["tip"]
@@ -240,20 +237,14 @@ class _Builder:
         origin_nodes = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
         clamped = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in origin_nodes)
         if frame.joint != "free" and not clamped:
-            raise RobotFileError(
-                "the modes move the body at its own frame",
-                key=f"frame '{frame.name}': modal.file",
-                value=spec.file,
-                hint="give modes of the body clamped at the origin of its frame, with a node there",
-            )
+            key, hint = "modal.file", "give modes of the body clamped at the origin of its frame, with a node there"
+            message = "the modes move the body at its own frame"
+            raise RobotFileError(message, key=f"frame '{frame.name}': {key}", value=spec.file, hint=hint)
         return body
 
     def _add_modal(self, frame: schema.Frame, body: Body, root: str | None = None, *, here: Place) -> None:
         """A body with interface nodes on a joint; `root` is the one at which a super-element is held."""
-        if frame.joint == "fixed":
-            self._add_link(frame.name, here, joints.fixed(), body, np.zeros(0), leg=frame.name)
-        else:
-            self._add_joint(frame, here, body)
+        self._add_joint(frame, here, body)
         self._add_nodes(frame.name, body, root)
 
     def _add_nodes(self, name: str, body: Body, root: str | None = None) -> None:
@@ -302,40 +293,34 @@ class _Builder:
         nearest = min(distances, key=lambda name: distances[name], default=None)
         if nearest is None or distances[nearest] > SAME_PLACE * self._extent(body):
             where = f", the nearest node '{nearest}' is {distances[nearest]:.3g} m away" if nearest else ""
-            raise RobotFileError(
-                f"there is no node of '{self.links[location.link].name}' at this position{where}",
-                key=f"{kind} '{entry.name}'",
-                value=short_text(tuple(float(x) for x in location.position)),
-                hint="place it on a node, or make the modal data with a node there",
+            message = f"there is no node of '{self.links[location.link].name}' at this position{where}"
+            value, hint = (
+                tuple(float(x) for x in location.position),
+                "place it on a node, or make the modal data with one",
             )
+            raise RobotFileError(message, key=f"{kind} '{entry.name}'", value=short_text(value), hint=f"{hint} there")
         node_link = self.nodes[location.link][nearest]
         if kind == "frame" and not self.links[node_link].node.turns:  # type: ignore[union-attr]
-            raise RobotFileError(
-                f"the rotations of the node '{nearest}' are not known",
-                key=f"frame '{entry.name}': parent",
-                value=nearest,
-                hint="give them in the modal data; only a spherical closure is possible there",
-            )
+            hint = "give them in the modal data; only a spherical closure is possible there"
+            message = f"the rotations of the node '{nearest}' are not known"
+            raise RobotFileError(message, key=f"frame '{entry.name}': parent", value=nearest, hint=hint)
         return Place(node_link, location.rotation, np.zeros(3))
 
     def _refuse_unknown_node(self, entry: schema.Frame | schema.Point) -> None:
-        frame = isinstance(entry, schema.Frame)
-        parent = entry.parent if isinstance(entry, schema.Frame) else entry.frame
-        key = f"frame '{entry.name}': parent" if frame else f"point '{entry.name}': frame"
-        hint = did_you_mean(parent, self.places)
-        raise RobotFileError(f"there is no frame or node '{parent}'", key=key, value=parent, hint=hint)
+        if isinstance(entry, schema.Frame):
+            refuse_unknown(entry.parent, self.places, "frame or node", f"frame '{entry.name}': parent")
+        else:
+            refuse_unknown(entry.frame, self.places, "frame or node", f"point '{entry.name}': frame")
 
     def _check_in_plane(self, frame: schema.Frame, location: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
         normal = (self._neutral_rotation(location.link) @ location.rotation)[2, 2]
-        wrong = abs(normal) > 1e-9 if frame.joint == "prismatic" else abs(abs(normal) - 1) > 1e-9
+        slides = frame.joint == "prismatic"
+        wrong = abs(normal) > 1e-9 if slides else abs(abs(normal) - 1) > 1e-9
         if wrong:
-            requirement = "lie in" if frame.joint == "prismatic" else "be normal to"
-            raise RobotFileError(
-                f"the z axis of a {frame.joint} joint is to {requirement} the plane",
-                key=f"frame '{frame.name}': " + ("mdh" if frame.mdh else "place"),
-                hint='correct the placement, or use motion = "spatial"',
-            )
+            message = f"the z axis of a {frame.joint} joint is to {'lie in' if slides else 'be normal to'} the plane"
+            key = f"frame '{frame.name}': " + ("mdh" if frame.mdh else "place")
+            raise RobotFileError(message, key=key, hint='correct the placement, or use motion = "spatial"')
 
     def _neutral_rotation(self, link: int) -> Array:
         """World rotation of a link with all joints at zero; in the plane, poses differ from it by turns about z."""
@@ -357,33 +342,9 @@ class _Builder:
         leg: str | None = None,
         node: Node | None = None,
     ) -> None:
-        q0 = self.links[-1].own_q.stop if self.links else 0
-        v0 = self.links[-1].own_v.stop if self.links else 0
-        q = slice(q0, q0 + len(joint.position_labels))
-        v = slice(v0, v0 + len(joint.rate_labels))
-        e, e_v = slice(q.stop, q.stop + body.size), slice(v.stop, v.stop + body.size)
-        group = self.robot.leg_of.get(leg) if leg else None
-        self.links.append(
-            Link(
-                name,
-                location.link,
-                location.rotation,
-                location.position,
-                joint,
-                body,
-                q,
-                v,
-                start,
-                terms,
-                limits_of.limits if limits_of else None,
-                group,
-                node,
-                e,
-                e_v,
-                velocity_limit=limits_of.velocity_limit if limits_of else None,
-                effort_limit=limits_of.effort_limit if limits_of else None,
-            )
-        )
+        more: dict[str, Any] = {} if limits_of is None else {key: getattr(limits_of, key) for key in LIMIT_KEYS}
+        more |= {"terms": terms, "leg": self.robot.leg_of.get(leg) if leg else None, "node": node}
+        self.links.append(new_link(self.links, name, location, joint, body, start, **more))
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
 
 
@@ -436,28 +397,16 @@ def _mean_and_asymmetry(forward: Any, backward: Any | None) -> tuple[Any, Any]:
     return (forward, 0.0) if backward is None else ((forward + backward) / 2, (forward - backward) / 2)
 
 
-def place_named(name: str, key: str, places: Mapping[str, Place], links: Sequence[Link]) -> Place | None:
-    """A place by name, inside bodies too."""
-    try:
-        return NamedPlaces(places, links).get(name)
-    except InputError as error:
-        raise RobotFileError(error.message, key=key, value=name, hint=error.hint) from None
-
-
 def check_ends(robot: schema.RobotFile, places: Mapping[str, Place], links: Sequence[Link]) -> None:
     """All that the file names is there, and nothing that needs a link of its own lies inside a body."""
     for name in (robot.end_effector, *(motion.frame for motion in robot.motions.values())):
         if name is not None and place_named(name, "end_effector", places, links) is None:
-            hint = did_you_mean(name, places)
-            raise RobotFileError(f"there is no node '{name}'", key="end_effector", value=name, hint=hint)
+            refuse_unknown(name, places, "node", "end_effector")
     end = robot.end_effector
     if end is not None and places[end].inner is not None:
         raise inner_point_error("end_effector", end)
     for visual in robot.visual:
-        if visual.frame not in places:
-            hint = did_you_mean(visual.frame, places)
-            message = f"there is no frame or node '{visual.frame}'"
-            raise RobotFileError(message, key="visual.frame", value=visual.frame, hint=hint)
+        refuse_unknown(visual.frame, places, "frame or node", "visual.frame")
     for closure in robot.closure:
         _check_closure(closure, places, links)
 
@@ -466,28 +415,23 @@ def _check_closure(closure: schema.Closure, places: Mapping[str, Place], links: 
     """Both ends exist, on two bodies, and those on nodes without rotations are balls."""
     key = f"closure '{closure.name or '~'.join(closure.between)}'"
     for end in closure.between:
-        if end not in places:
-            hint = did_you_mean(end, places)
-            raise RobotFileError(f"there is no node '{end}'", key=f"{key}: between", value=end, hint=hint)
+        refuse_unknown(end, places, "node", f"{key}: between")
         if places[end].inner is not None:
             raise inner_point_error(f"{key}: between", end)
         link = places[end].link
         node = links[link].node if link != GROUND else None
         if node is not None and not node.turns and closure.joint != "spherical":
+            message, hint = "the rotations of the node at", 'give them in the modal data, or use joint = "spherical"'
             raise RobotFileError(
-                f"the rotations of the node at '{end}' are not known",
-                key=f"{key}: joint",
-                value=closure.joint,
-                hint='give them in the modal data, or use joint = "spherical"',
+                f"{message} '{end}' are not known", key=f"{key}: joint", value=closure.joint, hint=hint
             )
     first_link, second_link = (places[end].link for end in closure.between)
     if first_link == second_link:  # its rows are zero but for rounding, which would count as constraints
-        raise RobotFileError(
+        message, hint = (
             "both ends of the closure are on the same body",
-            key=f"{key}: between",
-            value=short_text(closure.between),
-            hint="name places on two bodies, or remove the closure",
+            "name places on two bodies, or remove the closure",
         )
+        raise RobotFileError(message, key=f"{key}: between", value=short_text(closure.between), hint=hint)
 
 
 @dataclass(frozen=True)
@@ -577,16 +521,6 @@ def _names(beam: str, shares: list[Fraction], elements: int) -> list[str]:
         subindex = 0 if element.denominator == 1 else subindex + 1
         names.append(f"{beam}.{int(element)}.{subindex}" if subindex else f"{beam}.{int(element)}")
     return [*names, f"{beam}.tip"]
-
-
-def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
-    """Of each body the places inside it on which the file mounts or closes something, or measures the robot."""
-    return _by_body(mounted_names(robot))
-
-
-def pulled_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
-    """Of each beam the places inside it at which elements of the file pull."""
-    return _by_body(pulled_names(robot))
 
 
 def mounted_names(robot: schema.RobotFile) -> dict[str, None]:

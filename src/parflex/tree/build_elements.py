@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,17 @@ from parflex.bodies.beam import Material, Section, beam, first_bending_frequency
 from parflex.bodies.elastic import Body, ElasticBody, with_damping, with_small_rotations
 from parflex.bodies.rigid import RigidBody
 from parflex.bodies.sections import ElementSections
-from parflex.errors import InputError, ParflexError, RobotFileError, did_you_mean
+from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.robotfile import schema
-from parflex.robotfile.element_schema import ElementTable
-from parflex.robotfile.schema import SECTION_KEYS, Damping
+from parflex.robotfile.checks import refuse_unknown
+from parflex.robotfile.schema import SECTION_KEYS, Damping, ElementTable
+from parflex.robotfile.values import LIMIT_KEYS
 from parflex.spatial.batched import VariedNumberError, is_varied
 from parflex.spatial.rotations import vector_length
 from parflex.tree import joints
 from parflex.tree.force_elements import PointElement, curve_of
 from parflex.tree.friction import JointTerms
-from parflex.tree.tree import GROUND, Link, Place, Tree
+from parflex.tree.tree import GROUND, Link, NamedPlaces, Place, Tree, new_link
 
 if TYPE_CHECKING:
     from parflex.bodies.modal import ModalData
@@ -55,7 +57,13 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, count: f
     element = beam(spec.length / count, material, section, **choices)
     element = rotated_about_axis(element, spec.roll) if spec.roll else element
     element = with_damping(element, mass, stiffness) if spec.damping is not None else element
-    return element if robot.rotations == "consistent" else with_small_rotations(element)
+    return _as_in_file(element, robot)
+
+
+def _as_in_file(body: Any, robot: schema.RobotFile) -> Any:
+    """The body with the strain and the rotations that the file asks of all bodies."""
+    body = body if robot.axial == "mean" or body.by_tip else body.with_linear_strain()
+    return body if robot.rotations == "consistent" else with_small_rotations(body)
 
 
 def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements: int, fraction: float) -> ElasticBody:
@@ -66,45 +74,26 @@ def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements
     damping = _damping(spec, material, section, choices["planar"])
     assert spec.reduce is not None
     settings, length = spec.reduce, spec.length * fraction
-    numbers = (
-        length,
-        settings.error,
-        settings.band,
-        spec.roll,
-        *damping,
-        *vars(material).values(),
-        *vars(section).values(),
-    )
-    if any(is_varied(x) for x in numbers):  # how many modes are kept depends on them
+    numbers: tuple[Any, ...] = (length, settings.error, settings.band, spec.roll, *damping)
+    if any(
+        is_varied(x) for x in (*numbers, *vars(material).values(), *vars(section).values())
+    ):  # how many modes are kept depends on them
         raise VariedNumberError("reduced beams of many designs are made one by one")
     try:
-        body = reduced_beam(
-            length,
-            material,
-            section,
-            elements,
-            settings.error,
-            settings.band,
-            roll=spec.roll,
-            damping=damping,
-            **choices,
-        )
+        choices |= {"roll": spec.roll, "damping": damping}
+        body = reduced_beam(length, material, section, elements, settings.error, settings.band, **choices)
     except InputError as error:
         key = f"frame '{name}': beam.reduce.{error.key}"
         raise RobotFileError(error.message, key=key, value=error.value, hint=error.hint) from None
-    return body if robot.rotations == "consistent" else with_small_rotations(body)
+    return _as_in_file(body, robot)
 
 
-def _beam_choices(robot: schema.RobotFile, name: str, spec: schema.Beam) -> tuple[Material, Section, dict[str, bool]]:
+def _beam_choices(robot: schema.RobotFile, name: str, spec: schema.Beam) -> tuple[Material, Section, dict[str, Any]]:
     """Material and section of a beam, and how it is modelled."""
     planar = (spec.model or robot.motion) == "planar"
     if spec.roll and planar:
-        raise RobotFileError(
-            "a planar beam cannot be rolled",
-            key=f"frame '{name}': beam.roll",
-            value=spec.roll,
-            hint='swap y and z, or use model = "spatial"',
-        )
+        hint, key = 'swap y and z, or use model = "spatial"', f"frame '{name}': beam.roll"
+        raise RobotFileError("a planar beam cannot be rolled", key=key, value=spec.roll, hint=hint)
     section = read_section(robot.sections[spec.section], spec.shear_coefficient)
     linear = (spec.axial or robot.axial) == "linear"
     choices = {"planar": planar, "rotary_inertia": spec.rotary_inertia, "shear": spec.shear, "linear": linear}
@@ -152,8 +141,7 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
         raise RobotFileError(
             "some mode leaves the plane", key=f"{key}.file", value=spec.file, hint='use motion = "spatial"'
         )
-    body = body if robot.axial == "mean" else body.with_linear_strain()
-    return body if robot.rotations == "consistent" else with_small_rotations(body)
+    return _as_in_file(body, robot)
 
 
 def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
@@ -207,8 +195,7 @@ def read_superelement(
     except ParflexError as error:
         error.key = f"{key}.{error.key if error.key in schema.Superelement.model_fields else 'file'}"
         raise
-    body = body if robot.axial == "mean" else body.with_linear_strain()
-    return (body if robot.rotations == "consistent" else with_small_rotations(body)), root
+    return _as_in_file(body, robot), root
 
 
 def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
@@ -247,30 +234,21 @@ def start_distance(tree: Tree, element: ElementTable) -> Any:
 
 def _check_ends(tree: Tree, element: ElementTable) -> None:
     """Both ends exist and are on two bodies."""
-    key = f"element '{element.name}': between"
+    key, ends = f"element '{element.name}': between", "'{}' and '{}'".format(*element.between)
     for end in element.between:
-        if not _place_exists(tree, end, key):
-            hint = did_you_mean(end, tree.places)
-            raise RobotFileError(f"there is no frame or point '{end}'", key=key, value=end, hint=hint)
+        if place_named(end, key, tree.places, tree.links) is None:
+            refuse_unknown(end, dict(tree.places), "frame or point", key)
         if (element.kind == "rod" or element.measured) and tree.places[end].inner is not None:
             raise inner_point_error(key, end)
     first, second = (tree.places[end] for end in element.between)
     if first.link == second.link and first.inner is None and second.inner is None:
         body = "the ground" if first.link == GROUND else f"the body '{tree.links[first.link].name}'"
-        raise RobotFileError(
-            f"'{element.between[0]}' and '{element.between[1]}' are both on {body}, where an element does nothing",
-            key=key,
-            value=element.between[1],
-            hint="name points on two bodies",
-        )
+        message = f"{ends} are both on {body}, where an element does nothing"
+        raise RobotFileError(message, key=key, value=element.between[1], hint="name points on two bodies")
     smooth = element.kind == "spring" and element.rest == 0 and not element.damping
     if start_distance(tree, element) <= MIN_START_DISTANCE and not smooth:
-        raise RobotFileError(
-            f"'{element.between[0]}' and '{element.between[1]}' meet at the start, where no line joins them",
-            key=key,
-            value=element.between[1],
-            hint="give starts at which they are apart, or other points",
-        )
+        message, hint = f"{ends} meet at the start, where no line joins them", "give starts at which they are apart"
+        raise RobotFileError(message, key=key, value=element.between[1], hint=f"{hint}, or other points")
 
 
 def inner_point_error(key: str, name: str) -> RobotFileError:
@@ -283,58 +261,30 @@ def inner_point_error(key: str, name: str) -> RobotFileError:
     )
 
 
-def _place_exists(tree: Tree, end: str, key: str) -> bool:
+def place_named(name: str, key: str, places: Mapping[str, Place], links: Sequence[Link]) -> Place | None:
+    """A place by name, inside bodies too."""
     try:
-        return end in tree.places
+        return NamedPlaces(places, links).get(name)
     except InputError as error:
-        raise RobotFileError(error.message, key=key, value=end, hint=error.hint) from None
+        raise RobotFileError(error.message, key=key, value=name, hint=error.hint) from None
 
 
 def _force(tree: Tree, element: ElementTable) -> PointElement:
     first, second = (tree.places[end] for end in element.between)
     table = element.table
-    return PointElement(
-        element.name,
-        element.kind,
-        first,
-        second,
-        element.stiffness or 0.0,
-        element.rest or 0.0,
-        element.damping or 0.0,
-        curve_of(table.length if table else ()),
-        curve_of(table.speed if table else ()),
-    )
+    numbers = (element.stiffness or 0.0, element.rest or 0.0, element.damping or 0.0)
+    curves = (curve_of(table.length), curve_of(table.speed)) if table else (None, None)
+    return PointElement(element.name, element.kind, first, second, *numbers, *curves)
 
 
 def _with_struts(tree: Tree, robot: schema.RobotFile, struts: list[ElementTable]) -> Tree:
     """The tree with a massless slide on the ground for each strut; a row of the closures makes it the length."""
     links = list(tree.links)
     for strut in struts:
-        q, v = links[-1].own_q.stop, links[-1].own_v.stop
-        none_q, none_v = slice(q + 1, q + 1), slice(v + 1, v + 1)
-        start = np.array([start_distance(tree, strut)])
+        start, joint = np.array([start_distance(tree, strut)]), joints.JOINTS["prismatic"]()
         terms = JointTerms(stiffness=strut.stiffness or 0.0, rest=strut.rest or 0.0, damper=strut.damping or 0.0)
-        joint, leg = joints.JOINTS["prismatic"](), robot.leg_of.get(strut.name)
-        links.append(
-            Link(
-                strut.name,
-                GROUND,
-                np.eye(3),
-                np.zeros(3),
-                joint,
-                RigidBody(),
-                slice(q, q + 1),
-                slice(v, v + 1),
-                start,
-                terms,
-                strut.limits,
-                leg=leg,
-                e=none_q,
-                e_v=none_v,
-                strut=True,
-                pulls_only=strut.kind == "cable",
-                velocity_limit=strut.velocity_limit,
-                effort_limit=strut.effort_limit,
-            )
-        )
+        more: dict[str, Any] = {"leg": robot.leg_of.get(strut.name), "strut": True, "pulls_only": strut.kind == "cable"}
+        more |= {key: getattr(strut, key) for key in LIMIT_KEYS}
+        base = tree.places["base"]
+        links.append(new_link(links, strut.name, base, joint, RigidBody(), start, terms=terms, **more))
     return replace(tree, links=tuple(links))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from parflex.records import Record
-from parflex.robotfile.element_schema import CouplingTable
+from parflex.robotfile.schema import CouplingTable
 from parflex.spatial.linear import scalar_type
 from parflex.tree.friction import gear_loss, smooth_sign
 
@@ -71,11 +71,11 @@ class CoupledSpring:
         """The part of the stretch that is beyond the play."""
         stretch = self.stretch(q)
         if self.pulls_only:
-            return _positive(stretch)
+            return positive_part(stretch)
         if not self.play:
             return stretch
         beyond = stretch * np.sign(stretch) - self.play / 2
-        return np.sign(stretch) * _positive(beyond)
+        return np.sign(stretch) * positive_part(beyond)
 
     def slack(self, q: Array) -> bool:
         """Whether it is a cable that hangs loose."""
@@ -86,14 +86,12 @@ class CoupledSpring:
         if self.flanks is not None and self.flanks[0].is_gated:
             below, above = (contact.force(depth, rate) for contact, depth, rate in self.contacts(q, qd))
             return above - below
-        pressed, rate = self.pressed(q), self.rate(qd)
-        if self.pulls_only and self.damping != 0:  # a taut cable may not push while it shortens
-            tension_gate = (1 + np.sign(self.stretch(q))) / 2
-            return tension_gate * _positive(self.stiffness * pressed + self.damping * rate)
-        if not self.play:
-            return self.stiffness * pressed + self.damping * rate
-        side = np.sign(pressed)
-        return side * _positive(side * (self.stiffness * pressed + self.damping * rate))
+        pressed = self.pressed(q)
+        effort = self.stiffness * pressed + self.damping * self.rate(qd)
+        if self.pulls_only and self.damping != 0:
+            return pulling_part(effort, self.stretch(q))
+        side = np.sign(pressed) if self.play else None
+        return effort if side is None else side * positive_part(side * effort)
 
     @property
     def has_flanks(self) -> bool:
@@ -186,11 +184,6 @@ def ratios_of(coupling: CouplingTable, joint_slides: bool) -> dict[str, float]:
     return {coupling.others[0]: metres_per_radian if joint_slides else 1 / metres_per_radian}
 
 
-def _positive(value: Any) -> Any:
-    """The value where it is positive, else zero."""
-    return (value + value * np.sign(value)) / 2
-
-
 @dataclass(frozen=True)
 class Curve:
     """A function by points: cubic in between with continuous slope, straight on beyond the first and last point.
@@ -223,7 +216,7 @@ class Curve:
         m, pieces = self.slopes.tolist(), []
         for k in range(len(self.x) - 1):
             h, rise = self.x[k + 1] - self.x[k], self.y[k + 1] - self.y[k]
-            t = (_positive(x - self.x[k]) - _positive(x - self.x[k + 1])) / h
+            t = (positive_part(x - self.x[k]) - positive_part(x - self.x[k + 1])) / h
             a, b = h * m[k], h * m[k + 1]
             pieces.append((t, h, rise, (a, 3 * rise - 2 * a - b, a + b - 2 * rise)))
         return pieces
@@ -231,17 +224,17 @@ class Curve:
     def value(self, x: Any) -> Any:
         """The function, over any scalar."""
         m = self.slopes.tolist()
-        total = self.y[0] - m[0] * _positive(self.x[0] - x) + m[-1] * _positive(x - self.x[-1])
+        total = self.y[0] - m[0] * positive_part(self.x[0] - x) + m[-1] * positive_part(x - self.x[-1])
         for t, _, _, (a, b, c) in self._pieces(x):
             total = total + t * (a + t * (b + t * c))
         return total
 
     def integral(self, x: Any) -> Any:
         """Its integral from the first point."""
-        m, below, above = self.slopes.tolist(), _positive(self.x[0] - x), _positive(x - self.x[-1])
+        m, below, above = self.slopes.tolist(), positive_part(self.x[0] - x), positive_part(x - self.x[-1])
         total = self.y[0] * (x - self.x[0]) + 0.5 * m[0] * (below * below) + 0.5 * m[-1] * (above * above)
         for k, (t, h, rise, (a, b, c)) in enumerate(self._pieces(x)):
-            total = total + h * (t * t * (a / 2 + t * (b / 3 + t * (c / 4)))) + rise * _positive(x - self.x[k + 1])
+            total = total + h * (t * t * (a / 2 + t * (b / 3 + t * (c / 4)))) + rise * positive_part(x - self.x[k + 1])
         return total
 
 
@@ -278,7 +271,7 @@ class PointElement(Record):
             return 0.0
         if self.curve is not None:
             return self.curve.value(length)
-        return self.stiffness * (_positive(length - self.rest) if self.pulls_only else length - self.rest)
+        return self.stiffness * (positive_part(length - self.rest) if self.pulls_only else length - self.rest)
 
     def tension(self, length: Any, rate: Any) -> Any:
         """Tension at a length, while it grows at this rate."""
@@ -291,10 +284,7 @@ class PointElement(Record):
             tension = tension + self.damping * rate
         if self.speed_curve is not None:
             tension = tension + self.speed_curve.value(rate)
-        if self.pulls_only and self.damping != 0:  # a taut cable may not push while it shortens
-            tension_gate = (1 + np.sign(length - self.rest)) / 2
-            tension = tension_gate * _positive(tension)
-        return tension
+        return pulling_part(tension, length - self.rest) if self.pulls_only and self.damping != 0 else tension
 
     def energy(self, length: Any) -> Any:
         """What is stored at a length; of a table counted from its first point."""
@@ -302,7 +292,7 @@ class PointElement(Record):
             return 0.0
         if self.curve is not None:
             return self.curve.integral(length)
-        stretch = _positive(length - self.rest) if self.pulls_only else length - self.rest
+        stretch = positive_part(length - self.rest) if self.pulls_only else length - self.rest
         return 0.5 * self.stiffness * (stretch * stretch)
 
     def lost_power(self, length: Any, rate: Any) -> Any:
@@ -409,10 +399,6 @@ class Contact:
         pushing = depth + lag * (pushes * rate + (1 - pushes) * closing)
         return [(pushing, (1 - pushes) * rate), (depth, rate)]
 
-    def gated(self, gate: int, gates: Gates) -> Contact:
-        """The same with a place among gates."""
-        return replace(self, gate=gate, gates=gates)
-
 
 class StopSide(NamedTuple):
     """One side of a stop: its contact, and how deep and how fast the joint is in it."""
@@ -464,36 +450,31 @@ def with_gates(tree: Tree) -> Tree:
 
     Behind them stand the inputs of joints that may stick.
     """
-    gates, place, links = Gates(0), 0, list[Any]()
+    gates = Gates(0)
+
+    def gated(contact: Any) -> Any:
+        """The contact, or the friction of a joint, with the next places among the gates."""
+        gates.count += contact.count
+        return replace(contact, gate=gates.count - contact.count, gates=gates)
+
+    links: list[Link] = []
     for link in tree.links:
         stop = link.terms.stop
         if stop is not None:
-            below = stop.below.gated(place, gates)
-            above = stop.above.gated(place + below.count, gates)
-            place += below.count + above.count
-            link = replace(link, terms=replace(link.terms, stop=replace(stop, below=below, above=above)))
+            stop = replace(stop, below=gated(stop.below), above=gated(stop.above))
+            link = replace(link, terms=replace(link.terms, stop=stop))
         links.append(link)
-    elements = []
-    for element in tree.elements:
+    elements, springs = list(tree.elements), list(tree.springs)
+    for k, element in enumerate(elements):
         if element.acts and element.pulls_only:
-            contact = Contact(element.stiffness, element.damping).gated(place, gates)
-            place += contact.count
-            element = replace(element, contact=contact)
-        elements.append(element)
-    springs = []
-    for spring in tree.springs:
+            elements[k] = replace(element, contact=gated(Contact(element.stiffness, element.damping)))
+    for k, spring in enumerate(springs):
         if spring.has_flanks:
-            below = Contact(spring.stiffness, spring.damping).gated(place, gates)
-            above = below.gated(place + below.count, gates)
-            place += 2 * below.count
-            spring = replace(spring, flanks=(below, above))
-        springs.append(spring)
+            contact = Contact(spring.stiffness, spring.damping)
+            springs[k] = replace(spring, flanks=(gated(contact), gated(contact)))
     for k, link in enumerate(links):
         if link.terms.rubbing is not None:
-            rubbing = replace(link.terms.rubbing, gate=place, gates=gates)
-            links[k] = replace(link, terms=replace(link.terms, rubbing=rubbing))
-            place += rubbing.count
-    gates.count = place
+            links[k] = replace(link, terms=replace(link.terms, rubbing=gated(link.terms.rubbing)))
     return replace(tree, links=tuple(links), elements=tuple(elements), springs=tuple(springs), gates=gates)
 
 
@@ -531,3 +512,8 @@ def gated_contacts(tree: Tree) -> Iterator[GatedContact]:
 def positive_part(value: Any) -> Any:
     """The value where it is positive, else zero."""
     return (value + value * np.sign(value)) / 2
+
+
+def pulling_part(tension: Any, stretch: Any) -> Any:
+    """The tension of a damped cable, which is slack below its rest length and does not push while it shortens."""
+    return (1 + np.sign(stretch)) / 2 * positive_part(tension)

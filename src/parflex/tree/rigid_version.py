@@ -16,6 +16,8 @@ from parflex.tree.tree import GROUND, Place, Tree
 
 FLEXIBLE = ("beam", "modal", "superelement")
 
+KHALIL = ("M", "MX", "MY", "MZ", "XX", "XY", "XZ", "YY", "YZ", "ZZ")
+
 
 def read_version(table: dict[str, Any], file: str, elements: int, rigid: bool) -> schema.RobotFile:
     """Return the description of a whole table, or that of its rigid version."""
@@ -107,24 +109,9 @@ def _rigid(entry: Any, tree: Tree, positions: dict[int, Any]) -> Any:
 
 def _inertia(body: RigidBody, joint_inertia: schema.Inertia) -> schema.Inertia:
     """A body as Khalil parameters; those of the joint stay."""
-    moments = body.I
-    M, MX, MY, MZ = _numbers([body.m, *body.S])
-    XX, XY, XZ, YY, YZ, ZZ = _numbers(moments[np.triu_indices(3)])
-    return schema.Inertia.model_construct(
-        M=M,
-        MX=MX,
-        MY=MY,
-        MZ=MZ,
-        XX=XX,
-        XY=XY,
-        XZ=XZ,
-        YY=YY,
-        YZ=YZ,
-        ZZ=ZZ,
-        IA=joint_inertia.IA,
-        FV=joint_inertia.FV,
-        FS=joint_inertia.FS,
-    )
+    numbers = _numbers([body.m, *body.S, *body.I[np.triu_indices(3)]])
+    of_joint = {key: getattr(joint_inertia, key) for key in ("IA", "FV", "FS")}
+    return schema.Inertia.model_construct(**dict(zip(KHALIL, numbers, strict=True)), **of_joint)
 
 
 def _numbers(values: Any) -> tuple[Any, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from parflex.spatial.rotations import vector_length
 from parflex.tree.force_elements import CoupledSpring, Gates, PointElement
 from parflex.tree.friction import JointTerms
 from parflex.tree.joints import Joint
-
-if TYPE_CHECKING:
-    pass
 
 Array = np.ndarray
 
@@ -100,6 +97,14 @@ class Link(Record):
     def elastic_labels(self) -> tuple[str, ...]:
         """Names of its elastic coordinates behind the dot."""
         return self.body.labels
+
+
+def new_link(links: Sequence[Link], name: str, at: Place, joint: Joint, body: Body, start: Array, **more: Any) -> Link:
+    """A link mounted at a place, with the coordinates that follow those of other links."""
+    q0, v0 = (links[-1].own_q.stop, links[-1].own_v.stop) if links else (0, 0)
+    q, v = slice(q0, q0 + len(joint.position_labels)), slice(v0, v0 + len(joint.rate_labels))
+    e, e_v = slice(q.stop, q.stop + body.size), slice(v.stop, v.stop + body.size)
+    return Link(name, at.link, at.rotation, at.position, joint, body, q, v, start, e=e, e_v=e_v, **more)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,31 +215,23 @@ class Tree(Record):
         """Positions after an increment along the rates."""
         if self._plain:
             return q + step
-        parts = []
-        for link in self.links:
-            parts += [link.joint.moved(q[link.q], step[link.v]), q[link.e] + step[link.e_v]]
-        return np.concatenate(parts)
+        return self._joined(lambda i: i.joint.moved(q[i.q], step[i.v]), lambda i: q[i.e] + step[i.e_v])
 
     def position_rates(self, q: Array, qd: Array) -> Array:
         """Time derivatives of all positions, over any scalar."""
-        parts = []
-        for link in self.links:
-            parts += [link.joint.position_rates(q[link.q], qd[link.v]), qd[link.e_v]]
-        return np.concatenate(parts)
+        return self._joined(lambda i: i.joint.position_rates(q[i.q], qd[i.v]), lambda i: qd[i.e_v])
 
     def rates(self, q: Array, position_rates: Array) -> Array:
         """All rates for time derivatives of all positions."""
-        parts = []
-        for link in self.links:
-            parts += [link.joint.rates(q[link.q], position_rates[link.q]), position_rates[link.e]]
-        return np.concatenate(parts)
+        return self._joined(lambda i: i.joint.rates(q[i.q], position_rates[i.q]), lambda i: position_rates[i.e])
 
     def rate_changes(self, qd: Array, qdd: Array) -> Array:
         """Time derivatives of all rates for resolved accelerations."""
-        parts = []
-        for link in self.links:
-            parts += [link.joint.rate_changes(qd[link.v], qdd[link.v]), qdd[link.e_v]]
-        return np.concatenate(parts)
+        return self._joined(lambda i: i.joint.rate_changes(qd[i.v], qdd[i.v]), lambda i: qdd[i.e_v])
+
+    def _joined(self, of_joint: Callable[[Link], Array], of_body: Callable[[Link], Array]) -> Array:
+        """Numbers of all links, of each those of its joint and then those of its elastic body."""
+        return np.concatenate([part for link in self.links for part in (of_joint(link), of_body(link))])
 
     @cached_property
     def elastic(self) -> tuple[int, ...]:
@@ -385,24 +382,17 @@ class NamedPlaces(dict[str, Place]):
     def _on(self, number: int | None, name: str, owner: str, where: str) -> Place | None:
         link = None if number is None else self._links[number]
         if number is None or link is None or link.body.inner is None:
-            raise InputError(
-                f"'{owner}' is not a beam or modal body, so that '{name}' means nothing",
-                key="frame",
-                value=name,
-                hint="name a beam or modal body, or give the robot a point there",
-            )
+            message = f"'{owner}' is not a beam or modal body, so that '{name}' means nothing"
+            hint = "name a beam or modal body, or give the robot a point there"
+            raise InputError(message, key="frame", value=name, hint=hint)
         if link.body.by_tip:
             return self._along(number, name, owner, where)
         node = _node_of(link, where)
         if node is None:
             if "." in where:
                 return None  # a frame of which something is asked, as in `BODY@12.x`
-            raise InputError(
-                f"the body '{owner}' has no node '{where}'",
-                key="frame",
-                value=name,
-                hint=f"give the name or the number (from 0) of a node of its modal data, such as {owner}@0",
-            )
+            hint = f"give the name or the number (from 0) of a node of its modal data, such as {owner}@0"
+            raise InputError(f"the body '{owner}' has no node '{where}'", key="frame", value=name, hint=hint)
         full_name = f"{owner}.{where}"
         return self[full_name] if dict.__contains__(self, full_name) else place_on_node(number, link, node)
 
@@ -411,12 +401,8 @@ class NamedPlaces(dict[str, Place]):
         if s is None and "." in where and not _is_number(where):
             return None  # a frame of which something is asked, as in `BEAM@0.5.x`
         if s is None:
-            raise InputError(
-                f"'{where}' is not a place of the beam '{owner}'",
-                key="frame",
-                value=name,
-                hint="give a number from 0 (its root) to 1 (its tip)",
-            )
+            hint = "give a number from 0 (its root) to 1 (its tip)"
+            raise InputError(f"'{where}' is not a place of the beam '{owner}'", key="frame", value=name, hint=hint)
         elements = beam_elements(self._links, number)
         element = next(candidate for candidate in elements if s <= candidate.end or candidate is elements[-1])
         xi = (s - element.start) / (element.end - element.start)

@@ -25,9 +25,9 @@ from parflex.io import atomic_file
 from parflex.records import Answer
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.default_step import MOST_COORDINATES, PER_PERIOD, STABLE, excited
 from parflex.simulation.outputs import recorded_frames
 from parflex.simulation.problem import metres_per_unit
+from parflex.simulation.step_control import needed_step
 from parflex.trajectories.polynomials import Polynomials
 from parflex.tree.force_elements import has_contacts
 
@@ -43,7 +43,7 @@ FALL = 9.81  # m/s^2, which motors are taken to cause at once: an effort that li
 
 POWERS = 6  # of the polynomials of runs
 
-SECOND = 1.0  # of a run in which vibrations are judged
+SHORT = 0.1  # s: a motion by which the step is judged
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,49 +237,27 @@ def refuse_names(variables: Sequence[Variable]) -> None:
 
 
 def step_notes(plant: FmuPlant) -> tuple[str, ...]:
-    """A sentence where vibrations need shorter steps, under efforts that lift the robot, or such accelerations.
+    """A sentence where the fixed step is longer than the mean step that error control takes for a motion.
 
-    A robot without anything elastic has no frequency of its own: what it does takes the time of a swing.
+    Efforts lift the robot from its start, or motors accelerate as much.
     """
-    if plant.kind == "me" or plant.method.name not in PER_PERIOD:
+    if plant.kind == "me" or plant.method.name == "dopri5" or not len(plant.system.free):
         return ()
-    problem, (q, qd, _) = plant.problem, plant.start
-    tree, motors, count = problem.robot.tree, list(problem.robot.actuated), PER_PERIOD[plant.method.name]
-    step = 2 * np.pi * np.sqrt(tree.length / FALL) / count
-    why, known = f"{count} in a swing of a pendulum of {tree.length:.3g} m, the typical length", True
-    if is_elastic(problem.robot):
-        metres = metres_per_unit(tree)[motors]
-        coefficients = np.zeros((2, POWERS, plant.system.coefficients.shape[2]))
-        if problem.driven:
-            coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]
-            coefficients[1, 2, : len(motors)] = 0.5 * FALL / metres
-        else:
-            mass = sum(float(link.body.m) for link in tree.links)
-            coefficients[:, 0, : len(motors)] = _holding(problem.robot, q)
-            coefficients[1, 0, : len(motors)] += mass * FALL * metres
-        polynomials = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
-        system = problem.system(polynomials)
-        known = len(system.free) <= MOST_COORDINATES
-        if known and len(system.free):
-            excitation = excited(problem, system, polynomials, q, qd, SECOND)
-            known = not excitation.unknown
-            stable = STABLE.get(plant.method.name, np.inf) / max(excitation.highest, 1e-9)
-            period = 2 * np.pi / max(excitation.vibration, 1e-9)
-            candidates = [(step, why), (period / count, f"{count} in a period of the excited {1 / period:.3g} Hz")]
-            step, why = min([*candidates, (stable, f"stable up to {excitation.highest / (2 * np.pi):.3g} Hz")])
-    if not known:
-        message = f"the frequencies of {len(plant.system.free)} coordinates are not known"
-        return (f"{message}: give a step of a twentieth of the shortest period that matters, if that is less",)
+    problem, (q, qd, inputs) = plant.problem, plant.start
+    tree, motors = problem.robot.tree, list(problem.robot.actuated)
+    metres = metres_per_unit(tree)[motors]
+    coefficients = np.zeros((1, POWERS, plant.system.coefficients.shape[2]))
+    if problem.driven:
+        coefficients[0, 0, : len(motors)] = inputs[: len(motors)]
+        coefficients[0, 2, : len(motors)] = 0.5 * FALL / metres
+    else:
+        mass = sum(float(link.body.m) for link in tree.links)
+        coefficients[0, 0, : len(motors)] = _holding(problem.robot, q) + mass * FALL * metres
+    step = needed_step(problem, plant.method, Polynomials(np.zeros(1), coefficients), q, qd, SHORT)
     if step > plant.step * (1 - 1e-6):
         return ()
-    return (f"the step {plant.step:g} s is too long for the robot: it needs {step:.3g} s, {why}",)
-
-
-def is_elastic(robot: Robot) -> bool:
-    """Whether a body, a joint, a coupling or an element between points has a stiffness."""
-    tree = robot.tree
-    joints = any(link.terms.stiffness for link in tree.links)
-    return bool(tree.elastic or tree.springs or joints or robot.description.element)
+    text = f"the step {plant.step:g} s is too long for the robot: it needs {step:.3g} s, the mean of steps whose errors"
+    return (f"{text} are followed for {SHORT:g} s from its start, under loads as large as its weight",)
 
 
 def _holding(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -34,7 +34,7 @@ from parflex.simulation.problem import Problem, prepare_problem, read_independen
 from parflex.simulation.quantities import unit_of
 from parflex.simulation.simulate import FRICTION_WIDTH
 from parflex.simulation.start import start_state
-from parflex.simulation.step_requests import ITERATION_TOLERANCE, TOLERANCE
+from parflex.simulation.step_control import DEFAULT_SHARES, ITERATION_TOLERANCE, LEAST
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
@@ -169,7 +169,8 @@ def make_plant(
     system = problem.system(polynomials)
     work = new_work(system, chosen.stages, chosen.unknowns)
     if chosen.name == "dopri5":
-        Grid(step, 1, 1, TOLERANCE["dopri5"] * robot.tree.length, step).control(work)
+        length = robot.tree.length
+        Grid(step, 1, 1, LEAST * length, step, share=DEFAULT_SHARES["dopri5"], farthest=length).control(work)
     if len(work.events):
         work = work._replace(events=np.zeros((1, 4)))
     qd = started.qd[problem.places]

@@ -21,8 +21,7 @@ from parflex.codegen.outputs import closure_rows_program
 from parflex.codegen.program import Program
 from parflex.codegen.tracer import Tracer
 from parflex.exchange.fmu.columns import RunColumns, begins_rotation, finish_lines, finish_slope_lines
-from parflex.integrators import common
-from parflex.integrators.common import record
+from parflex.integrators.common import Count, Number, record
 from parflex.integrators.driver import Method, System, Work
 from parflex.integrators.events import settle
 from parflex.recursion.kinematics import jacobians, pose
@@ -30,7 +29,7 @@ from parflex.robot.robot import Robot
 from parflex.simulation.problem import JUMP, LOOK, PartitionWatch, Problem
 from parflex.simulation.segments import OFTEN
 from parflex.simulation.start import AWAY
-from parflex.simulation.step_requests import IMPLICIT, LABOUR, MANY_REJECTED
+from parflex.simulation.step_control import IMPLICIT, LABOUR
 
 Array = np.ndarray
 
@@ -39,6 +38,8 @@ ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real
 LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
 
 USED_COUNTS = ("OPEN", "STARTED", "PIECE", "EVENTS", "STEPS", "REJECTED", "EVALUATIONS")
+
+MANY_REJECTED = 0.02  # of the steps: so many made in parts are told of
 
 GAP = 1e-3  # rad or typical lengths: positions of motors that jump by more do not follow from their rates
 
@@ -81,11 +82,11 @@ def data_text(
     turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_rotation(place))
     sizes = {
         "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": channels, "POWERS": powers,
-        "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": common.INPUT,
+        "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": int(Number.INPUT),
         "GAP": GAP, "COLUMNS": len(columns.places), "STATE_POSITIONS": len(positions),
         "STATES": len(positions) + len(system.free), "WIDTH_X": work.x.shape[1], "WIDTH_Y": system.outputs + 2,
-        "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": common.COUNTS,
-        **{word: getattr(common, word) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
+        "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": len(Count),
+        **{word: int(Count[word]) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
         "MANY_REJECTED": MANY_REJECTED, "LABOUR": LABOUR, "CHECKED_OFTEN": OFTEN,
         "PARAMETERS": len(parameters), "CONSTANTS": len(system.constants),
         "VARIABLES": work.x.shape[1] - len(system.constants), "SLOPES": int("slope_address" in programs),

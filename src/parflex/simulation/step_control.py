@@ -1,4 +1,7 @@
-"""Step size of a run: fixed, error-controlled, and input breaks.
+"""Step size of a run: chosen by errors or fixed, and ends of steps at breaks of the inputs.
+
+Without a `step`, errors choose the steps: a step may err by a share of how far the robot has moved, or by a tolerance
+in metres. Errors of fixed steps are estimated too, and their sum is compared with how far the robot moves.
 
 An input is a piecewise polynomial, and a step samples it as one quintic through six places. The window of the longest
 step is cut at ends of pieces until the quintic fits each part. Steps end at these cuts: the begin of a motion after
@@ -8,7 +11,7 @@ rest, or a pulse in a table.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,17 +19,21 @@ import numpy as np
 
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
-from parflex.integrators.driver import Grid, IntegratedRows, Method, grid_of
-from parflex.integrators.tableaux import gauss_points, places_and_weights
+from parflex.integrators.driver import Grid, IntegratedRows, Method, grid_of, method_named, run_loop
+from parflex.integrators.tableaux import gauss_points
+from parflex.records import Record
 from parflex.simulation.diagnostics import frame_difference
 from parflex.simulation.discontinuities import jump_times
-from parflex.simulation.problem import Problem
+from parflex.simulation.problem import Problem, metres_per_position
 from parflex.trajectories.polynomials import Polynomials
 from parflex.tree.tree import Tree
 
-STEP = 5e-4  # s: the longest that is taken where nothing is said, or a twentieth of the run
+STEP = 5e-4  # s, or a twentieth of the run: the first step
 
-TOLERANCE = {"dopri5": 1e-8}  # of one step, in typical lengths and radians; implicit methods iterate to:
+# of how far the robot has moved: error of one step; the method of second order takes some hundred steps in a period
+DEFAULT_SHARES = {"gauss4": 1e-8, "gauss6": 1e-8, "dopri5": 1e-8, "generalized-alpha": 1e-6}
+
+FIXED_SHARE = 1e-5  # the same for steps that are to be fixed: 20 in a period of a vibration with `gauss4`
 
 ITERATION_TOLERANCE = 1e-12
 
@@ -38,8 +45,6 @@ SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a ste
 
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is given: the longest step
 
-MANY_REJECTED = 0.02  # of the steps
-
 LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
 
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
@@ -49,6 +54,8 @@ Array = np.ndarray
 MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps
 
 LARGE = 2e-3  # of the range of the end effector: errors of a run that it tells of
+
+LARGE_SUM = 0.01  # of how far the robot moves: the same of errors of steps that may cancel
 
 AT_REST = 1e-9  # of the typical length, rad: errors of a frame that are no larger are those of a frame at rest
 
@@ -62,69 +69,111 @@ ROUNDING = 1e-12  # of the size of an input
 
 SHORTEST = 1e-8  # s, or of the run where that is shorter: cuts that are nearer to each other are one
 
-MOST_HALVINGS = 12  # of a step that is advised
-
 PORTION = 20_000  # windows that are compared at once
-
-TOLD = 2e-3  # of how much an input changes: what steps that miss more of it are warned for
 
 NODES, WEIGHTS = gauss_points(6)
 
-
-@dataclass(frozen=True)
-class StepChoice:
-    """Why steps are so long, and what they do not follow."""
-
-    why: str = ""  # empty: they are not chosen yet
-    diagnostics: tuple[Diagnostic, ...] = ()
-    forces: str = ""  # frequency of forces that steps do not follow, and what to do
-    unconverged: float | None = None  # s: the steps that did not converge
-    given: bool = False
-
-    @property
-    def of_forces(self) -> list[Diagnostic]:
-        """A diagnostic of forces and accelerations that steps do not follow."""
-        text = f"forces and accelerations also vibrate {self.forces}"
-        return [Diagnostic("unresolved-forces", text)] if self.forces else []
+PROBES = 10  # parts of a motion that is integrated for the step that it needs
 
 
 @dataclass(frozen=True)
-class RequestedSteps:
+class StepRequest:
     """Steps of a run, what an iteration converges to, and why the steps are as they are."""
 
     grid: Grid
     tolerance: float
-    choice: StepChoice
+    choice: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StepReport(Record):
+    """Steps of a run: their length, or how it was chosen, and their errors where these were estimated.
+
+    Attributes
+    ----------
+    step : float or None
+        Length of fixed steps (s).
+    choice : str
+        Why steps are so long.
+    tolerance : float or None
+        Error that a step may have (m); None where that is a share of the motion, or not limited.
+    errors : tuple[float, ...] or None
+        Largest error of a step and sum of the errors (m); shortest and longest step (s).
+    """
+
+    step: float | None
+    choice: str
+    tolerance: float | None
+    errors: tuple[float, ...] | None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Entries of the summary of a run."""
+        entries: dict[str, Any] = {"step": self.step, "step_choice": self.choice}
+        if self.errors:
+            words = ("largest", "shortest", "longest", "sum")
+            entries["step_error"] = {"tolerance": self.tolerance, **dict(zip(words, self.errors, strict=True))}
+        return entries
+
+    def warnings(self, extent: float, counts: Mapping[str, int], method: str) -> list[Diagnostic]:
+        """Diagnostics of fixed steps that are too long, of a robot that moves by an extent (m)."""
+        if self.step is None or method not in IMPLICIT:
+            return []
+        diagnostics, total = [], self.errors[3] if self.errors else 0.0
+        if total > LARGE_SUM * extent > 0:
+            text = (
+                f"errors of the steps of {self.step:.3g} s add up to {total:.2g} m, where the robot moves by "
+                f"{extent:.2g} m: give a shorter step, or none"
+            )
+            diagnostics.append(Diagnostic("step-error", text, "step", total))
+        each = counts["evaluations"] / max(counts["steps"], 1)
+        if each > LABOUR:
+            text = f"steps of {self.step:.3g} s take {each:.0f} evaluations each: give a shorter step, or none"
+            diagnostics.append(Diagnostic("slow-convergence", text, "step", self.step))
+        return diagnostics
 
 
 def requested_steps(
-    time: float, step: float | None, rows: float, tolerance: float | None, method: Method, length: float
-) -> RequestedSteps:
-    """Steps as a call asks for them, for a robot of a typical length; without a word those that are shortened later."""
-    if method.name == "dopri5":
-        step, tolerance = None, TOLERANCE["dopri5"] * length if tolerance is None else tolerance
-    fixed = grid_of(time, min(STEP, SHARE_OF_TIME * time) if step is None else step, rows)
-    choice = StepChoice() if step is None else StepChoice("given", given=True)
-    if method.name == "rk4" and tolerance is not None and step is None:
+    time: float, step: float | None, rows: float, tolerance: float | None, method: Method, tree: Tree
+) -> StepRequest:
+    """Steps as a call asks for them; without a word errors choose them, as shares of how far the robot moves."""
+    length, least = tree.length, LEAST * tree.length
+    step = None if method.name == "dopri5" else step
+    if step is None and method.name == "rk4":
         raise InputError(
-            "the method 'rk4' does not estimate errors", key="tolerance", value=tolerance,
+            "the method 'rk4' does not estimate errors, so that its step cannot be chosen", key="step",
             hint="give a step, or the method gauss4 or dopri5",
         )  # fmt: skip
-    if tolerance is None or method.name == "rk4":
-        return RequestedSteps(fixed, ITERATION_TOLERANCE, choice)
-    least = LEAST * length
-    if tolerance < least and step is not None:  # no step has such an error: it is that of the iteration
-        return RequestedSteps(fixed, tolerance, choice)
-    if tolerance < least:
+    if tolerance is not None and tolerance < least and step is None:
         raise InputError(
             f"rounding forbids the tolerance {tolerance:g} m of a step of a robot of about {length:.2g} m",
             key="tolerance", value=tolerance, hint=f"give at least {least:.1g}",
         )  # fmt: skip
-    iterated = max(min(SHARE_OF_ITERATION * tolerance / length, MOST_OF_ITERATION), 0.1 * LEAST)
+    iterated = ITERATION_TOLERANCE
+    if tolerance is not None and tolerance < least:  # no step has such an error: it is that of the iteration
+        iterated, tolerance = tolerance, None
+    elif tolerance is not None:
+        iterated = max(min(SHARE_OF_ITERATION * tolerance / length, MOST_OF_ITERATION), 0.1 * LEAST)
     if step is not None:
-        return RequestedSteps(replace(fixed, aim=tolerance), iterated, choice)
-    chosen = Grid(fixed.out_step, 1, fixed.rows, tolerance, min(STEP, fixed.out_step))
-    return RequestedSteps(chosen, iterated, StepChoice(f"chosen by their errors, at most {tolerance:g} m each"))
+        aim = 0.0 if method.name == "rk4" else tolerance or math.inf
+        return StepRequest(replace(grid_of(time, step, rows), aim=aim), iterated, "given")
+    first = min(STEP, SHARE_OF_TIME * time)
+    fixed = grid_of(time, first, rows)
+    chosen = Grid(fixed.out_step, 1, fixed.rows, tolerance or least, min(first, fixed.out_step))
+    if tolerance is not None:
+        return StepRequest(chosen, iterated, f"chosen by their errors, at most {tolerance:g} m each")
+    share, farthest = DEFAULT_SHARES[method.name], length if tree.has_length else math.inf
+    words = f"chosen by their errors, at most {share:g} of how far the robot moves"
+    return StepRequest(replace(chosen, share=share, farthest=farthest), iterated, words)
+
+
+def needed_step(problem: Problem, method: Method, inputs: Polynomials, q: Array, qd: Array, time: float) -> float:
+    """Return the fixed step (s) that a motion needs: the mean of those that errors choose."""
+    tree, method = problem.robot.tree, method_named("dopri5") if method.name == "rk4" else method
+    length, first = tree.length, min(STEP, time / PROBES)
+    grid = Grid(time / PROBES, 1, PROBES, LEAST * length, first, share=FIXED_SHARE, farthest=length)
+    track = run_loop(problem.system(inputs), method, grid, q, qd, problem.independent, ITERATION_TOLERANCE)
+    return float(track.t[-1]) / max(track.counts["steps"], 1) if track.status == "ok" else math.inf
 
 
 def with_longest(grid: Grid, inputs: Polynomials) -> Grid:
@@ -138,39 +187,16 @@ def with_longest(grid: Grid, inputs: Polynomials) -> Grid:
     return replace(grid, begin=min(grid.begin, most), most=most)
 
 
-def step_summary(grid: Grid, choice: StepChoice, track: IntegratedRows) -> dict[str, Any]:
-    """Lengths of steps, why they are so long, and what they err by where that was estimated."""
-    summary: dict[str, Any] = {"step": None if grid.begin else grid.step, "step_choice": choice.why}
-    if track.judged:
-        error, shortest, longest = track.judged
-        summary["step_error"] = {"tolerance": grid.aim, "largest": error, "shortest": shortest, "longest": longest}
-    return summary
+def step_report(grid: Grid, choice: str, track: IntegratedRows) -> StepReport:
+    """Return the steps of a run, as they were asked for and made."""
+    tolerance = grid.aim if 0 < grid.aim < math.inf and not grid.share else None
+    return StepReport(None if grid.begin else grid.step, choice, tolerance, track.judged)
 
 
-def step_warnings(step: float | None, counts: Mapping[str, int], method: str) -> list[Diagnostic]:
-    """A diagnostic where many steps had to be made again, or found their stages with labour."""
-    again, steps, evaluations = (
-        counts.get(word, 0) - counts.get(f"left_{word}", 0) for word in ("rejected", "steps", "evaluations")
-    )
-    if not steps or method not in IMPLICIT or step is None:
-        return []
-    each = evaluations / steps
-    if not (again > max(10, MANY_REJECTED * steps) or each > LABOUR):
-        return []
-    text = (
-        f"steps of {step:.3g} s converge badly ({again} times they were made again, shorter; {each:.0f} "
-        "evaluations a step): give a shorter step, or a tolerance"
-    )
-    return [Diagnostic("slow-convergence", text, "step", step)]
-
-
-def checked_by_default(case: Any, tolerance: float | None, tree: Tree, sticks: Sequence[Any] | None) -> bool:
-    """Whether nothing must be said for a second run: with a tolerance, and with friction in flexible robots.
-
-    Each time a joint sticks or slides bodies begin to vibrate, and later events come at other times.
-    """
-    chosen = tolerance is not None and bool(case.grid.begin)
-    return chosen or (bool(case.steps.why) and not case.steps.given and bool(tree.elastic) and bool(sticks))
+def extent(tree: Tree, q: Array) -> float:
+    """Return how far a robot moves in rows of positions (m), its typical length at most."""
+    farthest = tree.length if tree.has_length else math.inf
+    return min(float((np.ptp(q, axis=0) * metres_per_position(tree)).max(initial=0.0)), farthest)
 
 
 def error_warnings(
@@ -202,7 +228,8 @@ def with_halved_steps(case: Any, length: float) -> Any:
     grid, less = case.grid, 2.0 ** -(ORDERS[case.method.name] + 1)
     if grid.begin:
         aim = max(grid.aim * less, LEAST * length)
-        return replace(case, grid=replace(grid, aim=aim, begin=grid.begin / 2), tolerance=case.tolerance * 0.1)
+        halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
+        return replace(case, grid=halved, tolerance=case.tolerance * 0.1)
     return replace(case, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
 
 
@@ -258,7 +285,6 @@ class InputWindows:
         size = (np.abs(values) * lengths).sum(axis=(0, 1))
         # how much each channel changes; what is constant but for rounding is not missed
         self.change = np.maximum((np.abs(values - mean) * lengths).sum(axis=(0, 1)), ROUNDING / MISSED * size)
-        self.sums = np.cumsum((values * lengths).sum(axis=1), axis=0)
 
     def _inside(self, a: Array, b: Array) -> Array:
         """Values (window, place, channel)."""
@@ -313,30 +339,6 @@ class InputWindows:
             a, b = a[bad], b[bad]
         return np.concatenate(cuts)
 
-    def missed(self, a: Array, b: Array, rule: tuple[Array, Array]) -> tuple[float, float, int]:
-        """How far the sum of an input over steps is off at most, of its change; when, and which channel it is."""
-        if not len(a) or not self.push.channels:
-            return 0.0, 0.0, 0
-        whole = self._sum_to(b) - self._sum_to(a)
-        inset = (b - a)[:, None] * 1e-9  # ends of a step belong to it
-        times = np.clip(a[:, None] + (b - a)[:, None] * rule[0], a[:, None] + inset, b[:, None] - inset)
-        values = self.push.at(times.ravel()).reshape(*times.shape, self.push.channels)
-        off = np.abs(np.cumsum(whole - (b - a)[:, None] * np.einsum("wpc,p->wc", values, rule[1]), axis=0))
-        ends = np.concatenate([[0.0], self.breaks, [self.time]])[:, None]
-        sums = np.concatenate([np.zeros((1, self.push.channels)), self.sums])
-        ranges = np.ptp(sums - sums[-1] * ends / self.time, axis=0)  # of what is beside the mean
-        ranges = np.maximum(ranges, ROUNDING / MISSED * np.abs(sums).max(axis=0))
-        shares = np.divide(off, ranges, out=np.zeros_like(off), where=ranges > 0)
-        k, channel = np.unravel_index(int(np.argmax(shares)), shares.shape)
-        return float(shares[k, channel]), float(b[k]), int(channel)
-
-    def _sum_to(self, t: Array) -> Array:
-        """Integral of the input from 0."""
-        edges = np.concatenate([[0.0], self.breaks])
-        k = np.clip(np.searchsorted(edges, t, side="right") - 1, 0, None)
-        before = np.concatenate([np.zeros((1, self.push.channels)), self.sums])[k]
-        return before + np.einsum("wpc,p,w->wc", self._inside(edges[k], t), WEIGHTS, t - edges[k])
-
 
 def _lagrange(share: Array) -> Array:
     """Weights (window, place, node) of the quintic through the nodes at shares of a window."""
@@ -347,12 +349,18 @@ def _lagrange(share: Array) -> Array:
     return weights
 
 
-def step_instants(inputs: Polynomials, motors: int, method: Method, grid: Grid, jumps: Array) -> Array:
-    """Times at which steps end beside the jumps of the inputs, of which so many motors follow a motion."""
+def ends_inside(problem: Problem, inputs: Polynomials, grid: Grid) -> Array:
+    """Times at which steps end beside the jumps of the inputs, so that they see all that is given.
+
+    There are none where nothing is integrated.
+    """
+    if not len(problem.system(inputs).free):
+        return np.zeros(0)
+    motors = len(problem.robot.actuated) if problem.driven else 0
     windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
     if not len(windows.breaks) or not inputs.channels:
         return np.zeros(0)
-    a, b = _windows(grid, method, windows, jumps)
+    a, b = _windows(grid, windows, jump_times(inputs, motors))
     off = windows.misfit(a, b)
     bad = np.flatnonzero(off > MISSED)
     if not grid.begin and len(bad) > (most := max(MOST_CUT, int(SHARE_CUT * windows.time / grid.step))):
@@ -360,46 +368,7 @@ def step_instants(inputs: Polynomials, motors: int, method: Method, grid: Grid, 
     return np.unique(np.concatenate([a[bad], windows.cuts(a[bad], b[bad]), b[bad]]))
 
 
-def ends_inside(problem: Problem, inputs: Polynomials, method: Method, grid: Grid) -> Array:
-    """Times at which steps end so that they see all that is given; none where nothing is integrated."""
-    if not len(problem.system(inputs).free):
-        return np.zeros(0)
-    motors = len(problem.robot.actuated) if problem.driven else 0
-    return step_instants(inputs, motors, method, grid, jump_times(inputs, motors))
-
-
-def input_warnings(problem: Problem, inputs: Polynomials, method: Method, grid: Grid) -> list[Diagnostic]:
-    """A diagnostic where fixed steps do not add up what acts in them: a function or a table changes too fast."""
-    if grid.begin or not len(problem.system(inputs).free):
-        return []
-    motors = len(problem.robot.actuated) if problem.driven else 0
-    windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
-    ends = np.concatenate([jump_times(inputs, motors), ends_inside(problem, inputs, method, grid)])
-    rule = places_and_weights(method.tableau)
-    share, when, channel = windows.missed(*_windows(grid, method, windows, ends), rule)
-    if not share > TOLD:
-        return []
-    shorter, halvings = grid, 0
-    while halvings < MOST_HALVINGS and windows.missed(*_windows(shorter, method, windows, ends), rule)[0] > TOLD:
-        shorter, halvings = replace(shorter, step=shorter.step / 2, every=2 * shorter.every), halvings + 1
-    text = (
-        f"{_named(problem, channel)} changes too fast for steps of {grid.step:.3g} s: until t = {when:.4g} s its "
-        f"impulse is off by {share:.1%} of how much that changes; give a step of {shorter.step:.2g}, or a tolerance"
-    )
-    return [Diagnostic("fast-input", text, _named(problem, channel), float(share))]
-
-
-def _named(problem: Problem, channel: int) -> str:
-    """Words for an input."""
-    motors = problem.robot.actuated_names
-    if problem.prescribed == "platform":
-        return "the motion of the platform"
-    if channel < len(motors):
-        return f"the motion of '{motors[channel]}'" if problem.driven else f"the effort of '{motors[channel]}'"
-    return f"the wrench on '{list(problem.wrenches)[(channel - len(motors)) // 6]}'"
-
-
-def _windows(grid: Grid, method: Method, windows: InputWindows, ends: Array) -> tuple[Array, Array]:
+def _windows(grid: Grid, windows: InputWindows, ends: Array) -> tuple[Array, Array]:
     """Begins and ends of windows as long as steps may be, which end at some times too, if pieces end inside of them.
 
     Chosen steps may begin anywhere: their windows overlap.
