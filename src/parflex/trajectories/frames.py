@@ -185,6 +185,7 @@ class FrameSegment(Record):
 class FrameTrajectory(Record):
     """A frame in time, segment by segment; it rests between them, before the first and behind the last.
 
+    The trajectory `name` moves the frame `frame` in `segments` (s, m, rad), of a robot in the plane if `planar`.
     `driven` are the components of the twist that the robot follows, `start` are all initial positions of the rigid
     robot as a guess, and `positions` those at each pose, where poses are given.
     """
@@ -208,7 +209,7 @@ class FrameTrajectory(Record):
         return float(self.segments[-1].breaks[-1])
 
     def at(self, t: Any) -> FrameMotion:
-        """Return the motion at a time in s, or rows of motions at increasing times."""
+        """Return the motion at the time `t` in s, or rows of motions at increasing times."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         begins = [segment.breaks[0] for segment in self.segments[1:]]
         which = np.searchsorted(begins, times, side="right")

@@ -25,7 +25,7 @@ MOTION_PIECE = 1e-3  # s: of a motion, with its derivatives at both ends and a c
 FINE = 1e-6  # of the range of a channel, or of the largest velocity and acceleration: what quintics may be off
 LEAST_RANGE = 1e-5  # of the largest value: a range that is smaller is rounding
 INSTANT = 1e-10  # s, or of the time where that is shorter: shorter pieces are not halved
-BESIDE = 1e-12  # of the time: a function is asked so far before and behind a break
+BESIDE = 4  # units in the last place: a function is asked so far before and behind a break
 FACTOR, SPARE = 8, 20_000  # samples at most: so many times those of the first pieces, and so many more
 NODES = np.linspace(0.0, 1.0, POWERS)
 BETWEEN = np.array([0.083, 0.52, 0.913])  # where quintics are compared: in no even ratio to the nodes
@@ -96,9 +96,8 @@ def _values(function: Function, ends: Array, shares: Array, breaks: Array) -> Ar
     known: dict[float, Array] = {}
     rows = []
     for a, b in ends:
-        aside = BESIDE * max(1e-3, b)
-        first = a + aside * bool(np.any(breaks == a))
-        last = b - aside * bool(np.any(breaks == b))
+        first = a + BESIDE * np.spacing(a) * bool(np.any(breaks == a))
+        last = b - BESIDE * np.spacing(b) * bool(np.any(breaks == b))
         for share in shares:
             t = first if share == 0 else last if share == 1 else a + (b - a) * share
             if t not in known:
