@@ -18,6 +18,7 @@ direction. The crossed assembly meets the parallel one where the loop lies flat.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -182,8 +183,34 @@ class Pivot(Record):
         return at.of(self.loop.first)[0] @ (np.eye(3)[2] if tree.planar else self.loop.u1)
 
 
+class Sign(Record, ABC):
+    """A number whose sign tells on which side of a singularity a pose is."""
+
+    side: float  # at the reference
+
+    @abstractmethod
+    def value(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> float:
+        """The number at a pose."""
+
+    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
+        """Whether a pose is on the side of the reference."""
+        return bool(self.side * self.value(tree, at, links) >= 0)
+
+
+class _LegNumber(Sign):
+    """A number of bodies between joints, over any scalar."""
+
+    @abstractmethod
+    def sine(self, tree: Tree, at: Pose) -> Any:
+        """The number, over any scalar."""
+
+    def value(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> float:
+        """The number at a pose."""
+        return float(self.sine(tree, at))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Dyad(Record):
+class Dyad(_LegNumber):
     """Two bodies between pivots of known places, and the pivot that joins them."""
 
     pivots: tuple[Pivot, Pivot, Pivot]  # that which joins the two in the middle
@@ -198,10 +225,6 @@ class Dyad(Record):
         """Of the angle between its bodies, times both lengths, over any scalar."""
         first, middle, last = (pivot.centre(at) for pivot in self.pivots)
         return self.pivots[1].axis(tree, at) @ cross(middle - first, last - middle)
-
-    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
-        """Whether a pose is on the side of the reference."""
-        return bool(self.side * self.sine(tree, at) >= 0)
 
 
 def dyads(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> list[Dyad] | None:
@@ -421,7 +444,7 @@ def plane_normal(first: JointAxis, second: JointAxis) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LegSign(Record):
+class LegSign(_LegNumber):
     """One of the numbers of a leg."""
 
     leg: PointLeg
@@ -436,10 +459,6 @@ class LegSign(Record):
     def sine(self, tree: Tree, at: Pose) -> Any:
         """The number, over any scalar."""
         return self.leg.numbers(tree, at)[self.which]
-
-    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
-        """Whether a pose is on the side of the reference."""
-        return bool(self.side * self.sine(tree, at) >= 0)
 
 
 def leg_signs(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> list[LegSign] | None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures
+from parflex.closure.rows import Rows, block, stack
 from parflex.closure.targets import (
     AxisRotationTarget,
     AxisTarget,
@@ -32,7 +33,6 @@ from parflex.closure.targets import (
     shortest_rotation,
     shortest_rotation_rate,
 )
-from parflex.closure.working_modes import RowSource, block
 from parflex.errors import SingularError
 from parflex.records import Record, count_of
 from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, pose
@@ -136,13 +136,11 @@ class NearestPose:
         self.free, self.units = free, tree.rate_units[free]
         rows = [closures.jacobian(self.at, self.links), *(f.jacobian(tree, self.at, self.links) for f in frames)]
         self.metres = np.concatenate([closures.row_units(), *(frame.scale(tree.length) for frame in frames)])
-        J = np.concatenate(rows)[:, free] * self.units * self.metres[:, None]
-        self.J = J
-        self.U, self.s, Vt = np.linalg.svd(J, full_matrices=True)
+        self.J = np.concatenate(rows)[:, free] * self.units * self.metres[:, None]
+        self.U, self.s, self.Vt = np.linalg.svd(self.J, full_matrices=True)
         self.rank = int(np.sum(self.s > RANK * max(self.s.max(initial=0.0), tree.length)))
-        self.Vt = Vt
-        self.basis = [self._whole(v) for v in Vt[self.rank :]]
-        slope = Vt @ (wish.slope(self.at, self.links)[free] * self.units)
+        self.basis = [self._whole(v) for v in self.Vt[self.rank :]]
+        slope = self.Vt @ (wish.slope(self.at, self.links)[free] * self.units)
         self.slope = slope[self.rank :]
         self.multipliers = -self.metres * (self.U[:, : self.rank] @ (slope[: self.rank] / self.s[: self.rank]))
 
@@ -158,23 +156,26 @@ class NearestPose:
 
     def residual(self) -> Array:
         """How far the rows are from zero, in their own units."""
-        parts = [self.closures.residual(self.at), *(frame.residual(self.at, self.tree.length) for frame in self.frames)]
-        return np.concatenate(parts) / self.metres
+        rows = (frame.residual(self.at, self.tree.length) for frame in self.frames)
+        return stack([self.closures.residual(self.at), *rows]) / self.metres
 
     def curvature(self, along: Array) -> tuple[Array, Array]:
         """Second derivatives of the reduced problem: among the motions that are left, and of them along another one."""
         drift, basis = _polar(self._drift), self.basis
-        hessian = [[drift(a, b) + self._product(a, b) for b in basis] for a in basis]
-        return np.array(hessian), np.array([drift(a, along) + self._product(a, along) for a in basis])
-
-    def _product(self, a: Array, b: Array) -> float:
-        return self.wish.product(self.at, self.links, a, b)
+        hessian = [[drift(a, b) + self.wish.product(self.at, self.links, a, b) for b in basis] for a in basis]
+        return np.array(hessian), np.array(
+            [drift(a, along) + self.wish.product(self.at, self.links, a, along) for a in basis]
+        )
 
     def _drift(self, v: Array) -> float:
         """What the accelerations add that a motion causes: of the distance, and of rows that keep it from falling."""
         moving = motion(self.tree, self.at, v, np.zeros(self.tree.n))
-        parts = [self.closures.bias(self.at, moving), *(frame.pushed(self.at, moving) for frame in self.frames)]
-        return float(self.wish.drift(self.at, moving) + self.multipliers @ np.concatenate(parts))
+        return float(self.wish.drift(self.at, moving) + self.multipliers @ self._bias(moving))
+
+    def _bias(self, moving: Motion) -> Array:
+        """Accelerations of the rows in a motion."""
+        rows = (frame.bias(self.tree, self.at, moving) for frame in self.frames)
+        return stack([self.closures.bias(self.at, moving), *rows])
 
     def step(self) -> Array:
         """Newton's: closes the rows, and goes down to where the slope is zero."""
@@ -183,7 +184,7 @@ class NearestPose:
             return closing
         hessian, gradient_change = self.curvature(closing)
         if np.linalg.eigvalsh(hessian)[0] <= 0:  # not near a minimum yet: the part that is never negative
-            hessian = np.array([[self._product(a, b) for b in self.basis] for a in self.basis])
+            hessian = np.array([[self.wish.product(self.at, self.links, a, b) for b in self.basis] for a in self.basis])
         return (
             closing + np.array(self.basis).T @ np.linalg.lstsq(hessian, -(self.slope + gradient_change), rcond=1e-10)[0]
         )
@@ -198,9 +199,7 @@ class NearestPose:
 
     def accelerations(self, rows: Array, qd: Array) -> Array:
         """All accelerations with these of the rows, where nothing is free."""
-        moving = motion(self.tree, self.at, qd, np.zeros(self.tree.n))
-        parts = [self.closures.bias(self.at, moving), *(frame.pushed(self.at, moving) for frame in self.frames)]
-        return self._exactly(rows - np.concatenate(parts))
+        return self._exactly(rows - self._bias(motion(self.tree, self.at, qd, np.zeros(self.tree.n))))
 
     def _exactly(self, rows: Array) -> Array:
         """The smallest motion with these rates of the rows; refused where they lose rank and do not have them."""
@@ -266,29 +265,21 @@ class FreePart(Record):
 
     def undetermined(self, target: Target, poses: Sequence[Array]) -> int:
         """How many motions conditions leave free, in general: at that one of several poses which leaves fewest."""
-        free, free_counts = self._free(target), []
-        for q in poses:
-            at = pose(self.tree, q)
-            rows: list[RowSource] = [*self.closures.rows, *(row.met(at) for row in target.frames)]
-            free_counts.append(len(free) - mobility.rank(block(self.tree, rows, free, at, jacobians(self.tree, at))))
-        return min(free_counts)
+        blocks = [self._block([*self.closures.rows, *target.frames], target, q) for q in poses]
+        return min(J.shape[1] - mobility.rank(J) for J in blocks)
 
     def contradicts(self, target: Target) -> bool:
         """Whether more conditions of a target move with the robot than it has freedoms for, in general.
 
         Such a target holds at single poses only: what it keeps beside what was named cannot be kept.
         """
-        key = ("contradicts", target.fixed, self.held, tuple(row.sort for row in target.frames))
+        key = ("contradicts", target.fixed, self.held, tuple(row.general_key for row in target.frames))
         if key not in self.known:  # two threads may both find it: they find the same
-            free = self._free(Target())
-            stated = np.isin(free, sorted(target.fixed))
-            row_blocks = []
-            for q in (self.reference, *self.poses):
-                at = pose(self.tree, q)
-                rows = block(self.tree, [row.met(at) for row in target.frames], free, at, jacobians(self.tree, at))
-                row_blocks.append(np.concatenate([np.eye(len(free))[stated], rows]) @ self._motions(Target(), q))
-            moving = np.any([np.linalg.norm(J, axis=1) >= STILL for J in row_blocks], axis=0)
-            self.known[key] = (int(np.sum(moving)) > max(map(mobility.rank, row_blocks)),)
+            stated = np.eye(len(self._free(Target())))[np.isin(self._free(Target()), sorted(target.fixed))]
+            poses = (self.reference, *self.poses)
+            rows = [np.concatenate([stated, self._block(target.frames, Target(), q)]) for q in poses]
+            blocks = [J @ self._motions(Target(), q) for J, q in zip(rows, poses, strict=True)]
+            self.known[key] = (_moving_rows(blocks) > max(map(mobility.rank, blocks)),)
         return bool(self.known[key][0])
 
     def widened(self, target: Target) -> Target:
@@ -296,7 +287,7 @@ class FreePart(Record):
         open_parts = self._open(target)
         if all(isinstance(row, JointTarget) for row in target.frames) and not open_parts:
             return self._with_reference_motors(target)
-        key = (target.fixed, self.held, tuple(row.sort for row in (*target.frames, *open_parts)))
+        key = (target.fixed, self.held, tuple(row.general_key for row in (*target.frames, *open_parts)))
         if key not in self.known:  # two threads may both find it: they find the same
             self.known[key] = self._retainable_rows(target, open_parts)
         retained = [open_parts[index] for index in self.known[key]]
@@ -310,9 +301,8 @@ class FreePart(Record):
         movable = [i for i, part in enumerate(open_parts) if np.linalg.norm(self._rows(target, [part])) > STILL]
         for chosen in (movable, [i for i in movable if not isinstance(open_parts[i], AxisRotationTarget)]):
             retained = [open_parts[i] for i in chosen]
-            row_blocks = [self._rows(target, retained, q) for q in (self.reference, *self.poses)]
-            is_moving = np.any([np.linalg.norm(J, axis=1) >= STILL for J in row_blocks], axis=0)
-            if max(map(mobility.rank, row_blocks)) == int(np.sum(is_moving)):
+            blocks = [self._rows(target, retained, q) for q in (self.reference, *self.poses)]
+            if max(map(mobility.rank, blocks)) == _moving_rows(blocks):
                 return tuple(chosen)
         return ()
 
@@ -340,17 +330,13 @@ class FreePart(Record):
 
         Accelerations of a nearest pose are missing (nan): they are the slopes of its rates.
         """
-        nearest = NearestPose(
-            self.closures, self._free(target), target.frames, ReferenceDistance(self.tree, self.reference), q
-        )
-        closed, (retained_rates, retained_accelerations) = (
-            np.zeros(self.closures.size),
-            self._kept(target, rates, row_accelerations),
-        )
-        qd = nearest.rates(np.concatenate([closed, rates, retained_rates]))
+        wish = ReferenceDistance(self.tree, self.reference)
+        nearest = NearestPose(self.closures, self._free(target), target.frames, wish, q)
+        closed, retained = np.zeros(self.closures.size), self._kept(target, rates, row_accelerations)
+        qd = nearest.rates(np.concatenate([closed, rates, retained[0]]))
         if nearest.basis:
             return qd, np.full(len(qd), np.nan)
-        return qd, nearest.accelerations(np.concatenate([closed, row_accelerations, retained_accelerations]), qd)
+        return qd, nearest.accelerations(np.concatenate([closed, row_accelerations, retained[1]]), qd)
 
     def _kept(self, target: Target, rates: Array, row_accelerations: Array) -> tuple[Array, Array]:
         """Derivatives of rows behind those of a path: they rest, but for turns about axes that it moves."""
@@ -367,8 +353,8 @@ class FreePart(Record):
                 turn = shortest_rotation_rate(z, moved_axes[row.name]) if spins and z is not None else None
                 derivatives.append(np.zeros((2, row.size)) if turn is None else np.array(turn)[:, None])
             first += row.size
-        stacked = np.concatenate(derivatives, axis=1)
-        return stacked[0], stacked[1]
+        first_derivatives, second_derivatives = np.concatenate(derivatives, axis=1)
+        return first_derivatives, second_derivatives
 
     def _free(self, target: Target) -> Array:
         return np.array([k for k in range(self.tree.n) if k not in self.held | target.fixed], dtype=int)
@@ -396,11 +382,8 @@ class FreePart(Record):
             )
             R, p = at.of(place)
             if free_axes or rotation_is_free:
-                result.append(
-                    FrameTarget(
-                        "", place, {axis: float(p[axis]) for axis in free_axes}, R if rotation_is_free else None
-                    )
-                )
+                position = {axis: float(p[axis]) for axis in free_axes}
+                result.append(FrameTarget("", place, position, R if rotation_is_free else None))
             for row in rows:
                 if isinstance(row, AxisTarget) and not rotation_given:
                     rotation = shortest_rotation(R[:, 2], row.direction) @ R
@@ -410,26 +393,30 @@ class FreePart(Record):
     def _fixed_by_target(self, place: Place, fixed: frozenset[int]) -> tuple[bool, bool]:
         """Whether position and turn of a place are coordinates of a free body that are given."""
         link = self.tree.links[place.link]
-        if not link.joint.moves_freely:
+        if not link.joint.moves_freely or place.inner is not None:
             return False, False
         first = link.v.start + (2 if self.tree.planar else 3)
-        if place.inner is not None:
-            return False, False
         return link.v.start in fixed and not place.position.any(), first in fixed
 
     def _rows(self, target: Target, retained: Sequence[PoseRows], q: Array | None = None) -> Array:
         """Rows of what must be kept, without units, in the motions that closures and target allow."""
+        return self._block(retained, target, q) @ self._motions(target, q)
+
+    def _block(self, rows: Sequence[Rows], target: Target, q: Array | None) -> Array:
+        """Rows without units, those of frames as they are met, per rate that the target leaves free."""
         at = pose(self.tree, self.reference if q is None else q)
-        links = jacobians(self.tree, at)
-        rows = [row.met(at) for row in retained]
-        return block(self.tree, rows, self._free(target), at, links) @ self._motions(target, q)
+        met = [row.met(at) if isinstance(row, PoseRows) else row for row in rows]
+        return block(self.tree, met, self._free(target), at, jacobians(self.tree, at))
 
     def _motions(self, target: Target, q: Array | None = None) -> Array:
         """A basis of the motions that closures and target allow at the reference, or elsewhere, without units."""
-        at = pose(self.tree, self.reference if q is None else q)
-        rows: list[RowSource] = [*self.closures.rows, *(row.met(at) for row in target.frames)]
-        J = block(self.tree, rows, self._free(target), at, jacobians(self.tree, at))
+        J = self._block([*self.closures.rows, *target.frames], target, q)
         if not len(J):
             return np.eye(J.shape[1])
         _, _, Vt = np.linalg.svd(J, full_matrices=True)
         return Vt[mobility.rank(J) :].T
+
+
+def _moving_rows(blocks: Sequence[Array]) -> int:
+    """Number of rows that move at some pose."""
+    return int(np.sum(np.any([np.linalg.norm(J, axis=1) >= STILL for J in blocks], axis=0)))

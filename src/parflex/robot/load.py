@@ -22,6 +22,7 @@ from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.records import name_list
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.home import mobility_with, slack_cables
 from parflex.robot.pose_input import read_pose
 from parflex.robot.robot import Robot, WrittenRobot, file_frame, marked_rates
 from parflex.robotfile import schema
@@ -99,7 +100,7 @@ def load(
             robot = replace(robot, diagnostics=(*robot.diagnostics, *notes))
         mounted = None if payload is None else tuple(float(value) for value in payload)
         robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read), rigid, tree=robot.tree))
-        slack = robot.home_pose.slack_cables()
+        slack = slack_cables(robot)
         return replace(robot, diagnostics=(*robot.diagnostics, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:
         error.file = error.file or file
@@ -480,7 +481,7 @@ def _moving(robot: Robot, locked: Iterable[int]) -> set[str]:
     """Motors that move while other rates are locked; without motors the robot itself, if anything moves."""
     all_locked = robot.locked | frozenset(locked)
     free = np.array([k for k in range(robot.tree.n) if k not in all_locked], dtype=int)
-    robot_mobility = robot.motions.mobility_with(all_locked)
+    robot_mobility = mobility_with(robot, all_locked)
     if not robot.actuated:
         return {f"'{robot.name}'"} if robot_mobility.freedoms(len(free)) else set()
     moving: set[str] = set()

@@ -19,9 +19,8 @@ from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.recursion.kinematics import pose
 from parflex.robot.gearing import Gearing, find_gearing
-from parflex.robot.home_pose import HomePose
-from parflex.robot.motions_at_home import Mobility, MotionsAtHome
-from parflex.robot.pose_finder import PoseFinder
+from parflex.robot.home import Mobility, find_home, mobility_with, poses_beside, start_warnings, usual_sizes
+from parflex.robot.poses import PoseFinder
 from parflex.robot.states import ArrayNames, closed_positions
 from parflex.robotfile import schema
 from parflex.robotfile.values import INSIDE
@@ -179,28 +178,18 @@ class Robot(ArrayNames, Answer):
     def home(self) -> Array:
         """Positions of the pose `home` (or of the start values, closed); every answer starts from it: read only."""
         known_home, _ = self._known
-        q = self.home_pose.found() if known_home is None else known_home
+        q = find_home(self) if known_home is None else known_home
         q.setflags(write=False)
         return q
-
-    @cached_property
-    def home_pose(self) -> HomePose:
-        """How it stands at home."""
-        return HomePose(self)
 
     @cached_property
     def pose_finder(self) -> PoseFinder:
         """Finds the poses that are asked for."""
         return PoseFinder(self)
 
-    @cached_property
-    def motions(self) -> MotionsAtHome:
-        """How it can move, judged at home and beside it."""
-        return MotionsAtHome(self)
-
     def start_warnings(self) -> list[Diagnostic]:
         """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
-        return self.home_pose.start_warnings()
+        return start_warnings(self)
 
     @cached_property
     def _locked_robots(self) -> dict[frozenset[int], Robot]:
@@ -257,7 +246,7 @@ class Robot(ArrayNames, Answer):
             given = self.description.poses[given]
         home = self.home if near is None else near
         target = self.pose_finder.read(given)
-        positions = self.pose_finder.found(target, home)
+        positions = self.pose_finder.find(target, home)
         if self.mobility.redundant:  # rows that repeat others at home may hold something elsewhere
             J = mobility.scaled_jacobian(self.closures, positions)
             refuse_other_branch(J[:, self.free], self.mobility.rank)
@@ -298,25 +287,34 @@ class Robot(ArrayNames, Answer):
     def mobility(self) -> Mobility:
         """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
         _, known_mobility = self._known
-        return self.motions.mobility_with(self.locked) if known_mobility is None else known_mobility
+        return mobility_with(self, self.locked) if known_mobility is None else known_mobility
 
     @property
     def known(self) -> tuple[Array | None, Mobility | None]:
         """Home and mobility, as far as they were found."""
         return self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
 
-    @property
+    @cached_property
+    def poses_by_free_rates(self) -> dict[bytes, list[Array]]:
+        """Closed poses beside home along motions of free rates, as far as they were found."""
+        return {}
+
+    @cached_property
     def reference_poses(self) -> tuple[Array, ...]:
         """Home and closed poses nearby: what holds at all of them holds in general."""
-        return self.motions.reference_poses
+        return (self.home, *poses_beside(self, self.free))
+
+    @cached_property
+    def _usual_sizes(self) -> Array:
+        return usual_sizes(self)
 
     def regular_closure_norm(self) -> float:
         """Largest singular value of the scaled closures at regular poses."""
-        return float(self.motions.usual_sizes[0])
+        return float(self._usual_sizes[0])
 
     def regular_actuation_norm(self) -> float:
         """Largest singular value of the motors' rates per allowed motion at regular poses."""
-        return float(self.motions.usual_sizes[1])
+        return float(self._usual_sizes[1])
 
     @cached_property
     def preference(self) -> Array:

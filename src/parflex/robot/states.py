@@ -18,6 +18,7 @@ import scipy
 from parflex.checks import short_text
 from parflex.closure import mobility
 from parflex.closure.constraints import Constraint, Coupling
+from parflex.closure.continuation import with_unit_quaternions
 from parflex.closure.newton import CLOSED
 from parflex.closure.partition import choose_partition
 from parflex.closure.targets import Target
@@ -283,17 +284,11 @@ def wrong_length(robot: Robot, values: Array, key: str, full_length: int, names:
 
 
 def _with_unit_quaternions(robot: Robot, q: Array, key: str) -> Array:
-    q = q.copy()
     for link in robot.tree.links:
-        if link.joint.quaternion is None:
-            continue
-        length = float(np.linalg.norm(q[link.q_quaternion]))
-        if length < OPEN:
-            raise InputError(
-                f"the quaternion of '{link.name}' is zero", key=key, value=length, hint="(1, 0, 0, 0) turns nothing"
-            )
-        q[link.q_quaternion] /= length
-    return q
+        if link.joint.quaternion and (length := float(np.linalg.norm(q[link.q_quaternion]))) < OPEN:
+            hint = "(1, 0, 0, 0) turns nothing"
+            raise InputError(f"the quaternion of '{link.name}' is zero", key=key, value=length, hint=hint)
+    return with_unit_quaternions(robot.tree, q)
 
 
 def _nearest(robot: Robot, q: Array, key: str) -> Array:
