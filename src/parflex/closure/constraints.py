@@ -538,16 +538,21 @@ def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]
     return result
 
 
+def coupling_matrix(couplings: Sequence[Coupling], tree: Tree, number: Callable[[Any], float] = float) -> Array:
+    """Coefficients of couplings over all rates, without units, the largest of each row being 1."""
+    C = np.zeros((len(couplings), tree.n))
+    for i, row in enumerate(couplings):
+        unit, rates = row.scale(tree.length)[0] / tree.length, list(row.rates)
+        C[i, rates] = unit * np.array(list(map(number, row.coefficients))) * tree.rate_units[rates]
+    return C
+
+
 def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
     """Raise where couplings before one already say where its joint is, and say something else."""
-    rows = np.zeros((len(couplings), tree.n))
+    rows = coupling_matrix(couplings, tree, nominal)
     offsets = np.zeros(len(couplings))
     for i, coupling in enumerate(couplings):
-        unit = coupling.scale(tree.length)[0] / tree.length
-        rows[i, list(coupling.rates)] = (
-            unit * np.array(list(map(nominal, coupling.coefficients))) * tree.rate_units[[*coupling.rates]]
-        )
-        offsets[i] = unit * nominal(coupling.offset)
+        offsets[i] = coupling.scale(tree.length)[0] / tree.length * nominal(coupling.offset)
         shares = np.linalg.lstsq(rows[:i].T, rows[i], rcond=None)[0] if i else np.zeros(0)
         if np.abs(rows[i] - shares @ rows[:i]).max() > SAME:
             continue
