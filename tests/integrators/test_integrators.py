@@ -15,7 +15,7 @@ from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.integrators import tableaux
 from parflex.integrators.common import record
-from parflex.integrators.driver import grid_of, method_named, new_work, run_loop
+from parflex.integrators.driver import Grid, grid_of, method_named, new_work, run_loop
 from parflex.symbolic.expression import Graph
 from parflex.trajectories import polynomials
 from parflex.trajectories import polynomials as quintics
@@ -30,7 +30,8 @@ def reference() -> np.ndarray:
 
 def error_of(name: str, step: float, tolerance: float) -> float:
     system, kernel = swinging(polynomials.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]])))
-    track = run_loop(system, method_named(name), grid_of(TIME, step, 1.0), [1.2, 0], [0, 0.5], ["a", "b"], tolerance)
+    grid = Grid(1.0, 1, 4, tolerance, step) if name == "dopri5" else grid_of(TIME, step, 1.0)
+    track = run_loop(system, method_named(name), grid, [1.2, 0], [0, 0.5], ["a", "b"], tolerance)
     assert track.status == "ok" and kernel is not None and track.t[-1] == pytest.approx(TIME)
     return float(np.abs(track.y[-1, :4] - reference()).max())
 
@@ -171,7 +172,7 @@ def test_a_smooth_step_is_the_quintic_from_rest_to_rest():
 @pytest.mark.skipif(os.name == "nt", reason="the folder is made unusable by a plain file, which is treated otherwise")
 def test_loops_run_where_nothing_can_be_cached(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    code = "from parflex.integrators.step_size import rows_ahead\nprint(rows_ahead(42.5, 1.0, 100))"
+    code = "from parflex.integrators.steps import rows_ahead\nprint(rows_ahead(42.5, 1.0, 100))"
     without = {name: value for name, value in os.environ.items() if name != "PARFLEX_CACHE"}
     for chosen in ({"XDG_CACHE_HOME": str(tmp_path / "file")}, {"PARFLEX_CACHE": "off"}):
         words = {"capture_output": True, "text": True, "check": False, "env": without | chosen}

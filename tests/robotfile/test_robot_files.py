@@ -122,7 +122,7 @@ def test_robots_of_the_catalogue_use_their_constants(name, capsys):
 def test_the_robot_of_the_documentation_passes_check_without_a_warning(capsys, tmp_path, change):
     file = tmp_path / "robot.toml"
     file.write_bytes(change(FIVE_BAR).encode())  # massless bodies, a byte order mark and lines of Windows are valid
-    assert answered(capsys, "check", file, "--strict") == {"ok": True, "file": str(file), "warnings": []}
+    assert answered(capsys, "check", file, "--strict") == {"ok": True, "file": str(file), "warnings": [], "diagnostics": []}
 
 
 def test_the_template_passes_check_and_carries_the_name(capsys, tmp_path):

@@ -29,8 +29,9 @@ def system_of(kernel: Kernel, given: polynomials.Polynomials, size: int, outputs
     """Return the system of a kernel without closures, whose rates are the derivatives of its positions."""
     rates = np.arange(size, dtype=np.int64)
     simple, none = np.stack([rates, rates], axis=1), whole()
+    ones = np.ones(size)
     fixed = (kernel.address("one"), size, size, rates, simple, *[none] * 6, np.ones(size), np.zeros(0))
-    return System(*fixed, 3 * size, outputs, given.breaks, given.coefficients)
+    return System(*fixed, 3 * size, outputs, given.breaks, given.coefficients, metres=ones, extents=ones)
 
 
 def swings(t, s):

@@ -10,6 +10,7 @@ import ctypes
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -237,7 +238,7 @@ class StateCalls:
                 for row in outside:
                     state = [_of(array, row) for array in part]
                     if not ignore_limits or deflection_warnings(self.robot.tree, state[0]):
-                        notes.warns(start + row, lambda state=state: self._outside(state, tolerances, ignore_limits))
+                        notes.warns(start + row, partial(self._outside, state, tolerances, ignore_limits))
             for row in failing:
                 reason = reasons.get(far[row]) if row in far else None
                 if reason is not None:
@@ -252,7 +253,7 @@ class StateCalls:
                     continue
                 rows[row], diagnostics = self.answer_of(result), self._diagnostics(result, ignore_limits)
                 if diagnostics:
-                    notes.warns(start + row, lambda diagnostics=diagnostics: diagnostics)
+                    notes.warns(start + row, partial(list, diagnostics))
         notes.say()
         return out
 

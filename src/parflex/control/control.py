@@ -26,17 +26,9 @@ from parflex.diagnostics import reported
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
 from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, read_limits
-from parflex.integrators.common import record
-from parflex.integrators.driver import NOT_CONVERGED, IntegratedRows, System, grid_of, method_named, run_loop
-from parflex.integrators.explicit import (
-    GEOMETRY,
-    OK,
-    Given,
-    Memory,
-    Sampled,
-    sampled_explicit_steps,
-    sampled_gauss_steps,
-)
+from parflex.integrators.common import GEOMETRY, NOT_CONVERGED, OK, record
+from parflex.integrators.driver import IntegratedRows, System, grid_of, method_named, run_loop
+from parflex.integrators.sampled import Given, Memory, Sampled, sampled_explicit_steps, sampled_gauss_steps
 from parflex.records import TimedRecord, brief
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot

@@ -352,7 +352,7 @@ def energies(
     if not is_batch(pose) and not is_batch(velocity):
         return Energies(*at(pose, velocity))
     rows = as_numbers(velocity, "velocity") if is_batch(velocity) else None
-    poses = np.tile(configure(robot, pose).q, (len(rows), 1)) if rows is not None and not is_batch(pose) else pose
+    poses: Any = pose if is_batch(pose) or rows is None else np.tile(configure(robot, pose).q, (len(rows), 1))
     if rows is not None and len(rows) != len(poses):
         raise InputError(
             f"'velocity' has {len(rows)} states and 'pose' has {len(poses)}", key="velocity", value=len(rows),

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.loop_functions import compiled, inlined, inner
+from parflex.codegen.loop_functions import inlined, inner
 from parflex.integrators.common import (
     AIM,
     BEST,
     EXTRA_ITERATIONS,
+    FRESH,
     INPUT,
     ITERATIONS,
     LAST,
@@ -20,10 +21,8 @@ from parflex.integrators.common import (
     LAST_LOSS,
     LOSS,
     MATRIX_STEP,
-    REJECTED,
+    POWER,
     STARTED,
-    STEP,
-    STEPS,
     copy,
     evaluate,
     evaluate_at,
@@ -31,38 +30,26 @@ from parflex.integrators.common import (
     give_inputs,
     normalise,
     place,
-    record,
 )
-from parflex.integrators.events import (
-    LENGTH,
-    MOST_PARTS,
-    NOTHING,
-    PHASE,
-    TRIES,
-    WHOLE,
-    judge,
-    keep,
-    restore_state,
-    settling,
-)
-from parflex.integrators.gauss import costs, make_modes, solve_mode, take_state
-from parflex.integrators.step_size import choose, cut
+from parflex.integrators.newton import costs, make_modes, solve_mode, take_state
+from parflex.integrators.steps import driver, no_rows_inside
 
 Array = np.ndarray
+
 MOST_ITERATIONS = 25
-PARTS, MIN_PART = 4, 0.01  # of steps that do not converge, and of a step: shorter ones are not tried
-TOO_LONG = 5  # status, as in `system`
+
 OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the algorithm's own, AVERAGE its next value
+
+END, START = 0, 1  # rows of Work.x and Work.y: states at the end and at the start of a step
 
 
 @inner
 def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """The matrix 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step), a single mode."""
-    last = len(work.x) - 1  # a literal number would be compiled on its own
-    evaluate_at(system, work, t, q, qd, last - 1)
-    take_state(system, work, last - 1)
+    evaluate_at(system, work, t, q, qd, START)
+    take_state(system, work, START)
     _modes_for(system, work, alpha, h)
-    work.counts[BEST], work.counts[EXTRA_ITERATIONS] = MOST_ITERATIONS, 0
+    work.counts[BEST], work.counts[EXTRA_ITERATIONS], work.counts[FRESH] = MOST_ITERATIONS, 0, 1
 
 
 @inner
@@ -154,29 +141,52 @@ def _add_work(system: Any, work: Any, row: int, h: float) -> None:
     numbers[LAST_INPUT], numbers[LAST_LOSS] = powers[0], powers[1]
 
 
-@inlined
-def _finish(system: Any, work: Any, q: Array, qd: Array) -> None:
-    """The end of the step becomes the state."""
-    nq, x = system.positions, work.x[0]
-    for k in range(len(system.simple)):
-        q[system.simple[k, 0]] = x[system.simple[k, 0]]
-    for p in system.turning:
-        q[p] = x[p]
-    for p in system.closing:
-        q[p] = work.y[0, p]
-    for k in system.free:
-        qd[k] = x[nq + k]
-    normalise(system, q)
-    copy(work.y[0, nq:], work.rate[0])
-    copy(work.acceleration[NEW], work.acceleration[OLD])
-    copy(work.acceleration[AVERAGE], work.acceleration[SLOW])
-    work.counts[STEPS] += 1
+@inner
+def _begin(system: Any, work: Any, alpha: Any, t: float, q: Array, qd: Array) -> None:
+    """Powers at the start: efforts may have jumped since the last call."""
+    evaluate_at(system, work, t, q, qd, START)
+    _add_work(system, work, START, 0.0)
+
+
+@inner
+def _prepare(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
+    """Matrix for a step of this length, and accelerations where none are known."""
+    counts, numbers, anew = work.counts, work.numbers, again or work.counts[STARTED] == 0
+    iteration_cost, renewal = costs(system, 1, 1)
+    if anew or counts[EXTRA_ITERATIONS] * iteration_cost > renewal:
+        _new_matrix(system, work, alpha, t, h, q, qd)
+    if anew:
+        for k in range(len(system.free)):
+            for row in range(4):
+                work.acceleration[row, k] = work.y[START, 2 * system.positions + system.free[k]]
+        copy(work.y[START, system.positions :], work.rate[0])
+        _add_work(system, work, START, 0.0)
+        counts[STARTED], numbers[LAST], numbers[LAST_ERROR] = 1, 0.0, 0.0
+    if work.judging == 0 or numbers[AIM] == 0.0:
+        return
+    if numbers[MATRIX_STEP] != h:
+        _modes_for(system, work, alpha, h)
+    if numbers[LAST] > 0.0:  # the algorithm's own accelerations lie a share of a step away
+        ratio, old, slow = h / numbers[LAST], work.acceleration[OLD], work.acceleration[SLOW]
+        for k in range(len(system.free)):
+            slow[k] = old[k] + ratio * (slow[k] - old[k])
+        numbers[LAST] = h
+
+
+@inner
+def _attempt(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
+    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
+    used = _solve(system, work, alpha, t, h, q, qd, tolerance)
+    if used == 0 and work.counts[FRESH] == 0:
+        _new_matrix(system, work, alpha, t, h, q, qd)
+        used = _solve(system, work, alpha, t, h, q, qd, tolerance)
+    return used
 
 
 @inner
 def _error(system: Any, work: Any, alpha: Any, h: float) -> float:
     """Error of the positions in a step (m) by the change of acceleration."""
-    largest = 0.0
+    largest, work.numbers[POWER] = 0.0, 3.0
     for k in range(len(system.free)):
         change = work.acceleration[NEW, k] - work.acceleration[OLD, k]
         size = h * h * alpha.error * abs(change) * system.metres[k]
@@ -186,110 +196,31 @@ def _error(system: Any, work: Any, alpha: Any, h: float) -> float:
 
 
 @inner
-def _prepare_step(system: Any, work: Any, alpha: Any, h: float) -> None:
-    """The matrix for a step of this length; the algorithm's own accelerations lie a share of a step away."""
-    if work.numbers[MATRIX_STEP] != h:
-        _modes_for(system, work, alpha, h)
-    if work.numbers[LAST] > 0.0:
-        ratio, old, slow = h / work.numbers[LAST], work.acceleration[OLD], work.acceleration[SLOW]
-        for k in range(len(system.free)):
-            slow[k] = old[k] + ratio * (slow[k] - old[k])
-        work.numbers[LAST] = h
+def _accept(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> None:
+    """The end of the step becomes the state."""
+    nq, x, y = system.positions, work.x[END], work.y[END]
+    for k in range(len(system.simple)):
+        q[system.simple[k, 0]] = x[system.simple[k, 0]]
+    for p in system.turning:
+        q[p] = x[p]
+    for p in system.closing:
+        q[p] = y[p]
+    for k in system.free:
+        qd[k] = x[nq + k]
+    normalise(system, q)
+    copy(y[nq:], work.rate[0])
+    copy(work.acceleration[NEW], work.acceleration[OLD])
+    copy(work.acceleration[AVERAGE], work.acceleration[SLOW])
+    _add_work(system, work, END, h)
 
 
-@compiled
-def alpha_steps(
-    system: Any,
-    work: Any,
-    alpha: Any,
-    t: float,
-    h: float,
-    every: int,
-    q: Array,
-    qd: Array,
-    tolerance: float,
-    out_x: Array,
-    out_y: Array,
-) -> tuple[int, int]:
-    """Steps until the rows of output are full; gives the rows that are and a status.
+@inner
+def _follow(work: Any, length: float) -> None:
+    """The step that is made becomes the last one."""
+    work.numbers[LAST] = length
 
-    Where errors choose them, a step is part of the time between two rows, `h` then.
-    """
-    nq, counts, count = system.positions, work.counts, len(system.free)
-    iteration_cost, renewal = costs(system, 1, 1)
-    start_row = len(work.x) - 2
-    evaluate_at(system, work, t, q, qd, start_row)
-    _add_work(system, work, start_row, 0.0)  # efforts may have jumped since the last call
-    gated, numbers = system.gaps != 0, work.numbers
-    waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
-    judged = work.judging != 0 and numbers[AIM] > 0.0  # steps, by their error
-    chosen = judged and numbers[STEP] > 0.0
-    for row in range(len(out_x)):
-        for _ in range(every):
-            begin, left, parts, used, pace = t + done * h, h, 0, 0, h
-            while left > 0.0:
-                length = cut(left, numbers[STEP]) if chosen else min(left, pace)
-                if waiting:
-                    length = settling(work.crossing)
-                elif again:
-                    length = work.crossing[LENGTH]
-                elif gated:
-                    keep(work.kept, work.crossing, numbers, q, qd, length)
-                tries = 0 if length > 0.0 else 2
-                while tries < 2:
-                    anew = again or counts[STARTED] == 0
-                    if tries == 1 or anew or counts[EXTRA_ITERATIONS] * iteration_cost > renewal:
-                        _new_matrix(system, work, alpha, begin, length, q, qd)
-                    if anew:
-                        for k in range(count):
-                            for place_of in range(4):
-                                work.acceleration[place_of, k] = work.y[1, 2 * nq + system.free[k]]
-                        copy(work.y[1, nq:], work.rate[0])
-                        _add_work(system, work, start_row, 0.0)
-                        counts[STARTED], numbers[LAST], numbers[LAST_ERROR] = 1, 0.0, 0.0
-                    if judged:
-                        _prepare_step(system, work, alpha, length)
-                    used = _solve(system, work, alpha, begin, length, q, qd, tolerance)
-                    tries = 2 if used > 0 else tries + 1
-                if length > 0.0:
-                    if judged and not again and (used > 0 or chosen):
-                        error = _error(system, work, alpha, length) if used > 0 else math.inf
-                        verdict = choose(numbers, counts, error, length, 3)
-                        if verdict != 0 and not chosen:
-                            return row, TOO_LONG
-                        if verdict > 0:
-                            return row, verdict
-                        if verdict < 0:
-                            continue
-                    if used == 0:
-                        if again or waiting or pace < MIN_PART * h:
-                            return row, 1
-                        pace = length / PARTS  # the rest of the step is made in parts
-                        counts[STARTED] = 0
-                        counts[REJECTED] += 1
-                        continue
-                    _finish(system, work, q, qd)
-                    _add_work(system, work, start_row - 1, length)
-                again = gated and not judge(system, work, begin, q, qd)
-                if again:
-                    restore_state(work.kept, numbers, q, qd)
-                    continue
-                if waiting:
-                    waiting = False
-                    counts[STARTED] = 0 if work.crossing[TRIES] > 0.0 else counts[STARTED]
-                    continue
-                begin, left = begin + length, (left - length if left - length > NOTHING * h else 0.0)
-                turned = gated and (work.crossing[PHASE] != WHOLE or work.crossing[TRIES] > 0.0)
-                parts = parts + 1 if turned or not chosen else 0
-                numbers[LAST] = length
-                if (chosen and turned) or (not chosen and (left > 0.0 or parts > 1)):
-                    counts[STARTED] = 0
-                if parts > MOST_PARTS:
-                    return row, 3
-                if chosen or left == 0.0:
-                    counts[BEST] = min(counts[BEST], used)
-                    counts[EXTRA_ITERATIONS] += used - counts[BEST]
-            done += 1
-        if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
-            return row, 2
-    return len(out_x), 0
+
+alpha_steps = driver(
+    "alpha_steps", begin=_begin, prepare=_prepare, attempt=_attempt, error=_error, accept=_accept, follow=_follow,
+    rows_inside=no_rows_inside,
+)  # fmt: skip

@@ -1,8 +1,4 @@
-"""Compiled functions that all integrators share, and error-controlled step sizes.
-
-The error of an implicit step is estimated from the accelerations at its stages and at those of the step before, without
-a further evaluation. The polynomial through the same accelerations gives rows inside a step.
-"""
+"""Compiled functions that all integrators share: evaluation of the model, work, and rows of output."""
 
 from __future__ import annotations
 
@@ -15,27 +11,16 @@ from parflex.codegen.loop_functions import call_model, compiled, inlined, inner
 
 Array = np.ndarray
 
-# places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
-(
-    EVALUATIONS,
-    STEPS,
-    ITERATIONS,
-    JACOBIANS,
-    REJECTED,
-    PIECE,
-    BEST,
-    EXTRA_ITERATIONS,
-    STARTED,
-    OPEN,
-    EVENTS,
-    CONSECUTIVE_REJECTIONS,
-) = range(12)
+# places in Work.counts and Work.numbers, and status: plain numbers, since compiled code freezes what it reads
+EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, EXTRA_ITERATIONS, STARTED, OPEN = range(10)
+EVENTS, CONSECUTIVE_REJECTIONS, USE_LAST_ACCELERATIONS, UNSEEN, ALIKE, FRESH, FIRST_KNOWN, COUNTS = range(10, 18)
 
-USE_LAST_ACCELERATIONS, UNSEEN, ALIKE = 12, 13, 14
+# step: that is asked for where errors choose steps, 0: they are alike
+# last: length of the step before, 0: none is known, negative: the start of this one is
+CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS, AIM, LAST, MATRIX_STEP, LAST_ERROR, LARGEST_ERROR = range(11)
+SHORTEST, LONGEST, FIRST_ERROR, MOST, LATEST, BEFORE, SHARE, FARTHEST, POWER, NUMBERS = range(11, 21)
 
-CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
-
-AIM, LAST, MATRIX_STEP, LAST_ERROR, LARGEST_ERROR, SHORTEST, LONGEST, FIRST_ERROR, MOST, LATEST, BEFORE = range(6, 17)
+OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL, GEOMETRY, STEP_TOO_LONG, ROUNDING_FORBIDS = range(7)
 
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 
@@ -46,9 +31,6 @@ STATIC = 1  # column of System.friction: the largest effort of a joint that stic
 HELD = 1e-8  # of it: what the inertia that holds the joint may still take
 
 MAX_FRICTION_UPDATES = 6
-
-
-TOO_SMALL, ROUNDING = 3, 6  # status, as in `system`
 
 
 @inlined
@@ -131,6 +113,31 @@ def hold(address: int, friction: Array, keeping: Array, first_x: int, first_y: i
 
 
 @inlined
+def _far_from_closed(system: Any, x: Array, y: Array) -> bool:
+    """Whether closures moved their guess far."""
+    displacement = 0.0
+    for p in system.other:
+        displacement = max(displacement, abs(y[p] - x[p]) / system.far[p])
+    return displacement > 1.0
+
+
+@inlined
+def _take_closed(system: Any, x: Array, y: Array) -> None:
+    """Guess what closures moved to."""
+    for p in system.other:
+        x[p] = y[p]
+
+
+@inlined
+def _hold_joints(system: Any, work: Any, x: Array, y: Array) -> None:
+    """Hold the joints that stick."""
+    if len(system.friction) > 0:
+        sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
+        last = system.outputs - len(system.friction)
+        work.counts[EVALUATIONS] += hold(system.address, system.friction, work.keeping, sticking, last, x, y)
+
+
+@inlined
 def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     """Outputs of the model; where its closures had to move the guess far, once more from where they moved it.
 
@@ -140,18 +147,10 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     for _ in range(MAX_CLOSURE_CALLS):
         call_model(system.address, x.ctypes.data, y.ctypes.data)
         work.counts[EVALUATIONS] += 1
-        displacement = 0.0
-        for p in system.other:
-            displacement = max(displacement, abs(y[p] - x[p]) / system.far[p])
-        if not displacement > 1.0:
-            if len(system.friction) > 0:
-                sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
-                last = system.outputs - len(system.friction)
-                calls = hold(system.address, system.friction, work.keeping, sticking, last, x, y)
-                work.counts[EVALUATIONS] += calls
+        if not _far_from_closed(system, x, y):
+            _hold_joints(system, work, x, y)
             return
-        for p in system.other:
-            x[p] = y[p]
+        _take_closed(system, x, y)
     work.counts[OPEN] = 1
 
 
@@ -164,21 +163,12 @@ def evaluate_pair(system: Any, work: Any) -> None:
     for _ in range(MAX_CLOSURE_CALLS):
         call_model(system.pair, x[0].ctypes.data, y[0].ctypes.data)
         work.counts[EVALUATIONS] += 2
-        displacement = 0.0
-        for row in range(2):
-            for p in system.other:
-                displacement = max(displacement, abs(y[row, p] - x[row, p]) / system.far[p])
-        if not displacement > 1.0:
-            if len(system.friction) > 0:
-                sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
-                last = system.outputs - len(system.friction)
-                for row in range(2):
-                    calls = hold(system.address, system.friction, work.keeping, sticking, last, x[row], y[row])
-                    work.counts[EVALUATIONS] += calls
+        if not (_far_from_closed(system, x[0], y[0]) or _far_from_closed(system, x[1], y[1])):
+            _hold_joints(system, work, x[0], y[0])
+            _hold_joints(system, work, x[1], y[1])
             return
-        for row in range(2):
-            for p in system.other:
-                x[row, p] = y[row, p]
+        _take_closed(system, x[0], y[0])
+        _take_closed(system, x[1], y[1])
     work.counts[OPEN] = 1
 
 
@@ -191,39 +181,6 @@ def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int)
     evaluate(system, work, x, work.y[row])
     copy(work.y[row], q)
     copy(x[system.positions :], qd)
-
-
-@inner
-def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
-    """Derivatives of the free accelerations by free positions and rates, by differences about a row of the work.
-
-    A free position is moved along the rates of change of all positions that its own rate causes, forth and back: a
-    turn by `way` stretches a stiff beam by its square, which would drown what is soft.
-    """
-    free, nq, count = system.free, system.positions, len(system.free)
-    x, y, base = work.x[spare], work.y[spare], work.y[row]
-    first = 2 * nq
-    for k in range(count):
-        position_step, rate_step = system.units[k] * POSITION_STEP, system.units[k] * RATE_STEP
-        copy(work.x[row], x)
-        for p in range(system.rates):
-            x[nq + p] = 0.0
-        x[nq + free[k]] = 1.0
-        evaluate(system, work, x, y)
-        copy(y[nq:], work.ways[k])
-        copy(work.x[row], x)
-        for side in (-1.0, 1.0):
-            for p in range(nq):
-                x[p] = base[p] + side * position_step * work.ways[k, p]
-            evaluate(system, work, x, y)
-            for i in range(count):
-                before = 0.0 if side < 0 else work.jacobian[0, i, k]
-                work.jacobian[0, i, k] = before + side * y[first + free[i]] / (2 * position_step)
-        copy(work.x[row], x)
-        x[nq + free[k]] += rate_step
-        evaluate(system, work, x, y)
-        for i in range(count):
-            work.jacobian[1, i, k] = (y[first + free[i]] - base[first + free[i]]) / rate_step
 
 
 @inner
@@ -269,105 +226,3 @@ def record(system: Any, work: Any, t: float, q: Array, qd: Array, out_x: Array, 
         out_y[system.outputs] = work.numbers[INPUT]
         out_y[system.outputs + 1] = work.numbers[LOSS]
     return math.isfinite(total) and work.counts[OPEN] == 0  # one that is not makes the sum not finite
-
-
-@inner
-def record_stages(work: Any, c: Array, ratio: float) -> int:
-    """Put what the stages of a step have behind that of the last one, which was `ratio` times as long, if positive.
-
-    Gives the first known row of the course: then it is that of the start of this step.
-    """
-    history, points, acceleration, rate = work.course, work.points, work.acceleration, work.rate
-    stages, count, nq = len(c), acceleration.shape[1], rate.shape[1]
-    for i in range(stages):
-        for k in range(count):
-            history[stages + i, k] = acceleration[i, k]
-        for p in range(nq):
-            history[stages + i, count + p] = rate[i, p]
-        points[0, i] = (c[i] - 1.0) * ratio
-        points[0, stages + i] = c[i]
-    if ratio > 0.0:
-        return 0
-    points[0, stages - 1] = 0.0
-    return stages - 1
-
-
-@inner
-def record_start(system: Any, work: Any, row: int) -> None:
-    """The evaluated state of a row of the work, behind the stages, as the only one that is known before a step."""
-    nq, history_row, y = system.positions, work.course[row - 1], work.y[row]
-    count = len(system.free)
-    for k in range(count):
-        history_row[k] = y[2 * nq + system.free[k]]
-    for p in range(nq):
-        history_row[count + p] = y[nq + p]
-    if system.power != 0:
-        find_powers(system, work, work.x[row], y)
-        copy(work.powers, history_row[count + nq :])
-    work.numbers[LAST], work.numbers[LAST_ERROR] = -1.0, 0.0
-
-
-@inner
-def value_at(points: Array, first: int, share: float) -> None:
-    """Weights of the polynomial through the known points at a share of the step, which may be beyond it."""
-    last = points.shape[1]
-    for j in range(first, last):
-        weight = 1.0
-        for i in range(first, last):
-            if i != j:
-                weight *= (share - points[0, i]) / (points[0, j] - points[0, i])
-        points[1, j] = weight
-
-
-@inner
-def _state_inside(
-    system: Any, work: Any, b: Array, c: Array, first: int, share: float, length: float, q: Array, qd: Array
-) -> None:
-    """State at a share of the step that was just made from the kept one: accelerations integrated as a step does.
-
-    Dependent positions are a guess, which the closures correct; work goes into the numbers.
-    """
-    history, points, saved, numbers = work.course, work.points, work.kept, work.numbers
-    nq, count = system.positions, len(system.free)
-    copy(saved, q)
-    copy(saved[nq:], qd)
-    numbers[INPUT], numbers[LOSS] = saved[len(saved) - 2], saved[len(saved) - 1]
-    for k in range(len(system.simple)):
-        q[system.simple[k, 0]] += share * length * qd[system.free[system.simple[k, 1]]]
-    for i in range(len(c)):
-        value_at(points, first, share * c[i])
-        weight, lever = share * length * b[i], share * length * (1.0 - c[i])
-        for j in range(first, len(history)):
-            part = weight * points[1, j]
-            for k in range(count):
-                qd[system.free[k]] += part * history[j, k]
-            for k in range(len(system.simple)):
-                q[system.simple[k, 0]] += lever * part * history[j, system.simple[k, 1]]
-            for p in system.other:
-                q[p] += part * history[j, count + p]
-            numbers[INPUT] += part * history[j, count + nq]
-            numbers[LOSS] += part * history[j, count + nq + 1]
-
-
-@inner
-def rows_inside(
-    system: Any,
-    work: Any,
-    tableau: Any,
-    t: float,
-    h: float,
-    done: int,
-    first: int,
-    span: int,
-    out_x: Array,
-    out_y: Array,
-) -> bool:
-    """Record the rows inside of a step over `span` of them, which follow row `done` of this call."""
-    q, qd, numbers = work.before[: system.positions], work.before[system.positions :], work.numbers
-    input_work, lost_work = numbers[INPUT], numbers[LOSS]
-    for k in range(1, span):
-        _state_inside(system, work, tableau.b, tableau.c, first, k / span, span * h, q, qd)
-        if not record(system, work, t + (done + k) * h, q, qd, out_x[k - 1], out_y[k - 1]):
-            return False
-    numbers[INPUT], numbers[LOSS] = input_work, lost_work
-    return True

@@ -13,51 +13,40 @@ import numpy as np
 from parflex.codegen.loop_types import CompiledRecord, kind_of
 from parflex.errors import InputError, did_you_mean
 from parflex.integrators import tableaux
+from parflex.integrators.common import (
+    AIM,
+    ALIKE,
+    COUNTS,
+    EVENTS,
+    FARTHEST,
+    FIRST_ERROR,
+    INPUT,
+    LARGEST_ERROR,
+    LAST,
+    LONGEST,
+    LOSS,
+    MOST,
+    NOT_CONVERGED,
+    NOT_FINITE,
+    NUMBERS,
+    OK,
+    OPEN,
+    PIECE,
+    ROUNDING_FORBIDS,
+    SHARE,
+    SHORTEST,
+    STARTED,
+    STEP,
+    STEP_TOO_LONG,
+    STEP_TOO_SMALL,
+    record,
+)
+from parflex.integrators.events import settle
 from parflex.records import Record
 
 Array = np.ndarray
 
 MOST_EVENTS = 20_000  # that are noted in one call of the loop
-
-NUMBERS = (
-    "contraction",
-    "step",  # that is asked for where errors choose steps; 0: they are alike
-    "input",
-    "loss",
-    "last input power",
-    "last loss power",
-    "aim",  # m: the error that a step may have; 0: it is not estimated
-    "last length",  # of the step before; 0: none is known; negative: the start of this one is
-    "matrix length",  # of the step for which the matrix was made
-    "last error",  # m
-    "largest error",
-    "shortest",  # steps that were made
-    "longest",
-    "first error",  # of steps that were refused one after the other
-    "most",  # s: the longest step that may be chosen
-    "latest",  # s: of the two steps whose stages are known
-    "before",
-)
-
-COUNTS = (
-    "evaluations",
-    "steps",
-    "iterations",
-    "jacobians",
-    "rejected",
-    "piece",
-    "best",
-    "wasted",
-    "started",
-    "open",
-    "events",
-    "refusals",
-    "carried",  # whether stages start with the accelerations of the last step, 1, or where they were
-    "unseen",  # steps since the contraction of iterations was seen
-    "alike",  # times that rates of joints at rest were neither one nor told apart
-)
-
-OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL, _, STEP_TOO_LONG, ROUNDING_FORBIDS = range(7)  # 4: see loop_sampled
 
 METHODS = ("gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha")
 
@@ -69,26 +58,14 @@ CITATIONS = {
     "generalized-alpha": "generalized-alpha, Chung and Hulbert, J. Appl. Mech. 60, 1993",
 }
 
-STARTED, PIECE, OPEN, EVENTS, REJECTED, ALIKE = (
-    COUNTS.index(word) for word in ("started", "piece", "open", "events", "rejected", "alike")
-)
-
-INPUT_WORK, LOST_WORK = NUMBERS.index("input"), NUMBERS.index("loss")
-
-ASKED, AIM, MOST = (NUMBERS.index(word) for word in ("step", "aim", "most"))
-
-# what rows took that were computed in vain, as other rates had to be taken before: it says nothing of the steps
-DISCARDED_COUNTS = {f"left_{word}": COUNTS.index(word) for word in ("evaluations", "steps", "rejected")}
-
-LAST_LENGTH, FIRST_ERROR = NUMBERS.index("last length"), NUMBERS.index("first error")
-
-ERRORS = tuple(NUMBERS.index(word) for word in ("largest error", "shortest", "longest"))
-
 NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
 
-STARTUP_SHARE = 0.2  # of the steps of a run, that say nothing yet of how many evaluations one takes
-
 MAX_SEGMENT_SHARE = 1 / 4  # between two corners: the longest step, where errors choose them
+
+REASONS = {
+    NOT_CONVERGED: "the stages of a step do not converge",
+    STEP_TOO_SMALL: "the step becomes too small",
+}
 
 # Operators of a call of the loop, a tenth of a second or so: how often the clock is shown and an interrupt is heard.
 # They are counted, not timed: steps and times are rounded at the ends of calls, and a run must not depend on a clock.
@@ -146,6 +123,7 @@ class System(CompiledRecord):
     pair: int = 0  # address of the model for two rows of the work at once; 0: it is called for one after the other
     metres: Array = np.zeros(0)  # that one unit of each free rate's position moves the robot by: of errors of steps
     far: Array = np.zeros(0)  # of each position: closures that move it farther are closed once more
+    extents: Array = np.zeros(0)  # metres that one unit of each position moves the robot by
 
 
 class Work(CompiledRecord):
@@ -191,8 +169,9 @@ class Work(CompiledRecord):
     past: Array  # accelerations at the stages of the last step, and rates of other positions
     starts: Array  # of the accelerations of this one: by positions, by those
     ends: Array  # where what is free is at the end of a step, seen from its start
-    numbers: Array  # see NUMBERS
-    counts: Array  # see COUNTS
+    ranges: Array  # of all positions: the lowest and the highest so far
+    numbers: Array  # places in `common`
+    counts: Array
     judging: int = 1  # 0: errors of steps are not estimated
 
 
@@ -203,7 +182,7 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
     width = system.positions + system.rates + inputs + gates + len(system.constants)
     x = np.zeros((stages + 2, width))
     x[:, width - len(system.constants) :] = system.constants
-    turning_count, modes = len(system.turning), (unknowns + 1) // 2
+    turning_count, modes, sticking = len(system.turning), (unknowns + 1) // 2, len(system.rubbing)
     dense_count = count if system.dense else 0
     tangent = 0 if system.factors else count
     return Work(
@@ -231,11 +210,11 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
         np.zeros(system.positions + system.rates + 2),
         np.zeros(9),
         np.zeros((MOST_EVENTS if gates else 0, 4)),
-        np.zeros((4, len(system.rubbing))),
-        np.zeros((8, len(system.rubbing))),
-        np.zeros((len(system.rubbing), len(system.rubbing))),
-        np.zeros((len(system.rubbing), len(system.rubbing) + 1)),
-        np.zeros((len(system.rubbing) + 1, len(system.rubbing))),
+        np.zeros((4, sticking)),
+        np.zeros((8, sticking)),
+        np.zeros((sticking, sticking)),
+        np.zeros((sticking, sticking + 1)),
+        np.zeros((sticking + 1, sticking)),
         np.zeros(width),
         np.zeros(system.outputs),
         np.zeros((2 * stages, count + system.positions + 2)),
@@ -245,8 +224,9 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
         np.zeros((stages, count + len(system.other))),
         np.zeros((2, stages, count)),
         np.zeros(count),
-        np.array([1e-3, *[0.0] * (len(NUMBERS) - 1)]),
-        np.zeros(len(COUNTS), dtype=np.int64),
+        np.zeros((2, system.positions)),
+        np.array([1e-3, *[0.0] * (NUMBERS - 1)]),
+        np.zeros(COUNTS, dtype=np.int64),
         int(judging),
     )
 
@@ -281,11 +261,10 @@ def method_named(name: str, radius: float = 0.8) -> Method:
         from parflex.integrators.alpha import alpha_steps
 
         return Method(name, alpha_steps, tableaux.generalized_alpha(radius), 1, numbers=("real",))
-    from parflex.integrators.explicit import adaptive_steps, explicit_steps
+    from parflex.integrators.explicit import explicit_steps
 
-    if name == "rk4":
-        return Method(name, explicit_steps, tableaux.rk4(), 4)
-    return Method(name, adaptive_steps, tableaux.dopri5(), 7)
+    tableau = tableaux.rk4() if name == "rk4" else tableaux.dopri5()
+    return Method(name, explicit_steps, tableau, len(tableau.c))
 
 
 def compile_loop(system: System, method: Method, judging: bool) -> None:
@@ -293,10 +272,6 @@ def compile_loop(system: System, method: Method, judging: bool) -> None:
     work, empty = new_work(system, method.stages, method.unknowns, judging), np.zeros((0, 1))
     arguments = (system, work, method.tableau, 0.0, 0.0, 1, empty[:, 0], empty[:, 0], 0.0, empty, empty)
     method.steps.compiled(tuple(kind_of(value) for value in arguments))
-
-
-class SlowConvergenceError(Exception):
-    """Steps do not converge so often that shorter ones would take fewer evaluations."""
 
 
 def no_events() -> Array:
@@ -326,7 +301,8 @@ class IntegratedRows(Record):
 class Grid:
     """Steps of length `step`, `every` of them between two rows of output, `rows` rows behind that of the start.
 
-    With an `aim` errors of steps are estimated; they choose the steps, from a `begin` on, where there is one.
+    With an `aim` errors of steps are estimated; they choose the steps, from a `begin` on, where there is one. With a
+    `share` they may be as large as this share of how far the robot has moved, of `farthest` at most, if that is more.
     """
 
     step: float
@@ -335,12 +311,19 @@ class Grid:
     aim: float = 0.0  # m: what positions may err by in a step
     begin: float = 0.0  # s: the first step; `step` is then the time between two rows
     most: float = np.inf  # s: the longest step
-    labour: float = 0.0  # evaluations a step in the mean, with which a run is given up; 0: none are too many
+    share: float = 0.0
+    farthest: float = np.inf  # m
 
     @property
     def out_step(self) -> float:
         """Time between two rows."""
         return self.step * self.every
+
+    def control(self, work: Work) -> None:
+        """Write into the memory of a run how its steps are chosen."""
+        for place, value in ((AIM, self.aim), (STEP, self.begin), (MOST, self.most)):
+            work.numbers[place] = value
+        work.numbers[SHARE], work.numbers[FARTHEST] = self.share, self.farthest
 
 
 def grid_of(time: float, step: float, out_step: float) -> Grid:
@@ -372,59 +355,46 @@ def run_loop(
     the last known one before them, and may say at which of them the run is left: its status is then "left"; it also
     says how many rows may be computed until it looks again.
     """
-    from parflex.integrators.common import record
-    from parflex.integrators.events import settle
-
     q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)
+    work, x, y = loop.work, loop.x, loop.y
     if initial_work is not None:
-        loop.work.numbers[INPUT_WORK], loop.work.numbers[LOST_WORK] = initial_work
-    x, y = loop.x, loop.y
+        work.numbers[INPUT], work.numbers[LOSS] = initial_work
     method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
         system, new_work(system, method.stages, method.unknowns, grid.aim > 0), method.tableau, 0.0, grid.step,
         grid.every, q.copy(), qd.copy(), tolerance, x[:0], y[:0],
     )  # fmt: skip
-    if len(system.rubbing):
-        settle(system, loop.work, loop.now, q, qd)
-    loop.status = OK if record(system, loop.work, loop.now, q, qd, x[0], y[0]) else 2
-    interrupted, stop, events, left = False, None, [no_events()], np.zeros(len(COUNTS), int)
+    loop.record_start()
+    interrupted, stop, events = False, None, [no_events()]
     try:
         while loop.done < loop.rows and loop.status == OK and stop is None:
             if control is not None:
                 control(first + loop.done, x[loop.done], y[loop.done])
-                loop.portion, loop.work.numbers[LAST_LENGTH] = 1, 0.0  # efforts jump: the last step says nothing
+                loop.portion, work.numbers[LAST] = 1, 0.0  # efforts jump: the last step says nothing
                 if not first + loop.done:  # the first row has the efforts that act from then on
-                    if len(system.rubbing):
-                        settle(system, loop.work, 0.0, q, qd)
-                    record(system, loop.work, 0.0, q, qd, x[0], y[0])
-            before, counted = loop.done, loop.work.counts.copy()
+                    loop.record_start()
+            before = loop.done
             loop.advance_to_next()
-            _raise_step_error(loop.status, loop.work.numbers, grid, loop.now)
-            events.append(loop.work.events[: loop.work.counts[EVENTS]].copy())
-            loop.work.counts[EVENTS] = 0
+            _raise_step_error(loop.status, work.numbers, grid, loop.now)
+            events.append(work.events[: work.counts[EVENTS]].copy())
+            work.counts[EVENTS] = 0
             if watch is not None and loop.done > before:
                 stop, ahead = watch(y[before : loop.done + 1])
                 loop.done = loop.done if stop is None else before + stop
                 loop.portion = min(loop.portion, ahead)
-                if stop is not None:
-                    left = loop.work.counts - counted
-            if (
-                grid.labour and stop is None and _converges_slowly(loop, grid, method)
-            ):  # rows that are left count no labour
-                raise SlowConvergenceError
             if progress is not None:
                 progress(loop.row_time)
     except KeyboardInterrupt:
         interrupted = True
     rows = slice(0, loop.done + 1)
     t = np.arange(first, first + loop.done + 1) * grid.out_step
-    counts = dict(zip(COUNTS[:5], (int(count) for count in loop.work.counts[:5]), strict=True))
-    counts |= {name: int(left[k]) for name, k in DISCARDED_COUNTS.items()} | {
-        "alike_rests": int(loop.work.counts[ALIKE])
+    words = ("evaluations", "steps", "iterations", "jacobians", "rejected")  # the first of the counts
+    counts = dict(zip(words, work.counts[: len(words)].tolist(), strict=True)) | {
+        "alike_rests": int(work.counts[ALIKE])
     }
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:
-        track.judged = tuple(float(loop.work.numbers[k]) for k in ERRORS)
+        track.judged = tuple(float(work.numbers[k]) for k in (LARGEST_ERROR, SHORTEST, LONGEST))
     all_events = np.concatenate(events)
     track.events = all_events[all_events[:, 2] <= t[-1] + loop.near]
     if interrupted:
@@ -432,20 +402,12 @@ def run_loop(
     elif stop is not None or loop.status != OK:
         track.status, track.stopped = "diverged" if stop is None else "left", float(loop.row_time)
         if loop.status != OK:
-            track.why = "the loops cannot be closed" if loop.work.counts[OPEN] else _reason(loop.status)
+            why = REASONS.get(loop.status, "values are no longer finite")
+            track.why = "the loops cannot be closed" if work.counts[OPEN] else why
         size = np.abs(qd[system.free]) / system.units
         if len(size):
             track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]
     return track
-
-
-def _converges_slowly(loop: _Loop, grid: Grid, method: Method) -> bool:
-    """Whether steps converge so badly that shorter ones take fewer evaluations."""
-    evaluations, steps = loop.work.counts[:2]
-    # parts of a step cost generalized-alpha its own accelerations; where other methods fail, other coordinates are
-    # needed, not shorter steps
-    in_parts = loop.work.counts[REJECTED] > 0 and method.name == "generalized-alpha"
-    return in_parts or evaluations > grid.labour * max(steps, STARTUP_SHARE * grid.rows * grid.every)
 
 
 class _Loop:
@@ -458,20 +420,27 @@ class _Loop:
         self.system, self.method, self.grid, self.tolerance = system, method, grid, tolerance
         self.q, self.qd, self.corners, self.first, self.rows = q, qd, corners, first, grid.rows - first
         self.work = new_work(system, method.stages, method.unknowns, grid.aim > 0)
+        self.work.ranges[:] = q
         width = self.work.x.shape[1] - len(system.constants)
         self.x, self.y = np.empty((self.rows + 1, width)), np.empty((self.rows + 1, system.outputs + 2))
         self.partial_x, self.partial_y = np.empty((1, width)), np.empty((1, system.outputs + 2))
         self.near = NEAR * grid.out_step
         self.done, self.portion, self.seconds, self.status = 0, 1, 0.0, OK
         self.now, self.known = self.row_time, self.y[0]  # what is recorded of the state
-        for place, value in ((AIM, grid.aim), (ASKED, grid.begin), (MOST, grid.most)):
-            self.work.numbers[place] = value
+        grid.control(self.work)
         self._limit()
 
     @property
     def row_time(self) -> float:
         """Time of the last row."""
         return (self.first + self.done) * self.grid.out_step
+
+    def record_start(self) -> None:
+        """Joints at rest stick or slide as the efforts say, and the first row shows it."""
+        if len(self.system.rubbing):
+            settle(self.system, self.work, self.now, self.q, self.qd)
+        finite = record(self.system, self.work, self.now, self.q, self.qd, self.x[0], self.y[0])
+        self.status = OK if finite else NOT_FINITE
 
     def advance_to_next(self) -> None:
         """To the next corner if that comes before the next row, else by some rows at most to a corner."""
@@ -484,23 +453,28 @@ class _Loop:
             self.known = self.partial_y[0]
             return
         if abs(self.now - self.row_time) > self.near:  # from a corner between two rows
-            filled = self._part(following, self.x[self.done + 1 : self.done + 2], self.y[self.done + 1 : self.done + 2])
+            row = slice(self.done + 1, self.done + 2)
+            filled = self._part(following, self.x[row], self.y[row])
         else:
             limit = int((ahead + self.near) / grid.out_step) - self.first if self.corners else self.rows
             filled = self._rows(min(self.rows, self.done + self.portion, limit))
         self.done += filled
         self.now, self.known = self.row_time, self.y[self.done]
 
+    def _steps(self, t: float, step: float, every: int, x: Array, y: Array) -> int:
+        """Fill rows of output from a time on; gives how many are filled."""
+        start = perf_counter()
+        filled, self.status = self.method.steps(
+            self.system, self.work, self.method.tableau, t, step, every, self.q, self.qd, self.tolerance, x, y
+        )
+        self.seconds += perf_counter() - start
+        return filled
+
     def _rows(self, last: int) -> int:
         """Whole intervals between rows."""
-        begin, grid, rows = perf_counter(), self.grid, slice(self.done + 1, last + 1)
-        requested, before = last - self.done, self._operators
-        filled, self.status = self.method.steps(
-            self.system, self.work, self.method.tableau, self.row_time, grid.step, grid.every, self.q,
-            self.qd, self.tolerance, self.x[rows], self.y[rows],
-        )  # fmt: skip
-        self.seconds += perf_counter() - begin
-        longer = int(requested * PORTION / max(self._operators - before, 1))
+        grid, rows, before = self.grid, slice(self.done + 1, last + 1), self._operators
+        filled = self._steps(self.row_time, grid.step, grid.every, self.x[rows], self.y[rows])
+        longer = int((last - self.done) * PORTION / max(self._operators - before, 1))
         self.portion = max(1, min(4 * self.portion, longer, self.rows))  # corners may keep calls short for long
         return filled
 
@@ -513,16 +487,11 @@ class _Loop:
 
     def _part(self, end: float, x: Array, y: Array) -> int:
         """Part of an interval, in steps of its own."""
-        begin = perf_counter()
         count = 1 if self.grid.begin else max(1, math.ceil((end - self.now) / self.grid.step * (1 - 1e-9)))
         self.work.counts[STARTED] = 0  # the matrix is that of another step
-        filled, self.status = self.method.steps(
-            self.system, self.work, self.method.tableau, self.now, (end - self.now) / count, count, self.q, self.qd,
-            self.tolerance, x, y,
-        )  # fmt: skip
+        filled = self._steps(self.now, (end - self.now) / count, count, x, y)
         self.work.counts[STARTED] = 0
         self.now = end
-        self.seconds += perf_counter() - begin
         return filled
 
     def _cross(self) -> None:
@@ -531,7 +500,7 @@ class _Loop:
         if corner.cross is not None:
             rates, work = corner.cross(self.known[:nq].copy(), self.known[nq : 2 * nq].copy())
             self.qd[:] = rates
-            self.work.numbers[INPUT_WORK] += work
+            self.work.numbers[INPUT] += work
         self.system = corner.behind
         self.work.counts[STARTED] = self.work.counts[PIECE] = 0
         self._limit()
@@ -541,26 +510,26 @@ class _Loop:
         if self.grid.begin:
             ahead = self.corners[0].time if self.corners else self.grid.rows * self.grid.out_step
             most = min(self.grid.most, max(MAX_SEGMENT_SHARE * (ahead - self.now), self.near))
-            self.work.numbers[MOST], self.work.numbers[ASKED] = most, min(self.work.numbers[ASKED], most)
+            self.work.numbers[MOST], self.work.numbers[STEP] = most, min(self.work.numbers[STEP], most)
 
 
 def _raise_step_error(status: int, numbers: Array, grid: Grid, t: float) -> None:
     """Steps whose error stays above what was asked for."""
-    error = numbers[FIRST_ERROR]
+    found = numbers[FIRST_ERROR]
     if status == STEP_TOO_LONG:
         raise InputError(
             f"the step {grid.step:g} s is too long for the tolerance {grid.aim:g} m: about t = {t:.4g} s one errs by "
-            f"{error:.2g} m",
+            f"{found:.2g} m",
             key="step",
             value=grid.step,
-            hint=f"give at most {rounded_down(numbers[ASKED])}, or no step: it is then chosen",
+            hint=f"give at most {rounded_down(numbers[STEP])}, or no step: it is then chosen",
         )
     if status == ROUNDING_FORBIDS:
         raise InputError(
-            f"rounding forbids the tolerance {grid.aim:g} m: about t = {t:.4g} s short steps err by {error:.2g} m too",
+            f"rounding forbids the tolerance {grid.aim:g} m: about t = {t:.4g} s short steps err by {found:.2g} m too",
             key="tolerance",
             value=grid.aim,
-            hint=f"give at least {3 * error:.1g}",
+            hint=f"give at least {3 * found:.1g}",
         )
 
 
@@ -568,9 +537,3 @@ def rounded_down(value: float) -> str:
     """To one digit."""
     digit = 10.0 ** np.floor(np.log10(max(value, 1e-300)))
     return f"{np.floor(value / digit) * digit:.1g}"
-
-
-def _reason(status: int) -> str:
-    if status == NOT_CONVERGED:
-        return "the stages of a step do not converge"
-    return "the step becomes too small" if status == STEP_TOO_SMALL else "values are no longer finite"

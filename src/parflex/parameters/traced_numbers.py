@@ -127,7 +127,7 @@ class TracedNumber(Varied):
     def __abs__(self) -> Any:
         return self._made(abs(self.nominal), self.expression * self.expression.sign())
 
-    __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = map(_comparison, HOW)  # type: ignore[assignment]
+    __lt__, __le__, __gt__, __ge__, __eq__, __ne__ = map(_comparison, HOW)
 
     def __bool__(self) -> bool:
         return self.decisions.compare(self.expression, self.nominal, "ne")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.diagnostics import Diagnostic, with_code
+from parflex.diagnostics import Diagnostic
 from parflex.integrators.driver import Grid, Method, System, grid_of, rounded_down
 from parflex.records import Record
 from parflex.simulation.driven_modes import driven_amplitudes
@@ -28,7 +28,7 @@ from parflex.simulation.run_way import (
     slide_span,
 )
 from parflex.simulation.slow_motion import SlowMotion
-from parflex.simulation.step_requests import LABOUR, LEAST, StepChoice, acting_inputs
+from parflex.simulation.step_requests import LEAST, StepChoice, acting_inputs
 from parflex.trajectories.polynomials import Polynomials
 
 Array = np.ndarray
@@ -72,7 +72,6 @@ def default_step(
     The way of a robot that is `steered` by a controller is not known. Where `deflections` are asked for, vibrations are
     judged beside each other, not beside how far the robot goes.
     """
-    grid = replace(grid, labour=LABOUR)
     system = problem.system(given)
     if not len(system.free):
         return grid, StepChoice(f"{grid.step:g} s, that of all runs")
@@ -89,7 +88,7 @@ def default_step(
     ]
     step, why = min(ways, key=lambda way: float(f"{way[0]:.6g}"))  # of equal ones the first: vibrations
     if step < grid.step:
-        grid = replace(grid_of(time, max(step, time / MOST_STEPS), grid.out_step), labour=LABOUR)
+        grid = grid_of(time, max(step, time / MOST_STEPS), grid.out_step)
         chosen = f"{grid.step:.3g} s"
         words = f"{chosen}: {why}"
         if step < time / MOST_STEPS:
@@ -160,16 +159,6 @@ def _not_followed(felt: float, step: float, method: Method) -> str:
         takes = "a smaller radius" if method.name == "generalized-alpha" else "generalized-alpha"
         cure = f"steps do not resolve these; more damping or {takes} takes them out"
     return f"at {_hertz(felt)}, with {each:.2g} steps in a period: {cure}"
-
-
-def shorter_grid(grid: Grid, choice: StepChoice) -> tuple[Grid, StepChoice]:
-    """Steps a quarter as long, since most of those that were chosen did not converge."""
-    short = Grid(grid.step / 4, grid.every * 4, grid.rows)
-    unconverged = grid.step if choice.unconverged is None else choice.unconverged
-    why = f"{short.step:.3g} s: longer ones ({unconverged:.3g} s) did not converge"
-    labour = LABOUR if short.rows * short.every < MOST_STEPS / 4 else 0.0
-    lost = tuple(with_code(choice.diagnostics, "lost-phase"))
-    return replace(short, labour=labour), StepChoice(why, lost, choice.forces, unconverged)
 
 
 def _turns(found: Excited, count: int) -> str:

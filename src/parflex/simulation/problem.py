@@ -178,6 +178,10 @@ class Problem:
                 quaternions += [link.q_quaternion.start] if link.joint.quaternion else []
             simple += [(p, place[k]) for p, k in pairs if k in place]
             closing += [p for p, k in pairs if k not in place and k not in driven]
+        metres = metres_per_unit(tree)
+        extents = tree.length / _spans(tree)
+        for link in tree.links:
+            extents[link.e] = metres[link.e_v]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
         return System(
             0, tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
@@ -190,7 +194,7 @@ class Problem:
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
-            metres=metres_per_unit(tree)[rates][free], far=FAR * _spans(tree),
+            metres=metres[rates][free], far=FAR * _spans(tree), extents=extents,
         )  # fmt: skip
 
     @property

@@ -17,7 +17,7 @@ from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, did_you_mean
 from parflex.forces.effort_allocation import EffortLimit, Preload, Weights
 from parflex.forces.section_forces import reduced_load_warning
-from parflex.integrators.driver import CITATIONS, Grid, IntegratedRows, SlowConvergenceError, method_named
+from parflex.integrators.driver import CITATIONS, Grid, IntegratedRows, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
 from parflex.simulation.consistency import AccelerationFilter, inconsistency_warnings, inconsistent_shares
@@ -32,7 +32,7 @@ from parflex.simulation.contact_report import (
     stop_warnings_of,
 )
 from parflex.simulation.controller import Controller, controlled
-from parflex.simulation.default_step import default_step, shorter_grid, told_of_given
+from parflex.simulation.default_step import default_step, told_of_given
 from parflex.simulation.diagnostics import (
     balance_error,
     balance_warnings,
@@ -321,8 +321,7 @@ def simulate(
     usual = checked_by_default(case, tolerance, robot.tree, summary.get("sticks"))
     if (usual if check_steps is None else check_steps) and track.status == "ok":
         second = run_case(with_halved_steps(case, problem.robot.tree.length), problem, None, started)[1]
-        by_error = case.grid.begin or (case.method.name == "dopri5" and case.controller is None)
-        if by_error and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
+        if case.grid.begin and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
             second = run_case(
                 with_even_half_steps(case, float(track.t[-1]), track.counts["steps"]), problem, None, started
             )[1]
@@ -510,18 +509,13 @@ def run_case(
     elif first:
         missed = told_of_given(problem, case.given, case.method, case.grid, q, qd, steered, case.deflections)
         case = replace(case, steps=replace(missed, why=case.steps.why, given=case.steps.given))
-    while True:
-        control, inputs = None, case.given
-        if case.controller is not None:
-            inputs = Polynomials(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
-            assert not isinstance(case.motion, PoseMotion)
-            control = controlled(case.robot, case.controller, case.motion, q, inputs)
-        runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)
-        try:
-            return case, runner.run(q, qd), started
-        except SlowConvergenceError:
-            grid, choice = shorter_grid(case.grid, case.steps)
-            case = replace(case, grid=grid, steps=choice)
+    control, inputs = None, case.given
+    if case.controller is not None:
+        inputs = Polynomials(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
+        assert not isinstance(case.motion, PoseMotion)
+        control = controlled(case.robot, case.controller, case.motion, q, inputs)
+    runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)
+    return case, runner.run(q, qd), started
 
 
 def say_first_compilation(loop: Any) -> bool:

@@ -101,17 +101,16 @@ def requested_steps(
     time: float, step: float | None, rows: float, tolerance: float | None, method: Method, length: float
 ) -> RequestedSteps:
     """Steps as a call asks for them, for a robot of a typical length; without a word those that are shortened later."""
+    if method.name == "dopri5":
+        step, tolerance = None, TOLERANCE["dopri5"] * length if tolerance is None else tolerance
     fixed = grid_of(time, min(STEP, SHARE_OF_TIME * time) if step is None else step, rows)
     choice = StepChoice() if step is None else StepChoice("given", given=True)
-    if method.name not in IMPLICIT:
-        if tolerance is not None and step is None and method.name != "dopri5":
-            raise InputError(
-                f"the method '{method.name}' does not estimate errors", key="tolerance", value=tolerance,
-                hint="give a step, or the method gauss4 or dopri5",
-            )  # fmt: skip
-        limit = TOLERANCE.get(method.name, ITERATION_TOLERANCE) if tolerance is None else tolerance / length
-        return RequestedSteps(fixed, limit, StepChoice("chosen by their errors") if method.name == "dopri5" else choice)
-    if tolerance is None:
+    if method.name == "rk4" and tolerance is not None and step is None:
+        raise InputError(
+            "the method 'rk4' does not estimate errors", key="tolerance", value=tolerance,
+            hint="give a step, or the method gauss4 or dopri5",
+        )  # fmt: skip
+    if tolerance is None or method.name == "rk4":
         return RequestedSteps(fixed, ITERATION_TOLERANCE, choice)
     least = LEAST * length
     if tolerance < least and step is not None:  # no step has such an error: it is that of the iteration
@@ -170,7 +169,7 @@ def checked_by_default(case: Any, tolerance: float | None, tree: Tree, sticks: S
 
     Each time a joint sticks or slides bodies begin to vibrate, and later events come at other times.
     """
-    chosen = tolerance is not None and (bool(case.grid.begin) or case.method.name == "dopri5")
+    chosen = tolerance is not None and bool(case.grid.begin)
     return chosen or (bool(case.steps.why) and not case.steps.given and bool(tree.elastic) and bool(sticks))
 
 
@@ -201,8 +200,6 @@ def error_warnings(
 def with_halved_steps(case: Any, length: float) -> Any:
     """The case with steps half as long: where errors choose them, with an error that such steps have."""
     grid, less = case.grid, 2.0 ** -(ORDERS[case.method.name] + 1)
-    if case.method.name == "dopri5":
-        return replace(case, tolerance=max(case.tolerance * less, 1e-14))
     if grid.begin:
         aim = max(grid.aim * less, LEAST * length)
         return replace(case, grid=replace(grid, aim=aim, begin=grid.begin / 2), tolerance=case.tolerance * 0.1)
@@ -373,7 +370,7 @@ def ends_inside(problem: Problem, inputs: Polynomials, method: Method, grid: Gri
 
 def input_warnings(problem: Problem, inputs: Polynomials, method: Method, grid: Grid) -> list[Diagnostic]:
     """A diagnostic where fixed steps do not add up what acts in them: a function or a table changes too fast."""
-    if grid.begin or method.name == "dopri5" or not len(problem.system(inputs).free):
+    if grid.begin or not len(problem.system(inputs).free):
         return []
     motors = len(problem.robot.actuated) if problem.driven else 0
     windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
@@ -407,7 +404,7 @@ def _windows(grid: Grid, method: Method, windows: InputWindows, ends: Array) -> 
 
     Chosen steps may begin anywhere: their windows overlap.
     """
-    length = grid.out_step if method.name == "dopri5" else grid.step
+    length = grid.step
     ends = ends[(ends > 0) & (ends < windows.time)]
     if grid.begin:
         length = windows.time / max(1, math.ceil(windows.time / grid.most * (1 - 1e-9)))

@@ -262,7 +262,9 @@ def prestressed_parts(configuration: Configuration, without: Sequence[str] = ())
             if abs(float(element.stored(length))) > REST_LENGTH_TOLERANCE * size:
                 names.append(element.name)
     sprung = [link for link in tree.links if link.joint.one_axis and link.terms.stiffness]
-    stretched = [(x.name, configuration.q[x.q.start] - x.terms.rest, [x.v.start], 1.0) for x in sprung]
+    stretched: list[tuple[str, Any, list[int], Any]] = [
+        (x.name, configuration.q[x.q.start] - x.terms.rest, [x.v.start], 1.0) for x in sprung
+    ]
     stretched += [(x.name, x.pressed(configuration.q), list(x.rates), x.coefficients) for x in tree.springs]
     for name, stretch, rates, coefficients in stretched:
         row = np.zeros(tree.n)

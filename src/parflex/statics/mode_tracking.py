@@ -130,11 +130,10 @@ def track_modes(
         tracked.append(current)
         agreements.append(agreeing)
         waiting.pop()
-    return TrackedModes(
-        *(np.array([getattr(entry, name) for entry in tracked]) for name in ("place", "q", "frequencies", "shapes")),
-        np.array(agreements),
-        doubtful,
+    places, positions, frequencies, shapes = (
+        np.array([getattr(entry, name) for entry in tracked]) for name in ("place", "q", "frequencies", "shapes")
     )
+    return TrackedModes(places, positions, frequencies, shapes, np.array(agreements), doubtful)
 
 
 def match_modes(before: TrackedPose, after: TrackedPose) -> tuple[TrackedPose, Array]:

@@ -27,7 +27,7 @@ from parflex.exchange.fmu.plant_c import (
     watched_program,
     wrench_channels,
 )
-from parflex.integrators.driver import Method, System, Work, method_named, new_work
+from parflex.integrators.driver import Grid, Method, System, Work, method_named, new_work
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem, prepare_problem, read_independent, with_independent_rates
@@ -88,7 +88,7 @@ class FmuPlant(Record):
         files: dict[str, str] = {}
         for name, program in programs.items():
             files |= emit_c(replace(program, name=name))
-        limit = TOLERANCE.get(self.method.name, ITERATION_TOLERANCE)
+        limit = ITERATION_TOLERANCE
         data = data_text(
             self.problem, self.method, self.system, self.work, self.columns, self.start, programs, self.step, limit,
             self.parameters,
@@ -168,6 +168,8 @@ def make_plant(
     polynomials = Polynomials(np.array([0.0, np.inf]), np.zeros((1, powers, motors + 6 * len(wrenches))))
     system = problem.system(polynomials)
     work = new_work(system, chosen.stages, chosen.unknowns)
+    if chosen.name == "dopri5":
+        Grid(step, 1, 1, TOLERANCE["dopri5"] * robot.tree.length, step).control(work)
     if len(work.events):
         work = work._replace(events=np.zeros((1, 4)))
     qd = started.qd[problem.places]

@@ -21,8 +21,9 @@ from parflex.codegen.outputs import closure_rows_program
 from parflex.codegen.program import Program
 from parflex.codegen.tracer import Tracer
 from parflex.exchange.fmu.columns import RunColumns, begins_rotation, finish_lines, finish_slope_lines
+from parflex.integrators import common
 from parflex.integrators.common import record
-from parflex.integrators.driver import COUNTS, NUMBERS, Method, System, Work
+from parflex.integrators.driver import Method, System, Work
 from parflex.integrators.events import settle
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.robot import Robot
@@ -37,7 +38,7 @@ ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real
 
 LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
 
-USED_COUNTS = ("open", "started", "piece", "events", "steps", "rejected", "evaluations")
+USED_COUNTS = ("OPEN", "STARTED", "PIECE", "EVENTS", "STEPS", "REJECTED", "EVALUATIONS")
 
 GAP = 1e-3  # rad or typical lengths: positions of motors that jump by more do not follow from their rates
 
@@ -80,11 +81,11 @@ def data_text(
     turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_rotation(place))
     sizes = {
         "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": channels, "POWERS": powers,
-        "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": NUMBERS.index("input"),
+        "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": common.INPUT,
         "GAP": GAP, "COLUMNS": len(columns.places), "STATE_POSITIONS": len(positions),
         "STATES": len(positions) + len(system.free), "WIDTH_X": work.x.shape[1], "WIDTH_Y": system.outputs + 2,
-        "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": len(COUNTS),
-        **{word.upper(): COUNTS.index(word) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
+        "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": common.COUNTS,
+        **{word: getattr(common, word) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
         "MANY_REJECTED": MANY_REJECTED, "LABOUR": LABOUR, "CHECKED_OFTEN": OFTEN,
         "PARAMETERS": len(parameters), "CONSTANTS": len(system.constants),
         "VARIABLES": work.x.shape[1] - len(system.constants), "SLOPES": int("slope_address" in programs),

@@ -1,0 +1,153 @@
+"""The loop of a controller whose law is a program: sampled measurements, the law, and steps of the plant between."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.loop_functions import call_model, inner
+from parflex.codegen.loop_types import CompiledRecord
+from parflex.integrators.common import GEOMETRY, OK
+from parflex.integrators.explicit import explicit_steps
+from parflex.integrators.gauss import gauss_steps
+from parflex.integrators.steps import specialised
+
+Array = np.ndarray
+
+TURN = 2 * math.pi
+
+plant_steps: Any = None  # the loop of the method that moves the plant
+
+
+class Sampled(CompiledRecord):
+    """What the loop knows of a law: two programs, and where their numbers come from.
+
+    The first closes the nominal robot from what is measured: (guess, measured, constants) -> positions, and other
+    outputs, of which the last is the status. The second is the law: (positions, measured rates, reference, gains and
+    constants) -> efforts.
+    """
+
+    geometry: int  # addresses
+    law: int
+    geometry_x: Array  # inputs with constants in place
+    law_x: Array
+    positions: int  # of the nominal robot
+    joints: Array  # positions of the measured joints in the plant
+    turning: Array  # 1 for those that turn: a sensor goes on where an angle of the plant starts again at -pi
+    resolution: Array  # of the sensors; 0 is none
+    sample_time: float
+    differences: int  # 1: rates are differences of measured positions
+    delay: int  # samples
+    lower: Array  # limits of efforts
+    upper: Array
+
+
+class Given(CompiledRecord):
+    """What the law gets at each sample: a row of the reference; and what the sensors add to the truth."""
+
+    reference: Array
+    noise: Array
+    rate_noise: Array
+
+
+class Memory(CompiledRecord):
+    """What a run remembers: the last pose found and measured, and efforts that wait for their time."""
+
+    guess: Array  # all positions of the nominal robot
+    closed: Array  # outputs of the geometry
+    last: Array  # measured positions, then rates
+    tau: Array
+    waiting: Array  # (delay + 1, motors)
+
+
+@inner
+def act(
+    sampled: Sampled,
+    system: Any,
+    k: int,
+    y: Array,
+    reference: Array,
+    noise: Array,
+    rate_noise: Array,
+    memory: Memory,
+    efforts: Array,
+) -> bool:
+    """Measure, find the nominal robot, ask the law, and write the efforts of sample k; False if it is not found."""
+    closed, guess, last, m = memory.closed, memory.guess, memory.last, len(sampled.joints)
+    _measure(sampled, k, y, noise, rate_noise, last, system.positions)
+    for _ in range(2):  # the second time from where the first ended
+        for i in range(sampled.positions):
+            sampled.geometry_x[i] = guess[i]
+        for i in range(m):
+            sampled.geometry_x[sampled.positions + i] = last[i]
+        call_model(sampled.geometry, sampled.geometry_x.ctypes.data, closed.ctypes.data)
+        for i in range(sampled.positions):
+            guess[i] = closed[i]
+    if closed[len(closed) - 1] != 0.0:
+        return False
+    for i in range(sampled.positions):
+        sampled.law_x[i] = closed[i]
+    for i in range(m):
+        sampled.law_x[sampled.positions + i] = last[m + i]
+    for i in range(len(reference)):
+        sampled.law_x[sampled.positions + m + i] = reference[i]
+    tau, waiting = memory.tau, memory.waiting
+    call_model(sampled.law, sampled.law_x.ctypes.data, tau.ctypes.data)
+    for i in range(len(tau)):
+        effort = min(max(tau[i], sampled.lower[i]), sampled.upper[i])
+        if k == 0:
+            for j in range(len(waiting)):
+                waiting[j, i] = effort
+        waiting[k % len(waiting), i] = effort
+        efforts[i] = waiting[(k + 1) % len(waiting), i]  # that of `delay` samples ago
+        for piece in range(len(system.coefficients)):
+            system.coefficients[piece, 0, i] = efforts[i]
+    return True
+
+
+@inner
+def _measure(sampled: Sampled, k: int, y: Array, noise: Array, rate_noise: Array, last: Array, positions: int) -> None:
+    """Positions and rates of the sensed joints, into `last`, which has those of the sample before."""
+    m = len(sampled.joints)
+    for i in range(m):
+        value = y[sampled.joints[i]]
+        if sampled.turning[i]:
+            value += TURN * math.floor((last[i] - value) / TURN + 0.5)
+        value += noise[i]
+        if sampled.resolution[i] > 0:
+            value = math.floor(value / sampled.resolution[i] + 0.5) * sampled.resolution[i]
+        if sampled.differences:
+            if k > 0:  # before that, those with which the reference begins
+                last[m + i] = (value - last[i]) / sampled.sample_time
+        else:
+            last[m + i] = y[positions + sampled.joints[i]] + rate_noise[i]
+        last[i] = value
+
+
+def _sampled_steps(
+    sampled: Sampled, system: Any, work: Any, tableau: Any, h: float, every: int, tolerance: float, first: int,
+    signals: Given, memory: Memory, q: Array, qd: Array, out_x: Array, out_y: Array, efforts: Array,
+) -> tuple[int, int]:  # fmt: skip
+    """Samples from number `first` on, until the rows of output are full; gives the rows that are and a status.
+
+    `out_x`, `out_y` begin with the row of the first sample, which is there already.
+    """
+    for row in range(len(out_x) - 1):
+        k = first + row
+        reference, noise, rate_noise = signals.reference[k], signals.noise[k], signals.rate_noise[k]
+        if not act(sampled, system, k, out_y[row], reference, noise, rate_noise, memory, efforts[row]):
+            return row, GEOMETRY
+        part_x, part_y = out_x[row + 1 : row + 2], out_y[row + 1 : row + 2]
+        t = k * sampled.sample_time
+        _, status = plant_steps(system, work, tableau, t, h, every, q, qd, tolerance, part_x, part_y)
+        if status != OK:
+            return row, status
+    return len(out_x) - 1, OK
+
+
+sampled_explicit_steps = specialised(
+    "sampled_explicit_steps", [_sampled_steps], {**globals(), "plant_steps": explicit_steps}
+)
+sampled_gauss_steps = specialised("sampled_gauss_steps", [_sampled_steps], {**globals(), "plant_steps": gauss_steps})
