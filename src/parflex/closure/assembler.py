@@ -9,7 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from parflex.closure.constraints import Closures, Coupling
-from parflex.closure.continuation import TargetPaths, follow_to_target, position_units, with_unit_quaternions
+from parflex.closure.continuation import (
+    SHORTEST_STRIDE,
+    TargetPaths,
+    follow_to_target,
+    position_units,
+    with_unit_quaternions,
+)
 from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
 from parflex.closure.rows import Rows, block
 from parflex.closure.targets import PoseRows, Target
@@ -23,9 +29,9 @@ Array = np.ndarray
 
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
 
-SHORTEST_STRIDE = 1e-4  # of the way to a pose: where it takes shorter steps, it passes a singularity
-
-SHORTEST_DETOUR = 1e-2  # the same of ways around singular poses: others are left that keep farther from them
+SHORTEST_DETOUR = (
+    1e-2  # of a way, the shortest step of ways around singular poses: others are left that keep farther from them
+)
 
 OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
 
@@ -101,7 +107,7 @@ class Assembler(ClosureParts):
         rows = [row for part in parts for row in part.rows]
         shafts = self.distant_shafts(target, q, parts)
         if shafts:
-            reached = follow_to_target(self.tree, target, q, rows, self.newton, columns)
+            reached = follow_to_target(self.tree, target, q, rows, self.corrected, columns)
             if reached is not None:
                 return reached, True
             for shaft, counted in shafts.items():
@@ -369,8 +375,8 @@ class Assembler(ClosureParts):
     def _distance(self, q: Array, other: Array, indices: Sequence[int]) -> float:
         difference = np.array([q[i] - other[i] for i in indices])
         turning = np.array([i in self.periodic for i in indices])
-        scale = np.array([1.0 if i in self.counted else self.tree.length for i in indices])
-        wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / scale)
+        units = position_units(self.tree)[list(indices)]
+        wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / units)
         return largest_size(wrapped)
 
     def _placed(self, q: Array, solution: Array, start: Array, part: ClosurePart) -> Array:

@@ -31,7 +31,7 @@ SMOOTH = 0.02  # by less: the next one is twice as long
 
 MOST_STEPS = 4000
 
-SHORTEST = 1e-9  # of the way
+SHORTEST_STRIDE = 1e-4  # of a way: where it takes shorter steps, it passes a singularity
 
 ASIDE = (0.5, 1.0)  # of the length of a way: how far its way points lie beside its middle
 
@@ -45,7 +45,7 @@ def follow_to_target(
     rows: Sequence[Rows],
     newton: Newton,
     columns: Array,
-    shortest: float = SHORTEST,
+    shortest: float = SHORTEST_STRIDE,
 ) -> Array | None:
     """Positions at a target, by steps from `q` that each continue the last one; None where the way ends before it.
 
@@ -80,11 +80,14 @@ def follow_to_target(
 
 
 def position_units(tree: Tree) -> Array:
-    """Of all positions: angles and quaternions 1, ways the typical length."""
+    """Units of all positions: the typical length for lengths, 1 for angles and quaternions."""
     units = np.ones(tree.nq)
     for link in tree.links:
-        if link.joint.one_axis:
-            units[link.q.start] = np.max(tree.rate_units[link.v.start])
+        link_units = tree.rate_units[link.v]
+        units[link.q] = link_units if len(link_units) == link.q.stop - link.q.start else 1.0
+        if link.joint.moves_freely and link.joint.quaternion:
+            units[link.q.start : link.q.start + 3] = tree.length
+        units[link.e] = tree.rate_units[link.e_v]
     return units
 
 
