@@ -26,15 +26,11 @@ from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
-
 SHORTEST_DETOUR = (
     1e-2  # of a way, the shortest step of ways around singular poses: others are left that keep farther from them
 )
-
 OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
-
 STRAIGHT = 2  # ways without a detour: as given and by the shorter turn
 
 
@@ -161,13 +157,12 @@ class Assembler(ClosureParts):
         """Loops close at every whole turn of a shaft, but a screw or gear on it is elsewhere: turns are not counted."""
         names = {link.q.start: link for link in self.tree.links if link.joint.one_axis}
         uncounted = names[counted]
-        raise InputError(
+        text = (
             f"'{names[shaft].name}' does not reach this pose from where it stands, which leaves the turns of "
-            f"{'the screw ' if uncounted.joint.pitch else ''}'{uncounted.name}' undetermined",
-            key="pose",
-            value=names[shaft].name,
-            hint=f"give '{uncounted.name}', or the frame that it moves",
+            f"{'the screw ' if uncounted.joint.pitch else ''}'{uncounted.name}' undetermined"
         )
+        hint = f"give '{uncounted.name}', or the frame that it moves"
+        raise InputError(text, key="pose", value=names[shaft].name, hint=hint)
 
     # -- the assembly of one part ----------------------------------------------------------------------
 

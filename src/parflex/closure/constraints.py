@@ -33,9 +33,7 @@ from parflex.tree.friction import smooth_sign
 from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
-
 E3 = np.eye(3)
-
 SAME = 1e-9  # of ratios and offsets: rows that differ by less say the same
 
 
@@ -254,12 +252,9 @@ def _planar_rows(closure: schema.Closure, tree: Tree, first: Place, u1: Array, n
     if closure.joint == "welded":
         return in_plane, normal[None, :], "none"
     if abs(normal @ u1) > 1e-9:
-        raise RobotFileError(
-            "the axis leaves the plane",
-            key=f"closure '{name}': axis",
-            value=list(closure.axis),
-            hint='give an axis that lies in the plane, like "x"',
-        )
+        text = "the axis leaves the plane"
+        hint = 'give an axis that lies in the plane, like "x"'
+        raise RobotFileError(text, key=f"closure '{name}': axis", value=list(closure.axis), hint=hint)
     across = cross(normal, u1)[None, :]
     if closure.joint == "prismatic":
         return across, normal[None, :], "none"
@@ -560,12 +555,9 @@ def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
             float(x)  # refused: whether they agree differs from design to design
         if abs(offsets[i] - shares @ offsets[:i]) > SAME * max(1.0, float(np.abs(offsets).max())):
             names = [f"'{couplings[k].name}'" for k in range(i) if abs(shares[k]) > SAME] + [f"'{coupling.name}'"]
-            raise RobotFileError(
-                f"the couplings {', '.join(names)} contradict each other",
-                key=f"coupling '{coupling.name}'",
-                value=coupling.name,
-                hint="correct an offset or a ratio, or remove one of them",
-            )
+            text = f"the couplings {', '.join(names)} contradict each other"
+            hint = "correct an offset or a ratio, or remove one of them"
+            raise RobotFileError(text, key=f"coupling '{coupling.name}'", value=coupling.name, hint=hint)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

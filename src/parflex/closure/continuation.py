@@ -20,21 +20,13 @@ from parflex.spatial.rotations import unit_quaternion
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 Newton = Callable[[Array, Array, Sequence[Rows]], tuple[Array, float]]
-
 FIRST = 0.1  # rad, typical lengths: longest first step of what is driven
-
 CORRECTED = 0.1  # rad, typical lengths: a step that Newton corrects by more is halved
-
 SMOOTH = 0.02  # by less: the next one is twice as long
-
 MOST_STEPS = 4000
-
 SHORTEST_STRIDE = 1e-4  # of a way: where it takes shorter steps, it passes a singularity
-
 ASIDE = (0.5, 1.0)  # of the length of a way: how far its way points lie beside its middle
-
 DIRECTIONS = 3  # at most, in which they lie, to both sides
 
 

@@ -32,19 +32,12 @@ from parflex.spatial.rotations import cross
 from parflex.tree.tree import GROUND, Link, Place, Tree
 
 Array = np.ndarray
-
 Angle = Callable[[Any, Any], Any]  # from cosine and sine to something with cos() and sin()
-
 FLAT = 1e-6  # sine of the angle at the middle pivot: below, the reference is singular and tells no side
-
 PARALLEL = 1e-9  # rad between axes of one plane
-
 EXACT = 1e-9  # rad, or of the typical length: what joints that cross or are parallel may be off
-
 SLANTED = 1e-3  # sine of an angle from which axes cross, and a slide leaves a plane
-
 CROSSED_AXES, PARALLEL_AXES = "crossed", "parallel"
-
 SAME = 1e-9  # of axes that coincide, as a cosine and in typical lengths
 
 

@@ -40,19 +40,12 @@ from parflex.spatial.rotations import hat, vector_from_rotation
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
-
 CONVERGED_STEP = 1e-9  # Newton step, as a turn: what it leaves is its square
-
 RANK = 1e-8  # of the largest singular value, at least of the typical length: rows below repeat others
-
 LONGEST = 0.3  # Newton step, as a turn
-
 STEPS = 40
-
 LOST = 1e-6  # of the rates of rows: where the rows have rank, rounding leaves far less
-
 TINY = 1e-12  # m/s or m/s^2: slower rows rest
-
 STILL = 1e-7  # turns per unit of the other motions: a component that moves less does not move
 
 
@@ -208,12 +201,11 @@ class NearestPose:
         deviation = float(np.abs(self.J @ (solution[self.free] / self.units) - target_rates).max(initial=0.0))
         if deviation > LOST * max(float(np.abs(target_rates).max(initial=0.0)), TINY):
             count = len(rows) - self.closures.size
-            raise SingularError(
-                f"the path asks for {count_of(count, 'condition')} that lose rank at this pose: they cannot change so",
-                key="pose",
-                value=count,
-                hint="keep away from this pose, or give fewer conditions",
+            text = (
+                f"the path asks for {count_of(count, 'condition')} that lose rank at this pose: they cannot change so"
             )
+            hint = "keep away from this pose, or give fewer conditions"
+            raise SingularError(text, key="pose", value=count, hint=hint)
         return solution
 
 

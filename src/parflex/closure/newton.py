@@ -16,19 +16,12 @@ from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.tree.tree import Branch, Tree, branch
 
 Array = np.ndarray
-
 CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
-
 STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, do not converge; double roots leave 1/16
-
 NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
-
 REQUIRED_DECREASE = 0.5  # of the opening: whole steps from nearby leave less
-
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
-
 Method = Callable[[Tree, Array, Array, Sequence[Rows], int], tuple[Array, float]]
-
 CORRECTIONS = 8  # steps of Newton's method after one of a way
 
 

@@ -26,9 +26,7 @@ from parflex.spatial.rotations import (
 from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
-
 TOGETHER = 1e-12  # m or rad: nearer points, or axes, have no direction from one to the other
-
 WORDS = ("zx", "zy", "zz")
 
 

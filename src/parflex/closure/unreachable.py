@@ -23,15 +23,10 @@ if TYPE_CHECKING:
     from parflex.closure.assembler import Assembler
 
 Array = np.ndarray
-
 HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a millionth of the miss
-
 STILL = 1e-8  # of a motion of all coordinates: less is rounding
-
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
-
 SHOWN = 1e-6  # of a distance: four digits are shown
-
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
 
 
@@ -60,28 +55,18 @@ def open_reason(assembler: Assembler, start: Array, part: ClosurePart) -> Parfle
         total_gap = _gap(assembler, start, part)
         name, gap = (name, gap) if total_gap < SAME * assembler.tree.length else (part.name, total_gap)
     if gap < SAME * assembler.tree.length:
-        return SingularError(
-            f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded",
-            key="pose",
-            value=name,
-            hint="choose another pose",
-        )
+        text = f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded"
+        return SingularError(text, key="pose", value=name, hint="choose another pose")
     coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
     if coupling is not None:
         joints, unit = name_list([f"'{joint}'" for joint in coupling.joints]), coupling.unit
         off = gap / coupling.scale(assembler.tree.length)[0]
-        return UnreachableError(
-            f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}",
-            key="pose",
-            value=name,
-            hint=f"it says {coupling.relation}; give fewer of {joints} and of what moves with them",
-        )
-    return UnreachableError(
-        f"the pose cannot be reached: {name} misses it by {gap:.4g} m",
-        key="pose",
-        value=name,
-        hint="choose a pose inside the workspace or another working mode",
-    )
+        text = f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}"
+        hint = f"it says {coupling.relation}; give fewer of {joints} and of what moves with them"
+        return UnreachableError(text, key="pose", value=name, hint=hint)
+    text = f"the pose cannot be reached: {name} misses it by {gap:.4g} m"
+    hint = "choose a pose inside the workspace or another working mode"
+    return UnreachableError(text, key="pose", value=name, hint=hint)
 
 
 def other_mode_reason(name: str, same_side: bool) -> UnreachableError:
@@ -232,12 +217,8 @@ def _of_points(row: Any) -> bool:
 def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> UnreachableError | None:
     """What direction or distance is missed, and by how much, where the pose could be without it; what cannot turn."""
     for name in _blocked_rotations(assembler, target, q, locked):
-        return UnreachableError(
-            f"'{name}' cannot turn: the loops keep its orientation",
-            key="pose",
-            value=name,
-            hint="leave the rotation out of the pose",
-        )
+        text = f"'{name}' cannot turn: the loops keep its orientation"
+        return UnreachableError(text, key="pose", value=name, hint="leave the rotation out of the pose")
     for row in target.frames:
         if not isinstance(row, FrameRotationRows | DistanceTarget):
             continue
@@ -260,12 +241,9 @@ def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: froz
             requested, deviation = f"'{row.name}' = {row.distance:.4g} m", f"{miss:.4g} m"
         else:
             requested, deviation = f"this direction of '{row.name}'", f"{np.degrees(miss / tree.length):.3g} deg"
-        return UnreachableError(
-            f"no pose has {requested}{suffix}: the nearest is off by {deviation}",
-            key="pose",
-            value=row.name,
-            hint="give what the robot can have, or fewer other conditions",
-        )
+        text = f"no pose has {requested}{suffix}: the nearest is off by {deviation}"
+        hint = "give what the robot can have, or fewer other conditions"
+        return UnreachableError(text, key="pose", value=row.name, hint=hint)
     return None
 
 

@@ -31,11 +31,8 @@ from parflex.spatial.linear import triangular_blocks
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 FLAT = 1e-6  # last pivot of a block, beside the first: below, the reference is singular and tells no side
-
 ASIDE = 1e-3  # rad or typical lengths, of a motion that shows on what a side depends
-
 DETERMINANT_CHANGE_TOLERANCE = 1e-9  # of a determinant: what changes less in such a motion does not depend on it
 
 

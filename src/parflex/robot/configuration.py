@@ -29,13 +29,9 @@ from parflex.robot.robot import Robot, configuration_line
 from parflex.robot.states import as_numbers, refuse_infinite, tolerance_factor, wrong_length
 
 Array = np.ndarray
-
 SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are gone
-
 NEAR_SINGULAR = 1e4  # above which a warning is given
-
 SAME = 1e-6  # of the typical length: balls that are nearer are one, lines that are nearer pass through them
-
 MISSED = 1e-7  # of the rates: by how much they may miss the loops; ten times what positions may, which they depend on
 
 
@@ -482,13 +478,12 @@ def spin_error(rods: list[str]) -> ActuationError:
     """The error for rods that spin while everything else is driven."""
     names = ", ".join(f"'{name}'" for name in rods)
     single = len(rods) == 1
-    return ActuationError(
+    text = (
         f"{names} {'spins' if single else 'spin'} freely about {'its' if single else 'their'} own axis between two "
-        "spherical joints: the motors do not determine that motion, which affects neither them nor the end effector",
-        key="joint",
-        value=rods[0],
-        hint="replace one spherical joint of each rod by a universal joint",
+        "spherical joints: the motors do not determine that motion, which affects neither them nor the end effector"
     )
+    hint = "replace one spherical joint of each rod by a universal joint"
+    return ActuationError(text, key="joint", value=rods[0], hint=hint)
 
 
 def _kernel(J: Array) -> Array:

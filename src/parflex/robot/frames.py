@@ -17,8 +17,6 @@ from parflex.robot.home import mobility_with
 from parflex.robot.robot import Robot, frames_at
 
 Array = np.ndarray
-
-
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 

@@ -47,12 +47,9 @@ def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
         tau = np.array([np.nan])
     if tau.shape != (len(motors),) or not np.isfinite(tau).all():
         listed = ", ".join(f"'{name}'" for name in motors[:12]) or "it has none"
-        raise InputError(
-            "this is not one finite effort for every motor",
-            key=key,
-            value=short_text(effort),
-            hint=f"give {len(motors)} numbers in the order of the motors ({listed}), or names with values",
-        )
+        text = "this is not one finite effort for every motor"
+        hint = f"give {len(motors)} numbers in the order of the motors ({listed}), or names with values"
+        raise InputError(text, key=key, value=short_text(effort), hint=hint)
     return tau
 
 

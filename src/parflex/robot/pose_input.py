@@ -34,15 +34,10 @@ from parflex.spatial.rotations import quaternion_matrix, rotation_about, unit_qu
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
-
 TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
-
 LARGEST = 1e9  # no pose or motion comes near; powers of such numbers still fit
-
 DISTANCE = "distance."
-
 ROUNDING = 1e-9  # of a component of a unit vector
-
 UPRIGHT = 1e-12  # of one less its cosine: nearer, one component gives the whole direction
 
 TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}

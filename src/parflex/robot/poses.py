@@ -93,11 +93,8 @@ class PoseFinder:
             return closed
         near = part.pose(widened, closed)
         if near is None:
-            raise UnreachableError(
-                "the pose does not determine the configuration, and none is nearest to home",
-                key="pose",
-                hint="give more components of the pose",
-            )
+            text = "the pose does not determine the configuration, and none is nearest to home"
+            raise UnreachableError(text, key="pose", hint="give more components of the pose")
         return near
 
     def _unstretched(self, target: Target) -> Iterator[Robot]:

@@ -80,10 +80,9 @@ def _dependent_motors(robot: Robot) -> InputError:
         if tied is None
         else f": {quoted([coupling.name for coupling in tied.couplings])} couple {quoted(tied.joints)}"
     )
-    return InputError(
+    text = (
         "the motors of this robot cannot all move independently, so their motion does not define that of the robot"
-        + names,
-        key="actuation",
-        value=robot.actuation,
-        hint="choose an actuation with fewer motors, or give efforts",
+        + names
     )
+    hint = "choose an actuation with fewer motors, or give efforts"
+    return InputError(text, key="actuation", value=robot.actuation, hint=hint)

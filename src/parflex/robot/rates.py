@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-
 ROUNDING = 1e-12  # rad/s, typical lengths per s, and per s2: rounding of rates of order one is zero
-
 KEPT = 1e-9  # of the size of a block: what is left of it after the earlier ones, if smaller, says nothing
 
 
@@ -195,13 +193,12 @@ class RequestedRates:
         name, unit = self._words[worst]
         possible = 0.0 if abs(possible) <= limit * self.units[worst] else possible
         requested_value, per = float(self._given[worst]), f"{unit}{self._per_time}"
-        raise InputError(
+        text = (
             f"the mechanism cannot have '{name}' = {requested_value:.6g} {per}: at this pose"
-            f"{' and with the other components' * bool(others)} it can only be {possible:.6g} {per}",
-            key=self.key,
-            value=requested_value,
-            hint=f"give that value or omit '{name}' ({self._describe_freedom(worst)})",
+            f"{' and with the other components' * bool(others)} it can only be {possible:.6g} {per}"
         )
+        hint = f"give that value or omit '{name}' ({self._describe_freedom(worst)})"
+        raise InputError(text, key=self.key, value=requested_value, hint=hint)
 
     def _describe_freedom(self, number: int) -> str:
         """Describe what the frame of a component, or the mechanism, can do at this pose."""

@@ -30,16 +30,13 @@ if TYPE_CHECKING:
     from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-
 PUBLIC = (  # names that `dir` lists: those of the documentation
     *("actuated", "actuated_names", "actuation", "close", "closures", "coordinates", "description"),
     *("diagnostics", "file", "files"),
     *("home", "independent", "locked", "mode", "motors", "name", "nq", "nu", "nv", "payload", "position_rates"),
     *("rate_changes", "rates", "sensed", "sensed_names", "sensing", "tree", "warnings", "working_mode", "written"),
 )
-
 TWO_AXES = ("universal", "cylindrical")
-
 FORCES = {"rad": "N m", "m": "N"}
 
 
@@ -237,12 +234,8 @@ class Robot(ArrayNames, Answer):
             return closed_positions(self, given)
         if isinstance(given, str):
             if given not in self.description.poses:
-                raise InputError(
-                    f"the robot has no pose '{given}'",
-                    key="pose",
-                    value=given,
-                    hint=did_you_mean(given, {*self.description.poses, "home"}),
-                )
+                hint = did_you_mean(given, {*self.description.poses, "home"})
+                raise InputError(f"the robot has no pose '{given}'", key="pose", value=given, hint=hint)
             given = self.description.poses[given]
         home = self.home if near is None else near
         target = self.pose_finder.read(given)
@@ -338,11 +331,7 @@ class Robot(ArrayNames, Answer):
 def frames_at(robot: Robot, q: Array) -> dict[str, tuple[Array, Array]]:
     """World position and rotation matrix of every frame and point."""
     at = pose(robot.tree, q)
-    result = {}
-    for name, place in robot.tree.places.items():
-        rotation, position = at.of(place)
-        result[name] = (position, rotation)
-    return result
+    return {name: at.of(place)[::-1] for name, place in robot.tree.places.items()}
 
 
 def file_frame(robot: Robot, link: str) -> str:
@@ -354,14 +343,18 @@ def file_frame(robot: Robot, link: str) -> str:
     return link
 
 
+def axis_names(frame: schema.Frame) -> tuple[str, ...]:
+    """Names of the links of the joint of a frame: a universal or cylindrical joint has two."""
+    return (f"{frame.name}.1", f"{frame.name}.2") if frame.joint in TWO_AXES else (frame.name,)
+
+
 def marked_rates(description: schema.RobotFile, tree: Tree, excluded: Collection[int]) -> tuple[int, ...]:
     """Rates that the file marks as sensed, without those that the actuation moves or locks."""
-    names: list[str] = []
+    rates: list[int] = []
     for frame in description.frame:
         marks = frame.sensed if isinstance(frame.sensed, tuple) else (frame.sensed,) * 2
-        axes = (f"{frame.name}.1", f"{frame.name}.2") if frame.joint in TWO_AXES else (frame.name,)
-        names += [axis for axis, mark in zip(axes, marks, strict=False) if mark]
-    rates = [tree.links[tree.number(name)].v.start for name in names]
+        marked = [name for name, mark in zip(axis_names(frame), marks, strict=False) if mark]
+        rates += [tree.links[tree.number(name)].v.start for name in marked]
     return tuple(k for k in rates if k not in excluded)
 
 
@@ -373,20 +366,12 @@ def sensed_rates(
     chosen: list[int] = []
     for name in [joints] if isinstance(joints, str) else joints:
         if name not in known:
-            raise InputError(
-                f"there is no joint '{name}' with one axis", key="sensors", value=name, hint=did_you_mean(name, known)
-            )
-        if known[name] in actuated or known[name] in locked or known[name] in chosen:
-            reason = (
-                "has a motor"
-                if known[name] in actuated
-                else "is locked"
-                if known[name] in locked
-                else "is listed twice"
-            )
-            raise InputError(
-                f"the joint '{name}' {reason}", key="sensors", value=name, hint="list passive joints, each once"
-            )
+            message, hint = f"there is no joint '{name}' with one axis", did_you_mean(name, known)
+            raise InputError(message, key="sensors", value=name, hint=hint)
+        reasons = {"has a motor": actuated, "is locked": locked, "is listed twice": chosen}
+        for reason in (words for words, rates in reasons.items() if known[name] in rates):
+            hint = "list passive joints, each once"
+            raise InputError(f"the joint '{name}' {reason}", key="sensors", value=name, hint=hint)
         chosen.append(known[name])
     return tuple(chosen)
 
