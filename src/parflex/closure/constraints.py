@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from parflex.closure.rows import Rows, stack
-from parflex.closure.targets import small_rotation
+from parflex.closure.targets import shortest_arc, small_rotation
 from parflex.errors import RobotFileError
 from parflex.records import Record, count_of, name_list
 from parflex.recursion.energy import LinkWrenches, line_between, relative_velocity, wrenches_on_ends
@@ -99,7 +99,7 @@ class Loop(ClosureRows):
         """How far the loop is from closed, in metres; angles are multiplied by `length`."""
         opening, turn = self._opening(at)
         if self.turning == "about-axis":
-            return np.concatenate([opening, length * self.rotations @ _tilt(self.u1, turn @ self.u2)])
+            return np.concatenate([opening, length * self.rotations @ shortest_arc(self.u1, turn @ self.u2)])
         if self.turning == "none":
             return np.concatenate([opening, length * self.rotations @ vector_from_rotation(turn)])
         return (
@@ -197,15 +197,6 @@ def _direction(n: Array) -> str:
         if np.allclose(np.abs(n), unit, atol=1e-9):
             return letter
     return "(" + ", ".join(f"{value:.3g}" for value in n) + ")"
-
-
-def _tilt(u1: Array, u2: Array) -> Array:
-    """The rotation vector that takes u1 to u2 the short way."""
-    normal = cross(u1, u2)
-    sine, cosine = float(np.linalg.norm(normal)), float(u1 @ u2)
-    if sine < 1e-12:
-        return normal if cosine > 0 else np.pi * _normals(u1)[0]
-    return normal * (np.arctan2(sine, cosine) / sine)
 
 
 def _normals(u: Array) -> Array:

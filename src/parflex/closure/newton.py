@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from parflex.closure.constraints import Closures, Coupling, Loop
-from parflex.closure.rows import Rows, block, stack
+from parflex.closure.rows import Rows, block, connected, stack
 from parflex.closure.targets import PoseRows, Target
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, pose
@@ -144,19 +144,11 @@ class ClosureParts:
         fixed_rates = target.fixed | locked
         rows: list[Rows] = [*self.closures.rows, *target.frames]
         sets = [{k for j in row.links(tree) for k in self.rates_of(j)} - fixed_rates for row in rows]
-        groups: list[tuple[list[int], set[int]]] = []
-        for index, columns in enumerate(sets):
-            touching = [group for group in groups if group[1] & columns]
-            merged = ([index], set(columns))
-            for group in touching:
-                merged = (group[0] + merged[0], group[1] | merged[1])
-                groups.remove(group)
-            groups.append(merged)
         placed = {tree.link_of_rate[k] for k in target.fixed}
         placed |= {j for frame in target.frames for j in frame.links(tree)}
         result = []
-        for members, columns in groups:
-            part = self.part([rows[i] for i in sorted(members)], columns)
+        for members, columns in connected(sets):
+            part = self.part([rows[i] for i in members], columns)
             links = {j for row in part.rows for j in row.links(tree)}
             given = frozenset(k for k in target.fixed if tree.link_of_rate[k] in links)
             result.append(replace(part, held=frozenset(placed), given=given))

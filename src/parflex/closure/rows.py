@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar, Self
@@ -79,3 +79,16 @@ def block(tree: Tree, rows: Iterable[Rows], columns: Array, at: Pose, links: Seq
     """Jacobian of rows without units for some rates."""
     parts = [row.jacobian(tree, at, links)[:, columns] * row.scale(tree.length)[:, None] for row in rows]
     return np.concatenate([np.zeros((0, len(columns))), *parts]) * (tree.rate_units[columns] / tree.length)
+
+
+def connected(sets: Iterable[Collection[int]]) -> list[tuple[list[int], set[int]]]:
+    """Numbers of sets that share members, directly or over others, and the members of each such group."""
+    groups: list[tuple[list[int], set[int]]] = []
+    for number, members in enumerate(sets):
+        touching = [group for group in groups if group[1].intersection(members)]
+        numbers, union = [number], set(members)
+        for group in touching:
+            groups.remove(group)
+            numbers, union = sorted([*group[0], *numbers]), union | group[1]
+        groups.append((numbers, union))
+    return groups

@@ -247,7 +247,7 @@ def normal_pair(direction: Array) -> Array:
     return np.array([first, cross(direction, first)])
 
 
-def _arc(z: Array, direction: Array) -> Array:
+def shortest_arc(z: Array, direction: Array) -> Array:
     """The shortest turn of one unit vector to another, as a rotation vector."""
     normal = cross(z, direction)
     sine, cosine = float(np.linalg.norm(normal)), float(z @ direction)
@@ -258,7 +258,7 @@ def _arc(z: Array, direction: Array) -> Array:
 
 def shortest_rotation(z: Array, direction: Array) -> Array:
     """The rotation matrix that turns one unit vector to another and nothing about them."""
-    return rotation_from_vector(_arc(np.asarray(z, dtype=float), direction))
+    return rotation_from_vector(shortest_arc(np.asarray(z, dtype=float), direction))
 
 
 def shortest_rotation_rate(z: Array, rows: tuple[Array, Array, Array]) -> tuple[float, float]:
@@ -366,7 +366,7 @@ class AxisTarget(_DirectedRows):
     def between(self, at: Pose, share: float) -> Self:
         """A direction part of the way from where the axis points now, along the shorter arc."""
         z = self.axis(at)
-        return replace(self, direction=rotation_from_vector(share * _arc(z, self.direction)) @ z)
+        return replace(self, direction=rotation_from_vector(share * shortest_arc(z, self.direction)) @ z)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -23,7 +23,7 @@ from parflex.closure import mobility
 from parflex.closure.constraints import Loop
 from parflex.closure.leg_geometry import Dyad, LegSign, Sign, dyads, leg_signs
 from parflex.closure.newton import ClosurePart, ClosureParts, stepped
-from parflex.closure.rows import Rows, block
+from parflex.closure.rows import Rows, block, connected
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, pose
@@ -153,17 +153,9 @@ def inner_loops(
     reference: Array,
 ) -> list[tuple[list[Loop], list[int]]]:
     """Loops of a part that touch no held link, those that share a joint together, and the rates that follow by them."""
-    groups: list[tuple[list[Loop], set[int]]] = []
-    for loop in rows:
-        links = set(loop.links(tree))
-        if not isinstance(loop, Loop) or links & set(placed_links):
-            continue
-        loop_rates = {int(k) for k in columns if tree.link_of_rate[k] in links}
-        touching = [group for group in groups if group[1] & loop_rates]
-        for group in touching:
-            groups.remove(group)
-            loop_rates |= group[1]
-        groups.append(([*(member for group in touching for member in group[0]), loop], loop_rates))
+    inner = [row for row in rows if isinstance(row, Loop) and not set(row.links(tree)) & set(placed_links)]
+    sets = [{int(k) for k in columns if tree.link_of_rate[k] in loop.links(tree)} for loop in inner]
+    groups = [([inner[i] for i in numbers], loop_rates) for numbers, loop_rates in connected(sets)]
     candidates = [
         (loops, determined_rates(tree, sorted(loop_rates), loops, reference, weights)) for loops, loop_rates in groups
     ]

@@ -174,15 +174,13 @@ def poses_beside(robot: Robot, free: Array) -> list[Array]:
     """Two closed poses a little away from home, along motions of the `free` rates that the closures allow."""
     if not robot.closures.size:
         return []
-    key = free.tobytes()
-    if key not in robot.poses_by_free_rates:
-        robot.poses_by_free_rates[key] = _known_beside(robot, free) or _closed_beside(robot, free)
-    return robot.poses_by_free_rates[key]
+    key, known = ("beside home", free.tobytes()), robot.known[1]
+    poses: list[Array] = robot.derived(key, lambda: _known_beside(robot, free, known) or _closed_beside(robot, free))
+    return poses
 
 
-def _known_beside(robot: Robot, free: Array) -> list[Array]:
+def _known_beside(robot: Robot, free: Array, known: Mobility | None) -> list[Array]:
     """Those of the robot from which its mobility is known, where loops close at them as they did there."""
-    known = robot.known[1]
     if known is None or not np.array_equal(free, robot.free):
         return []
     poses = [q for q in known.beside if len(q) == robot.tree.nq]

@@ -332,18 +332,18 @@ def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
     chosen = checked_terms(without)
     if not chosen:
         return robot
-    variants = robot.robots_by_omitted_terms
-    if chosen not in variants:
+
+    def make() -> Robot:
         tree = robot.tree
         for term in chosen:
             tree = TERMS[term](tree)
         closures = replace(robot.closures, tree=tree)
         if "friction" in chosen:
             closures = replace(closures, constraints=tuple(map(_lossless, closures.constraints)))
-        variants[chosen] = replace(
-            robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1]
-        )
-    return variants[chosen]
+        return replace(robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1])
+
+    variant: Robot = robot.derived(("without", chosen), make)
+    return variant
 
 
 def acting_configuration(robot: Robot, pose: Pose | None = None, without: Collection[str] = ()) -> Configuration:

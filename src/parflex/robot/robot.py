@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,15 +15,15 @@ from parflex.closure import mobility
 from parflex.closure.assembler import Assembler
 from parflex.closure.constraints import Closures, Coupling, unstretched_rows, with_starts
 from parflex.closure.leg_geometry import drive_springs
-from parflex.closure.partition import refuse_other_branch
+from parflex.closure.partition import choose_partition, refuse_other_branch
 from parflex.diagnostics import Diagnostic
-from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.errors import InputError, ParflexError, SingularError, did_you_mean
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.recursion.kinematics import pose
 from parflex.robot.gearing import Gearing, find_gearing
 from parflex.robot.home import Mobility, find_home, mobility_with, poses_beside, start_warnings, usual_sizes
 from parflex.robot.poses import PoseFinder
-from parflex.robot.states import ArrayNames, closed_positions
+from parflex.robot.states import close_positions, closed_positions, evaluate_batch
 from parflex.robotfile import schema
 from parflex.robotfile.values import INSIDE
 from parflex.tree.tree import Tree
@@ -58,8 +60,19 @@ class WrittenRobot(Record):
     tree: Tree | None = None
 
 
+class RobotCache(dict[Any, Any]):
+    """Values of one robot, which live as long as the robot. Copies, also pickled ones, start with none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.RLock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RobotCache, ()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(ArrayNames, Answer):
+class Robot(Answer):
     """A robot with a chosen `actuation` and `working_mode` (`mode`), made by `load`.
 
     `description` is what its `file` says, `tree` and `closures` what is made of it; `actuated`, `locked` and `sensed`
@@ -188,19 +201,11 @@ class Robot(ArrayNames, Answer):
         """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
         return start_warnings(self)
 
-    @cached_property
-    def _locked_robots(self) -> dict[frozenset[int], Robot]:
-        return {}
-
-    @cached_property
-    def robots_by_omitted_terms(self) -> dict[tuple[str, ...], Robot]:
-        """The same robot without terms, by their words, as far as it was made."""
-        return {}
-
-    @cached_property
-    def robots_by_nodes(self) -> dict[tuple[str, ...], Robot]:
-        """The same robot with more nodes, by their places, as far as it was made."""
-        return {}
+    def derived(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What follows from this robot and a key; made once."""
+        if key not in self.cache:  # two threads may both make it: they make the same
+            self.cache[key] = make()
+        return self.cache[key]
 
     @cached_property
     def inner_motions(self) -> dict[str, Any]:
@@ -215,10 +220,10 @@ class Robot(ArrayNames, Answer):
     def locking(self, rates: Collection[int]) -> Robot:
         """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
         locked = self.locked | frozenset(rates)
-        if locked not in self._locked_robots:
-            actuated = tuple(k for k in self.actuated if k not in locked)
-            self._locked_robots[locked] = replace(self, locked=locked, actuated=actuated, known_home=self.home)
-        return self._locked_robots[locked]
+        actuated = tuple(k for k in self.actuated if k not in locked)
+        return self.derived(
+            ("locking", locked), lambda: replace(self, locked=locked, actuated=actuated, known_home=self.home)
+        )
 
     def assemble(
         self, given: str | Mapping[str, float] | Sequence[float] | Array | None = None, near: Array | None = None
@@ -255,17 +260,80 @@ class Robot(ArrayNames, Answer):
         unstretched = tuple(row for row in unstretched_rows(self.tree) if row.name not in stretched)
         if not unstretched:
             return None
-        if stretched not in self._robots_with_held_couplings:
-            tree = replace(self.tree, springs=())
-            rows = (*self.closures.constraints, *unstretched)
-            self._robots_with_held_couplings[stretched] = replace(
-                self, tree=tree, closures=replace(self.closures, tree=tree, constraints=rows)
-            )
-        return self._robots_with_held_couplings[stretched]
+        tree = replace(self.tree, springs=())
+        rows = (*self.closures.constraints, *unstretched)
+        closures = replace(self.closures, tree=tree, constraints=rows)
+        return self.derived(("unstretched", stretched), lambda: replace(self, tree=tree, closures=closures))
+
+    # -- arrays ----------------------------------------------------------------------------------------
+
+    @property
+    def coordinates(self) -> list[str]:
+        """Names of all position coordinates, the order of arrays `q`; a quaternion has four."""
+        return list(self.tree.position_names)
+
+    @property
+    def rates(self) -> list[str]:
+        """Names of all rates, the order of arrays `qd` and `qdd`."""
+        return list(self.tree.rate_names)
+
+    @property
+    def independent(self) -> list[str]:
+        """Names of the independent rates, in arrays and programs; the others follow from the loops."""
+        return [self.tree.rate_names[k] for k in self.independent_rates]
+
+    @property
+    def motors(self) -> list[str]:
+        """Names of the motors, the order of arrays of efforts."""
+        return self.actuated_names
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        return self.tree.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of rates."""
+        return self.tree.n
+
+    @property
+    def nu(self) -> int:
+        """Number of motors."""
+        return len(self.actuated)
 
     @cached_property
-    def _robots_with_held_couplings(self) -> dict[frozenset[str], Robot]:
-        return {}
+    def independent_rates(self) -> tuple[int, ...]:
+        """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
+        from parflex.robot.program_rates import independent_rates  # which takes robots
+
+        try:
+            return tuple(int(k) for k in independent_rates(self))
+        except SingularError as error:
+            singular = error
+        for q in self.reference_poses[1:]:
+            with suppress(SingularError):
+                J = mobility.scaled_jacobian(self.closures, q)
+                chosen = choose_partition(J, self.free, self.mobility.rank, self.preference)
+                return tuple(int(k) for k in chosen.independent)
+        raise singular
+
+    def close(self, q: Any) -> Array:
+        """Closed positions near `q`: all coordinates, or the independent ones alone; a leading axis is a batch."""
+        return close_positions(self, q)
+
+    def position_rates(self, q: Any, qd: Any) -> Array:
+        """Time derivatives of all positions `q` at all rates `qd`; a leading axis is a batch."""
+        return evaluate_batch(self.tree.position_rates, (q, "q", self.nq), (qd, "qd", self.nv))
+
+    def rate_changes(self, qd: Any, qdd: Any) -> Array:
+        """Time derivatives of all rates `qd` at all accelerations `qdd`; a leading axis is a batch."""
+        return evaluate_batch(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
+
+    @cached_property
+    def cache(self) -> RobotCache:
+        """Values and programs that were computed for this robot, by what was requested."""
+        return RobotCache()
 
     # -- how it moves ----------------------------------------------------------------------------------
 
@@ -286,11 +354,6 @@ class Robot(ArrayNames, Answer):
     def known(self) -> tuple[Array | None, Mobility | None]:
         """Home and mobility, as far as they were found."""
         return self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
-
-    @cached_property
-    def poses_by_free_rates(self) -> dict[bytes, list[Array]]:
-        """Closed poses beside home along motions of free rates, as far as they were found."""
-        return {}
 
     @cached_property
     def reference_poses(self) -> tuple[Array, ...]:

@@ -6,24 +6,20 @@ An array has one number per coordinate, in the order of `robot.coordinates` or `
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
 
 from parflex.checks import short_text
-from parflex.closure import mobility
 from parflex.closure.constraints import Constraint, Coupling, coupling_matrix
 from parflex.closure.continuation import with_unit_quaternions
 from parflex.closure.newton import CLOSED
-from parflex.closure.partition import choose_partition
 from parflex.closure.targets import Target
 from parflex.diagnostics import Diagnostic
-from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
+from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.records import Record, name_list
 from parflex.recursion.kinematics import pose
 from parflex.tree.tree import Link, Tree
@@ -37,96 +33,7 @@ SINGLE = 100.0  # times that for arrays in single precision, which cannot close 
 SAME = 1e-8  # of values and of entries of rows without units: rounding
 
 
-class RobotCache(dict[Any, Any]):
-    """Values of one robot, which live as long as the robot. Copies, also pickled ones, start with none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lock = threading.RLock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RobotCache, ()
-
-
-class ArrayNames:
-    """What a robot says of arrays: which names their entries have, in which order, and closed positions."""
-
-    @property
-    def coordinates(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of all position coordinates, the order of arrays `q`; a quaternion has four."""
-        return list(self.tree.position_names)
-
-    @property
-    def rates(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of all rates, the order of arrays `qd` and `qdd`."""
-        return list(self.tree.rate_names)
-
-    @property
-    def independent(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of the independent rates, in arrays and programs; the others follow from the loops."""
-        return [self.tree.rate_names[k] for k in self.independent_rates]
-
-    @property
-    def motors(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of the motors, the order of arrays of efforts."""
-        return self.actuated_names
-
-    @property
-    def nq(self: Robot) -> int:  # type: ignore[misc]
-        """Number of position coordinates."""
-        return self.tree.nq
-
-    @property
-    def nv(self: Robot) -> int:  # type: ignore[misc]
-        """Number of rates."""
-        return self.tree.n
-
-    @property
-    def nu(self: Robot) -> int:  # type: ignore[misc]
-        """Number of motors."""
-        return len(self.actuated)
-
-    @cached_property
-    def independent_rates(self: Robot) -> tuple[int, ...]:  # type: ignore[misc]
-        """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
-        from parflex.robot.program_rates import independent_rates  # which takes robots
-
-        try:
-            return tuple(int(k) for k in independent_rates(self))
-        except SingularError:
-            poses = self.reference_poses[1:]
-            if not poses:
-                raise
-        for q in poses:
-            J = mobility.scaled_jacobian(self.closures, q)
-            try:
-                chosen = choose_partition(J, self.free, self.mobility.rank, self.preference)
-            except SingularError:
-                if q is poses[-1]:
-                    raise
-                continue
-            return tuple(int(k) for k in chosen.independent)
-        raise AssertionError("there are poses near home")
-
-    def close(self: Robot, q: Any) -> Array:  # type: ignore[misc]
-        """Closed positions near `q`: all coordinates, or the independent ones alone; a leading axis is a batch."""
-        return close_positions(self, q)
-
-    def position_rates(self: Robot, q: Any, qd: Any) -> Array:  # type: ignore[misc]
-        """Time derivatives of all positions `q` at all rates `qd`; a leading axis is a batch."""
-        return _evaluate_batch(self.tree.position_rates, (q, "q", self.nq), (qd, "qd", self.nv))
-
-    def rate_changes(self: Robot, qd: Any, qdd: Any) -> Array:  # type: ignore[misc]
-        """Time derivatives of all rates `qd` at all accelerations `qdd`; a leading axis is a batch."""
-        return _evaluate_batch(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
-
-    @cached_property
-    def cache(self) -> RobotCache:
-        """Values and programs that were computed for this robot, by what was requested."""
-        return RobotCache()
-
-
-def _evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
+def evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
     """What a function of two arrays gives for one state, or for each of a batch."""
     arrays = []
     for value, key, length in arguments:
