@@ -24,7 +24,7 @@ from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Motion, jacobians, motion, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.robot.limits import limit_warnings
-from parflex.robot.rates import RequestedMotion, matrix_root
+from parflex.robot.rates import PriorityBlock, feasible_accelerations, feasible_rates, matrix_root, requested_rates
 from parflex.robot.robot import Robot, configuration_line
 from parflex.robot.states import as_numbers, refuse_infinite, tolerance_factor, wrong_length
 
@@ -133,7 +133,7 @@ class Configuration(Answer):
 
     def rates(self, given: Mapping[str, float] | None) -> Array:
         """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
-        return RequestedMotion(self).rates(given)
+        return feasible_rates(self, given) if given else np.zeros(self.robot.tree.n)
 
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
@@ -142,11 +142,12 @@ class Configuration(Answer):
 
         Where none is given, what `like` names does not accelerate.
         """
-        return RequestedMotion(self).accelerations(given, qd_tot, like)
+        return feasible_accelerations(self, given or {}, qd_tot, like)
 
     def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
         """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
-        return RequestedMotion(self).rates_near(given, qd)
+        units = self.robot.tree.rate_units
+        return requested_rates(self, given).solve([PriorityBlock(np.eye(len(qd)) / units, qd / units)])
 
     @cached_property
     def resting(self) -> list[Array]:
