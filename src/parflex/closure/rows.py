@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import ClassVar, Self
 
 import numpy as np
@@ -45,8 +44,10 @@ class Rows(Record, ABC):
 
     def links(self, tree: Tree) -> list[int]:
         """Links whose joints change the rows: those that move one place and not the other."""
-        inside = {place.link for place in self.places if place.inner is not None}
-        return sorted(inside | reduce(set.__xor__, (set(tree.path(place.link)) for place in self.places), set()))
+        moving: set[int] = set()
+        for place in self.places:
+            moving ^= set(tree.path(place.link))
+        return sorted(moving | {place.link for place in self.places if place.inner is not None})
 
     def residual(self, at: Pose, length: float) -> Array:
         """How far the rows are from zero, in metres; angles are multiplied by `length`."""

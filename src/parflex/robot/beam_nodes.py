@@ -49,8 +49,7 @@ def with_nodes_at(robot: Robot, frames: Iterable[str]) -> Robot:
         made = divided(robot, robot.refine, (*robot.nodes, *nodes))
         return replace(made, known_home=with_elements_of(Configuration(robot, robot.home), made).q)
 
-    made: Robot = robot.derived(("nodes", nodes), make)
-    return made
+    return robot.derived(("nodes", nodes), make)
 
 
 def at_nodes(robot: Robot, pose: Pose | None, frames: Iterable[str]) -> tuple[Robot, Pose | None]:

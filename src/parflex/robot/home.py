@@ -118,8 +118,9 @@ def start_warnings(robot: Robot) -> list[Diagnostic]:
 def slack_cables(robot: Robot) -> list[Diagnostic]:
     """A diagnostic for each cable that is longer than its path at home."""
     cables = [element for element in robot.tree.elements if element.pulls_only]
-    messages = []
-    at = pose(robot.tree, robot.home) if cables else None
+    if not cables:
+        return []
+    at, messages = pose(robot.tree, robot.home), []
     for cable in cables:
         path = float(distance(at, (cable.first, cable.second)))
         if cable.rest > path:
@@ -175,8 +176,7 @@ def poses_beside(robot: Robot, free: Array) -> list[Array]:
     if not robot.closures.size:
         return []
     key, known = ("beside home", free.tobytes()), robot.known[1]
-    poses: list[Array] = robot.derived(key, lambda: _known_beside(robot, free, known) or _closed_beside(robot, free))
-    return poses
+    return robot.derived(key, lambda: _known_beside(robot, free, known) or _closed_beside(robot, free))
 
 
 def _known_beside(robot: Robot, free: Array, known: Mobility | None) -> list[Array]:

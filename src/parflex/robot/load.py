@@ -342,8 +342,7 @@ def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
             closures = replace(closures, constraints=tuple(map(_lossless, closures.constraints)))
         return replace(robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1])
 
-    variant: Robot = robot.derived(("without", chosen), make)
-    return variant
+    return robot.derived(("without", chosen), make)
 
 
 def acting_configuration(robot: Robot, pose: Pose | None = None, without: Collection[str] = ()) -> Configuration:

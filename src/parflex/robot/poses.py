@@ -41,21 +41,21 @@ class PoseFinder:
 
     def find(self, target: Target, q: Array) -> Array:
         """Positions at a target, from a pose on; raises with the loop or condition that is missed, and by how much."""
+        error: ParflexError | None = None
+        result: Array | Refusal | None = None
         try:
             result = self.solve(target, q, self.robot.home, self.robot.locked)
-            if not isinstance(result, Refusal):
-                return result
-            error, refusal = None, result
         except (UnreachableError, SingularError) as raised:
-            error, refusal = raised, None
+            error = raised
         except ParflexError as raised:
             raised.file = raised.file or self.robot.file
             raise
-        unmet = None
+        if result is not None and not isinstance(result, Refusal):
+            return result
         if self._count(target) <= self.rigid_freedoms:
             held = self.robot.locked | set(self.robot.deformations)
-            unmet = unmet_condition(self.robot.assembler, target, self.robot.home, held)
-        missed = unmet or error or self._explained(refusal, q)
+            error = unmet_condition(self.robot.assembler, target, self.robot.home, held) or error
+        missed = error or self._explained(result, q)
         missed.file = missed.file or self.robot.file
         raise missed
 
@@ -232,12 +232,12 @@ class PoseFinder:
         words = [self.robot.tree.rate_names[k] for k in sorted(target.fixed)]
         return words + [word for frame in target.frames for word in frame.words(self.robot.tree.planar)]
 
-    def _explained(self, refusal: Refusal, q: Array) -> ParflexError:
+    def _explained(self, refusal: Refusal | None, q: Array) -> ParflexError:
         """The error of a refusal, unless joint values contradict couplings or conditions contradict each other."""
+        assert refusal is not None and refusal.target is not None
         error, tree = refusal.error(), self.robot.tree
         if not isinstance(error, UnreachableError):
             return error
-        assert refusal.target is not None
         target, locked = refusal.target, self.robot.locked | set(self.robot.deformations)
         joint_values = {}
         for link in tree.links:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
+T = TypeVar("T")
 PUBLIC = (  # names that `dir` lists: those of the documentation
     *("actuated", "actuated_names", "actuation", "close", "closures", "coordinates", "description"),
     *("diagnostics", "file", "files"),
@@ -201,11 +202,12 @@ class Robot(Answer):
         """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
         return start_warnings(self)
 
-    def derived(self, key: Any, make: Callable[[], Any]) -> Any:
+    def derived(self, key: Any, make: Callable[[], T]) -> T:
         """What follows from this robot and a key; made once."""
         if key not in self.cache:  # two threads may both make it: they make the same
             self.cache[key] = make()
-        return self.cache[key]
+        value: T = self.cache[key]
+        return value
 
     @cached_property
     def inner_motions(self) -> dict[str, Any]:

@@ -207,8 +207,16 @@ def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: 
         for step in piece.steps
         if piece.reference != GROUND and _is_free_rotation(cut, step)
     )
-    own = (dependent_beams, partition, used_components(tree), links_in_beam_root_axes(cut))
-    return Substructures(*vars(cut).values(), *own, bodies, bodies_on_beams(cut, bodies), absolute)
+    return Substructures(
+        **vars(cut),
+        given=dependent_beams,
+        partition=partition,
+        used=used_components(tree),
+        loose=links_in_beam_root_axes(cut),
+        bodies=bodies,
+        beam_of_body=bodies_on_beams(cut, bodies),
+        absolute=absolute,
+    )
 
 
 def _is_free_rotation(cut: CutRobot, step: CutStep) -> bool:
