@@ -205,9 +205,8 @@ class ClosureParts:
     def opening(self, q: Array, rows: Sequence[Rows]) -> float:
         """Largest distance of rows from zero, in typical lengths."""
         small = self.branch(rows)
-        return largest_size(
-            _openings(small.tree, [row.on(small) for row in rows], pose(small.tree, q[small.positions]))
-        )
+        at = pose(small.tree, q[small.positions])
+        return largest_size(_openings(small.tree, [row.on(small) for row in rows], at))
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""

@@ -159,10 +159,7 @@ def with_file_elements(robot: Robot) -> Robot | None:
 
 def divided(robot: Robot, elements: int, nodes: tuple[str, ...]) -> Robot:
     """The same robot, held and sensed alike, with other elements and nodes of its beams."""
-    written = robot.written
-    if written is None:
-        raise InputError("the robot was not loaded from a file", key="converge", hint="use 'load'")
-    written = replace(written, elements=elements, nodes=nodes)
+    written = replace(_written(robot, "converge"), elements=elements, nodes=nodes)
     result = with_numbers(replace(robot, written=written), robot.description)
     names = {name: k for k, name in enumerate(result.tree.rate_names)}
 
@@ -175,11 +172,15 @@ def divided(robot: Robot, elements: int, nodes: tuple[str, ...]) -> Robot:
     return replace(result, diagnostics=robot.diagnostics)
 
 
+def _written(robot: Robot, key: str) -> WrittenRobot:
+    if robot.written is None:
+        raise InputError("the robot was not loaded from a file", key=key, hint="use 'load'")
+    return robot.written
+
+
 def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     """The robot as it was loaded, with other values in its file, by dotted path."""
-    written = robot.written
-    if written is None:
-        raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
+    written = _written(robot, "designs")
     table = apply_settings(copy.deepcopy(written.table), settings, robot.file)
     description = read_version(copy.deepcopy(table), robot.file, written.elements, written.rigid)
     actuation = None if robot.actuation == "default" else robot.actuation
