@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Closures, Loop
+from parflex.closure.rows import connected
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.spatial.rotations import cross
@@ -256,7 +257,7 @@ class _Bodies:
     """Links that do not move against each other as one body, and the pivots between bodies."""
 
     def __init__(self, tree: Tree, rows: Sequence[Any], moving: set[int]) -> None:
-        self.leader: dict[int, int] = {j: j for j in (GROUND, *range(len(tree.links)))}
+        ties: list[set[int]] = [{j} for j in (GROUND, *range(len(tree.links)))]
         self.is_supported = True
         tied: list[tuple[int, int, Pivot]] = []
         touched: set[int] = set()
@@ -265,7 +266,7 @@ class _Bodies:
             moving = moving - link_rates
             touched |= {j} if link_rates else set()
             if not link_rates:
-                self._tie(j, link.parent)
+                ties.append({j, link.parent})
             elif (
                 len(link_rates) < link.v.stop - link.v.start
                 or joint.pitch
@@ -280,20 +281,13 @@ class _Bodies:
             if not isinstance(row, Loop) or len(row.translations) != dimension:
                 continue
             if row.turning == "none":
-                self._tie(row.first.link, row.second.link)
+                ties.append({row.first.link, row.second.link})
             elif row.turning == ("free" if tree.planar else "about-axis"):
                 tied.append((row.first.link, row.second.link, Pivot(row.first.link, row)))
-        self.tied = [(self._of(a), self._of(b), pivot) for a, b, pivot in tied]
-        self.known = {self._of(GROUND)}
-        self.touched = {self._of(j) for j in touched}
-
-    def _of(self, link: int) -> int:
-        while self.leader[link] != link:
-            link = self.leader[link]
-        return link
-
-    def _tie(self, first: int, second: int) -> None:
-        self.leader[self._of(first)] = self._of(second)
+        body = {j: number for number, (_, links) in enumerate(connected(ties)) for j in links}
+        self.tied = [(body[a], body[b], pivot) for a, b, pivot in tied]
+        self.known = {body[GROUND]}
+        self.touched = {body[j] for j in touched}
 
     def unknown(self) -> set[int]:
         """Bodies that no dyad has placed."""

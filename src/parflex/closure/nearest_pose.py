@@ -28,6 +28,7 @@ from parflex.closure.targets import (
     FrameTarget,
     JointTarget,
     PoseRows,
+    SphericalTarget,
     Target,
     normal_pair,
     shortest_rotation,
@@ -36,7 +37,7 @@ from parflex.closure.targets import (
 from parflex.errors import SingularError
 from parflex.records import Record, count_of
 from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, pose
-from parflex.spatial.rotations import hat, vector_from_rotation
+from parflex.spatial.rotations import hat
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
@@ -53,60 +54,40 @@ class ReferenceDistance:
     """Half the squared distance of all coordinates from those of a reference: metres, turns times the typical length.
 
     Of a joint with one axis its value counts, of a ball its turn, of a free body its place in the world. Bodies are
-    not deformed.
+    not deformed. Distances are the residuals of `rows` that the reference meets.
     """
 
     def __init__(self, tree: Tree, reference: Array) -> None:
-        self.tree, self.reference = tree, reference
-        single = [link for link in tree.links if link.joint.one_axis]
-        self.positions = np.array([link.q.start for link in single], dtype=int)
-        self.rates = np.array([link.v.start for link in single], dtype=int)
-        self.weights = np.where(tree.rate_units[self.rates] == 1.0, tree.length, 1.0) ** 2
-        self.values = reference[self.positions]
-        at = pose(tree, reference)
-        joints = {j: link.joint for j, link in enumerate(tree.links)}
-        self.balls = {j: at.turned[j] for j, joint in joints.items() if joint.quaternion and not joint.moves_freely}
-        self.bodies = {j: (at.rotation[j], at.position[j]) for j, joint in joints.items() if joint.moves_freely}
+        at, self.tree, self.rows = pose(tree, reference), tree, list[PoseRows]()
+        for j, link in enumerate(tree.links):
+            joint = (link.name, j, link.q.start, link.v.start)
+            if link.joint.one_axis:
+                turns = bool(tree.rate_units[link.v.start] == 1.0)
+                self.rows.append(JointTarget(*joint, float(reference[link.q.start]), turns))
+            elif link.joint.moves_freely:
+                body, position = Place(j, np.eye(3), np.zeros(3)), dict(enumerate(at.position[j]))
+                self.rows.append(FrameTarget(link.name, body, position, at.rotation[j]))
+            elif link.joint.quaternion:
+                self.rows.append(SphericalTarget(*joint, at.turned[j]))
 
-    def slope(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """By all rates; a rotation vector stays as it is under its own left Jacobian."""
-        tree = self.tree
-        result = np.zeros(tree.n)
-        result[self.rates] = self.weights * (np.asarray(at.q)[self.positions] - self.values)
-        for j, R_ref in self.balls.items():
-            phi = vector_from_rotation(at.turned[j] @ R_ref.T)
-            result[tree.links[j].v] += tree.length**2 * at.turned[j].T @ phi
-        for j in self.bodies:
-            d, phi = self._apart(at, j)
-            R, (J_v, J_w) = at.rotation[j], links[j]
-            result += (R @ J_v).T @ d + tree.length**2 * (R @ J_w).T @ phi
-        return result
+    def expansion(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
+        """Residuals r (m), their rows J, and H: the distance has the slope J^T r and, but for J_dot, the curvature H.
 
-    def _apart(self, at: Pose, j: int) -> tuple[Array, Array]:
-        R_ref, p_ref = self.bodies[j]
-        return at.position[j] - p_ref, vector_from_rotation(at.rotation[j] @ R_ref.T)
+        A rotation vector stays as it is under its own left Jacobian.
+        """
+        L, n = self.tree.length, self.tree.n
+        r = stack(row.residual(at, L) for row in self.rows)
+        parts = [row.jacobian(self.tree, at, links) * row.scale(L)[:, None] for row in self.rows]
+        J, W, end = np.concatenate([np.zeros((0, n)), *parts]), np.eye(len(r)), 0
+        for part in parts:
+            end += len(part)
+            if len(part) >= 3:  # the last three are a turn
+                W[end - 3 : end, end - 3 : end] = _turning(r[end - 3 : end] / L)
+        return r, J, J.T @ W @ J
 
-    def product(self, at: Pose, links: Sequence[tuple[Array, Array]], a: Array, b: Array) -> float:
-        """The curvature along two motions, but for what accelerations add."""
-        tree, square = self.tree, self.tree.length**2
-        total = float(self.weights @ (a[self.rates] * b[self.rates]))
-        for j, R_ref in self.balls.items():
-            R, rates = at.turned[j], tree.links[j].v
-            total += square * (R @ a[rates]) @ _turning(vector_from_rotation(R @ R_ref.T)) @ (R @ b[rates])
-        for j in self.bodies:
-            (J_v, J_w), R = links[j], at.rotation[j]
-            _, phi = self._apart(at, j)
-            total += (J_v @ a) @ (J_v @ b) + square * (R @ (J_w @ a)) @ _turning(phi) @ (R @ (J_w @ b))
-        return float(total)
-
-    def drift(self, at: Pose, moving: Motion) -> float:
-        """The slope along the accelerations that a motion itself causes: of free bodies; joints cause none."""
-        total = 0.0
-        for j in self.bodies:
-            d, phi = self._apart(at, j)
-            R = at.rotation[j]
-            total += d @ (R @ moving.a[j]) + self.tree.length**2 * phi @ (R @ moving.al[j])
-        return float(total)
+    def bias(self, at: Pose, moving: Motion) -> Array:
+        """Second derivatives of the residuals in a motion."""
+        return stack(row.scale(self.tree.length) * row.bias(self.tree, at, moving) for row in self.rows)
 
 
 def _turning(phi: Array) -> Array:
@@ -133,7 +114,8 @@ class NearestPose:
         self.U, self.s, self.Vt = np.linalg.svd(self.J, full_matrices=True)
         self.rank = int(np.sum(self.s > RANK * max(self.s.max(initial=0.0), tree.length)))
         self.basis = [self._whole(v) for v in self.Vt[self.rank :]]
-        slope = self.Vt @ (wish.slope(self.at, self.links)[free] * self.units)
+        self.away, J, self.metric = wish.expansion(self.at, self.links)
+        slope = self.Vt @ ((J.T @ self.away)[free] * self.units)
         self.slope = slope[self.rank :]
         self.multipliers = -self.metres * (self.U[:, : self.rank] @ (slope[: self.rank] / self.s[: self.rank]))
 
@@ -155,15 +137,13 @@ class NearestPose:
     def curvature(self, along: Array) -> tuple[Array, Array]:
         """Second derivatives of the reduced problem: among the motions that are left, and of them along another one."""
         drift, basis = _polar(self._drift), self.basis
-        hessian = [[drift(a, b) + self.wish.product(self.at, self.links, a, b) for b in basis] for a in basis]
-        return np.array(hessian), np.array(
-            [drift(a, along) + self.wish.product(self.at, self.links, a, along) for a in basis]
-        )
+        hessian = [[drift(a, b) + a @ self.metric @ b for b in basis] for a in basis]
+        return np.array(hessian), np.array([drift(a, along) + a @ self.metric @ along for a in basis])
 
     def _drift(self, v: Array) -> float:
         """What the accelerations add that a motion causes: of the distance, and of rows that keep it from falling."""
         moving = motion(self.tree, self.at, v, np.zeros(self.tree.n))
-        return float(self.wish.drift(self.at, moving) + self.multipliers @ self._bias(moving))
+        return float(self.away @ self.wish.bias(self.at, moving) + self.multipliers @ self._bias(moving))
 
     def _bias(self, moving: Motion) -> Array:
         """Accelerations of the rows in a motion."""
@@ -177,7 +157,7 @@ class NearestPose:
             return closing
         hessian, gradient_change = self.curvature(closing)
         if np.linalg.eigvalsh(hessian)[0] <= 0:  # not near a minimum yet: the part that is never negative
-            hessian = np.array([[self.wish.product(self.at, self.links, a, b) for b in self.basis] for a in self.basis])
+            hessian = np.array([[a @ self.metric @ b for b in self.basis] for a in self.basis])
         return (
             closing + np.array(self.basis).T @ np.linalg.lstsq(hessian, -(self.slope + gradient_change), rcond=1e-10)[0]
         )
