@@ -206,7 +206,7 @@ class Assembler(ClosureParts):
         if fitting and (folds or not determined):
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
             return self._placed(solution, best, start, part)
-        return Refusal(self, start, part, bool(solutions), bool(fitting))
+        return Refusal(self, solution, part, bool(solutions), bool(fitting))
 
     def _path_determines_assembly(self, target: Target, q: Array, part: ClosurePart, reference: Array) -> bool:
         """Whether a way from `q` tells the assembly of a part: it is closed there, regular, and its sides do not.

@@ -32,7 +32,10 @@ SAME = 1e-8  # typical lengths: what stays as little open closes in a double roo
 
 @dataclass(frozen=True, eq=False)
 class Refusal:
-    """A part that does not close at a target: not at all, or in another mode, or assembly on the `same_side`."""
+    """A part that does not close at a target: not at all, or in another mode, or assembly on the `same_side`.
+
+    `start` is where Newton's method ended.
+    """
 
     assembler: Assembler
     start: Array
