@@ -8,7 +8,7 @@ import pytest
 import parflex
 from parflex.cache import clear
 from parflex.codegen import cache
-from parflex.robot.home_pose import HomePose
+from parflex.robot.home import find_home
 from parflex.robot.load import acting_robot
 from parflex.simulation import problem, start
 from parflex.simulation.problem import prepare_problem
@@ -102,7 +102,7 @@ def test_an_equilibrium_is_read_for_the_same_robot_pose_and_source_alone(monkeyp
 
 def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypatch):
     found = []
-    monkeypatch.setattr(HomePose, "found", lambda home: found.append(1) or home.assembled())
+    monkeypatch.setattr("parflex.robot.robot.find_home", lambda robot: found.append(1) or find_home(robot))
 
     def again_from_disk(**more):
         clear()  # as in another process

@@ -37,7 +37,7 @@ from parflex.records import Record
 from parflex.recursion.energy import energies
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.coordinate_names import WorldName
-from parflex.robot.motions_at_home import Mobility
+from parflex.robot.home import Mobility
 from parflex.robot.robot import Robot
 from parflex.robot.states import refuse_contradicted_positions
 from parflex.simulation.problem import Problem
