@@ -203,7 +203,7 @@ class Robot(Answer):
         return start_warnings(self)
 
     def derived(self, key: Any, make: Callable[[], T]) -> T:
-        """What follows from this robot and a key; made once."""
+        """What follows from this robot, by `key`; `make` is called once."""
         if key not in self.cache:  # two threads may both make it: they make the same
             self.cache[key] = make()
         value: T = self.cache[key]
