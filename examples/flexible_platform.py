@@ -28,7 +28,7 @@ from parflex.errors import ParflexError
 from parflex.robot.robot import Robot
 from parflex.simulation.controller import Sensed
 from parflex.simulation.runs import Run
-from parflex.trajectories.frame_motion import PoseMotion, pose_motion
+from parflex.trajectories.frames import FrameTrajectory, platform_trajectory
 from parflex.view.style import write_picture
 
 ROBOT, RIGID, TOUR, TIME = "gough-stewart-flexible", "gough-stewart", "tour", 4.2  # s
@@ -47,7 +47,7 @@ class RigidComputedTorque:
     """
 
     model: Model = field(repr=False)
-    path: PoseMotion = field(repr=False)
+    path: FrameTrajectory = field(repr=False)
     stiffness: float
     damping: float
     sample_time: float = 1e-3
@@ -59,7 +59,8 @@ class RigidComputedTorque:
         )
         rotation = Rotation.from_quat(turn, scalar_first=True)
         spin = 2 * (turn[0] * change[1:] - change[0] * turn[1:] + np.cross(turn[1:], change[1:]))
-        p, R, twist, acceleration = self.path.at(sensed.time)
+        desired = self.path.at(sensed.time)
+        p, R, twist, acceleration = desired.position, desired.rotation, desired.twist, desired.acceleration
         off = np.concatenate([p - position, (Rotation.from_matrix(R) * rotation.inv()).as_rotvec()])
         push = acceleration + self.stiffness * off + self.damping * (twist - np.concatenate([velocity, spin]))
         answer = self.model(
@@ -106,13 +107,13 @@ def direct_accelerations(run: Run, robot: Robot) -> np.ndarray:
     return np.einsum("nij,nkj->nki", rotations(run), own).reshape(-1, 6)
 
 
-def reference_of(path: PoseMotion, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reference_of(path: FrameTrajectory, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Position, rotation and acceleration of the path."""
-    rows = [path.at(float(t)) for t in times]
-    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), np.array([row[3] for row in rows])
+    rows = path.at(times)
+    return rows.position, rows.rotation, rows.acceleration
 
 
-def off_path(run: Run, path: PoseMotion) -> tuple[np.ndarray, np.ndarray]:
+def off_path(run: Run, path: FrameTrajectory) -> tuple[np.ndarray, np.ndarray]:
     """How far the platform is from its path: m, and rad about the axes of the world."""
     p, R, _ = reference_of(path, run.t)
     turn = Rotation.from_matrix(rotations(run) @ R.transpose(0, 2, 1)).as_rotvec()
@@ -144,7 +145,7 @@ def page_of(rows: int, height: float) -> tuple[Figure, np.ndarray]:
     return page, panels
 
 
-def paper_figure(run: Run, robot: Robot, path: PoseMotion) -> Figure:
+def paper_figure(run: Run, robot: Robot, path: FrameTrajectory) -> Figure:
     """Figures 4 to 7 of Long2014: efforts, accelerations and what they lack, deformations."""
     page, panels = page_of(4, 11)
     found, (_, _, asked) = direct_accelerations(run, robot), reference_of(path, run.t)
@@ -164,7 +165,7 @@ def paper_figure(run: Run, robot: Robot, path: PoseMotion) -> Figure:
     return page
 
 
-def control_figure(run: Run, driven: Run, robot: Robot, path: PoseMotion) -> Figure:
+def control_figure(run: Run, driven: Run, robot: Robot, path: FrameTrajectory) -> Figure:
     """The controller that does not know the elastic state, beside the inverse model that does."""
     page, panels = page_of(2, 6)
     shift, turn = off_path(run, path)
@@ -201,7 +202,7 @@ def start_figure(undeformed: Run, held: Run, robot: Robot) -> Figure:
 def compute(output: Path, time: float) -> None:
     """Three comparisons: their figures, and their largest numbers."""
     robot, rigid = parflex.load(ROBOT), parflex.load(RIGID)
-    path = pose_motion(robot, TOUR)
+    path = platform_trajectory(robot, TOUR)
     driven = parflex.simulate(robot, TOUR, time, drive="platform", frames=["platform"])
     found = direct_accelerations(driven, robot) - reference_of(path, driven.t)[2]
     print(f"inverse model feeding the direct one: {driven.t[-1]:g} s in {driven.seconds:.2f} s")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -332,6 +333,16 @@ def _callable(value: Any, key: str) -> Any:
     return value
 
 
+def _times(value: Any, key: str) -> Any:
+    try:
+        times = [] if isinstance(value, (str, bytes)) else [float(t) for t in value]
+        if isinstance(value, (str, bytes)) or not all(map(math.isfinite, times)):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise _error(value, key, "is not a list of times", "give seconds, e.g. [0.1, 0.25]") from None
+    return value
+
+
 def _motion(value: Any, key: str) -> Any:
     if isinstance(value, (list, set, bytes, int, float)):
         raise _error(value, key, "is not a motion", "give the name of one, a file of knots, or a function of time")
@@ -597,6 +608,7 @@ WORDS: dict[str, Word] = {
     ),
     "time": Word("float", "s", "Duration.", _number(above=0.0, example=1.0)),
     "step": Word("float", "s", "Integration step.", _number(above=0.0, example=1e-3)),
+    "breaks": Word("Sequence[float]", "s", "Times at which functions of time jump or bend.", _times),
     "out_step": Word("float", "s", "Time between rows of the result.", _number(above=0.0, example=1e-3)),
     "sample_time": Word("float", "s", "Sample time of the control law.", _number(above=0.0, example=1e-3)),
     "controller": Word("Controller", "N, N m", "Controller called at its sample time, e.g. `PD`."),

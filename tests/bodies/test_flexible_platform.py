@@ -16,7 +16,8 @@ from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.loads import tangent_stiffness
 from parflex.statics.small_deformation import deflection_warnings
 from parflex.statics.zero_dynamics import check_system, held_frame, system_jacobian, zero_dynamics
-from parflex.trajectories.frame_motion import motors_through_poses, pose_motion
+from parflex.trajectories.follow import follow
+from parflex.trajectories.frames import platform_trajectory
 
 NAME = "gough-stewart-flexible"
 TOLERANCE = 1e-11  # asked for; rounding of systems of condition 1e4 leaves 1e-13
@@ -168,7 +169,7 @@ def test_unstable_zero_dynamics_are_told_once_with_their_figure(function, tmp_pa
     else:
         poses = [UNSTABLE, UNSTABLE | {"z": 1.0}]
         settings = {"motions.there": {"poses": poses, "duration": 0.5, "rest": 0.01}}
-        away = pose_motion(parflex.load(NAME, settings=settings), "there")
+        away = platform_trajectory(parflex.load(NAME, settings=settings), "there")
         frames = {"frames": ["platform"], "drive": "platform"}
         warnings = parflex.simulate(robot, away, 0.005, **frames).summary["warnings"]
         quiet = parflex.simulate(robot, "tour", 0.005, **frames).summary["warnings"]
@@ -255,31 +256,32 @@ def test_the_rigid_model_holds_the_platform_by_its_pose_up_to_six_rad_per_second
 
 
 def test_twists_and_accelerations_of_a_path_are_its_derivatives():
-    path, h = pose_motion(flexible(), "tour"), 1e-5
+    path, h = platform_trajectory(flexible(), "tour"), 1e-5
     for t in (0.31, 0.77, 1.5, 2.4, 3.3):
-        (_, R, twist, acceleration), before, after = (path.at(t + d) for d in (0.0, -h, h))
-        turn = Rotation.from_matrix(after[1] @ before[1].T).as_rotvec()
-        rate = np.concatenate([after[0] - before[0], turn]) / (2 * h)
-        assert largest(rate - twist) < 1e-8  # third derivatives of 10 times h squared, rounding over h
-        assert largest((after[2] - before[2]) / (2 * h) - acceleration) < 1e-8  # the same
-        assert largest(path.accelerations.at(t) - acceleration) < 1e-12 * 10  # the pieces that the loop gets
-        assert largest(R @ R.T - np.eye(3)) < 1e-14 * 10
+        here, before, after = (path.at(t + d) for d in (0.0, -h, h))
+        turn = Rotation.from_matrix(after.rotation @ before.rotation.T).as_rotvec()
+        rate = np.concatenate([after.position - before.position, turn]) / (2 * h)
+        assert largest(rate - here.twist) < 1e-8  # third derivatives of 10 times h squared, rounding over h
+        assert largest((after.twist - before.twist) / (2 * h) - here.acceleration) < 1e-8  # the same
+        assert largest(path.given.at(t) - here.acceleration) < 1e-12 * 10  # the pieces that the loop gets
+        assert largest(here.rotation @ here.rotation.T - np.eye(3)) < 1e-14 * 10
     for t in (0.1, 1.1, 2.1, 3.1, 4.1):  # rests
-        assert largest(path.at(t)[2]) == largest(path.at(t)[3]) == 0.0
-    places = [path.at(t)[0].tolist() for t in (0.0, 1.1, 2.1, 3.1, 4.1)]
+        assert largest(path.at(t).twist) == largest(path.at(t).acceleration) == 0.0
+    places = [path.at(t).position.tolist() for t in (0.0, 1.1, 2.1, 3.1, 4.1)]
     assert places[1] == pytest.approx([0.30, 0.38, 1.05]) and places[2] == pytest.approx([0.20, 0.45, 0.95])
     assert places[0] == pytest.approx(places[4]) and path.end == pytest.approx(4.0)
-    assert largest(path.at(2.1)[1] - Rotation.from_rotvec([0.0, -0.10, 0.10]).as_matrix()) < 1e-14
+    assert largest(path.at(2.1).rotation - Rotation.from_rotvec([0.0, -0.10, 0.10]).as_matrix()) < 1e-14
 
 
 @pytest.mark.verify
 def test_motors_lead_the_rigid_robot_along_the_path():
     robot = flexible()
-    path, (motors, _) = pose_motion(robot, "tour"), motors_through_poses(robot, "tour")
+    path = platform_trajectory(robot, "tour")
+    motors, _ = follow(robot, path)
     rigid, near = robot.locking(robot.tree.elastic), robot.home
     for t in (0.33, 1.71, 2.47, 3.9):
         near = rigid.assemble(dict(zip(robot.motors, motors.at(t), strict=True)), near)
-        p, R, twist, _ = path.at(t)
+        p, R, twist = (getattr(path.at(t), word) for word in ("position", "rotation", "twist"))
         here = parflex.Configuration(rigid, near)
         turned, place = here.at.of(robot.tree.places["platform"])
         assert largest(place - p) < 1e-7 and largest(turned - R) < 1e-7  # quintics between knots, by condition 35

@@ -15,8 +15,8 @@ from support.robots import load_robot, robot_file, write_robot
 import parflex
 from parflex import Configuration
 from parflex.closure.assembler import Assembler
-from parflex.closure.continuation import missing_length
 from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.unreachable import missing_length
 from parflex.recursion.kinematics import motion
 
 WITH_PLATFORM = ["3-prrr", "3rrr", "c5", "delta", "gough-stewart", "space"]

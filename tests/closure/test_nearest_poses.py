@@ -1,5 +1,7 @@
 """What a pose or a path leaves free: nearest to home, with rates that are its exact derivative, whatever the way."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -10,8 +12,8 @@ from support.robots import load_robot, write_robot
 import parflex
 from parflex.control.following import track
 from parflex.control.references import through
-from parflex.trajectories.follow import JointTrajectory, joint_trajectory
-from parflex.trajectories.paths import FrameMotion, joints_of_pose
+from parflex.trajectories.follow import KNOTS, RobotPath, follow_path, joints_of_pose
+from parflex.trajectories.frames import FrameMotion
 
 CASES = [("tripod-wrist", None), ("serial-arm", "five"), ("serial-arm", None)]
 
@@ -103,7 +105,7 @@ def test_a_hand_with_seven_joints_keeps_its_turn_and_the_spare_motion_is_nearest
 @pytest.mark.verify
 @pytest.mark.parametrize("case", CASES, ids=["tripod-wrist", "serial-arm-five", "serial-arm"])
 def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
-    monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 48)
+    monkeypatch.setitem(KNOTS, "m", 48)
     robot = loaded(case)
     begin = place(robot)
     circle = {"centre": np.add(begin, [0.04, 0.03, 0]).tolist(), "start": begin.tolist(), "turns": 1}
@@ -121,7 +123,7 @@ def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
 
 @pytest.mark.verify
 def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypatch):
-    monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 80)
+    monkeypatch.setitem(KNOTS, "m", 80)
     robot = loaded(CASES[0])
     motion = parflex.plan_motion(robot, "circle")
     times = np.linspace(0.0, motion.end, 120)
@@ -139,10 +141,11 @@ def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypa
 
 
 @pytest.mark.verify
-def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place():
+def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place(monkeypatch):
     robot = loaded(CASES[0])
     reference = through(robot, ["home", {"x": 0.0, "y": 0.02, "z": 0.8}, "home"], 1.0)
-    driven = track(robot, reference, robot.motors, 0.1)
+    monkeypatch.setattr("parflex.control.following.KNOT_STEP", 0.1)
+    driven = track(robot, reference, robot.motors)
     assert np.isfinite(driven.pieces.coefficients).all()
     assert np.abs(driven.pieces.at(0.0) - driven.pieces.at(1.0)).max() < 1e-9  # back at home
 
@@ -153,7 +156,7 @@ def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch)
         q = here.q + 0.2 * (arguments[2].position[0] > 0.01) * np.eye(len(here.q))[0]
         return type(here)(here.robot, q), qd, qdd
 
-    monkeypatch.setattr("parflex.control.following.joints_of_pose", jumping)
+    monkeypatch.setattr("parflex.trajectories.follow.joints_of_pose", jumping)
     monkeypatch.setattr("parflex.control.following._orientation", lambda here, driven: 1.0)
     with pytest.raises(parflex.UnreachableError, match=r"at t = 0\.\d+ s: 'left\.1' would jump by 0\.2") as caught:
         parflex.run_control(parflex.load("5r"), "line:x=0.03,y=0.5,time=1")
@@ -184,7 +187,7 @@ def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
 
 @pytest.mark.verify
 def test_a_path_on_which_the_free_part_jumps_is_refused_where_it_does(monkeypatch):
-    monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 9)
+    monkeypatch.setitem(KNOTS, "m", 9)
     robot = load_robot("planar-arm")
     with pytest.raises(parflex.UnreachableError) as caught:  # the hand keeps its turn while the wrist is within 0.9 m
         parflex.plan_motion(robot, "out")
@@ -214,31 +217,44 @@ def kinked(width):
         x = (s - 0.5) / width
         smooth = np.logaddexp(0.0, x) * width
         share = 1 / (1 + np.exp(-np.clip(x, -500, 500)))
-        return near, np.array([[s + smooth], [1 + share], [share * (1 - share) / width]])
+        return moved(s + smooth, 1 + share, share * (1 - share) / width, near)
 
-    return JointTrajectory(0.0, 1.0, False, at, lambda s: f"left at {s:.4g}", "made-up")
+    return RobotPath(0.0, 1.0, at, lambda s: f"left at {s:.4g}", "made-up")
+
+
+@cache
+def four_bar():
+    return parflex.load("four-bar")
+
+
+def moved(position, rate, change, near):
+    """The motor of a four-bar somewhere, whatever its loop says."""
+    robot, values = four_bar(), np.zeros((3, len(near)))
+    values[0] = near
+    values[:, indices(robot, robot.motors)[0]] = position, rate, change
+    return parflex.Configuration(robot, values[0]), *values[1:]
 
 
 def test_knots_are_doubled_until_quintics_fit_between_them():
-    robot = parflex.load("four-bar")
+    robot = four_bar()
     road = kinked(0.02)
-    pieces, _, _ = joint_trajectory(robot, road, robot.home, 40)
+    pieces, motor = follow_path(robot, road, robot.home, 40).pieces, indices(robot, robot.motors)
     s = np.linspace(0, 1, 501)
-    exact = np.array([road.at(one, robot.home)[1] for one in s])
+    exact = np.array([road.at(one, robot.home)[1][motor] for one in s])
     assert len(pieces.breaks) > 41
-    assert np.abs(pieces.at(s, 1) - exact[:, 1]).max() < 1e-5  # of the midpoints, somewhat more beside
-    assert len(joint_trajectory(robot, kinked(0.3), robot.home, 40)[0].breaks) == 41
+    assert np.abs(pieces.at(s, 1) - exact).max() < 1e-5  # of the midpoints, somewhat more beside
+    assert len(follow_path(robot, kinked(0.3), robot.home, 40).pieces.breaks) == 41
 
 
 def test_what_quintics_cannot_follow_is_refused():
-    robot = parflex.load("four-bar")
+    robot = four_bar()
     with pytest.raises(parflex.UnreachableError, match=r"left at 0.4.*too suddenly"):
-        joint_trajectory(robot, kinked(1e-6), robot.home, 41)
+        follow_path(robot, kinked(1e-6), robot.home, 41)
 
 
 def test_rates_that_do_not_belong_to_the_positions_are_refused():
-    robot = parflex.load("four-bar")
-    place = lambda s, q: (q, np.array([[s], [0.0], [0.0]]))  # noqa: E731
-    still = JointTrajectory(0.0, 1.0, False, place, lambda s: f"left at {s:.4g}", "road")
+    robot = four_bar()
+    place = lambda s, q: moved(s, 0.0, 0.0, q)  # noqa: E731
+    still = RobotPath(0.0, 1.0, place, lambda s: f"left at {s:.4g}", "road")
     with pytest.raises(parflex.UnreachableError, match="too suddenly"):
-        joint_trajectory(robot, still, robot.home, 40)
+        follow_path(robot, still, robot.home, 40)

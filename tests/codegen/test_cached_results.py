@@ -8,11 +8,12 @@ import pytest
 import parflex
 from parflex.cache import clear
 from parflex.codegen import cache
-from parflex.robot.home_pose import HomePose
+from parflex.robot.home import find_home
 from parflex.robot.load import acting_robot
 from parflex.simulation import problem, start
 from parflex.simulation.problem import prepare_problem
-from parflex.trajectories import paths
+from parflex.trajectories import follow as following
+from parflex.trajectories.frames import FrameTrajectory, PathSegment
 
 
 @pytest.fixture(autouse=True)
@@ -23,14 +24,20 @@ def folder(monkeypatch, tmp_path):
 
 def follow(robot, near=None, length=0.02):
     at = np.array(parflex.frames(robot)[robot.tree.end_effector].position)
-    line = paths.PathSegment(length, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
-    return paths.follow_segment(robot, robot.tree.end_effector, line, robot.home if near is None else near, "line")
+    return following.follow_segment(robot, *along_x(robot, at, length), robot.home if near is None else near)
+
+
+def along_x(robot, at, length):
+    """A trajectory of the end effector, and a line of its path."""
+    line = PathSegment(length, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
+    axes = range(2 if robot.tree.planar else 3)
+    return FrameTrajectory("line", robot.tree.end_effector, robot.tree.planar, axes, (), robot.home), line
 
 
 def test_the_path_of_a_tool_is_computed_once_and_anew_for_another_path_robot_or_start(monkeypatch, folder):
-    monkeypatch.setattr(paths, "KNOTS", 4)
-    calls, followed = [], paths._followed
-    monkeypatch.setattr(paths, "_followed", lambda *given: (calls.append(1), followed(*given))[1])
+    monkeypatch.setitem(following.KNOTS, "m", 4)
+    calls, followed = [], following.followed_segment
+    monkeypatch.setattr(following, "followed_segment", lambda *given: (calls.append(1), followed(*given))[1])
     robot = parflex.load("5r")
     first, again = follow(robot), follow(parflex.load("5r"))
     assert len(calls) == 1
@@ -55,13 +62,14 @@ def with_longer_links(robot):
 @pytest.mark.parametrize("changed", [False, True])
 def test_elements_do_not_change_a_path_and_a_changed_robot_has_another(monkeypatch, changed):
     """A path is computed with few elements unless the robot is not that of its file."""
-    monkeypatch.setattr(paths, "KNOTS", 4)
+    monkeypatch.setitem(following.KNOTS, "m", 4)
     robot = parflex.load("dualemps", elements=3)
     robot = with_longer_links(robot) if changed else robot
     frame = robot.tree.end_effector
     at = parflex.frames(robot, parflex.Configuration(robot, robot.home))[frame].position
-    line = paths.PathSegment(0.005, False, at, np.zeros(3), np.array([1.0, 0.0, 0.0]), 1.0)
-    found, expected = (how(robot, frame, line, robot.home, "line") for how in (paths._followed, paths._along))
+    line = along_x(robot, at, 0.005)
+    ways = following.followed_segment, following._followed
+    found, expected = (how(robot, *line, robot.home) for how in ways)
     for s in np.linspace(0, 0.005, 9):
         np.testing.assert_allclose(found[0].at(s), expected[0].at(s), rtol=0, atol=1e-13)  # rounding
         np.testing.assert_allclose(found[0].at(s, 1), expected[0].at(s, 1), rtol=0, atol=1e-10)  # over 1 mm
@@ -94,7 +102,7 @@ def test_an_equilibrium_is_read_for_the_same_robot_pose_and_source_alone(monkeyp
 
 def test_home_and_mobility_are_read_for_the_same_robot_and_source_alone(monkeypatch):
     found = []
-    monkeypatch.setattr(HomePose, "found", lambda home: found.append(1) or home.assembled())
+    monkeypatch.setattr("parflex.robot.robot.find_home", lambda robot: found.append(1) or find_home(robot))
 
     def again_from_disk(**more):
         clear()  # as in another process

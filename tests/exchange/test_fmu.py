@@ -26,7 +26,7 @@ from support.shared_libraries import libraries_in
 import parflex
 from parflex.control.following import track
 from parflex.control.laws import make_law
-from parflex.control.reference_text import reference_from
+from parflex.control.references import reference_from
 from parflex.exchange.fmu.export import step_notes
 from parflex.exchange.fmu.plant import make_plant
 

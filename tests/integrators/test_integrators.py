@@ -163,10 +163,14 @@ def test_a_smooth_step_is_the_quintic_from_rest_to_rest():
     assert np.array(quintics.quintic_powers(*given)) == pytest.approx(np.linalg.solve(V, given.ravel()), abs=1e-13)
     step = np.linalg.solve(V, [0, 1, 0, 0, 0, 0])
     u, time = np.linspace(0, 1, 7), 2.5
-    for order, values in enumerate(quintics.smooth_step(u, time)):
+    law = quintics.unit_law("quintic", time)
+    for order in range(3):
+        values = law.at(u * time, order)[:, 0]
         assert values == pytest.approx(poly.polyval(u, poly.polyder(step, order)) / time**order, abs=1e-13)
-    assert quintics.smooth_step_integral(u) == pytest.approx(poly.polyval(u, poly.polyint(step)), abs=1e-14)
-    assert [part[-1] for part in quintics.smooth_step(u)] == [1.0, 0.0, 0.0]  # at rest, exactly
+    assert [law.at(time, order, behind=True)[0] for order in range(3)] == [1.0, 0.0, 0.0]  # at rest, exactly
+    assert quintics.cruise(2.0, time).at(u * time)[:, 0] == pytest.approx(
+        2.0 * time * poly.polyval(u, poly.polyint(step)), abs=1e-13
+    )
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the folder is made unusable by a plain file, which is treated otherwise")

@@ -140,7 +140,7 @@ def test_states_as_arrays_are_checked():
     with pytest.warns(ParflexWarning, match="strut 'ram' has the effort .*, beyond its effort_limit 2000"):
         parflex.inverse_dynamics(robot, at.q, still, push)
     batch = np.stack([still, rates, -rates]), np.stack([still, *[at.acceleration_bias(rates)] * 2])
-    with pytest.warns(ParflexWarning, match="2 of 3 states are answered with a warning, first state 1: strut"):
+    with pytest.warns(ParflexWarning, match="2 of 3 states are answered with a warning: states 1, 2: strut"):
         parflex.inverse_dynamics(robot, at.q, *batch)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

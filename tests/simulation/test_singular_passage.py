@@ -197,7 +197,7 @@ def jumping(when, rate):
     def motion(t):
         return [1 + 4 * min(t, when) + rate * max(t - when, 0.0)], [4.0 if t < when else rate], [0.0]
 
-    return simulate(load_robot("parallelogram"), motion, time=0.7, step=2e-3, out_step=0.02)
+    return simulate(load_robot("parallelogram"), motion, time=0.7, step=2e-3, out_step=0.02, breaks=[when])
 
 
 @pytest.mark.few

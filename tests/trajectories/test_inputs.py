@@ -9,7 +9,7 @@ from support.oracles.vibrations import clamped_free, duhamel
 from support.robots import load_robot
 
 import parflex
-from parflex.trajectories.inputs import interpolate_function
+from parflex.trajectories.inputs import InputSpan, sampled_function
 
 FAST = 2 * np.pi * 500
 MOMENTS = np.linspace(0.0, 0.02, 3011)[1:-1]  # in no even ratio to the samples
@@ -29,40 +29,47 @@ def spin(rotor):
 
 
 FUNCTIONS = {
-    "a slow sine": lambda t: np.sin(100 * t),
-    "a sine of 500 Hz": lambda t: np.sin(FAST * t),
-    "a sine of the samples' own frequency": lambda t: np.sin(2 * np.pi * t / (STEP / 2)),
-    "a step between samples": lambda t: float(t >= 0.01053),
-    "a pulse shorter than a piece": lambda t: float(0.00411 < t < 0.00423),
-    "a corner": lambda t: max(0.0, np.sin(1000 * t)),
-    "a root": np.sqrt,
-    "a large constant": lambda t: 1e6 + 0 * t,
+    "a slow sine": (lambda t: np.sin(100 * t), ()),
+    "a sine of 500 Hz": (lambda t: np.sin(FAST * t), ()),
+    "a sine of 8 kHz": (lambda t: np.sin(16 * FAST * t), ()),
+    "a step": (lambda t: float(t >= 0.01053), (0.01053,)),
+    "a short pulse": (lambda t: float(0.00411 < t < 0.00423), (0.00411, 0.00423)),
+    "a corner": (lambda t: max(0.0, np.sin(1000 * t)), ()),
+    "a root": (np.sqrt, ()),
+    "a large constant": (lambda t: 1e6 + 0 * t, ()),
 }
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_of_time_is_followed_between_its_samples(name):
-    function = FUNCTIONS[name]
-    pieces, off = interpolate_function(lambda t: np.array([function(t)]), SHORT, STEP)
+    function, breaks = FUNCTIONS[name]
+    pieces = sampled_function(lambda t: np.array([function(t)]), InputSpan(SHORT, breaks), "effort")
     exact = np.array([function(t) for t in MOMENTS])
     # quintics are refined until they are within 1e-6 of the range at three places of each piece; 5 for all others
-    assert off is None and np.abs(pieces.at(MOMENTS)[:, 0] - exact).max() < 5e-6 * max(np.ptp(exact), 1e-6 * exact[0])
+    assert np.abs(pieces.at(MOMENTS)[:, 0] - exact).max() < 5e-6 * max(np.ptp(exact), 1e-6 * exact[0])
     times, sizes = pieces.jumps(0)
-    assert (len(times) > 0) == (name in ("a step between samples", "a pulse shorter than a piece"))
-    if name == "a step between samples":
-        assert times == pytest.approx([0.01053], abs=1e-9) and sizes[0] == pytest.approx([1.0], abs=1e-9)
+    assert times == pytest.approx(breaks, abs=1e-12)
+    if name == "a step":
+        assert sizes[0] == pytest.approx([1.0], abs=1e-9)
 
 
-def test_functions_that_are_too_fast_to_be_sampled_are_warned_of(spin):
+def test_functions_that_jump_without_breaks_are_refused_with_the_time(spin):
     random, calls = np.random.default_rng(1), []
 
     def noise(t):
         calls.append(t)
         return random.normal()
 
-    (said,) = [text for text in spin(effort={"m": noise}).summary["warnings"] if "changes too fast" in text][:1]
-    assert "'effort.m' changes too fast" in said and "of its range" in said and "t = 0.0" in said
+    for function, time in ((noise, 0.01), (FUNCTIONS["a step"][0], 0.01053)):
+        with pytest.raises(
+            parflex.InputError, match=r"'effort\.m' jumps or changes too fast .* of its range"
+        ) as refusal:
+            spin(effort={"m": function})
+        assert refusal.value.key == "effort.m" and "breaks=[" in refusal.value.hint
+        assert refusal.value.value == pytest.approx(time, abs=1e-9 if function is not noise else SHORT)
     assert len(calls) < 60_000  # bounded: some times those of the first samples
+    step = spin(effort={"m": FUNCTIONS["a step"][0]}, breaks=[0.01053])
+    assert step["qd.m"][-1] == pytest.approx((SHORT - 0.01053) / INERTIA, rel=1e-9)
 
 
 def test_efforts_and_wrenches_act_as_their_functions_say(spin):
@@ -73,16 +80,8 @@ def test_efforts_and_wrenches_act_as_their_functions_say(spin):
     runs = spin(effort={"m": sine}), spin(wrench={"m": lambda t: [0, 0, sine(t)]})
     for run in runs:
         assert run["qd.m"].max() == pytest.approx(expected, rel=1e-5) and not run.summary["warnings"]
-    pulse = spin(effort={"m": lambda t: float(0.0041 < t < 0.0044)})
-    assert pulse["qd.m"][-1] == pytest.approx(0.0003 / INERTIA, rel=1e-6)  # jumps are known to 1e-10 s
-
-
-def test_a_run_reports_how_far_samples_of_functions_are_apart(spin):
-    """What is shorter may lie between them and is not seen: a function has its values only."""
-    times = []
-    run = spin(effort={"m": lambda t: 0.0 * (times.append(t) or 1)})
-    assert np.diff(np.unique(times)).max() == pytest.approx(run.summary["samples_apart"]["effort.m"], rel=1e-6)
-    assert "samples_apart" not in spin(effort={"m": 1.0}).summary
+    pulse = spin(effort={"m": lambda t: float(0.0041 < t < 0.0044)}, breaks=[0.0041, 0.0044])
+    assert pulse["qd.m"][-1] == pytest.approx(0.0003 / INERTIA, rel=1e-9)  # steps end at breaks
 
 
 def test_a_motion_is_sampled_as_fast_as_it_moves(rotor):
@@ -95,6 +94,18 @@ def test_a_motion_is_sampled_as_fast_as_it_moves(rotor):
     assert np.abs(run["effort.m"] + INERTIA * 1e-4 * w**2 * np.sin(w * run.t)).max() < 1e-5 * INERTIA * 1e-4 * w**2
     with pytest.raises(parflex.InputError, match="not the derivatives of its positions"):
         parflex.simulate(rotor, lambda t: ([np.sin(3 * t)], [7.0], [0.0]), SHORT)
+
+
+def test_velocities_of_a_motion_jump_at_breaks_alone(rotor):
+    def kicked(t):
+        return [0.3 * max(0.0, t - 0.00731)], [0.3 * (t >= 0.00731)], [0.0]
+
+    with pytest.raises(parflex.InputError, match="'motion' jumps or changes too fast") as refusal:
+        parflex.plan_motion(rotor, kicked, SHORT)
+    assert refusal.value.value == pytest.approx(0.00731, abs=1e-9) and "breaks=[0.00731]" in refusal.value.hint
+    plan = parflex.plan_motion(rotor, kicked, SHORT, breaks=[0.00731])
+    times, sizes = plan.pieces.jumps(1)
+    assert times == pytest.approx([0.00731, SHORT]) and sizes[:, 0] == pytest.approx([0.3, -0.3])
 
 
 @pytest.mark.parametrize(
@@ -175,13 +186,11 @@ def test_a_pendulum_swings_as_its_cart_moves_behind_a_rest():
     assert run.summary["steps"] < 200
 
 
-def test_functions_too_fast_for_fixed_steps_are_warned_of_and_default_steps_follow_them(block):
+def test_default_steps_follow_functions_that_are_too_fast_for_fixed_ones(block):
     fast = {"block": lambda t: 10 * np.sin(2000 * np.pi * t)}
     exact = 5 / (2000 * np.pi) * 0.04
     run, better = (parflex.simulate(block, None, 0.04, effort=fast, **more) for more in ({"step": 5e-4}, {}))
     assert abs(run["q.block"][-1] / exact - 1) > 0.03
-    (said,) = run.summary["warnings"]
-    assert "errors of the steps of 0.0005 s add up to" in said
     assert better["q.block"][-1] == pytest.approx(exact, rel=1e-5) and better.summary["warnings"] == []
 
 

@@ -15,9 +15,11 @@ from support.robots import load_robot
 
 import parflex
 from parflex.control.following import track
-from parflex.control.reference_text import reference_from
+from parflex.control.references import reference_from
 from parflex.robotfile.motion_schema import MotionTable
-from parflex.trajectories.paths import follow_segment, frame_on_segment, joints_of_pose, path_segments
+from parflex.trajectories import follow as following
+from parflex.trajectories.frames import FrameTrajectory, paths_of
+from parflex.trajectories.polynomials import unit_law
 
 LEFT, RIGHT = "left.1", "right.1"
 ROWS = [{LEFT: 0.9, RIGHT: 2.2}, {LEFT: 1.0, RIGHT: 2.1}, {LEFT: 0.8}]
@@ -96,7 +98,7 @@ def test_velocities_and_accelerations_are_the_derivatives(name):
 def test_runs_get_quintics_that_follow_the_waves(name):
     plan = plan_of(name)
     times = inner_times(plan, 1e-3)
-    exact = np.array([plan.exact.at(t) for t in times])
+    exact = np.stack(plan.exact.derivatives(times), axis=1)
     for order, share in ((0, 1e-9), (1, 1e-8), (2, 1e-6)):  # quintics through knots 0.1 rad of the fastest wave apart
         off = plan.pieces.at(np.array(times), order) - exact[:, order]
         assert np.abs(off).max() < share * np.abs(exact[:, order]).max()
@@ -111,6 +113,18 @@ def test_laws_go_their_ways_at_rest_at_both_ends():
     assert np.abs(jerk).max() < 1e-9  # the quintic has 60 times the way over the cube of the time
     middle = plan_of("moves at constant speed").at(0.25)
     assert middle[1][0] == pytest.approx(0.2 / 0.4) and middle[2][0] == pytest.approx(0, abs=1e-12)
+
+
+def test_an_averaged_law_is_the_mean_over_its_window():
+    law, width, count = unit_law("trapezoid", 1.0, 0.3), 0.2, 4000
+    averaged = law.averaged(width)
+    shares = (np.arange(count) + 0.5) / count * width
+    for t in (0.0, 0.1, 0.31, 0.5, 0.77, 1.05, 1.2):
+        mean = law.at(np.maximum(t - shares, 0.0))[:, 0].mean()  # by the midpoint rule: rests before its start
+        assert averaged.at(t)[0] == pytest.approx(mean, abs=1e-8)
+    assert averaged.breaks[-1] == pytest.approx(1.2)
+    for order in range(3):  # trapezoidal speeds, averaged, have continuous accelerations
+        assert not len(averaged.jumps(order)[0])
 
 
 def test_points_are_passed_at_their_times_and_blends_cut_corners():
@@ -258,8 +272,14 @@ def table(more, base=CIRCLE):
 
 def moving(of, arc):
     """The robot by the way along an arc: configuration, rates, accelerations."""
-    desired, driven = frame_on_segment(of, of.tree.end_effector, arc, "path")
-    return lambda s, near: joints_of_pose(of, of.tree.end_effector, desired(s), near, driven)
+    segment, driven = arc
+    return following.moving_segment(of, of.tree.end_effector, driven, segment)
+
+
+def first_arc(of, motion):
+    """The first segment of the path of a motion, and what the robot follows of it."""
+    paths, driven, _ = paths_of(of, motion, "path")
+    return paths[0], driven
 
 
 def differences(f, s, h):
@@ -292,7 +312,7 @@ def test_rates_and_accelerations_along_a_turning_path_are_its_derivatives(case):
     """Of a hexapod the turn about its axis, too, which no condition gives: the shortest turn from home has it."""
     name, given = TURNING[case]
     of = parflex.load(name)
-    at, s = moving(of, path_segments(MotionTable.model_validate(given), "path")[0]), 0.017
+    at, s = moving(of, first_arc(of, MotionTable.model_validate(given))), 0.017
     here, qd, qdd = at(s, of.home)
     rates, changes = differences(lambda s: at(s, here.q)[0].q[motor_places(of)], s, 2e-3)
     motors = list(of.actuated)
@@ -305,9 +325,10 @@ def motor_places(of):
 
 
 def test_the_tool_goes_round_the_cone_and_the_motors_return(five_axes, monkeypatch):
-    monkeypatch.setattr("parflex.trajectories.paths.KNOTS", 60)
-    arc = path_segments(table({"cone": 0.2}), "path")[0]
-    along, first, last = follow_segment(five_axes, "tool", arc, five_axes.home, "path")
+    monkeypatch.setitem(following.KNOTS, "m", 60)
+    arc, driven = first_arc(five_axes, table({"cone": 0.2}))
+    path = FrameTrajectory("path", "tool", False, driven, (), five_axes.home)
+    along, first, last = following.follow_segment(five_axes, path, arc, five_axes.home)
     assert np.abs(first - last).max() < 1e-9  # whatever the way
     for s in (0.03, 0.2, 0.29):
         p, R = tool_at(five_axes, five_axes.assemble(by_motors(five_axes, along.at(s))))
@@ -322,17 +343,17 @@ def test_a_circle_with_a_fixed_tool_is_that_of_geometry_written_anew():
     of = load_robot("five-axis")
     z = np.array([-0.4, -0.2, 0.9]) / np.linalg.norm([-0.4, -0.2, 0.9])
     circle = {"centre": [-0.04, -0.03, 0.78], "start": [-0.05, -0.03, 0.78], "turns": 1}
-    arc = path_segments(table({"circle": circle, "direction": list(z)}), "path")[0]
+    arc = first_arc(of, table({"circle": circle, "direction": list(z)}))
     at, near = moving(of, arc), of.home
     for s in (0.0, 0.02, 0.05):
         near = at(s, near)[0].q
         known = dict(zip(of.coordinates, near, strict=True))
-        for name, value in tripod_wrist.joints_at(arc.at(s)[0], z).items():
+        for name, value in tripod_wrist.joints_at(arc[0].at(np.array([s])).position[0], z).items():
             assert known[name] == pytest.approx(value, abs=1e-10)  # both Newtons end at rounding
 
 
 def test_efforts_along_a_cone_are_those_of_pinocchio_and_of_a_spline_of_poses(five_axes):
-    at = moving(five_axes, path_segments(table({"cone": 0.2}), "path")[0])
+    at = moving(five_axes, first_arc(five_axes, table({"cone": 0.2})))
     here, q1, q2 = at(0.1, five_axes.home)
     v = 0.25
     names = five_axes.actuated_names
@@ -350,14 +371,14 @@ def test_the_tangent_turns_a_platform_with_the_circle():
     of = load_robot("planar-arm")
     p = tool_at(of, of.home)[0]
     circle = {"centre": [float(p[0]), float(p[1]) - 0.05, 0], "start": [float(p[0]), float(p[1]), 0]}
-    arc = path_segments(table({"circle": circle, "orientation": "tangent"}), "path")[0]
+    arc = first_arc(of, table({"circle": circle, "orientation": "tangent"}))
     for s in (0.0, 0.02):
         R = tool_at(of, moving(of, arc)(s, of.home)[0].q)[1]
-        assert R[:, 0] == pytest.approx(arc.at(s)[1], abs=1e-10)
+        assert R[:, 0] == pytest.approx(arc[0].at(np.array([s])).twist[0, :3], abs=1e-10)
 
 
 def test_poses_with_directions_are_reached_and_joints_given_too(five_axes, monkeypatch):
-    monkeypatch.setattr("parflex.trajectories.frame_motion.KNOTS", 12)
+    monkeypatch.setitem(following.KNOTS, "", 12)
     given = {"x": 0.03, "y": 0.02, "z": -0.42, "zx": 0.2, "zy": -0.1}
     plan = parflex.plan_motion(five_axes, {"poses": ["home", given, "aside"], "duration": 0.5}, 1.0)
     for t, pose in ((0.5, given), (1.0, "aside")):  # it went by the place alone, and ended elsewhere
@@ -368,15 +389,16 @@ def test_poses_with_directions_are_reached_and_joints_given_too(five_axes, monke
     assert R[:, 2] == pytest.approx(middle.as_matrix()[:, 2], abs=1e-7)  # halfway about one axis
     assert p == pytest.approx([0.015, 0.01, -0.435], abs=1e-8)
     slerp = {"points": [[0, 0, 0], [0.1, 0, 0]], "speed": 1, "ramp": 1, "orientation": [[0.1, 0.2, 0], [0, 0, 0.8]]}
-    half = path_segments(MotionTable.model_validate(slerp), "path")[0].turning.at(0.05)
+    half = first_arc(five_axes, MotionTable.model_validate(slerp))[0].at(np.array([0.05])).rotation[0]
     first, last = (Rotation.from_rotvec(turn).as_matrix() for turn in slerp["orientation"])
     assert np.abs(half @ first.T @ half - last).max() < 1e-12  # half the turn, twice
 
 
 @pytest.mark.verify
-def test_references_of_a_controller_keep_a_given_direction(five_axes):
+def test_references_of_a_controller_keep_a_given_direction(five_axes, monkeypatch):
+    monkeypatch.setattr("parflex.control.following.KNOT_STEP", 0.125)
     wanted = reference_from(five_axes, "circle:radius=0.03,time=1,z=-0.45,zx=0.1,zy=0")
-    driven = track(five_axes, wanted, five_axes.actuated_names, 0.125)
+    driven = track(five_axes, wanted, five_axes.actuated_names)
     for t in (0.0, 0.5, 1.0):  # at knots
         R = tool_at(five_axes, five_axes.assemble(by_motors(five_axes, driven.at(np.array([t]))[0][0])))[1]
         assert R[:, 2] == pytest.approx([0.1, 0.0, np.sqrt(0.99)], abs=1e-9)
@@ -385,13 +407,13 @@ def test_references_of_a_controller_keep_a_given_direction(five_axes):
         return {"x": 0.02 * t**3, "zx": 0.1 * t**3, "zy": 0.0, "zz": 1.0}
 
     function = reference_from(five_axes, leaning, 1.0)
-    assert function.turn == "axis"
-    z = function.at(1.0).rotation[0][:, 2]
+    assert function.at(1.0).turn == "axis"
+    z = function.at(1.0).rotation[:, 2]
     assert z == pytest.approx(np.array([0.1, 0, 1]) / np.sqrt(1.01), abs=1e-9)  # at the last sample
     with pytest.raises(parflex.InputError, match="one component does not give the direction of 'tool'"):
         reference_from(five_axes, lambda t: {"zx": 0.1}, 1.0)
     kept = reference_from(five_axes, "circle:radius=0.03,time=1")  # its turn cannot be kept: it was refused
-    assert np.isfinite(track(five_axes, kept, five_axes.actuated_names, 0.125).pieces.coefficients).all()
+    assert np.isfinite(track(five_axes, kept, five_axes.actuated_names).pieces.coefficients).all()
 
 
 LINES = {"points": [[0, 0, 0], [0.1, 0, 0], [0.1, 0.1, 0]], "speed": 0.1, "ramp": 0.1}

@@ -237,6 +237,16 @@ def test_the_command_line_plans_the_fastest_motion(capsys):
     assert answer["parts"][0]["active"][0]["limit"] == "acceleration" and answer["parts"][0]["switching"]
 
 
+def test_joints_outside_their_limits_on_the_path_are_refused_before_its_speeds_are_computed(monkeypatch):
+    monkeypatch.setattr("parflex.trajectories.time_optimal.rows_along", None)
+    robot = parflex.load("5r", settings={"legs.frame.1.limits": [0.9, 2.2]})
+    with pytest.raises(
+        parflex.UnreachableError, match=r"at s = 1 of 1 joint 'right\.1' is at 0\.8, outside"
+    ) as refusal:
+        parflex.plan_motion(robot, MOVE, effort_limit=3.0)
+    assert refusal.value.key == "motions.given" and "ignore_limits" in refusal.value.hint
+
+
 JOINTS = MOVE["joints"]
 BAD = {
     "has no limits": {"joints": JOINTS},

@@ -102,7 +102,7 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
         "failure": None if run.ok else {"kind": run.failure, "why": run.why, "stopped_at": run.stopped_at},
         "summary": run.summary,
         "settings": run.settings,
-        "files": run.save(path) if path else [],
+        "files": list(map(str, run.save(path))) if path else [],
         "diagnostics": [*loaded.diagnostics, *run.diagnostics],
     }
     if not run.ok:

@@ -3,20 +3,21 @@
 A loop ties two places; its vectors are in the axes of the first place. A translation row is `n . rho`, a rotation row
 `n . (w2 - w1)`, with `n` fixed in the first place; the universal row has n = u2 x u1, fixed in neither.
 
-A coupling ties joint coordinates to each other. Its rows implement the same protocol and follow the loops in
-`Closures`, so one elimination takes both.
+A coupling ties joint coordinates to each other. Its rows follow the loops in `Closures`, so one elimination takes both.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from parflex.closure.targets import small_rotation
+from parflex.closure.rows import Rows, stack
+from parflex.closure.targets import shortest_arc, small_rotation
 from parflex.errors import RobotFileError
 from parflex.records import Record, count_of, name_list
 from parflex.recursion.energy import LinkWrenches, line_between, relative_velocity, wrenches_on_ends
@@ -32,17 +33,28 @@ from parflex.tree.friction import smooth_sign
 from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
-
 E3 = np.eye(3)
-
 SAME = 1e-9  # of ratios and offsets: rows that differ by less say the same
 
 
+class ClosureRows(Rows):
+    """Rows that hold in every pose: those of a loop or another constraint."""
+
+    @property
+    @abstractmethod
+    def row_names(self) -> list[str]:
+        """What each row constrains, in readable form."""
+
+    @abstractmethod
+    def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """J qd: how fast the rows open in a motion."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Loop(Record):
+class Loop(ClosureRows):
     """One closure: the places it ties, directions of its translation and rotation rows, and how it turns."""
 
-    name: str
+    place_fields: ClassVar = ("first", "second")
     kind: str
     first: Place
     second: Place
@@ -60,24 +72,10 @@ class Loop(Record):
         names += [f"rotation {_direction(n)}" for n in self.rotations]
         return names + (["rotation normal to the cross"] if self.turning == "universal" else [])
 
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return len(self.translations) + len(self.rotations) + (self.turning == "universal")
-
     def scale(self, length: float) -> Array:
-        """Makes rows of the Jacobian those of the residual: metres, angles times the length."""
+        """Translations in metres, then rotations."""
         count = len(self.translations)
-        return np.r_[np.ones(count), np.full(self.size - count, length)]
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """The two links that it ties."""
-        return (self.first.link, self.second.link)
-
-    def on(self, small: Branch) -> Loop:
-        """The same loop on a part of the tree."""
-        return replace(self, first=small.place(self.first), second=small.place(self.second))
+        return np.array([1.0] * count + [length] * (len(self.rotations) + (self.turning == "universal")))
 
     def reversed(self, tree: Tree) -> Loop | None:
         """The same closure seen from the second place; None where only the first one carries its directions.
@@ -97,48 +95,41 @@ class Loop(Record):
             flipped, translations=directions[len(self.translations)], rotations=directions[len(self.rotations)]
         )
 
-    def links(self, tree: Tree) -> list[int]:
-        """Links whose joints move one end against the other."""
-        return sorted(set(tree.path(self.first.link)) ^ set(tree.path(self.second.link)))
-
     def residual(self, at: Pose, length: float) -> Array:
         """How far the loop is from closed, in metres; angles are multiplied by `length`."""
-        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
-        parts = [self.translations @ (R1.T @ (P2 - P1))]
-        turn = R1.T @ R2
+        opening, turn = self._opening(at)
         if self.turning == "about-axis":
-            parts.append(length * self.rotations @ _tilt(self.u1, turn @ self.u2))
-        elif self.turning == "none":
-            parts.append(length * self.rotations @ vector_from_rotation(turn))
-        elif self.turning == "universal":
-            parts.append(np.array([length * self.u1 @ (turn @ self.u2)]))
-        return np.concatenate(parts)
+            return np.concatenate([opening, length * self.rotations @ shortest_arc(self.u1, turn @ self.u2)])
+        if self.turning == "none":
+            return np.concatenate([opening, length * self.rotations @ vector_from_rotation(turn)])
+        return (
+            np.concatenate([opening, [length * self.u1 @ (turn @ self.u2)]]) if self.turning == "universal" else opening
+        )
 
     def linear_residual(self, at: Pose) -> Array:
         """The opening of a loop that is nearly closed, over any scalar: angles by their sines."""
-        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
-        turn = R1.T @ R2
-        parts = [self.translations @ (R1.T @ (P2 - P1))]
+        opening, turn = self._opening(at)
         if self.turning == "about-axis":
-            parts.append(self.rotations @ cross(self.u1, turn @ self.u2))
-        elif self.turning == "none":
-            parts.append(self.rotations @ small_rotation(turn))
-        elif self.turning == "universal":
-            parts.append(np.array([self.u1 @ (turn @ self.u2)]))
-        return np.concatenate(parts)
+            return np.concatenate([opening, self.rotations @ cross(self.u1, turn @ self.u2)])
+        if self.turning == "none":
+            return np.concatenate([opening, self.rotations @ small_rotation(turn)])
+        return np.concatenate([opening, [self.u1 @ (turn @ self.u2)]]) if self.turning == "universal" else opening
 
     def gaps(self, at: Pose, length: float) -> Array:
         """Return lengths in metres that vanish at a closed loop alone, over any scalar; angles as chords."""
-        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
-        turn = R1.T @ R2
-        parts = [self.translations @ (R1.T @ (P2 - P1))]
+        opening, turn = self._opening(at)
         if self.turning == "about-axis":
-            parts.append(length * (turn @ self.u2 - self.u1))
-        elif self.turning == "none":
-            parts.append(length / np.sqrt(2.0) * (turn - E3).ravel())  # of a turn by a: 2 sin(a / 2) in all
-        elif self.turning == "universal":
-            parts.append(np.array([length * self.u1 @ (turn @ self.u2)]))
-        return np.concatenate(parts)
+            return np.concatenate([opening, length * (turn @ self.u2 - self.u1)])
+        if self.turning == "none":  # of a turn by a: 2 sin(a / 2) in all
+            return np.concatenate([opening, length / np.sqrt(2.0) * (turn - E3).ravel()])
+        return (
+            np.concatenate([opening, [length * self.u1 @ (turn @ self.u2)]]) if self.turning == "universal" else opening
+        )
+
+    def _opening(self, at: Pose) -> tuple[Array, Array]:
+        """Opening along the translation rows, and the rotation of the second place in the first."""
+        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
+        return self.translations @ (R1.T @ (P2 - P1)), R1.T @ R2
 
     def one_minus_cosine(self, at: Pose) -> Any:
         """1 less the cosine of an angle that must vanish, over any scalar: sines do not tell opposite directions."""
@@ -208,15 +199,6 @@ def _direction(n: Array) -> str:
     return "(" + ", ".join(f"{value:.3g}" for value in n) + ")"
 
 
-def _tilt(u1: Array, u2: Array) -> Array:
-    """The rotation vector that takes u1 to u2 the short way."""
-    normal = cross(u1, u2)
-    sine, cosine = float(np.linalg.norm(normal)), float(u1 @ u2)
-    if sine < 1e-12:
-        return normal if cosine > 0 else np.pi * _normals(u1)[0]
-    return normal * (np.arctan2(sine, cosine) / sine)
-
-
 def _normals(u: Array) -> Array:
     """Two unit vectors at right angles to u and to each other; axes of the frame where possible."""
     first = E3[int(np.argmin(np.abs(u)))]
@@ -261,12 +243,9 @@ def _planar_rows(closure: schema.Closure, tree: Tree, first: Place, u1: Array, n
     if closure.joint == "welded":
         return in_plane, normal[None, :], "none"
     if abs(normal @ u1) > 1e-9:
-        raise RobotFileError(
-            "the axis leaves the plane",
-            key=f"closure '{name}': axis",
-            value=list(closure.axis),
-            hint='give an axis that lies in the plane, like "x"',
-        )
+        text = "the axis leaves the plane"
+        hint = 'give an axis that lies in the plane, like "x"'
+        raise RobotFileError(text, key=f"closure '{name}': axis", value=list(closure.axis), hint=hint)
     across = cross(normal, u1)[None, :]
     if closure.joint == "prismatic":
         return across, normal[None, :], "none"
@@ -318,20 +297,17 @@ class Closures(Record):
 
     def residual(self, at: Pose) -> Array:
         """How far the loops are from closed, in metres."""
-        parts = [row.residual(at, self.tree.length) for row in self.rows]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return stack(row.residual(at, self.tree.length) for row in self.rows)
 
     def linear_residual(self, at: Pose) -> Array:
         """How far nearly closed loops are from closed, over any scalar."""
-        parts = [row.linear_residual(at) for row in self.rows]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return stack(row.linear_residual(at) for row in self.rows)
 
     def gaps(self, at: Pose) -> Array:
         """Return lengths in metres that vanish at closed poses alone, over any scalar."""
         length = self.tree.length
-        parts = [loop.gaps(at, length) for loop in self.loops]
-        parts += [row.scale(length) * row.linear_residual(at) for row in self.constraints]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        others = [row.scale(length) * row.linear_residual(at) for row in self.constraints]
+        return stack([*(loop.gaps(at, length) for loop in self.loops), *others])
 
     def jacobian(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """J_tot: all rows, theory (11)."""
@@ -340,18 +316,15 @@ class Closures(Record):
 
     def row_units(self) -> Array:
         """1 for a translation row, the typical length for a rotation row: rows times it are in metres."""
-        units = [row.scale(self.tree.length) for row in self.rows]
-        return np.concatenate(units) if units else np.zeros(0)
+        return stack(row.scale(self.tree.length) for row in self.rows)
 
     def rate(self, at: Pose, moving: Motion) -> Array:
         """J_tot qd: how fast the loops open in a motion."""
-        parts = [row.rate(self.tree, at, moving) for row in self.rows]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return stack(row.rate(self.tree, at, moving) for row in self.rows)
 
     def bias(self, at: Pose, moving: Motion) -> Array:
         """b_star: what J_tot qdd must cancel, theory (11)."""
-        parts = [row.bias(self.tree, at, moving) for row in self.rows]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return stack(row.bias(self.tree, at, moving) for row in self.rows)
 
 
 def build_closures(robot: schema.RobotFile, tree: Tree) -> Closures:
@@ -360,91 +333,36 @@ def build_closures(robot: schema.RobotFile, tree: Tree) -> Closures:
     return Closures(tree, loops, build_constraints(robot, tree))
 
 
-class Constraint(Protocol):
-    """Rows that hold a robot together and are no loop."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Constraint(ClosureRows):
+    """Rows that hold a robot together and are no loop; `kind` is the word of the file: coupling, rod, strut."""
 
-    @property
-    def name(self) -> str:
-        """For messages."""
-        ...
+    kind: str
 
-    @property
-    def kind(self) -> str:
-        """What it is in the file: a coupling, a rod or a strut."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def row_names(self) -> list[str]:
-        """What each row constrains, in readable form."""
-        ...
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """Links on which the rows lie."""
-        ...
-
-    def on(self, small: Branch) -> Constraint:
-        """The same rows on a part of the tree."""
-        ...
-
-    def links(self, tree: Tree) -> list[int]:
-        """Links whose joints change the rows."""
-        ...
-
-    def scale(self, length: float) -> Array:
-        """Makes rows of the Jacobian those of the residual, in metres."""
-        ...
-
-    def residual(self, at: Pose, length: float) -> Array:
-        """How far the rows are from zero, in metres."""
-        ...
-
-    def linear_residual(self, at: Pose) -> Array:
-        """The same over any scalar, in the units of the rows."""
-        ...
-
-    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Rows J with J qd = 0."""
-        ...
-
-    def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """J qd in a motion."""
-        ...
-
-    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """Accelerations of the rows in a motion."""
-        ...
-
+    @abstractmethod
     def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
         """What the rows put on coordinates; with what they put on links, J^T multipliers."""
-        ...
 
     def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, ...]]:
         """What the rows put on links, at their origins and axes."""
-        ...
+        return {}
 
+    @abstractmethod
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ."""
-        ...
 
-    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Constraint:
+    @abstractmethod
+    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Self:
         """The same rows with symbols in the place of some of these numbers; `end` gives the new places."""
-        ...
 
 
-@dataclass(frozen=True)
-class Coupling:
+@dataclass(frozen=True, eq=False, repr=False)
+class Coupling(Constraint):
     """One row: the coordinate of a joint less ratios times others is an offset, theory (42).
 
     Its multiplier is the effort that the coupling puts on the joint; it puts minus the ratio times that on the others.
     """
 
-    name: str
     joints: tuple[str, ...]  # the one that follows first
     numbers: tuple[int, ...]  # of their links
     positions: tuple[int, ...]
@@ -455,7 +373,6 @@ class Coupling:
     efficiency: float = 1.0  # of what passes from the others to the joint
     back: float = 1.0  # of what passes from the joint to the others
     width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
-    size: int = field(default=1, init=False)
     kind: str = field(default="coupling", init=False)
 
     @property
@@ -500,7 +417,7 @@ class Coupling:
         """The links on the coupled joints."""
         return self.numbers
 
-    def on(self, small: Branch) -> Coupling:
+    def on(self, small: Branch) -> Self:
         """The same row on a part of the tree."""
         numbers = tuple(small.number[j] for j in self.numbers)
         links = [small.tree.links[j] for j in numbers]
@@ -519,12 +436,8 @@ class Coupling:
         ]
         return np.array([length / max(sizes)])
 
-    def residual(self, at: Pose, length: float) -> Array:
-        """How far the joint is from where the others put it."""
-        return self.scale(length) * self.linear_residual(at)
-
     def linear_residual(self, at: Pose) -> Array:
-        """The same in the unit of the joint."""
+        """How far the joint is from where the others put it, in its unit."""
         return np.array(
             [sum(c * at.q[k] for c, k in zip(self.coefficients, self.positions, strict=True)) - self.offset]
         )
@@ -558,26 +471,17 @@ class Coupling:
         law = f",{float(self.efficiency)},{float(self.back)}" if self.lossy else ""
         return [f"coupling[{self.name}{law},{joint}]" for joint in self.joints]
 
-    def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, ...]]:
-        """Nothing: it acts along coordinates."""
-        return {}
-
-    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Coupling:
+    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Self:
         """The same row with symbols in the place of some of these numbers."""
         coefficients = tuple(symbols.get(name, c) for name, c in zip(self._words, self.coefficients, strict=True))
         return replace(self, coefficients=coefficients, offset=symbols.get(f"offset[{self.name}]", self.offset))
 
     def lead_of(self, k: int) -> float:
         """Of a turning rate, the way per radian of what slides with it; zero where nothing does."""
-        sliding_coefficients = [
-            abs(c) for c, is_sliding in zip(self.coefficients, self.sliding, strict=True) if is_sliding
-        ]
-        turning_coefficients = [abs(c) for c, rate in zip(self.coefficients, self.rates, strict=True) if rate == k]
-        return (
-            turning_coefficients[0] / max(sliding_coefficients)
-            if sliding_coefficients and turning_coefficients
-            else 0.0
-        )
+        pairs = list(zip(self.coefficients, self.sliding, self.rates, strict=True))
+        sliding = [abs(c) for c, is_sliding, _ in pairs if is_sliding]
+        turning = [abs(c) for c, _, rate in pairs if rate == k]
+        return turning[0] / max(sliding) if sliding and turning else 0.0
 
 
 def coupling_row(spring: CoupledSpring, tree: Tree, lossy: bool = False) -> Coupling:
@@ -614,24 +518,27 @@ def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]
                 unknown = unknown[:1] if row.offset else []
             if len(unknown) == 1:
                 n = unknown[0]
-                sum_of_others = sum(
-                    row.coefficients[m] * result[row.positions[m]] for m in range(len(row.joints)) if m != n
-                )
-                result[row.positions[n]] = (row.offset - sum_of_others) / row.coefficients[n]
+                others = sum(row.coefficients[m] * result[row.positions[m]] for m in range(len(row.joints)) if m != n)
+                result[row.positions[n]] = (row.offset - others) / row.coefficients[n]
                 known_joints.add(row.joints[n])
     return result
 
 
+def coupling_matrix(couplings: Sequence[Coupling], tree: Tree, number: Callable[[Any], float] = float) -> Array:
+    """Coefficients of couplings over all rates, without units, the largest of each row being 1."""
+    C = np.zeros((len(couplings), tree.n))
+    for i, row in enumerate(couplings):
+        unit, rates = row.scale(tree.length)[0] / tree.length, list(row.rates)
+        C[i, rates] = unit * np.array(list(map(number, row.coefficients))) * tree.rate_units[rates]
+    return C
+
+
 def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
     """Raise where couplings before one already say where its joint is, and say something else."""
-    rows = np.zeros((len(couplings), tree.n))
+    rows = coupling_matrix(couplings, tree, nominal)
     offsets = np.zeros(len(couplings))
     for i, coupling in enumerate(couplings):
-        unit = coupling.scale(tree.length)[0] / tree.length
-        rows[i, list(coupling.rates)] = (
-            unit * np.array(list(map(nominal, coupling.coefficients))) * tree.rate_units[[*coupling.rates]]
-        )
-        offsets[i] = unit * nominal(coupling.offset)
+        offsets[i] = coupling.scale(tree.length)[0] / tree.length * nominal(coupling.offset)
         shares = np.linalg.lstsq(rows[:i].T, rows[i], rcond=None)[0] if i else np.zeros(0)
         if np.abs(rows[i] - shares @ rows[:i]).max() > SAME:
             continue
@@ -639,22 +546,19 @@ def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
             float(x)  # refused: whether they agree differs from design to design
         if abs(offsets[i] - shares @ offsets[:i]) > SAME * max(1.0, float(np.abs(offsets).max())):
             names = [f"'{couplings[k].name}'" for k in range(i) if abs(shares[k]) > SAME] + [f"'{coupling.name}'"]
-            raise RobotFileError(
-                f"the couplings {', '.join(names)} contradict each other",
-                key=f"coupling '{coupling.name}'",
-                value=coupling.name,
-                hint="correct an offset or a ratio, or remove one of them",
-            )
+            text = f"the couplings {', '.join(names)} contradict each other"
+            hint = "correct an offset or a ratio, or remove one of them"
+            raise RobotFileError(text, key=f"coupling '{coupling.name}'", value=coupling.name, hint=hint)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Distance(Record):
+class Distance(Constraint):
     """One row: the distance of two places less a length, or less the coordinate of a strut, theory (45).
 
     Its multiplier pushes the places apart; the tension is the opposite.
     """
 
-    name: str
+    place_fields: ClassVar = ("first", "second")
     kind: str  # "rod", or "strut" or "cable" of which the length is a coordinate
     first: Place = field(repr=False)
     second: Place = field(repr=False)
@@ -662,7 +566,6 @@ class Distance(Record):
     number: int | None = None  # the link of a strut
     position: int = -1  # its coordinate and its rate
     rate_number: int = -1
-    size: int = field(default=1, init=False)
 
     @property
     def places(self) -> tuple[Place, Place]:
@@ -682,33 +585,31 @@ class Distance(Record):
     @property
     def ends(self) -> tuple[int, ...]:
         """The links that it ties, and that of a strut."""
-        return (self.first.link, self.second.link, *(() if self.number is None else (self.number,)))
+        return (*super().ends, *self._strut)
 
-    def on(self, small: Branch) -> Distance:
+    @property
+    def _strut(self) -> tuple[int, ...]:
+        return () if self.number is None else (self.number,)
+
+    def on(self, small: Branch) -> Self:
         """The same row on a part of the tree."""
-        number = None if self.number is None else small.number[self.number]
-        distance = replace(self, first=small.place(self.first), second=small.place(self.second))
-        return distance if number is None else distance._of(small.tree, number)
+        distance = super().on(small)
+        return distance if self.number is None else distance._of(small.tree, small.number[self.number])
 
-    def _of(self, tree: Tree, number: int) -> Distance:
+    def _of(self, tree: Tree, number: int) -> Self:
         link = tree.links[number]
         return replace(self, number=number, position=link.q.start, rate_number=link.v.start)
 
     def links(self, tree: Tree) -> list[int]:
         """Links whose joints change the distance, and that of a strut."""
-        moving = set(tree.path(self.first.link)) ^ set(tree.path(self.second.link))
-        return sorted(moving | (set() if self.number is None else {self.number}))
+        return sorted({*super().links(tree), *self._strut})
 
     def scale(self, length: float) -> Array:
         """The row is in metres."""
         return np.ones(1)
 
-    def residual(self, at: Pose, length: float) -> Array:
-        """How much too long the line is."""
-        return self.linear_residual(at)
-
     def linear_residual(self, at: Pose) -> Array:
-        """The same over any scalar."""
+        """Excess of the length, over any scalar."""
         length = line_between(at, self.places, self.name).length
         target_length = self.rest if self.number is None else at.q[self.position]
         return np.array([length - target_length])
@@ -754,7 +655,7 @@ class Distance(Record):
         """Numbers in which robots of a family may differ."""
         return {f"rest[{self.name}]": float(self.rest)}
 
-    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Distance:
+    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Self:
         """The same row with symbols in the place of some of these numbers, between other places."""
         rest = symbols.get(f"rest[{self.name}]", self.rest)
         return replace(self, rest=rest, first=end(self.first), second=end(self.second))

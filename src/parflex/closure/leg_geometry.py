@@ -18,6 +18,7 @@ direction. The crossed assembly meets the parallel one where the loop lies flat.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,25 +26,19 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Closures, Loop
+from parflex.closure.rows import connected
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.spatial.rotations import cross
 from parflex.tree.tree import GROUND, Link, Place, Tree
 
 Array = np.ndarray
-
 Angle = Callable[[Any, Any], Any]  # from cosine and sine to something with cos() and sin()
-
 FLAT = 1e-6  # sine of the angle at the middle pivot: below, the reference is singular and tells no side
-
 PARALLEL = 1e-9  # rad between axes of one plane
-
 EXACT = 1e-9  # rad, or of the typical length: what joints that cross or are parallel may be off
-
 SLANTED = 1e-3  # sine of an angle from which axes cross, and a slide leaves a plane
-
 CROSSED_AXES, PARALLEL_AXES = "crossed", "parallel"
-
 SAME = 1e-9  # of axes that coincide, as a cosine and in typical lengths
 
 
@@ -182,8 +177,34 @@ class Pivot(Record):
         return at.of(self.loop.first)[0] @ (np.eye(3)[2] if tree.planar else self.loop.u1)
 
 
+class Sign(Record, ABC):
+    """A number whose sign tells on which side of a singularity a pose is."""
+
+    side: float  # at the reference
+
+    @abstractmethod
+    def value(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> float:
+        """The number at a pose."""
+
+    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
+        """Whether a pose is on the side of the reference."""
+        return bool(self.side * self.value(tree, at, links) >= 0)
+
+
+class _LegNumber(Sign):
+    """A number of bodies between joints, over any scalar."""
+
+    @abstractmethod
+    def sine(self, tree: Tree, at: Pose) -> Any:
+        """The number, over any scalar."""
+
+    def value(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> float:
+        """The number at a pose."""
+        return float(self.sine(tree, at))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Dyad(Record):
+class Dyad(_LegNumber):
     """Two bodies between pivots of known places, and the pivot that joins them."""
 
     pivots: tuple[Pivot, Pivot, Pivot]  # that which joins the two in the middle
@@ -198,10 +219,6 @@ class Dyad(Record):
         """Of the angle between its bodies, times both lengths, over any scalar."""
         first, middle, last = (pivot.centre(at) for pivot in self.pivots)
         return self.pivots[1].axis(tree, at) @ cross(middle - first, last - middle)
-
-    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
-        """Whether a pose is on the side of the reference."""
-        return bool(self.side * self.sine(tree, at) >= 0)
 
 
 def dyads(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> list[Dyad] | None:
@@ -240,7 +257,7 @@ class _Bodies:
     """Links that do not move against each other as one body, and the pivots between bodies."""
 
     def __init__(self, tree: Tree, rows: Sequence[Any], moving: set[int]) -> None:
-        self.leader: dict[int, int] = {j: j for j in (GROUND, *range(len(tree.links)))}
+        ties: list[set[int]] = [{j} for j in (GROUND, *range(len(tree.links)))]
         self.is_supported = True
         tied: list[tuple[int, int, Pivot]] = []
         touched: set[int] = set()
@@ -249,7 +266,7 @@ class _Bodies:
             moving = moving - link_rates
             touched |= {j} if link_rates else set()
             if not link_rates:
-                self._tie(j, link.parent)
+                ties.append({j, link.parent})
             elif (
                 len(link_rates) < link.v.stop - link.v.start
                 or joint.pitch
@@ -264,20 +281,13 @@ class _Bodies:
             if not isinstance(row, Loop) or len(row.translations) != dimension:
                 continue
             if row.turning == "none":
-                self._tie(row.first.link, row.second.link)
+                ties.append({row.first.link, row.second.link})
             elif row.turning == ("free" if tree.planar else "about-axis"):
                 tied.append((row.first.link, row.second.link, Pivot(row.first.link, row)))
-        self.tied = [(self._of(a), self._of(b), pivot) for a, b, pivot in tied]
-        self.known = {self._of(GROUND)}
-        self.touched = {self._of(j) for j in touched}
-
-    def _of(self, link: int) -> int:
-        while self.leader[link] != link:
-            link = self.leader[link]
-        return link
-
-    def _tie(self, first: int, second: int) -> None:
-        self.leader[self._of(first)] = self._of(second)
+        body = {j: number for number, (_, links) in enumerate(connected(ties)) for j in links}
+        self.tied = [(body[a], body[b], pivot) for a, b, pivot in tied]
+        self.known = {body[GROUND]}
+        self.touched = {body[j] for j in touched}
 
     def unknown(self) -> set[int]:
         """Bodies that no dyad has placed."""
@@ -421,7 +431,7 @@ def plane_normal(first: JointAxis, second: JointAxis) -> Array:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LegSign(Record):
+class LegSign(_LegNumber):
     """One of the numbers of a leg."""
 
     leg: PointLeg
@@ -436,10 +446,6 @@ class LegSign(Record):
     def sine(self, tree: Tree, at: Pose) -> Any:
         """The number, over any scalar."""
         return self.leg.numbers(tree, at)[self.which]
-
-    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
-        """Whether a pose is on the side of the reference."""
-        return bool(self.side * self.sine(tree, at) >= 0)
 
 
 def leg_signs(tree: Tree, rows: Sequence[Any], columns: Array, reference: Array) -> list[LegSign] | None:

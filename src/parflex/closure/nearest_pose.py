@@ -20,6 +20,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Closures
+from parflex.closure.rows import Rows, block, stack
 from parflex.closure.targets import (
     AxisRotationTarget,
     AxisTarget,
@@ -27,32 +28,25 @@ from parflex.closure.targets import (
     FrameTarget,
     JointTarget,
     PoseRows,
+    SphericalTarget,
     Target,
     normal_pair,
     shortest_rotation,
     shortest_rotation_rate,
 )
-from parflex.closure.working_modes import RowSource, block
 from parflex.errors import SingularError
 from parflex.records import Record, count_of
 from parflex.recursion.kinematics import Motion, Pose, jacobians, motion, pose
-from parflex.spatial.rotations import hat, vector_from_rotation
+from parflex.spatial.rotations import hat
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
-
 CONVERGED_STEP = 1e-9  # Newton step, as a turn: what it leaves is its square
-
 RANK = 1e-8  # of the largest singular value, at least of the typical length: rows below repeat others
-
 LONGEST = 0.3  # Newton step, as a turn
-
 STEPS = 40
-
 LOST = 1e-6  # of the rates of rows: where the rows have rank, rounding leaves far less
-
 TINY = 1e-12  # m/s or m/s^2: slower rows rest
-
 STILL = 1e-7  # turns per unit of the other motions: a component that moves less does not move
 
 
@@ -60,60 +54,40 @@ class ReferenceDistance:
     """Half the squared distance of all coordinates from those of a reference: metres, turns times the typical length.
 
     Of a joint with one axis its value counts, of a ball its turn, of a free body its place in the world. Bodies are
-    not deformed.
+    not deformed. Distances are the residuals of `rows` that the reference meets.
     """
 
     def __init__(self, tree: Tree, reference: Array) -> None:
-        self.tree, self.reference = tree, reference
-        single = [link for link in tree.links if link.joint.one_axis]
-        self.positions = np.array([link.q.start for link in single], dtype=int)
-        self.rates = np.array([link.v.start for link in single], dtype=int)
-        self.weights = np.where(tree.rate_units[self.rates] == 1.0, tree.length, 1.0) ** 2
-        self.values = reference[self.positions]
-        at = pose(tree, reference)
-        joints = {j: link.joint for j, link in enumerate(tree.links)}
-        self.balls = {j: at.turned[j] for j, joint in joints.items() if joint.quaternion and not joint.moves_freely}
-        self.bodies = {j: (at.rotation[j], at.position[j]) for j, joint in joints.items() if joint.moves_freely}
+        at, self.tree, self.rows = pose(tree, reference), tree, list[PoseRows]()
+        for j, link in enumerate(tree.links):
+            joint = (link.name, j, link.q.start, link.v.start)
+            if link.joint.one_axis:
+                turns = bool(tree.rate_units[link.v.start] == 1.0)
+                self.rows.append(JointTarget(*joint, float(reference[link.q.start]), turns))
+            elif link.joint.moves_freely:
+                body, position = Place(j, np.eye(3), np.zeros(3)), dict(enumerate(at.position[j]))
+                self.rows.append(FrameTarget(link.name, body, position, at.rotation[j]))
+            elif link.joint.quaternion:
+                self.rows.append(SphericalTarget(*joint, at.turned[j]))
 
-    def slope(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """By all rates; a rotation vector stays as it is under its own left Jacobian."""
-        tree = self.tree
-        result = np.zeros(tree.n)
-        result[self.rates] = self.weights * (np.asarray(at.q)[self.positions] - self.values)
-        for j, R_ref in self.balls.items():
-            phi = vector_from_rotation(at.turned[j] @ R_ref.T)
-            result[tree.links[j].v] += tree.length**2 * at.turned[j].T @ phi
-        for j in self.bodies:
-            d, phi = self._apart(at, j)
-            R, (J_v, J_w) = at.rotation[j], links[j]
-            result += (R @ J_v).T @ d + tree.length**2 * (R @ J_w).T @ phi
-        return result
+    def expansion(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> tuple[Array, Array, Array]:
+        """Residuals r (m), their rows J, and H: the distance has the slope J^T r and, but for J_dot, the curvature H.
 
-    def _apart(self, at: Pose, j: int) -> tuple[Array, Array]:
-        R_ref, p_ref = self.bodies[j]
-        return at.position[j] - p_ref, vector_from_rotation(at.rotation[j] @ R_ref.T)
+        A rotation vector stays as it is under its own left Jacobian.
+        """
+        L, n = self.tree.length, self.tree.n
+        r = stack(row.residual(at, L) for row in self.rows)
+        parts = [row.jacobian(self.tree, at, links) * row.scale(L)[:, None] for row in self.rows]
+        J, W, end = np.concatenate([np.zeros((0, n)), *parts]), np.eye(len(r)), 0
+        for part in parts:
+            end += len(part)
+            if len(part) >= 3:  # the last three are a turn
+                W[end - 3 : end, end - 3 : end] = _turning(r[end - 3 : end] / L)
+        return r, J, J.T @ W @ J
 
-    def product(self, at: Pose, links: Sequence[tuple[Array, Array]], a: Array, b: Array) -> float:
-        """The curvature along two motions, but for what accelerations add."""
-        tree, square = self.tree, self.tree.length**2
-        total = float(self.weights @ (a[self.rates] * b[self.rates]))
-        for j, R_ref in self.balls.items():
-            R, rates = at.turned[j], tree.links[j].v
-            total += square * (R @ a[rates]) @ _turning(vector_from_rotation(R @ R_ref.T)) @ (R @ b[rates])
-        for j in self.bodies:
-            (J_v, J_w), R = links[j], at.rotation[j]
-            _, phi = self._apart(at, j)
-            total += (J_v @ a) @ (J_v @ b) + square * (R @ (J_w @ a)) @ _turning(phi) @ (R @ (J_w @ b))
-        return float(total)
-
-    def drift(self, at: Pose, moving: Motion) -> float:
-        """The slope along the accelerations that a motion itself causes: of free bodies; joints cause none."""
-        total = 0.0
-        for j in self.bodies:
-            d, phi = self._apart(at, j)
-            R = at.rotation[j]
-            total += d @ (R @ moving.a[j]) + self.tree.length**2 * phi @ (R @ moving.al[j])
-        return float(total)
+    def bias(self, at: Pose, moving: Motion) -> Array:
+        """Second derivatives of the residuals in a motion."""
+        return stack(row.scale(self.tree.length) * row.bias(self.tree, at, moving) for row in self.rows)
 
 
 def _turning(phi: Array) -> Array:
@@ -136,13 +110,12 @@ class NearestPose:
         self.free, self.units = free, tree.rate_units[free]
         rows = [closures.jacobian(self.at, self.links), *(f.jacobian(tree, self.at, self.links) for f in frames)]
         self.metres = np.concatenate([closures.row_units(), *(frame.scale(tree.length) for frame in frames)])
-        J = np.concatenate(rows)[:, free] * self.units * self.metres[:, None]
-        self.J = J
-        self.U, self.s, Vt = np.linalg.svd(J, full_matrices=True)
+        self.J = np.concatenate(rows)[:, free] * self.units * self.metres[:, None]
+        self.U, self.s, self.Vt = np.linalg.svd(self.J, full_matrices=True)
         self.rank = int(np.sum(self.s > RANK * max(self.s.max(initial=0.0), tree.length)))
-        self.Vt = Vt
-        self.basis = [self._whole(v) for v in Vt[self.rank :]]
-        slope = Vt @ (wish.slope(self.at, self.links)[free] * self.units)
+        self.basis = [self._whole(v) for v in self.Vt[self.rank :]]
+        self.away, J, self.metric = wish.expansion(self.at, self.links)
+        slope = self.Vt @ ((J.T @ self.away)[free] * self.units)
         self.slope = slope[self.rank :]
         self.multipliers = -self.metres * (self.U[:, : self.rank] @ (slope[: self.rank] / self.s[: self.rank]))
 
@@ -158,23 +131,24 @@ class NearestPose:
 
     def residual(self) -> Array:
         """How far the rows are from zero, in their own units."""
-        parts = [self.closures.residual(self.at), *(frame.residual(self.at, self.tree.length) for frame in self.frames)]
-        return np.concatenate(parts) / self.metres
+        rows = (frame.residual(self.at, self.tree.length) for frame in self.frames)
+        return stack([self.closures.residual(self.at), *rows]) / self.metres
 
     def curvature(self, along: Array) -> tuple[Array, Array]:
         """Second derivatives of the reduced problem: among the motions that are left, and of them along another one."""
         drift, basis = _polar(self._drift), self.basis
-        hessian = [[drift(a, b) + self._product(a, b) for b in basis] for a in basis]
-        return np.array(hessian), np.array([drift(a, along) + self._product(a, along) for a in basis])
-
-    def _product(self, a: Array, b: Array) -> float:
-        return self.wish.product(self.at, self.links, a, b)
+        hessian = [[drift(a, b) + a @ self.metric @ b for b in basis] for a in basis]
+        return np.array(hessian), np.array([drift(a, along) + a @ self.metric @ along for a in basis])
 
     def _drift(self, v: Array) -> float:
         """What the accelerations add that a motion causes: of the distance, and of rows that keep it from falling."""
         moving = motion(self.tree, self.at, v, np.zeros(self.tree.n))
-        parts = [self.closures.bias(self.at, moving), *(frame.pushed(self.at, moving) for frame in self.frames)]
-        return float(self.wish.drift(self.at, moving) + self.multipliers @ np.concatenate(parts))
+        return float(self.away @ self.wish.bias(self.at, moving) + self.multipliers @ self._bias(moving))
+
+    def _bias(self, moving: Motion) -> Array:
+        """Accelerations of the rows in a motion."""
+        rows = (frame.bias(self.tree, self.at, moving) for frame in self.frames)
+        return stack([self.closures.bias(self.at, moving), *rows])
 
     def step(self) -> Array:
         """Newton's: closes the rows, and goes down to where the slope is zero."""
@@ -183,7 +157,7 @@ class NearestPose:
             return closing
         hessian, gradient_change = self.curvature(closing)
         if np.linalg.eigvalsh(hessian)[0] <= 0:  # not near a minimum yet: the part that is never negative
-            hessian = np.array([[self._product(a, b) for b in self.basis] for a in self.basis])
+            hessian = np.array([[a @ self.metric @ b for b in self.basis] for a in self.basis])
         return (
             closing + np.array(self.basis).T @ np.linalg.lstsq(hessian, -(self.slope + gradient_change), rcond=1e-10)[0]
         )
@@ -198,9 +172,7 @@ class NearestPose:
 
     def accelerations(self, rows: Array, qd: Array) -> Array:
         """All accelerations with these of the rows, where nothing is free."""
-        moving = motion(self.tree, self.at, qd, np.zeros(self.tree.n))
-        parts = [self.closures.bias(self.at, moving), *(frame.pushed(self.at, moving) for frame in self.frames)]
-        return self._exactly(rows - np.concatenate(parts))
+        return self._exactly(rows - self._bias(motion(self.tree, self.at, qd, np.zeros(self.tree.n))))
 
     def _exactly(self, rows: Array) -> Array:
         """The smallest motion with these rates of the rows; refused where they lose rank and do not have them."""
@@ -209,12 +181,11 @@ class NearestPose:
         deviation = float(np.abs(self.J @ (solution[self.free] / self.units) - target_rates).max(initial=0.0))
         if deviation > LOST * max(float(np.abs(target_rates).max(initial=0.0)), TINY):
             count = len(rows) - self.closures.size
-            raise SingularError(
-                f"the path asks for {count_of(count, 'condition')} that lose rank at this pose: they cannot change so",
-                key="pose",
-                value=count,
-                hint="keep away from this pose, or give fewer conditions",
+            text = (
+                f"the path asks for {count_of(count, 'condition')} that lose rank at this pose: they cannot change so"
             )
+            hint = "keep away from this pose, or give fewer conditions"
+            raise SingularError(text, key="pose", value=count, hint=hint)
         return solution
 
 
@@ -266,29 +237,21 @@ class FreePart(Record):
 
     def undetermined(self, target: Target, poses: Sequence[Array]) -> int:
         """How many motions conditions leave free, in general: at that one of several poses which leaves fewest."""
-        free, free_counts = self._free(target), []
-        for q in poses:
-            at = pose(self.tree, q)
-            rows: list[RowSource] = [*self.closures.rows, *(row.met(at) for row in target.frames)]
-            free_counts.append(len(free) - mobility.rank(block(self.tree, rows, free, at, jacobians(self.tree, at))))
-        return min(free_counts)
+        blocks = [self._block([*self.closures.rows, *target.frames], target, q) for q in poses]
+        return min(J.shape[1] - mobility.rank(J) for J in blocks)
 
     def contradicts(self, target: Target) -> bool:
         """Whether more conditions of a target move with the robot than it has freedoms for, in general.
 
         Such a target holds at single poses only: what it keeps beside what was named cannot be kept.
         """
-        key = ("contradicts", target.fixed, self.held, tuple(row.sort for row in target.frames))
+        key = ("contradicts", target.fixed, self.held, tuple(row.general_key for row in target.frames))
         if key not in self.known:  # two threads may both find it: they find the same
-            free = self._free(Target())
-            stated = np.isin(free, sorted(target.fixed))
-            row_blocks = []
-            for q in (self.reference, *self.poses):
-                at = pose(self.tree, q)
-                rows = block(self.tree, [row.met(at) for row in target.frames], free, at, jacobians(self.tree, at))
-                row_blocks.append(np.concatenate([np.eye(len(free))[stated], rows]) @ self._motions(Target(), q))
-            moving = np.any([np.linalg.norm(J, axis=1) >= STILL for J in row_blocks], axis=0)
-            self.known[key] = (int(np.sum(moving)) > max(map(mobility.rank, row_blocks)),)
+            stated = np.eye(len(self._free(Target())))[np.isin(self._free(Target()), sorted(target.fixed))]
+            poses = (self.reference, *self.poses)
+            rows = [np.concatenate([stated, self._block(target.frames, Target(), q)]) for q in poses]
+            blocks = [J @ self._motions(Target(), q) for J, q in zip(rows, poses, strict=True)]
+            self.known[key] = (_moving_rows(blocks) > max(map(mobility.rank, blocks)),)
         return bool(self.known[key][0])
 
     def widened(self, target: Target) -> Target:
@@ -296,7 +259,7 @@ class FreePart(Record):
         open_parts = self._open(target)
         if all(isinstance(row, JointTarget) for row in target.frames) and not open_parts:
             return self._with_reference_motors(target)
-        key = (target.fixed, self.held, tuple(row.sort for row in (*target.frames, *open_parts)))
+        key = (target.fixed, self.held, tuple(row.general_key for row in (*target.frames, *open_parts)))
         if key not in self.known:  # two threads may both find it: they find the same
             self.known[key] = self._retainable_rows(target, open_parts)
         retained = [open_parts[index] for index in self.known[key]]
@@ -310,9 +273,8 @@ class FreePart(Record):
         movable = [i for i, part in enumerate(open_parts) if np.linalg.norm(self._rows(target, [part])) > STILL]
         for chosen in (movable, [i for i in movable if not isinstance(open_parts[i], AxisRotationTarget)]):
             retained = [open_parts[i] for i in chosen]
-            row_blocks = [self._rows(target, retained, q) for q in (self.reference, *self.poses)]
-            is_moving = np.any([np.linalg.norm(J, axis=1) >= STILL for J in row_blocks], axis=0)
-            if max(map(mobility.rank, row_blocks)) == int(np.sum(is_moving)):
+            blocks = [self._rows(target, retained, q) for q in (self.reference, *self.poses)]
+            if max(map(mobility.rank, blocks)) == _moving_rows(blocks):
                 return tuple(chosen)
         return ()
 
@@ -340,17 +302,13 @@ class FreePart(Record):
 
         Accelerations of a nearest pose are missing (nan): they are the slopes of its rates.
         """
-        nearest = NearestPose(
-            self.closures, self._free(target), target.frames, ReferenceDistance(self.tree, self.reference), q
-        )
-        closed, (retained_rates, retained_accelerations) = (
-            np.zeros(self.closures.size),
-            self._kept(target, rates, row_accelerations),
-        )
-        qd = nearest.rates(np.concatenate([closed, rates, retained_rates]))
+        wish = ReferenceDistance(self.tree, self.reference)
+        nearest = NearestPose(self.closures, self._free(target), target.frames, wish, q)
+        closed, retained = np.zeros(self.closures.size), self._kept(target, rates, row_accelerations)
+        qd = nearest.rates(np.concatenate([closed, rates, retained[0]]))
         if nearest.basis:
             return qd, np.full(len(qd), np.nan)
-        return qd, nearest.accelerations(np.concatenate([closed, row_accelerations, retained_accelerations]), qd)
+        return qd, nearest.accelerations(np.concatenate([closed, row_accelerations, retained[1]]), qd)
 
     def _kept(self, target: Target, rates: Array, row_accelerations: Array) -> tuple[Array, Array]:
         """Derivatives of rows behind those of a path: they rest, but for turns about axes that it moves."""
@@ -367,8 +325,8 @@ class FreePart(Record):
                 turn = shortest_rotation_rate(z, moved_axes[row.name]) if spins and z is not None else None
                 derivatives.append(np.zeros((2, row.size)) if turn is None else np.array(turn)[:, None])
             first += row.size
-        stacked = np.concatenate(derivatives, axis=1)
-        return stacked[0], stacked[1]
+        first_derivatives, second_derivatives = np.concatenate(derivatives, axis=1)
+        return first_derivatives, second_derivatives
 
     def _free(self, target: Target) -> Array:
         return np.array([k for k in range(self.tree.n) if k not in self.held | target.fixed], dtype=int)
@@ -396,11 +354,8 @@ class FreePart(Record):
             )
             R, p = at.of(place)
             if free_axes or rotation_is_free:
-                result.append(
-                    FrameTarget(
-                        "", place, {axis: float(p[axis]) for axis in free_axes}, R if rotation_is_free else None
-                    )
-                )
+                position = {axis: float(p[axis]) for axis in free_axes}
+                result.append(FrameTarget("", place, position, R if rotation_is_free else None))
             for row in rows:
                 if isinstance(row, AxisTarget) and not rotation_given:
                     rotation = shortest_rotation(R[:, 2], row.direction) @ R
@@ -410,26 +365,30 @@ class FreePart(Record):
     def _fixed_by_target(self, place: Place, fixed: frozenset[int]) -> tuple[bool, bool]:
         """Whether position and turn of a place are coordinates of a free body that are given."""
         link = self.tree.links[place.link]
-        if not link.joint.moves_freely:
+        if not link.joint.moves_freely or place.inner is not None:
             return False, False
         first = link.v.start + (2 if self.tree.planar else 3)
-        if place.inner is not None:
-            return False, False
         return link.v.start in fixed and not place.position.any(), first in fixed
 
     def _rows(self, target: Target, retained: Sequence[PoseRows], q: Array | None = None) -> Array:
         """Rows of what must be kept, without units, in the motions that closures and target allow."""
+        return self._block(retained, target, q) @ self._motions(target, q)
+
+    def _block(self, rows: Sequence[Rows], target: Target, q: Array | None) -> Array:
+        """Rows without units, those of frames as they are met, per rate that the target leaves free."""
         at = pose(self.tree, self.reference if q is None else q)
-        links = jacobians(self.tree, at)
-        rows = [row.met(at) for row in retained]
-        return block(self.tree, rows, self._free(target), at, links) @ self._motions(target, q)
+        met = [row.met(at) if isinstance(row, PoseRows) else row for row in rows]
+        return block(self.tree, met, self._free(target), at, jacobians(self.tree, at))
 
     def _motions(self, target: Target, q: Array | None = None) -> Array:
         """A basis of the motions that closures and target allow at the reference, or elsewhere, without units."""
-        at = pose(self.tree, self.reference if q is None else q)
-        rows: list[RowSource] = [*self.closures.rows, *(row.met(at) for row in target.frames)]
-        J = block(self.tree, rows, self._free(target), at, jacobians(self.tree, at))
+        J = self._block([*self.closures.rows, *target.frames], target, q)
         if not len(J):
             return np.eye(J.shape[1])
         _, _, Vt = np.linalg.svd(J, full_matrices=True)
         return Vt[mobility.rank(J) :].T
+
+
+def _moving_rows(blocks: Sequence[Array]) -> int:
+    """Number of rows that move at some pose."""
+    return int(np.sum(np.any([np.linalg.norm(J, axis=1) >= STILL for J in blocks], axis=0)))

@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from parflex.closure.constraints import Closures, Coupling, Loop
+from parflex.closure.rows import Rows, block, connected, stack
 from parflex.closure.targets import PoseRows, Target
-from parflex.closure.working_modes import RowSource, block
 from parflex.records import Record
-from parflex.recursion.kinematics import jacobians, pose
+from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.tree.tree import Branch, Tree, branch
 
 Array = np.ndarray
-
 CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
-
 STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, do not converge; double roots leave 1/16
-
 NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
-
 REQUIRED_DECREASE = 0.5  # of the opening: whole steps from nearby leave less
-
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
-
-Method = Callable[[Tree, Array, Array, Sequence[RowSource], int], tuple[Array, float]]
-
+Method = Callable[[Tree, Array, Array, Sequence[Rows], int], tuple[Array, float]]
 CORRECTIONS = 8  # steps of Newton's method after one of a way
 
 
-def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[RowSource], steps: int) -> tuple[Array, float]:
+def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int) -> tuple[Array, float]:
     """Newton on a tree that carries all rows."""
-    L = tree.length
     at = pose(tree, q)
-    r = stack(row.residual(at, L) for row in rows) / L
+    r = _openings(tree, rows, at)
     error, polish, slow = largest_size(r), 0, 0
     if not len(columns):
         return q, error
-    units = tree.rate_units[columns] / L
-    scale = np.concatenate([row.scale(L) for row in rows]) if rows else np.zeros(0)
     screws, angle_scale = strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
     for _ in range(steps):
@@ -49,18 +39,14 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[RowSource], step
             polish += 1  # near a singular leg the last digits come slowly
             if polish > 30 or error < 1e-15:
                 break
-        links = jacobians(tree, at, columns)
-        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in driven]) * scale[:, None] * units
-        step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
+        step = np.linalg.lstsq(block(tree, driven, columns, at, jacobians(tree, at, columns)), -r, rcond=1e-10)[0]
         longest = largest_size(step * angle_scale)
-        if not (screws and _left(tree, q, columns, step, rows, r) < NEARLY):
+        if not (screws and _left(tree, stepped(tree, q, columns, step), rows, r) < NEARLY):
             step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
         for _ in range(12):
-            increment = np.zeros(tree.n)
-            increment[columns] = step * tree.rate_units[columns]
-            trial = tree.moved(q, increment)
+            trial = stepped(tree, q, columns, step)
             trial_at = pose(tree, trial)
-            trial_r = stack(row.residual(trial_at, L) for row in rows) / L
+            trial_r = _openings(tree, rows, trial_at)
             if trial_r @ trial_r < r @ r:
                 break
             step = step / 3
@@ -73,31 +59,35 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[RowSource], step
     return q, error
 
 
-def newton_corrected(
-    tree: Tree, q: Array, columns: Array, rows: Sequence[RowSource], steps: int
-) -> tuple[Array, float]:
+def newton_corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int) -> tuple[Array, float]:
     """Newton with whole steps from nearby, to `CLOSED`; what they do not close at once is given up.
 
     So it is after a step along a way: what would take short steps, or many, is too far.
     """
-    L, units = tree.length, tree.rate_units[columns]
-    scale = np.concatenate([row.scale(L) for row in rows])
     before = np.inf
     for _ in range(steps):
         at = pose(tree, q)
-        r = stack(row.residual(at, L) for row in rows) / L
+        r = _openings(tree, rows, at)
         error = largest_size(r)
         if error <= CLOSED or not error < REQUIRED_DECREASE * before:
             return q, error
-        links = jacobians(tree, at, columns)
-        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * (units / L)
-        increment = np.zeros(tree.n)
-        increment[columns] = np.linalg.lstsq(J, -r, rcond=1e-10)[0] * units
-        q, before = tree.moved(q, increment), error
+        J = block(tree, rows, columns, at, jacobians(tree, at, columns))
+        q, before = stepped(tree, q, columns, np.linalg.lstsq(J, -r, rcond=1e-10)[0]), error
     return q, np.inf
 
 
-def strides(tree: Tree, columns: Array, rows: Sequence[RowSource]) -> tuple[bool, Array]:
+def _openings(tree: Tree, rows: Sequence[Rows], at: Pose) -> Array:
+    return stack(row.residual(at, tree.length) for row in rows) / tree.length
+
+
+def stepped(tree: Tree, q: Array, columns: Array, step: Array) -> Array:
+    """Positions after a step of some rates without units."""
+    increment = np.zeros(tree.n)
+    increment[columns] = step * tree.rate_units[columns]
+    return tree.moved(q, increment)
+
+
+def strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Array]:
     """Whether screws turn in the rows, and how much of a step of each rate counts as one of an angle.
 
     Screws go far by many turns; rates that only couplings hold enter linearly, and no step of them is too long.
@@ -113,24 +103,15 @@ def strides(tree: Tree, columns: Array, rows: Sequence[RowSource]) -> tuple[bool
     return bool(pitches.any()), angle_scale
 
 
-def _as_if_closed(row: RowSource) -> RowSource:
+def _as_if_closed(row: Rows) -> Rows:
     """A loop whose slopes do not turn the gap with its first end, which a screw would turn many times."""
     return replace(row, closed=True) if isinstance(row, Loop) and row.turning != "none" else row
 
 
-def _left(tree: Tree, q: Array, columns: Array, step: Array, rows: Sequence[RowSource], r: Array) -> float:
-    """Share of the squared opening that a step leaves."""
-    increment = np.zeros(tree.n)
-    increment[columns] = step * tree.rate_units[columns]
-    at = pose(tree, tree.moved(q, increment))
-    remaining = stack(row.residual(at, tree.length) for row in rows) / tree.length
+def _left(tree: Tree, q: Array, rows: Sequence[Rows], r: Array) -> float:
+    """Share of the squared opening `r` that is left at other positions."""
+    remaining = _openings(tree, rows, pose(tree, q))
     return float(remaining @ remaining) / float(r @ r)
-
-
-def stack(parts: Iterator[Array] | Sequence[Array]) -> Array:
-    """Rows of all parts, one below the other."""
-    rows = list(parts)
-    return np.concatenate(rows) if rows else np.zeros(0)
 
 
 def largest_size(values: Array) -> float:
@@ -143,7 +124,7 @@ class ClosurePart(Record):
     """A piece of the problem that stands alone: some rows and the rates that close them."""
 
     name: str
-    rows: tuple[RowSource, ...]
+    rows: tuple[Rows, ...]
     columns: Array
     held: frozenset[int] = frozenset()  # links that the target places: loops that touch none are judged by themselves
     given: frozenset[int] = frozenset()  # rates of its links that the target gives
@@ -161,24 +142,17 @@ class ClosureParts:
         """Pieces that share no moving coordinate: with the platform given, the legs."""
         tree = self.tree
         fixed_rates = target.fixed | locked
-        rows: list[RowSource] = [*self.closures.rows, *target.frames]
+        rows: list[Rows] = [*self.closures.rows, *target.frames]
         sets = [{k for j in row.links(tree) for k in self.rates_of(j)} - fixed_rates for row in rows]
-        groups: list[tuple[list[int], set[int]]] = []
-        for index, columns in enumerate(sets):
-            touching = [group for group in groups if group[1] & columns]
-            merged = ([index], set(columns))
-            for group in touching:
-                merged = (group[0] + merged[0], group[1] | merged[1])
-                groups.remove(group)
-            groups.append(merged)
         placed = {tree.link_of_rate[k] for k in target.fixed}
         placed |= {j for frame in target.frames for j in frame.links(tree)}
-        parts = [self.part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
-        return [replace(part, held=frozenset(placed), given=self._given(part, target.fixed)) for part in parts]
-
-    def _given(self, part: ClosurePart, fixed: frozenset[int]) -> frozenset[int]:
-        links = {j for row in part.rows for j in row.links(self.tree)}
-        return frozenset(k for k in fixed if self.tree.link_of_rate[k] in links)
+        result = []
+        for members, columns in connected(sets):
+            part = self.part([rows[i] for i in members], columns)
+            links = {j for row in part.rows for j in row.links(tree)}
+            given = frozenset(k for k in target.fixed if tree.link_of_rate[k] in links)
+            result.append(replace(part, held=frozenset(placed), given=given))
+        return result
 
     def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
         """The two sides of each loop: its rows with the joints that carry one end."""
@@ -193,7 +167,7 @@ class ClosureParts:
                 result.append(ClosurePart(name, part.rows, part.columns))
         return result
 
-    def part(self, rows: Sequence[RowSource], columns: set[int]) -> ClosurePart:
+    def part(self, rows: Sequence[Rows], columns: set[int]) -> ClosurePart:
         """Rows with the rates that close them, by the name of their leg."""
         tree = self.tree
         legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
@@ -216,7 +190,7 @@ class ClosureParts:
         bodies = [link for link in self.tree.links if link.joint.moves_freely]
         return frozenset(k for link in bodies for k in range(link.v.start, link.v.stop))
 
-    def branch(self, rows: Sequence[RowSource]) -> Branch:
+    def branch(self, rows: Sequence[Rows]) -> Branch:
         """The links that carry the rows, as a tree: a leg of a large robot is closed without the rest of it."""
         ends = frozenset(link for row in rows for link in row.ends)
         if ends not in self._branches:
@@ -228,22 +202,22 @@ class ClosureParts:
         at = pose(self.tree, q)
         return block(self.tree, part.rows, part.columns, at, jacobians(self.tree, at, part.columns))
 
-    def opening(self, q: Array, rows: Sequence[RowSource]) -> float:
+    def opening(self, q: Array, rows: Sequence[Rows]) -> float:
         """Largest distance of rows from zero, in typical lengths."""
         small = self.branch(rows)
         at = pose(small.tree, q[small.positions])
-        return largest_size(stack(row.on(small).residual(at, self.tree.length) for row in rows)) / self.tree.length
+        return largest_size(_openings(small.tree, [row.on(small) for row in rows], at))
 
-    def newton(self, q: Array, columns: Array, rows: Sequence[RowSource], steps: int = 60) -> tuple[Array, float]:
+    def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
         return self._solve_on_branch(newton, q, columns, rows, steps)
 
-    def corrected(self, q: Array, columns: Array, rows: Sequence[RowSource]) -> tuple[Array, float]:
+    def corrected(self, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
         """A few plain steps of Newton's method, for positions that are nearly closed."""
         return self._solve_on_branch(newton_corrected, q, columns, rows, CORRECTIONS)
 
     def _solve_on_branch(
-        self, method: Method, q: Array, columns: Array, rows: Sequence[RowSource], steps: int
+        self, method: Method, q: Array, columns: Array, rows: Sequence[Rows], steps: int
     ) -> tuple[Array, float]:
         small = self.branch(rows)
         branch_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row

@@ -21,7 +21,6 @@ from parflex.recursion.kinematics import Pose, motion
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray
-
 BRANCH = 1e-6  # of the largest singular value: repeated rows are below, also at double roots, other branches far above
 
 
@@ -35,12 +34,11 @@ def refuse_other_branch(block: Array, generic_rank: int) -> None:
     values = np.linalg.svd(block, compute_uv=False)
     if values[generic_rank] > BRANCH * max(values[0], TINY):
         free_motions = block.shape[1] - int(np.sum(values > BRANCH * values[0]))
-        raise SingularError(
+        text = (
             f"the loops close here in another way than at home, where they leave {block.shape[1] - generic_rank} "
-            f"motions: here they leave {free_motions}",
-            key="pose",
-            hint="choose a pose inside the workspace",
+            f"motions: here they leave {free_motions}"
         )
+        raise SingularError(text, key="pose", hint="choose a pose inside the workspace")
 
 
 def pivots(matrix: Array, count: int) -> list[int]:
@@ -84,12 +82,11 @@ def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array, u
         dependent = np.sort(free[column_order[:generic_rank]])
     worst = condition(block[rows], generic_rank, usual)
     if worst > SINGULAR:
-        raise SingularError(
+        text = (
             f"the closures are singular at this pose (condition number {worst:.1e}): "
-            "the mechanism may change its motion mode here",
-            key="pose",
-            hint="choose another pose",
+            "the mechanism may change its motion mode here"
         )
+        raise SingularError(text, key="pose", hint="choose another pose")
     return Partition(rows, dependent, np.setdiff1d(free, dependent))
 
 

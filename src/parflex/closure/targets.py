@@ -1,18 +1,18 @@
 """Targets of a pose: values of joints, and rows on frames.
 
-Rows on a frame fix its place, the direction of its z axis, its rotation about that axis, or distances, in the form of
-loop rows. Along a path, `pushed` is the second derivative of a row in a motion in which the row stays zero.
+Rows on a frame fix its place, the direction of its z axis, its rotation about that axis, or distances.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from parflex.closure.rows import Rows
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.spatial.rotations import (
@@ -26,229 +26,8 @@ from parflex.spatial.rotations import (
 from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
-
 TOGETHER = 1e-12  # m or rad: nearer points, or axes, have no direction from one to the other
-
 WORDS = ("zx", "zy", "zz")
-
-
-class PoseRows(Record, ABC):
-    """Rows that a pose asks for, beside those of the loops; named by the frame that it asks of."""
-
-    name: str
-    size: int
-
-    @property
-    @abstractmethod
-    def ends(self) -> tuple[int, ...]:
-        """Links on which the rows lie."""
-
-    @abstractmethod
-    def links(self, tree: Tree) -> list[int]:
-        """Links whose joints change the rows."""
-
-    @abstractmethod
-    def on(self, small: Branch) -> PoseRows:
-        """The same rows on a part of the tree."""
-
-    @abstractmethod
-    def scale(self, length: float) -> Array:
-        """Makes rows of the Jacobian those of the residual: metres, angles times the length."""
-
-    @abstractmethod
-    def residual(self, at: Pose, length: float) -> Array:
-        """How far the rows are from zero, in metres."""
-
-    @abstractmethod
-    def linear_residual(self, at: Pose) -> Array:
-        """How far rows that are nearly met are from zero, over any scalar, in the units of the rows."""
-
-    @abstractmethod
-    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Rows per unit of all rates."""
-
-    @abstractmethod
-    def pushed(self, at: Pose, moving: Motion) -> Array:
-        """Second derivative of the rows in a motion, where they are zero."""
-
-    @abstractmethod
-    def between(self, at: Pose, share: float) -> PoseRows:
-        """Rows part of the way from where the robot is now."""
-
-    @abstractmethod
-    def words(self, planar: bool) -> list[str]:
-        """For messages, one for each condition; some may be empty."""
-
-    @property
-    @abstractmethod
-    def kind(self) -> tuple:
-        """What the Jacobian of the rows depends on beside the pose."""
-
-    def met(self, at: Pose) -> PoseRows:
-        """The same rows with such values that the robot meets them now: their rank is that of the rows in general."""
-        return self
-
-    @property
-    def sort(self) -> tuple:
-        """What the rank of rows that are met depends on beside the pose."""
-        return self.kind
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class FrameTarget(PoseRows):
-    """A place is to have some world coordinates and perhaps a rotation (in the plane: an angle)."""
-
-    name: str
-    place: Place
-    position: dict[int, float] = field(default_factory=dict)
-    rotation: Array | None = None
-
-    def links(self, tree: Tree) -> list[int]:
-        """Links that can bring the place there."""
-        return tree.path(self.place.link)
-
-    @property
-    def size(self) -> int:  # type: ignore[override]
-        """Number of rows."""
-        return len(self.position) + (0 if self.rotation is None else 3)
-
-    def words(self, planar: bool) -> list[str]:
-        """Coordinates of the frame."""
-        turn = () if self.rotation is None else ("theta",) if planar else ("rx", "ry", "rz")
-        return [f"{self.name}.{label}" for label in (*("xyz"[axis] for axis in self.position), *turn)]
-
-    @property
-    def kind(self) -> tuple:
-        """What the Jacobian depends on beside the pose."""
-        return (self.name, tuple(self.position), self.rotation is not None)
-
-    def scale(self, length: float) -> Array:
-        """Makes rows of the Jacobian those of the residual: metres, angles times the length."""
-        count = len(self.position)
-        return np.r_[np.ones(count), np.full(self.size - count, length)]
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """The link that carries the place."""
-        return (self.place.link,)
-
-    def on(self, small: Branch) -> FrameTarget:
-        """The same target on a part of the tree."""
-        return replace(self, place=small.place(self.place))
-
-    def residual(self, at: Pose, length: float) -> Array:
-        """Distance from the target, in metres."""
-        R, P = at.of(self.place)
-        parts = [P[axis] - value for axis, value in self.position.items()]
-        if self.rotation is not None:
-            parts += list(length * vector_from_rotation(R @ self.rotation.T))
-        return np.array(parts)
-
-    def linear_residual(self, at: Pose) -> Array:
-        """The same, angles by their sines."""
-        R, P = at.of(self.place)
-        parts = [P[axis] - value for axis, value in self.position.items()]
-        return np.array(parts if self.rotation is None else [*parts, *small_rotation(R @ self.rotation.T)])
-
-    def one_minus_cosine(self, at: Pose) -> Any:
-        """1 less the cosine of the angle that must vanish, over any scalar: sines do not tell opposite directions."""
-        return 0.0 if self.rotation is None else (3.0 - np.trace(at.of(self.place)[0] @ self.rotation.T)) / 2
-
-    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Rows in world axes."""
-        R, _ = at.of(self.place)
-        J_v, J_w = place_jacobian(tree, at, links, self.place)
-        rows = [(R @ J_v)[list(self.position)]] if self.position else []
-        if self.rotation is not None:
-            rows.append(R @ J_w)
-        return np.concatenate(rows)
-
-    def pushed(self, at: Pose, moving: Motion) -> Array:
-        """Accelerations, in world axes."""
-        R, _ = at.of(self.place)
-        _, _, a, al = moving.of(self.place)
-        parts = [(R @ a)[list(self.position)]] if self.position else []
-        return np.concatenate([*parts, *([] if self.rotation is None else [R @ al])])
-
-    def between(self, at: Pose, share: float) -> FrameTarget:
-        """A target part of the way from where the place is now."""
-        R, P = at.of(self.place)
-        position = {axis: P[axis] + share * (value - P[axis]) for axis, value in self.position.items()}
-        rotation = self.rotation
-        if rotation is not None:
-            rotation = rotation_from_vector(share * vector_from_rotation(rotation @ R.T)) @ R
-        return FrameTarget(self.name, self.place, position, rotation)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SphericalTarget(PoseRows):
-    """A spherical joint has a rotation, in its placed axes."""
-
-    name: str
-    number: int  # of its link
-    first: int  # of its four positions
-    rate: int  # of its three rates, the first
-    rotation: Array
-    size: int = field(default=3, init=False)
-
-    def words(self, planar: bool) -> list[str]:
-        """For messages."""
-        return [f"{self.name}.{label}" for label in ("rx", "ry", "rz")]
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """Its link."""
-        return (self.number,)
-
-    def links(self, tree: Tree) -> list[int]:
-        """Its link."""
-        return [self.number]
-
-    def on(self, small: Branch) -> SphericalTarget:
-        """The same rows on a part of the tree."""
-        number = small.number[self.number]
-        link = small.tree.links[number]
-        return replace(self, number=number, first=link.q.start, rate=link.v.start)
-
-    def scale(self, length: float) -> Array:
-        """Angles times the length."""
-        return np.full(3, length)
-
-    def _current_rotation(self, at: Pose) -> Array:
-        return quaternion_matrix(np.asarray(at.q)[self.first : self.first + 4])
-
-    def residual(self, at: Pose, length: float) -> Array:
-        """The turn that is left, in metres."""
-        return length * vector_from_rotation(self._current_rotation(at) @ self.rotation.T)
-
-    def linear_residual(self, at: Pose) -> Array:
-        """The same, angles by their sines."""
-        return small_rotation(self._current_rotation(at) @ self.rotation.T)
-
-    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Its rates, which are along moving axes, along the placed ones."""
-        return self._current_rotation(at) @ np.eye(tree.n)[self.rate : self.rate + 3]
-
-    def pushed(self, at: Pose, moving: Motion) -> Array:
-        """Its accelerations along the placed axes."""
-        return self._current_rotation(at) @ np.asarray(moving.qdd)[self.rate : self.rate + 3]
-
-    def between(self, at: Pose, share: float) -> SphericalTarget:
-        """A rotation part of the way."""
-        now = self._current_rotation(at)
-        step = rotation_from_vector(share * vector_from_rotation(self.rotation @ now.T))
-        return replace(self, rotation=step @ now)
-
-    @property
-    def kind(self) -> tuple:
-        """What the Jacobian depends on beside the pose."""
-        return (self.name, "ball")
-
-
-def small_rotation(rotation: Array) -> Array:
-    """Rotation vector of a small turn, over any scalar: exact to first order."""
-    R = rotation
-    return np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,6 +46,200 @@ class Target(Record):
         return result
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class PoseRows(Rows):
+    """Rows that a pose specifies, beside those of the loops; named by the frame or joint that they concern."""
+
+    @abstractmethod
+    def between(self, at: Pose, share: float) -> Self:
+        """Rows part of the way from where the robot is now."""
+
+    def words(self, planar: bool) -> list[str]:
+        """For messages, one for each condition; some may be empty."""
+        return [self.name]
+
+    @property
+    def key(self) -> tuple:
+        """What the Jacobian of the rows depends on beside the pose."""
+        return (self.name, type(self))
+
+    @property
+    def general_key(self) -> tuple:
+        """What the rank of rows that are met depends on beside the pose."""
+        return self.key
+
+    def met(self, at: Pose) -> Self:
+        """The same rows with such values that the robot meets them now: their rank is that of the rows in general."""
+        return self
+
+
+def small_rotation(rotation: Array) -> Array:
+    """Rotation vector of a small turn, over any scalar: exact to first order."""
+    R = rotation
+    return np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
+
+
+def rotation_between(now: Array, goal: Array, share: float) -> Array:
+    """The rotation matrix part of the way from one to another, about a constant axis."""
+    return rotation_from_vector(share * vector_from_rotation(goal @ now.T)) @ now
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameTarget(PoseRows):
+    """A place is to have some world coordinates and perhaps a rotation (in the plane: an angle)."""
+
+    place_fields: ClassVar = ("place",)
+    place: Place
+    position: dict[int, float] = field(default_factory=dict)
+    rotation: Array | None = None
+
+    def words(self, planar: bool) -> list[str]:
+        """Coordinates of the frame."""
+        turn = () if self.rotation is None else ("theta",) if planar else ("rx", "ry", "rz")
+        return [f"{self.name}.{label}" for label in (*("xyz"[axis] for axis in self.position), *turn)]
+
+    @property
+    def key(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (self.name, tuple(self.position), self.rotation is not None)
+
+    def scale(self, length: float) -> Array:
+        """Coordinates in metres, then the turn."""
+        return np.array([1.0] * len(self.position) + [length] * (0 if self.rotation is None else 3))
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """Distance from the target, in metres; the turn that is left by its rotation vector."""
+        R, P = at.of(self.place)
+        parts = [P[axis] - value for axis, value in self.position.items()]
+        if self.rotation is not None:
+            parts += list(length * vector_from_rotation(R @ self.rotation.T))
+        return np.array(parts)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """Distance from the target, angles by their sines."""
+        R, P = at.of(self.place)
+        parts = [P[axis] - value for axis, value in self.position.items()]
+        return np.array(parts if self.rotation is None else [*parts, *small_rotation(R @ self.rotation.T)])
+
+    def one_minus_cosine(self, at: Pose) -> Any:
+        """1 less the cosine of the angle that must vanish, over any scalar: sines do not tell opposite directions."""
+        return 0.0 if self.rotation is None else (3.0 - np.trace(at.of(self.place)[0] @ self.rotation.T)) / 2
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Rows in world axes."""
+        return self._in_world(at, *place_jacobian(tree, at, links, self.place))
+
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Accelerations, in world axes."""
+        return self._in_world(at, *moving.of(self.place)[2:])
+
+    def _in_world(self, at: Pose, linear: Array, angular: Array) -> Array:
+        R, _ = at.of(self.place)
+        parts = [(R @ linear)[list(self.position)]] if self.position else []
+        return np.concatenate(parts if self.rotation is None else [*parts, R @ angular])
+
+    def between(self, at: Pose, share: float) -> Self:
+        """A target part of the way from where the place is now."""
+        R, P = at.of(self.place)
+        position = {axis: P[axis] + share * (value - P[axis]) for axis, value in self.position.items()}
+        rotation = None if self.rotation is None else rotation_between(R, self.rotation, share)
+        return replace(self, position=position, rotation=rotation)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _JointRows(PoseRows):
+    """Rows on the coordinates of one joint."""
+
+    number: int  # of its link
+    position: int  # its first one
+    rate: int  # its first one
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Its link."""
+        return (self.number,)
+
+    def links(self, tree: Tree) -> list[int]:
+        """Its link."""
+        return [self.number]
+
+    def on(self, small: Branch) -> Self:
+        """The same rows on a part of the tree."""
+        number = small.number[self.number]
+        link = small.tree.links[number]
+        return replace(self, number=number, position=link.q.start, rate=link.v.start)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointTarget(_JointRows):
+    """A coordinate has a value: the row of a joint that moves along a path."""
+
+    value: float
+    turns: bool
+
+    def scale(self, length: float) -> Array:
+        """An angle times the length, or metres."""
+        return np.full(1, length if self.turns else 1.0)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """Excess of the coordinate, in its own unit."""
+        return np.asarray(at.q)[[self.position]] - self.value
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Its own rate."""
+        return np.eye(tree.n)[[self.rate]]
+
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Its own acceleration."""
+        return np.asarray(moving.qdd)[[self.rate]]
+
+    def between(self, at: Pose, share: float) -> Self:
+        """A value part of the way."""
+        now = float(at.q[self.position])
+        return replace(self, value=now + share * (self.value - now))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SphericalTarget(_JointRows):
+    """A spherical joint has a rotation, in its placed axes."""
+
+    rotation: Array
+
+    def words(self, planar: bool) -> list[str]:
+        """Components of the rotation."""
+        return [f"{self.name}.{label}" for label in ("rx", "ry", "rz")]
+
+    def scale(self, length: float) -> Array:
+        """Angles times the length."""
+        return np.full(3, length)
+
+    def _current_rotation(self, at: Pose) -> Array:
+        return quaternion_matrix(np.asarray(at.q)[self.position : self.position + 4])
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """The turn that is left, in metres."""
+        return length * vector_from_rotation(self._current_rotation(at) @ self.rotation.T)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """The turn that is left, angles by their sines."""
+        return small_rotation(self._current_rotation(at) @ self.rotation.T)
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Its rates, which are along moving axes, along the placed ones."""
+        return self._current_rotation(at) @ np.eye(tree.n)[self.rate : self.rate + 3]
+
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Its accelerations along the placed axes."""
+        return self._current_rotation(at) @ np.asarray(moving.qdd)[self.rate : self.rate + 3]
+
+    def between(self, at: Pose, share: float) -> Self:
+        """A rotation part of the way."""
+        return replace(self, rotation=rotation_between(self._current_rotation(at), self.rotation, share))
+
+
+# -- rotations of a frame ------------------------------------------------------------------------------
+
+
 def normal_pair(direction: Array) -> Array:
     """Two unit vectors normal to a direction and to each other, as rows; the same for the same direction."""
     first = cross(direction, np.eye(3)[int(np.argmin(np.abs(direction)))])
@@ -274,29 +247,41 @@ def normal_pair(direction: Array) -> Array:
     return np.array([first, cross(direction, first)])
 
 
+def shortest_arc(z: Array, direction: Array) -> Array:
+    """The shortest turn of one unit vector to another, as a rotation vector."""
+    normal = cross(z, direction)
+    sine, cosine = float(np.linalg.norm(normal)), float(z @ direction)
+    if sine < TOGETHER:
+        return np.zeros(3) if cosine > 0 else np.pi * normal_pair(z)[0]
+    return np.arctan2(sine, cosine) / sine * normal
+
+
+def shortest_rotation(z: Array, direction: Array) -> Array:
+    """The rotation matrix that turns one unit vector to another and nothing about them."""
+    return rotation_from_vector(shortest_arc(np.asarray(z, dtype=float), direction))
+
+
+def shortest_rotation_rate(z: Array, rows: tuple[Array, Array, Array]) -> tuple[float, float]:
+    """Angular velocity about a direction, and its rate, of the shortest turn that brings a unit vector there.
+
+    `rows` are the direction and its two derivatives.
+    """
+    d, d1, d2 = rows
+    denominator, change = 1.0 + z @ d, z @ cross(d1, d)
+    return float(change / denominator), float(z @ cross(d2, d) / denominator - change * (z @ d1) / denominator**2)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameRotationRows(PoseRows):
     """Rows on the turn of one frame."""
 
-    name: str
+    place_fields: ClassVar = ("place",)
+    count: ClassVar = 1
     place: Place
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """The link that carries the place."""
-        return (self.place.link,)
-
-    def links(self, tree: Tree) -> list[int]:
-        """Links that turn the place."""
-        return tree.path(self.place.link)
-
-    def on(self, small: Branch) -> FrameRotationRows:
-        """The same rows on a part of the tree."""
-        return replace(self, place=small.place(self.place))
 
     def scale(self, length: float) -> Array:
         """Rows are angles."""
-        return np.full(self.size, length)
+        return np.full(self.count, length)
 
     def turning(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Angular velocity of the place per unit of all rates, world axes."""
@@ -315,29 +300,34 @@ class FrameRotationRows(PoseRows):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AxisRotationRows(FrameRotationRows):
+class _DirectedRows(FrameRotationRows):
     """Rows on the turn of a frame whose z axis has a given direction."""
 
     direction: Array
 
-    def met(self, at: Pose) -> AxisRotationRows:
+    def met(self, at: Pose) -> Self:
         """Along the axis as it points now."""
         return replace(self, direction=self.axis(at))
 
     @property
-    def sort(self) -> tuple:
+    def key(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (*super().key, self.direction.tobytes())
+
+    @property
+    def general_key(self) -> tuple:
         """Whatever the direction."""
-        return self.kind[:2]
+        return super().key
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AxisTarget(AxisRotationRows):
+class AxisTarget(_DirectedRows):
     """The z axis of a frame points along a unit vector: two rows, the angle between them by its components."""
 
-    size: int = field(default=2, init=False)
+    count: ClassVar = 2
 
     def words(self, planar: bool) -> list[str]:
-        """For messages: two conditions."""
+        """Two conditions in one word."""
         return [f"{self.name}.zx, zy, zz", ""]
 
     def residual(self, at: Pose, length: float) -> Array:
@@ -369,110 +359,27 @@ class AxisTarget(AxisRotationRows):
             slopes = -np.outer(side, side @ e)
         return -slopes @ hat(z) @ self.turning(tree, at, links)
 
-    def pushed(self, at: Pose, moving: Motion) -> Array:
-        """Second derivative of the rows."""
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Second derivative of the components."""
         return normal_pair(self.direction) @ self.axis_second_derivative(at, moving)
 
-    def between(self, at: Pose, share: float) -> AxisTarget:
+    def between(self, at: Pose, share: float) -> Self:
         """A direction part of the way from where the axis points now, along the shorter arc."""
         z = self.axis(at)
-        turn = _arc(z, self.direction)
-        return replace(self, direction=rotation_from_vector(share * turn) @ z)
-
-    @property
-    def kind(self) -> tuple:
-        """What the Jacobian depends on beside the pose."""
-        return (self.name, "axis", self.direction.tobytes())
-
-
-def _arc(z: Array, direction: Array) -> Array:
-    """The shortest turn of one unit vector to another, as a rotation vector."""
-    normal = cross(z, direction)
-    sine, cosine = float(np.linalg.norm(normal)), float(z @ direction)
-    if sine < TOGETHER:
-        return np.zeros(3) if cosine > 0 else np.pi * normal_pair(z)[0]
-    return np.arctan2(sine, cosine) / sine * normal
-
-
-def shortest_rotation(z: Array, direction: Array) -> Array:
-    """The rotation matrix that turns one unit vector to another and nothing about them."""
-    return rotation_from_vector(_arc(np.asarray(z, dtype=float), direction))
-
-
-def shortest_rotation_rate(z: Array, rows: tuple[Array, Array, Array]) -> tuple[float, float]:
-    """Angular velocity about a direction, and its rate, of the shortest turn that brings a unit vector there.
-
-    `rows` are the direction and its two derivatives.
-    """
-    d, d1, d2 = rows
-    denominator, change = 1.0 + z @ d, z @ cross(d1, d)
-    return float(change / denominator), float(z @ cross(d2, d) / denominator - change * (z @ d1) / denominator**2)
+        return replace(self, direction=rotation_from_vector(share * shortest_arc(z, self.direction)) @ z)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AxisComponentTarget(FrameRotationRows):
-    """One component of the z axis of a frame is given: the axis stands at an angle to an axis of the world."""
-
-    number: int  # of the world axis
-    cosine: float
-    size: int = field(default=1, init=False)
-
-    def words(self, planar: bool) -> list[str]:
-        """For messages."""
-        return [f"{self.name}.{WORDS[self.number]}"]
-
-    def residual(self, at: Pose, length: float) -> Array:
-        """How much too far it leans, times the length."""
-        z = self.axis(at)
-        angle = np.arctan2(np.linalg.norm(np.delete(z, self.number)), z[self.number])
-        return np.array([length * (angle - np.arccos(self.cosine))])
-
-    def linear_residual(self, at: Pose) -> Array:
-        """How much too far it leans; an axis along that of the world leans to any side."""
-        sine = np.sqrt(1 - self.cosine**2)
-        if sine > 1e-9:
-            return np.array([(self.cosine - self.axis(at)[self.number]) / sine])
-        return normal_pair(np.eye(3)[self.number])[:1] @ self.axis(at)
-
-    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """The angle grows as the component falls; an axis along that of the world leans to any side."""
-        z, world = self.axis(at), np.eye(3)[self.number]
-        sine = float(np.linalg.norm(np.delete(z, self.number)))
-        slope = -world / sine if sine > 1e-9 else normal_pair(world)[0]
-        return -(slope @ hat(z) @ self.turning(tree, at, links))[None, :]
-
-    def pushed(self, at: Pose, moving: Motion) -> Array:
-        """Second derivative of the angle."""
-        z = self.axis(at)
-        R, _ = at.of(self.place)
-        _, w, _, _ = moving.of(self.place)
-        sine = max(float(np.linalg.norm(np.delete(z, self.number))), 1e-9)
-        rate = -cross(R @ w, z)[self.number] / sine
-        return np.array([-(self.axis_second_derivative(at, moving)[self.number] + z[self.number] * rate**2) / sine])
-
-    def between(self, at: Pose, share: float) -> AxisComponentTarget:
-        """An angle part of the way."""
-        now, then = np.arccos(np.clip(self.axis(at)[self.number], -1, 1)), np.arccos(self.cosine)
-        return replace(self, cosine=float(np.cos(now + share * (then - now))))
-
-    @property
-    def kind(self) -> tuple:
-        """What the Jacobian depends on beside the pose."""
-        return (self.name, "tilt", self.number)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class AxisRotationTarget(AxisRotationRows):
+class AxisRotationTarget(_DirectedRows):
     """Beside a given direction, the turn about it: that of a frame which came there by the shortest turn from a pose.
 
     The row of `direction` is zero where the frame has the `rotation`, whose z axis it is.
     """
 
     rotation: Array
-    size: int = field(default=1, init=False)
 
     def words(self, planar: bool) -> list[str]:
-        """For messages."""
+        """The turn of the frame."""
         return [f"turn of {self.name}"]
 
     def residual(self, at: Pose, length: float) -> Array:
@@ -488,54 +395,85 @@ class AxisRotationTarget(AxisRotationRows):
         """Angular velocity about the direction."""
         return (self.direction @ self.turning(tree, at, links))[None, :]
 
-    def pushed(self, at: Pose, moving: Motion) -> Array:
-        """Angular acceleration about it."""
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Angular acceleration about the direction."""
         R, _ = at.of(self.place)
         return np.array([self.direction @ (R @ moving.of(self.place)[3])])
 
-    def between(self, at: Pose, share: float) -> AxisRotationTarget:
-        """The same: how far it turns follows from the direction on the way."""
-        R = np.asarray(at.of(self.place)[0])
-        rotation = rotation_from_vector(share * vector_from_rotation(self.rotation @ R.T)) @ R
+    def between(self, at: Pose, share: float) -> Self:
+        """A rotation part of the way, and its z axis."""
+        rotation = rotation_between(np.asarray(at.of(self.place)[0]), self.rotation, share)
         return replace(self, rotation=rotation, direction=rotation[:, 2])
 
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AxisComponentTarget(FrameRotationRows):
+    """One component of the z axis of a frame is given: the axis stands at an angle to an axis of the world."""
+
+    number: int  # of the world axis
+    cosine: float
+
+    def words(self, planar: bool) -> list[str]:
+        """The component."""
+        return [f"{self.name}.{WORDS[self.number]}"]
+
     @property
-    def kind(self) -> tuple:
+    def key(self) -> tuple:
         """What the Jacobian depends on beside the pose."""
-        return (self.name, "spin", self.direction.tobytes())
+        return (*super().key, self.number)
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """Excess of the angle, times the length."""
+        z = self.axis(at)
+        angle = np.arctan2(np.linalg.norm(np.delete(z, self.number)), z[self.number])
+        return np.array([length * (angle - np.arccos(self.cosine))])
+
+    def linear_residual(self, at: Pose) -> Array:
+        """Excess of the angle; an axis along that of the world leans to any side."""
+        sine = np.sqrt(1 - self.cosine**2)
+        if sine > 1e-9:
+            return np.array([(self.cosine - self.axis(at)[self.number]) / sine])
+        return normal_pair(np.eye(3)[self.number])[:1] @ self.axis(at)
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """The angle grows as the component falls; an axis along that of the world leans to any side."""
+        z, world = self.axis(at), np.eye(3)[self.number]
+        sine = float(np.linalg.norm(np.delete(z, self.number)))
+        slope = -world / sine if sine > 1e-9 else normal_pair(world)[0]
+        return -(slope @ hat(z) @ self.turning(tree, at, links))[None, :]
+
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Second derivative of the angle."""
+        z = self.axis(at)
+        R, _ = at.of(self.place)
+        _, w, _, _ = moving.of(self.place)
+        sine = max(float(np.linalg.norm(np.delete(z, self.number))), 1e-9)
+        rate = -cross(R @ w, z)[self.number] / sine
+        return np.array([-(self.axis_second_derivative(at, moving)[self.number] + z[self.number] * rate**2) / sine])
+
+    def between(self, at: Pose, share: float) -> Self:
+        """An angle part of the way."""
+        now, then = np.arccos(np.clip(self.axis(at)[self.number], -1, 1)), np.arccos(self.cosine)
+        return replace(self, cosine=float(np.cos(now + share * (then - now))))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DistanceTarget(PoseRows):
     """Two places are so far apart."""
 
-    name: str
+    place_fields: ClassVar = ("first", "second")
     first: Place
     second: Place
     distance: float
-    size: int = field(default=1, init=False)
-
-    def words(self, planar: bool) -> list[str]:
-        """For messages."""
-        return [self.name]
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """The links that carry the places."""
-        return (self.first.link, self.second.link)
-
-    def links(self, tree: Tree) -> list[int]:
-        """Links that move one place and not the other."""
-        inside = {place.link for place in (self.first, self.second) if place.inner is not None}
-        return sorted(inside | set(tree.path(self.first.link)) ^ set(tree.path(self.second.link)))
-
-    def on(self, small: Branch) -> DistanceTarget:
-        """The same row on a part of the tree."""
-        return replace(self, first=small.place(self.first), second=small.place(self.second))
 
     def scale(self, length: float) -> Array:
         """The row is in metres."""
         return np.ones(1)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """Excess of the distance."""
+        apart = at.of(self.second)[1] - at.of(self.first)[1]
+        return np.array([np.sqrt(apart @ apart) - self.distance])
 
     def _line(self, at: Pose) -> tuple[float, Array]:
         """Length and direction; of places that meet, any."""
@@ -543,39 +481,24 @@ class DistanceTarget(PoseRows):
         length = float(np.linalg.norm(apart))
         return length, apart / length if length > TOGETHER else np.array([1.0, 0.0, 0.0])
 
-    def residual(self, at: Pose, length: float) -> Array:
-        """How much too far."""
-        return np.array([self._line(at)[0] - self.distance])
-
-    def linear_residual(self, at: Pose) -> Array:
-        """How much too far."""
-        apart = at.of(self.second)[1] - at.of(self.first)[1]
-        return np.array([np.sqrt(apart @ apart) - self.distance])
-
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Velocity of one place from the other along the line between them."""
         _, along = self._line(at)
-        ends = [(at.of(end)[0], place_jacobian(tree, at, links, end)[0]) for end in (self.first, self.second)]
-        (R1, J1), (R2, J2) = ends
-        return (along @ R2 @ J2 - along @ R1 @ J1)[None, :]
+        J1, J2 = (along @ at.of(end)[0] @ place_jacobian(tree, at, links, end)[0] for end in self.places)
+        return (J2 - J1)[None, :]
 
-    def pushed(self, at: Pose, moving: Motion) -> Array:
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Second derivative of the distance."""
         length, along = self._line(at)
-        v1, v2 = (at.of(end)[0] @ moving.of(end)[0] for end in (self.first, self.second))
-        a1, a2 = (at.of(end)[0] @ moving.of(end)[2] for end in (self.first, self.second))
+        v1, v2 = (at.of(end)[0] @ moving.of(end)[0] for end in self.places)
+        a1, a2 = (at.of(end)[0] @ moving.of(end)[2] for end in self.places)
         v, rate = v2 - v1, along @ (v2 - v1)
         return np.array([along @ (a2 - a1) + (v @ v - rate**2) / max(length, TOGETHER)])
 
-    def between(self, at: Pose, share: float) -> DistanceTarget:
+    def between(self, at: Pose, share: float) -> Self:
         """A distance part of the way."""
         now = self._line(at)[0]
         return replace(self, distance=now + share * (self.distance - now))
-
-    @property
-    def kind(self) -> tuple:
-        """What the Jacobian depends on beside the pose."""
-        return (self.name, "distance")
 
 
 def with_fixed_rows(tree: Tree, target: Target) -> Target:
@@ -585,87 +508,18 @@ def with_fixed_rows(tree: Tree, target: Target) -> Target:
         link = tree.links[j]
         if not target.fixed.intersection(range(link.v.start, link.v.stop)):
             continue  # elastic coordinates alone: no row, they stay as they are
-        if link.joint.one_axis:
+        values = [target.values.get(index) for index in range(link.q.start, link.q.stop)]
+        if link.joint.moves_freely:  # coordinates are its place in the world
+            axes, rotation = 2 if tree.planar else 3, None
+            if link.v.start + axes in target.fixed:
+                turn = np.array(values[axes:], dtype=float)
+                rotation = rotation_about(2, float(turn[0])) if tree.planar else quaternion_matrix(turn)
+            position = {axis: float(value) for axis, value in enumerate(values[:axes]) if value is not None}
+            rows.append(FrameTarget(link.name, Place(j, np.eye(3), np.zeros(3)), position, rotation))
+        elif link.joint.one_axis:
             value, is_angle = target.values[link.q.start], link.joint.unit == "rad"
             rows.append(JointTarget(link.name, j, link.q.start, link.v.start, value, is_angle))
-        elif link.joint.moves_freely:
-            rows.append(_body_row(tree, j, target))
         else:  # a ball, whose turn is given as a whole
-            turn = quaternion_matrix(np.array([target.values[index] for index in range(link.q.start, link.q.stop)]))
+            turn = quaternion_matrix(np.array(values))
             rows.append(SphericalTarget(link.name, j, link.q.start, link.v.start, turn))
     return Target(frames=(*rows, *target.frames))
-
-
-def _body_row(tree: Tree, j: int, target: Target) -> FrameTarget:
-    """Of a free body whose coordinates are its place in the world."""
-    link, axes = tree.links[j], 2 if tree.planar else 3
-    values = [target.values.get(index) for index in range(link.q.start, link.q.stop)]
-    has_rotation = link.v.start + axes in target.fixed
-    rotation = None
-    if has_rotation:
-        turn = np.array(values[axes:], dtype=float)
-        rotation = rotation_about(2, float(turn[0])) if tree.planar else quaternion_matrix(turn)
-    position = {axis: float(value) for axis, value in enumerate(values[:axes]) if value is not None}
-    return FrameTarget(link.name, Place(j, np.eye(3), np.zeros(3)), position, rotation)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class JointTarget(PoseRows):
-    """A coordinate has a value: the row of a joint that moves along a path."""
-
-    name: str
-    number: int  # of its link
-    position: int
-    rate: int
-    value: float
-    turns: bool
-    size: int = field(default=1, init=False)
-
-    def words(self, planar: bool) -> list[str]:
-        """For messages."""
-        return [self.name]
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """Its link."""
-        return (self.number,)
-
-    def links(self, tree: Tree) -> list[int]:
-        """Its link."""
-        return [self.number]
-
-    def on(self, small: Branch) -> JointTarget:
-        """The same row on a part of the tree."""
-        number = small.number[self.number]
-        link = small.tree.links[number]
-        return replace(self, number=number, position=link.q.start, rate=link.v.start)
-
-    def scale(self, length: float) -> Array:
-        """An angle times the length, or metres."""
-        return np.full(1, length if self.turns else 1.0)
-
-    def residual(self, at: Pose, length: float) -> Array:
-        """Too far by so much."""
-        return (np.asarray(at.q)[[self.position]] - self.value) * self.scale(length)
-
-    def linear_residual(self, at: Pose) -> Array:
-        """Too far by so much, in its own unit."""
-        return np.asarray(at.q)[[self.position]] - self.value
-
-    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Its own rate."""
-        return np.eye(tree.n)[[self.rate]]
-
-    def pushed(self, at: Pose, moving: Motion) -> Array:
-        """Its own acceleration."""
-        return np.asarray(moving.qdd)[[self.rate]]
-
-    def between(self, at: Pose, share: float) -> JointTarget:
-        """A value part of the way."""
-        now = float(at.q[self.position])
-        return replace(self, value=now + share * (self.value - now))
-
-    @property
-    def kind(self) -> tuple:
-        """What the Jacobian depends on beside the pose."""
-        return (self.name, "joint")

@@ -4,88 +4,50 @@ A leg stays on one side of its singularity while a determinant keeps its sign. T
 product of those of its knee, its inner loops and other legs, so two changes would cancel. It is split into the blocks
 of the triangular form of its rows, and inner loops by themselves. Where these do not distinguish all assemblies, legs
 in a plane are split by their dyads and legs in space by their point legs.
+
+The rows of a pose fold if it specifies motors and coordinates of the platform together, or only some of them: at some
+poses a specified coordinate is stationary although no leg is stretched. Such a fold is a singularity of the coordinates
+and not of the robot. The working mode of a part of the closures therefore has two sets of signs: the `strict` ones,
+with folds, distinguish its assemblies; those of its legs alone, with the platform fixed, give its working mode.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Loop
-from parflex.closure.leg_geometry import Dyad, LegSign, dyads, leg_signs
+from parflex.closure.leg_geometry import Dyad, LegSign, Sign, dyads, leg_signs
+from parflex.closure.newton import ClosurePart, ClosureParts, stepped
+from parflex.closure.rows import Rows, block, connected
+from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, jacobians, pose
 from parflex.spatial.linear import triangular_blocks
-from parflex.tree.tree import Branch, Tree
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 FLAT = 1e-6  # last pivot of a block, beside the first: below, the reference is singular and tells no side
-
-
-class RowSource(Protocol):
-    """A loop, a constraint or a frame target."""
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        ...
-
-    def scale(self, length: float) -> Array:
-        """Makes rows of the Jacobian those of the residual, in metres."""
-        ...
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """Links on which the rows lie."""
-        ...
-
-    def on(self, small: Branch) -> RowSource:
-        """The same rows on a part of the tree."""
-        ...
-
-    def links(self, tree: Tree) -> list[int]:
-        """Links whose joints change the rows."""
-        ...
-
-    def residual(self, at: Pose, length: float) -> Array:
-        """How far the rows are from zero, in metres."""
-        ...
-
-    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
-        """Rows per unit of all rates."""
-        ...
+ASIDE = 1e-3  # rad or typical lengths, of a motion that shows on what a side depends
+DETERMINANT_CHANGE_TOLERANCE = 1e-9  # of a determinant: what changes less in such a motion does not depend on it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SignBlock(Record):
+class SignBlock(Sign):
     """A square block whose determinant tells a side: rows of some loops or targets, and the rates that close them."""
 
-    rows: tuple[RowSource, ...]
+    rows: tuple[Rows, ...]
     columns: Array
     picked: Array  # of the rows, as many as there are columns
     side: float  # sign of the determinant at the reference
 
-    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
-        """Whether a pose is on the side of the reference."""
-        return bool(self.side * np.linalg.det(block(tree, self.rows, self.columns, at, links)[self.picked]) >= 0)
-
-
-def block(
-    tree: Tree, rows: Sequence[RowSource], columns: Array, at: Pose, links: Sequence[tuple[Array, Array]]
-) -> Array:
-    """Rows without units for some rates."""
-    parts = [row.jacobian(tree, at, links)[:, columns] * row.scale(tree.length)[:, None] for row in rows]
-    return np.concatenate([np.zeros((0, len(columns))), *parts]) * (tree.rate_units[columns] / tree.length)
+    def value(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> float:
+        """The determinant."""
+        return float(np.linalg.det(block(tree, self.rows, self.columns, at, links)[self.picked]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,13 +60,12 @@ class WorkingModeSigns(Record):
 
     def fit(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
         """Whether a pose is on the sides of the reference."""
-        signs: list[SignBlock | Dyad | LegSign] = [*self.blocks, *self.dyads]
-        return all(sign.fits(tree, at, links) for sign in signs)
+        return all(sign.fits(tree, at, links) for sign in (*self.blocks, *self.dyads))
 
 
 def working_mode_signs(
     tree: Tree,
-    rows: Sequence[RowSource],
+    rows: Sequence[Rows],
     columns: Array,
     placed_links: Collection[int],
     weights: Array,
@@ -128,7 +89,7 @@ def working_mode_signs(
 
 def sign_blocks(
     tree: Tree,
-    rows: Sequence[RowSource],
+    rows: Sequence[Rows],
     columns: Array,
     placed_links: Collection[int],
     weights: Array,
@@ -146,7 +107,11 @@ def sign_blocks(
     if selected is not None:
         owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
         pattern = np.array([[tree.link_of_rate[k] in row.links(tree) for k in columns] for row in rows], dtype=float)
-        for block_rows, block_columns in _triangular(pattern[owner[selected]]):
+        try:
+            split = triangular_blocks(pattern[owner[selected]])
+        except np.linalg.LinAlgError:  # the rows cannot be matched: all as one
+            split = [(list(range(len(selected))), list(range(len(columns))))]
+        for block_rows, block_columns in split:
             picked = selected[block_rows]
             members = sorted(set(owner[picked].tolist()))
             inside = np.searchsorted(np.flatnonzero(np.isin(owner, members)), picked)
@@ -161,7 +126,7 @@ def sign_blocks(
     return result
 
 
-def select_rows(tree: Tree, rows: Sequence[RowSource], placed_links: Collection[int], J: Array) -> Array | None:
+def select_rows(tree: Tree, rows: Sequence[Rows], placed_links: Collection[int], J: Array) -> Array | None:
     """Rows that make the best square block of J, those of loops inside first; None where there is none.
 
     Of rows that repeat each other, as with loops in a plane, not all choices decide the same: one row of such a loop
@@ -181,33 +146,23 @@ def select_rows(tree: Tree, rows: Sequence[RowSource], placed_links: Collection[
 
 def inner_loops(
     tree: Tree,
-    rows: Sequence[RowSource],
+    rows: Sequence[Rows],
     columns: Array,
     placed_links: Collection[int],
     weights: Array,
     reference: Array,
 ) -> list[tuple[list[Loop], list[int]]]:
     """Loops of a part that touch no held link, those that share a joint together, and the rates that follow by them."""
-    groups: list[tuple[list[Loop], set[int]]] = []
-    for loop in rows:
-        links = set(loop.links(tree))
-        if not isinstance(loop, Loop) or links & set(placed_links):
-            continue
-        loop_rates = {int(k) for k in columns if tree.link_of_rate[k] in links}
-        touching = [group for group in groups if group[1] & loop_rates]
-        for group in touching:
-            groups.remove(group)
-            loop_rates |= group[1]
-        groups.append(([*(member for group in touching for member in group[0]), loop], loop_rates))
+    inner = [row for row in rows if isinstance(row, Loop) and not set(row.links(tree)) & set(placed_links)]
+    sets = [{int(k) for k in columns if tree.link_of_rate[k] in loop.links(tree)} for loop in inner]
+    groups = [([inner[i] for i in numbers], loop_rates) for numbers, loop_rates in connected(sets)]
     candidates = [
         (loops, determined_rates(tree, sorted(loop_rates), loops, reference, weights)) for loops, loop_rates in groups
     ]
     return [(loops, rates) for loops, rates in candidates if rates]
 
 
-def determined_rates(
-    tree: Tree, rates: Sequence[int], loops: Sequence[RowSource], q: Array, weights: Array
-) -> list[int]:
+def determined_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q: Array, weights: Array) -> list[int]:
     """The rates that loops decide when the others are given: those of large weight, passive joints before motors."""
     at, picked = pose(tree, q), np.array(rates, dtype=int)
     J = block(tree, loops, picked, at, jacobians(tree, at))
@@ -239,9 +194,129 @@ def _picked(J: Array) -> Array | None:
     return np.sort(order[:count]) if abs(R[count - 1, count - 1]) > FLAT * abs(R[0, 0]) else None
 
 
-def _triangular(pattern: Array) -> list[tuple[list[int], list[int]]]:
-    """Rows and columns of diagonal blocks; all as one where the rows cannot be matched."""
-    try:
-        return triangular_blocks(pattern)
-    except np.linalg.LinAlgError:
-        return [(list(range(len(pattern))), list(range(len(pattern))))]
+@dataclass(frozen=True, eq=False, repr=False)
+class PartWorkingMode(Record):
+    """What tells the sides of a part at a reference."""
+
+    own: WorkingModeSigns  # of its rows with all that a pose asks for
+    legs: list[WorkingModeSigns] = field(default_factory=list)  # as if the platform stood; where it is given, its own
+    folds: bool = False  # whether a side of its own may be that of a coordinate: then the legs alone tell the mode
+    from_legs: bool = False  # whether no determinant of all its rows is among its own: some repeat others
+
+    @property
+    def strict(self) -> list[WorkingModeSigns]:
+        """All of them."""
+        return [self.own, *self.legs]
+
+    @property
+    def working_mode(self) -> list[WorkingModeSigns]:
+        """Those of the legs."""
+        return self.legs if self.folds else self.strict
+
+
+def part_working_mode(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode:
+    """On which sides a part stands at the reference.
+
+    Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
+    """
+    own, folding = _signs(closures, part, weights, reference), _may_fold(closures, part)
+    if not folding:
+        if not (closures.free_bodies and any(isinstance(row, PoseRows) for row in part.rows)):
+            return PartWorkingMode(own)
+        leg_mode = _by_legs(closures, part, weights, reference)
+        if leg_mode is not None:
+            return leg_mode
+    legs = [_signs(closures, leg, weights, reference) for leg in _legs(closures, part, reference) or []]
+    if not folding:
+        return PartWorkingMode(own, legs)
+    decisive = [signs for signs in legs if signs.blocks or signs.dyads]
+    pose_dependent = [_pose_dependent_signs(closures, signs, part, reference) for signs in decisive]
+    return PartWorkingMode(own, pose_dependent, bool(decisive))
+
+
+def _signs(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> WorkingModeSigns:
+    return working_mode_signs(closures.tree, part.rows, part.columns, part.held, weights, reference)
+
+
+def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode | None:
+    """Sides of a part with spare rows, by its legs and the loops of a platform of several bodies; else None.
+
+    Of rows that repeat others each choice is singular somewhere, where nothing is: a determinant of some of them says
+    little. Legs that stand between the ground and a platform, all of whose bodies stand, tell their assemblies by
+    numbers of their own, and what is left are loops of the platform.
+    """
+    tree, columns = closures.tree, {int(k) for k in part.columns}
+    if sum(row.size for row in part.rows) <= len(columns):
+        return None
+    bodies = {j for j, link in enumerate(tree.links) if link.joint.moves_freely}
+    platform = {j for j, link in enumerate(tree.links) if link.leg is None and bodies & set(tree.path(j))}
+    platform_rates = frozenset(k for j in platform for k in closures.rates_of(j))
+    legs = [
+        leg
+        for leg in closures.parts(Target(fixed=platform_rates), frozenset(range(tree.n)) - columns)
+        if len(leg.columns)
+    ]
+    signs_of_legs = [_signs(closures, leg, weights, reference) for leg in legs]
+    covered = platform_rates.union(int(k) for leg in legs for k in leg.columns)
+    if not columns <= covered or not all(signs.apart for signs in signs_of_legs):
+        return None
+    # loops between bodies of the platform, which the frame that is placed does not hold
+    inside = [row for row in part.rows if isinstance(row, Loop) and set(row.links(tree)) <= platform]
+    blocks = []
+    for loops, rates in inner_loops(
+        tree, inside, np.array(sorted(platform_rates & columns)), bodies, weights, reference
+    ):
+        blocks += sign_blocks(tree, loops, np.array(rates), bodies, weights, reference)
+    return PartWorkingMode(WorkingModeSigns(blocks, [], False), signs_of_legs, False, from_legs=True)
+
+
+def _may_fold(closures: ClosureParts, part: ClosurePart) -> bool:
+    """Whether some coordinates of the platform are given without the others, or beside joints."""
+    rows = [row for row in part.rows if isinstance(row, PoseRows)]
+    if not all(isinstance(row, FrameTarget) for row in rows):
+        return False
+    columns, axes = {int(k) for k in part.columns}, 2 if closures.tree.planar else 3
+    partly_given = any(
+        rates & columns and rates & part.given
+        for rates in (
+            set(closures.rates_of(j)) for j, link in enumerate(closures.tree.links) if link.joint.moves_freely
+        )
+    )
+    partly_given = partly_given or any(len(row.position) < axes for row in rows if isinstance(row, FrameTarget))
+    return partly_given or bool(rows and part.given - closures.free_bodies)
+
+
+def _legs(closures: ClosureParts, part: ClosurePart, reference: Array) -> list[ClosurePart] | None:
+    """The legs of a part, with those of their joints that are given, as if the platform or the end effector stood."""
+    tree, part_rates = closures.tree, {int(k) for k in part.columns} | part.given
+    fixed_rates = frozenset(range(tree.n)) - part_rates
+    if closures.free_bodies:
+        return [leg for leg in closures.parts(Target(fixed=closures.free_bodies), fixed_rates) if len(leg.columns)]
+    place = tree.places[tree.end_effector]
+    at = pose(tree, reference)
+    rotation, position = at.of(place)
+    position_target = FrameTarget(
+        tree.end_effector, place, {axis: float(position[axis]) for axis in range(2 if tree.planar else 3)}
+    )
+    for frame_target in (position_target, replace(position_target, rotation=rotation)):
+        legs = [leg for leg in closures.parts(Target(frames=(frame_target,)), fixed_rates) if len(leg.columns)]
+        if legs and all(is_regular(closures.block(reference, leg)) for leg in legs):
+            return legs
+    return None  # it has fewer freedoms than its place: no leg stands alone
+
+
+def _pose_dependent_signs(
+    closures: ClosureParts, signs: WorkingModeSigns, part: ClosurePart, reference: Array
+) -> WorkingModeSigns:
+    """Sides without those that given joints alone decide: these are as they are asked for."""
+    tree = closures.tree
+    step = ASIDE * np.random.default_rng(0).uniform(-1, 1, len(part.columns))  # the same every time
+    poses = [pose(tree, q) for q in (reference, stepped(tree, reference, part.columns, step))]
+    states = [(at, jacobians(tree, at)) for at in poses]
+
+    def depends(sign: Sign) -> bool:
+        value, shifted_value = (sign.value(tree, *state) for state in states)
+        return abs(shifted_value - value) > DETERMINANT_CHANGE_TOLERANCE * abs(value)
+
+    blocks = [sign for sign in signs.blocks if depends(sign)]
+    return replace(signs, blocks=blocks, dyads=[sign for sign in signs.dyads if depends(sign)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from parflex.control.plant import (
     make_plant,
     start_state,
 )
-from parflex.control.reference_text import reference_from
+from parflex.control.references import reference_from
 from parflex.diagnostics import reported
 from parflex.dynamics.contact_state import refuse_start_outside
 from parflex.errors import InputError, ParflexError
@@ -29,7 +30,7 @@ from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, read
 from parflex.integrators.common import Status, record
 from parflex.integrators.driver import IntegratedRows, System, grid_of, method_named, run_loop
 from parflex.integrators.sampled import Given, Memory, Sampled, sampled_explicit_steps, sampled_gauss_steps
-from parflex.records import TimedRecord, brief
+from parflex.records import brief
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
 from parflex.simulation.contact_report import run_limit_warnings
@@ -39,9 +40,7 @@ from parflex.simulation.runs import Run, Summary
 from parflex.simulation.simulate import say_first_compilation
 
 Array = np.ndarray
-
 TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps
-
 MOST_ROWS = 1_000_000
 
 WORDS = {
@@ -50,10 +49,20 @@ WORDS = {
 }
 
 INDEXES = ("ise", "iae", "itae", "max")
+RATES = ("measured", "differences")
+MOST_DELAY = 10_000  # samples
 
 
 def _number(value: Any) -> bool:
     return isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
+
+
+def _positive(value: Any) -> bool:
+    return _number(value) and 0 < value < np.inf
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
 @dataclass(frozen=True)
@@ -73,30 +82,21 @@ class LoopSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no loop can be."""
-        for key in ("sample_time", "step"):
-            value = getattr(self, key)
-            if (value is not None or key == "sample_time") and not (_number(value) and 0 < value < np.inf):
-                raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.001")
-        for key in ("noise", "rate_noise", "resolution"):
-            value = getattr(self, key)
-            if not (_number(value) and 0 <= value < np.inf):
-                raise InputError(f"'{key}' is negative or not a number", key=key, value=value, hint="give zero or more")
-        for key in ("delay", "seed"):
-            value = getattr(self, key)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 2**63:
-                raise InputError(f"'{key}' is not a whole number", key=key, value=value, hint="give 0, 1, 2, ...")
-        if self.delay > 10_000:
-            raise InputError(
-                "the delay is too long", key="delay", value=self.delay, hint="give a number of samples, e.g. 1"
-            )
-        if self.start not in STARTS:
-            raise InputError(
-                f"there is no start '{self.start}'", key="start", value=self.start, hint="'motors' or 'platform'"
-            )
-        if self.rates not in ("measured", "differences"):
-            raise InputError(
-                f"there are no rates '{self.rates}'", key="rates", value=self.rates, hint="'measured' or 'differences'"
-            )
+        for keys, accepted, problem, hint in (
+            (("sample_time",), _positive, "is not a positive number", "give e.g. 0.001"),
+            (("step",), lambda value: value is None or _positive(value), "is not a positive number", "give e.g. 0.001"),
+            (("noise", "rate_noise", "resolution"), lambda value: _number(value) and 0 <= value < np.inf,
+             "is negative or not a number", "give zero or more"),
+            (("delay",), lambda value: _whole(value) and value <= MOST_DELAY, "is not a number of samples",
+             f"give 0, 1, 2, ... up to {MOST_DELAY}"),
+            (("seed",), _whole, "is not a whole number", "give 0, 1, 2, ..."),
+            (("start",), STARTS.__contains__, "is neither 'motors' nor 'platform'", "give one of the two"),
+            (("rates",), RATES.__contains__, "is neither 'measured' nor 'differences'", "give one of the two"),
+        ):  # fmt: skip
+            for key in keys:
+                value = getattr(self, key)
+                if not accepted(value):
+                    raise InputError(f"'{key}' {problem}", key=key, value=value, hint=hint)
 
     def limits(self, motors: Sequence[str]) -> tuple[Array, Array]:
         """The lowest and the highest effort of each motor."""
@@ -117,7 +117,7 @@ def run_law(
     """Move the plant under the law along the reference; whatever happens on the way is told in the result."""
     nominal = law.robot
     check_plant(nominal, plant.robot, law.sensed)
-    duration = track.reference.time if time is None else float(time)
+    duration = track.reference.end if time is None else float(time)
     if not 0 < duration < np.inf:
         raise InputError("'time' is not a positive number", key="time", value=duration, hint="give e.g. 2")
     grid = grid_of(duration, min(loop.step or 1e-3, loop.sample_time), loop.sample_time)
@@ -132,10 +132,8 @@ def run_law(
         q, qd = start_state(plant, nominal, track, loop.start)
         refuse_start_outside(plant.problem.robot, q)
     except ParflexError as error:
-        none: dict[str, float | None] = dict.fromkeys(INDEXES)
-        return Controlled(
-            {"t": t[:0]}, none, settings, "start", f"the plant cannot start at this pose: {error.message}", 0.0
-        )
+        why = f"the plant cannot start at this pose: {error.message}"
+        return Controlled({"t": t[:0]}, settings, {}, dict.fromkeys(INDEXES), "start", why, 0.0)
     run = SampledRun(law, plant, track, loop, grid, t)
     return _told(run, run.go(q, qd[plant.problem.places], shown), settings)
 
@@ -231,7 +229,7 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
     summary |= coupling_summary(run.plant.robot, columns)
     summary |= loads_on_plant(run.plant, integrated, run.efforts[0], run.grid.out_step, columns)
     summary |= reported(cable_warnings(run.plant.robot, columns))
-    return Controlled(columns, errors, settings, failure, why, stopped, summary)
+    return Controlled(columns, settings, summary, errors, failure, why, stopped)
 
 
 def _columns(
@@ -242,6 +240,7 @@ def _columns(
     q = integrated.y[:, : robot.tree.nq]
     position, rotation = end_effector.position, end_effector.rotation
     path = run.track.path(run.t)
+    assert path.rotation is not None
     desired_p, desired_R = path.position[rows], path.rotation[rows]
     columns = {"t": t}
     axes, planar = "xy" if robot.tree.planar else "xyz", robot.tree.planar
@@ -250,10 +249,10 @@ def _columns(
     if planar:
         for word, R in (("reference", desired_R), (robot.tree.end_effector, rotation)):
             columns[f"{word}.theta"] = np.unwrap(np.arctan2(R[:, 1, 0], R[:, 0, 0]))
-    driven = [c for c in run.track.driven if c < 3]
+    driven = [c for c in run.track.reference.driven if c < 3]
     error = np.linalg.norm((desired_p - position)[:, driven], axis=1)
     turn = np.zeros(len(t))
-    if any(c > 2 for c in run.track.driven):
+    if any(c > 2 for c in run.track.reference.driven):
         E = desired_R @ rotation.transpose(0, 2, 1)
         axial = np.stack([E[:, 2, 1] - E[:, 1, 2], E[:, 0, 2] - E[:, 2, 0], E[:, 1, 0] - E[:, 0, 1]], axis=1) / 2
         turn = np.arctan2(np.linalg.norm(axial, axis=1), (np.trace(E, axis1=1, axis2=2) - 1) / 2)
@@ -328,6 +327,7 @@ def run_control(
     *,
     plant: Robot | None = None,
     time: float | None = None,
+    breaks: Sequence[float] = (),
     overshoot: float = 0.1,
     peak_time: float = 0.1,
     Kp: float | None = None,
@@ -370,6 +370,8 @@ def run_control(
         Robot that moves; None: the robot itself.
     time : float, default None
         Duration; None: that of the reference (s).
+    breaks : Sequence[float], default ()
+        Times at which a reference that is a function of time bends (s).
     overshoot : float, default 0.1
         Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
     peak_time : float, default 0.1
@@ -431,12 +433,12 @@ def run_control(
     gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)
     meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)
-    desired = reference_from(robot, reference, time)  # words are read before anything is compiled
+    desired = reference_from(robot, reference, time, breaks)  # words are read before anything is compiled
     joints = [*robot.actuated_names, *robot.sensed_names]
     path = track(robot, desired, [name for name in joints if name in real.tree.rate_names])
     if not ignore_limits:
         stopped = {frame.name for frame in real.description.frame if stops and frame.stop is not None}
-        path.refuse_violations(robot, path.reference.time if time is None else min(time, path.reference.time), stopped)
+        path.refuse_violations(robot, path.reference.end if time is None else min(time, path.reference.end), stopped)
     made = make_law(robot, law, gains, compensate=compensate, weights=weights, preload=preload)
     check_plant(robot, real, made.sensed)
     moved = make_plant(real, stops, reactions)
@@ -459,57 +461,46 @@ def error_indexes(t: Array, error: Array) -> dict[str, float]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Controlled(TimedRecord, Mapping[str, Array]):
-    """Named time series of a run; `failure` is empty where it ended well.
+class Controlled(Run):
+    """A run under a control law; `failure` is empty where it ended well.
 
     Attributes
     ----------
     columns : dict[str, Array]
         Time series by name, with `t` in s (m, rad, N, N m).
-    errors : dict[str, float | None]
-        ise (m^2 s), iae (m s), itae (m s^2) and max (m) of the end effector; None where the run failed.
     settings : dict[str, Any]
         How the run was made.
+    summary : dict[str, Any]
+        Numbers of the run.
+    errors : dict[str, float | None]
+        ise (m^2 s), iae (m s), itae (m s^2) and max (m) of the end effector; None where the run failed.
     failure : str
         singularity, geometry, plant, start, unstable or interrupted; empty where it ended well.
     why : str
         The failure in words.
     stopped_at : float | None
         Time of the failure (s), or None.
-    summary : dict[str, Any]
-        Numbers of the run.
     """
 
-    columns: dict[str, Array]
-    errors: dict[str, float | None]  # of the end effector's position: INDEXES; None where the run failed
-    settings: dict[str, Any]
-    failure: str = ""  # "singularity", "geometry", "plant", "start", "unstable" or "interrupted"
+    errors: dict[str, float | None] = field(default_factory=dict)
+    failure: str = ""
     why: str = ""
     stopped_at: float | None = None
-    summary: dict[str, Any] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> Array:
-        """A column."""
-        return self.columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Names of the columns."""
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        """Number of columns."""
-        return len(self.columns)
 
     @property
     def ok(self) -> bool:
         """Whether the run ended well."""
         return not self.failure
 
-    def save(self, path: str) -> list[str]:
+    @property
+    def status(self) -> str:
+        """`ok`, `interrupted` or `diverged`."""
+        return "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
+
+    def save(self, path: str | Path) -> list[Path]:
         """Write the file `path`, .csv or .npz, with settings beside a table and inside an archive."""
-        status = "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
-        summary = {**self.summary, "status": status, "errors": self.errors, "failure": self.failure or None}
-        return [str(file) for file in Run(self.columns, self.settings, summary).save(path)]
+        summary = {**self.summary, "status": self.status, "errors": self.errors, "failure": self.failure or None}
+        return Run(self.columns, self.settings, summary).save(path)
 
     def _told(self) -> str:
         t = self.columns.get("t", np.zeros(1))

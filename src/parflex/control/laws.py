@@ -25,11 +25,8 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
-
 LAWS = ("pd", "ctc", "ctc-task", "extended")
-
 PROGRAMS = {"pd": "pd-law", "ctc": "classical-law", "ctc-task": "task-law", "extended": "extended-law"}
-
 COMPENSATED = ("motor-inertia", "springs")  # joint terms of the nominal robot that a law knows; friction on request
 
 
@@ -71,8 +68,8 @@ class Law(Record):
             columns = [track.names.index(name) for name in self.sensed]
             return np.concatenate([part[:, columns] for part in track.at(t)], axis=1)
         path = track.path(t)
-        parts = (path.position, path.rotation.reshape(-1, 9), path.velocity, path.angular_velocity)
-        return np.concatenate([*parts, path.acceleration, path.angular_acceleration], axis=1)
+        assert path.rotation is not None
+        return np.concatenate([path.position, path.rotation.reshape(-1, 9), path.twist, path.acceleration], axis=1)
 
 
 def make_law(

@@ -24,13 +24,11 @@ from parflex.simulation.outputs import add_outputs, base_columns, load_summary, 
 from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare_problem
 from parflex.simulation.segments import Segment, Segments
 from parflex.simulation.start import relaxed_bodies
-from parflex.trajectories.paths import pose_coordinates, velocity_coordinates
+from parflex.trajectories.follow import as_words, pose_coordinates, twist_coordinates
 from parflex.trajectories.polynomials import constant
 
 Array = np.ndarray
-
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction in studies, change their sign
-
 STARTS = ("motors", "platform")
 
 
@@ -114,13 +112,13 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
     rigid = robot.locking(robot.tree.elastic)
     near = _near(rigid, nominal, track.start)
     if start == "motors":
-        coordinates = dict(zip(robot.actuated_names, map(float, near[plant.places(robot.actuated_names)]), strict=True))
+        coordinates = as_words(robot.actuated_names, near[plant.places(robot.actuated_names)])
         speeds = track.start_rates[[nominal.tree.rate_names.index(name) for name in robot.actuated_names]]
-        velocity = dict(zip(robot.actuated_names, map(float, speeds), strict=True))
+        velocity = as_words(robot.actuated_names, speeds)
     else:
-        begin, frame = track.reference.at(0.0).row(0), rigid.tree.end_effector
-        coordinates = pose_coordinates(rigid, frame, begin, track.driven)
-        velocity = velocity_coordinates(rigid, frame, begin, track.driven)
+        begin, frame, driven = track.reference.at(0.0), rigid.tree.end_effector, track.reference.driven
+        coordinates = pose_coordinates(rigid, frame, begin, driven)
+        velocity = twist_coordinates(rigid, frame, begin.twist, driven)
     q = rigid.assemble(coordinates, near)
     if robot.tree.elastic:
         q = relaxed_bodies(robot, Configuration(robot, q), {}, None).q

@@ -1,82 +1,161 @@
-"""References: the desired pose of the end effector in time, with velocity and acceleration, at rest at both ends."""
+"""References: the end effector in time, at rest at both ends, by words, poses, functions and motions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from parflex.closure.targets import WORDS, shortest_rotation
-from parflex.errors import InputError
-from parflex.records import Record
-from parflex.recursion.kinematics import pose
+from parflex.codegen.laws import driven_components
+from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.recursion.kinematics import motion, pose
 from parflex.robot.configuration import Configuration
+from parflex.robot.coordinate_names import COMPONENTS, POSITION
+from parflex.robot.pose_input import complete_axis, read_end_effector
 from parflex.robot.robot import Robot
-from parflex.spatial.rotations import (
-    left_jacobian,
-    left_jacobian_rate,
-    rotation_from_vector,
-    vector_from_rotation,
+from parflex.robotfile.values import evaluate
+from parflex.spatial.rotations import left_jacobian, left_jacobian_rate, vector_from_rotation
+from parflex.trajectories.files import read_table
+from parflex.trajectories.follow import as_words
+from parflex.trajectories.frames import (
+    FrameSegment,
+    FrameTrajectory,
+    PathRotation,
+    PlacePath,
+    circle_segment,
+    line_segment,
 )
-from parflex.trajectories.paths import FrameMotion
-from parflex.trajectories.polynomials import Polynomials, hermite, smooth_step, splined
+from parflex.trajectories.motor_motion import from_table, motion_table
+from parflex.trajectories.polynomials import hermite, splined, unit_law
 
 Array = np.ndarray
-KNOT_STEP = 2e-3  # s between knots of a curved path: quintics between them err by 1e-13 of it
-SAMPLE = 1e-3  # s between samples of a function
+KNOT_STEP = 2e-3  # s between knots of a motion: quintics between them err by 1e-13 of it
+SAMPLE, FINE = 1e-3, 1e-6  # s between samples of a function; what a spline may be off between them, of the range
+BESIDE = 1e-12  # s: a function is asked so far before and behind a break
 MOST_KNOTS = 200_000
 LARGEST = 1e9  # m, s or turns
+TIME = 2.0  # s, by default
+OWN = {
+    "circle": ("radius", "time", "turns", "axis"),
+    "line": ("time",),
+    "quintic": ("file", "time"),
+    "spline": ("file", "time"),
+    "motion": ("name", "time"),
+}
+Reference = FrameTrajectory  # the public name
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Path(Record):
-    """Place and motion of the end effector at times, world axes, a row for each."""
+def reference_from(
+    robot: Robot, reference: Any, time: float | None = None, breaks: Sequence[float] = ()
+) -> FrameTrajectory:
+    """Return the reference of a robot: as it is, a function of time, or words; `time` is the default duration."""
+    time = TIME if time is None else time
+    if isinstance(reference, FrameTrajectory):
+        return reference
+    if callable(reference):
+        return from_function(robot, reference, time, breaks)
+    if not isinstance(reference, (str, Mapping)):
+        hint = "write e.g. circle:radius=0.1,time=2"
+        raise InputError("this is not a reference", key="reference", value=str(reference)[:40], hint=hint)
+    if isinstance(reference, str) and reference.strip() in robot.description.motions:  # a motion may be called "circle"
+        table: dict[str, Any] = {"kind": "motion", "name": reference.strip()}
+    else:
+        table = parse_reference(reference) if isinstance(reference, str) else dict(reference)
+    kind = table.pop("kind", None)
+    if kind not in tuple(OWN):  # a list is no kind either
+        raise InputError(
+            f"there is no kind '{kind}' of references", key="reference", value=str(kind),
+            hint=did_you_mean(str(kind), OWN),
+        )  # fmt: skip
+    words = {word: value for word, value in table.items() if word not in OWN[kind]}
+    pose_words = kind in ("circle", "line")
+    for word in words:
+        known = [*OWN[kind], *(("x", "y", "theta") if robot.tree.planar else COMPONENTS)] if pose_words else OWN[kind]
+        component = word.removeprefix(f"{robot.tree.end_effector}.").removesuffix("_deg")
+        if not pose_words or component not in COMPONENTS:
+            raise InputError(
+                f"a {kind} has no '{word}'", key="reference", value=word, hint=did_you_mean(word, list(known))
+            )
+    return _of_kind(robot, kind, {"time": time, **table}, words)
 
-    position: Array
-    rotation: Array
-    velocity: Array
-    angular_velocity: Array
-    acceleration: Array
-    angular_acceleration: Array
-    turn: str = "kept"  # what is asked of a rotation that cannot be whole
 
-    def row(self, k: int) -> FrameMotion:
-        """One of them."""
-        twist = np.concatenate([self.velocity[k], self.angular_velocity[k]])
-        push = np.concatenate([self.acceleration[k], self.angular_acceleration[k]])
-        return FrameMotion(self.position[k], self.rotation[k], twist, push, self.turn)
+def parse_reference(text: str) -> dict[str, Any]:
+    """Return `circle:radius=0.1,time=2`, `line:x=0.1`, `spline:FILE.csv` or the name of a motion as a table."""
+    kind, colon, rest = text.partition(":")
+    kind = kind.strip()
+    if not colon and kind not in OWN:
+        return {"kind": "motion", "name": kind}
+    table: dict[str, Any] = {"kind": kind}
+    for part in filter(None, (piece.strip() for piece in rest.split(","))):
+        word, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals and kind in ("quintic", "spline"):
+            table["file"] = word
+        elif not equals or not word or not value:
+            raise InputError(
+                f"'{part}' is not KEY=VALUE", key="reference", value=text, hint="write e.g. circle:radius=0.1,time=2"
+            )
+        elif word in table:
+            raise InputError(f"'{word}' is given twice", key="reference", value=text, hint="keep one of them")
+        else:
+            table[word] = value if word in ("axis", "name", "file") else _number(value, text)
+    return table
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Reference(Record):
-    """The reference `name` of the end effector: `pieces`, piecewise polynomials of position (m) and rotation vector.
+def _number(value: str, text: str) -> float:
+    try:
+        return evaluate(value, {})
+    except RobotFileError as error:
+        raise InputError(
+            f"'{value}' in '{text}' is not a number", key="reference", value=text, hint=error.hint
+        ) from None
 
-    The rotation vector (rad) counts from `base`; `time` is the duration (s), `corners` are times of jumps (s), `turn`
-    says what is asked of an end effector that cannot have every rotation: "kept" or "axis".
-    """
 
-    name: str
-    time: float
-    pieces: Polynomials  # six channels: position, rotation vector in world axes
-    base: Array  # rotation matrix that the rotation vector starts from
-    corners: tuple[float, ...] = ()  # times on the way at which a higher derivative jumps
-    turn: str = "kept"  # "axis": of an end effector that cannot have every rotation, the z axis has its direction
+NEEDED = {
+    "circle": ("radius", "the radius", "add radius=0.1"),
+    "motion": ("name", "the motion name", "add name"),
+    "quintic": ("file", "the pose file", "write spline:FILE.csv"),
+    "spline": ("file", "the pose file", "write spline:FILE.csv"),
+}
 
-    def at(self, t: Any) -> Path:
-        """Place and motion at the times `t` in s."""
-        times = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.time)
-        value, rate, change = (self.pieces.at(times, order) for order in range(3))
-        if not value[:, 3:].any() and not rate[:, 3:].any():
-            still = np.zeros_like(value[:, :3])
-            rotation = np.broadcast_to(self.base, (len(times), 3, 3))
-            return Path(value[:, :3], rotation, rate[:, :3], still, change[:, :3], still, self.turn)
-        rows = list(zip(value[:, 3:], rate[:, 3:], change[:, 3:], strict=True))
-        rotation = np.array([rotation_from_vector(th) @ self.base for th, _, _ in rows])
-        spin = np.array([left_jacobian(th) @ th_dot for th, th_dot, _ in rows])
-        push = np.array([left_jacobian(th) @ th_ddot + left_jacobian_rate(th, th_dot) for th, th_dot, th_ddot in rows])
-        return Path(value[:, :3], rotation, rate[:, :3], spin, change[:, :3], push, self.turn)
+
+def _of_kind(robot: Robot, kind: str, table: Mapping[str, Any], words: dict[str, Any]) -> FrameTrajectory:
+    time = table["time"]
+    if kind == "line":
+        if not words:
+            raise InputError("the end of the line is missing", key="reference", value=kind, hint="add x=0.1")
+        return line(robot, words, time)
+    needed, name, hint = NEEDED[kind]
+    if needed not in table:
+        raise InputError(f"{name} is missing", key="reference", value=kind, hint=hint)
+    if kind == "motion":
+        return from_motion(robot, str(table["name"]), time)
+    if kind != "circle":
+        return _from_file(robot, kind, str(table["file"]), time)
+    axis = table.get("axis", "z")
+    if isinstance(axis, str) and axis not in AXES:
+        raise InputError(f"there is no axis '{axis}'", key="reference", value=axis, hint="x, y or z")
+    normal = AXES[axis] if isinstance(axis, str) else axis
+    return circle(robot, table["radius"], time, pose=words or None, axis=normal, turns=table.get("turns", 1.0))
+
+
+def _from_file(robot: Robot, kind: str, file: str, time: float) -> FrameTrajectory:
+    """Return the reference through poses of a table, one in each row, with or without a column of times."""
+    columns = read_table(file, "reference")
+    names = [name for name in columns if name != "t"]
+    if not names:
+        raise InputError("has no pose columns", file=file, key="reference", value=file, hint="add columns x, y")
+    rows = np.stack([columns[name] for name in names], axis=1)
+    if not np.isfinite(rows).all():
+        raise InputError("not all numbers are finite", file=file, key="reference", hint="correct the table")
+    try:
+        return through(robot, [as_words(names, row) for row in rows], columns.get("t", time), kind=kind)
+    except InputError as error:
+        error.file = error.file or file
+        raise
 
 
 def circle(
@@ -87,10 +166,10 @@ def circle(
     pose: Any = None,
     axis: Sequence[float] = (0.0, 0.0, 1.0),
     turns: float = 1.0,
-) -> Reference:
-    """A circle about the end effector's place in a pose (home), which also gives the orientation, that is kept.
+) -> FrameTrajectory:
+    """Return a circle about the end effector's place in a pose (home), which also gives the constant orientation.
 
-    It begins on the side of x (of y where the axis is x), and goes round in a quintic of time, from rest to rest.
+    It begins on the side of x (of y where the axis is x), and is quintic in time, from rest to rest.
     """
     _positive("radius", radius)
     _positive("time", time)
@@ -104,23 +183,19 @@ def circle(
     normal = normal / np.linalg.norm(normal)
     out = np.eye(3)[0] - normal[0] * normal
     out = out if np.linalg.norm(out) > 1e-6 else np.eye(3)[1] - normal[1] * normal
-    out = radius * out / np.linalg.norm(out)
-    side = np.cross(normal, out)
-    t = _knots(time)
-    angle, rate, change = (2 * np.pi * turns * part[:, None] for part in smooth_step(t / time, time))
-    c, s = np.cos(angle), np.sin(angle)
-    along, across = c * out + s * side, c * side - s * out
-    values = (centre + along, across * rate, across * change - along * rate**2)
-    return Reference(f"circle of radius {radius:g} m", time, _pieces(t, *values), base, turn=_turn([pose]))
+    turning = PathRotation(base, np.zeros(3), _turn([pose]))
+    path = circle_segment(centre, radius * out / np.linalg.norm(out), normal, turning)
+    law = unit_law("quintic", time).scaled(0.0, np.zeros(1), np.array([turns * path.length]))
+    return _reference(robot, f"circle of radius {radius:g} m", [FrameSegment(path, law.breaks, law)])
 
 
-def line(robot: Robot, to: Any, time: float, *, start: Any = None) -> Reference:
-    """A straight line from one pose (home) to another, with one turn about a fixed axis, quintic in time."""
+def line(robot: Robot, to: Any, time: float, *, start: Any = None) -> FrameTrajectory:
+    """Return a straight line from one pose (home) to another, with one rotation about a fixed axis, quintic in time."""
     return through(robot, [start, to], time, name="line")
 
 
-def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quintic", name: str = "") -> Reference:
-    """Through poses: "quintic" rests at each and goes straight in between, "spline" goes through without a stop.
+def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quintic", name: str = "") -> FrameTrajectory:
+    """Return a reference through poses: "quintic" rests at each and is straight in between, "spline" does not stop.
 
     `time` is the whole duration, shared evenly, or the time of each pose, from zero on.
     """
@@ -136,31 +211,32 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
         raise InputError(
             "the times must increase from zero, one per pose", key="time", value=str(time), hint="give e.g. 0, 1, 2"
         )
-    places = [_place(robot, requested_pose) for requested_pose in poses]
-    base = places[0][1]
-    values = np.array([[*p, *vector_from_rotation(R @ base.T)] for p, R in places])
+    places, turn = [_place(robot, requested_pose) for requested_pose in poses], _turn(poses)
     label = name or f"{kind} through {len(poses)} poses"
-    still = np.zeros_like(values)
-    if kind == "quintic":
-        corners = tuple(map(float, times[1:-1]))
-        return Reference(label, float(times[-1]), hermite(times, values, still, still), base, corners, _turn(poses))
-    return Reference(label, float(times[-1]), splined(times, values), base, turn=_turn(poses))
+    if kind == "spline":
+        base = places[0][1]
+        values = np.array([[*p, *vector_from_rotation(R @ base.T)] for p, R in places])
+        return _reference(robot, label, [FrameSegment(PlacePath(splined(times, values), base, turn), times[[0, -1]])])
+    segments = []
+    for ends, (begin, end) in zip(pairwise(places), pairwise(times), strict=True):
+        law = unit_law("quintic", end - begin).scaled(begin, np.zeros(1), np.ones(1))
+        segments.append(FrameSegment(line_segment(*ends, turn), np.array([begin, end]), law))
+    return _reference(robot, label, segments)
 
 
-def from_function(robot: Robot, function: Callable[[float], Any], time: float) -> Reference:
-    """A function of time that gives a pose in words, such as {"x": 0.1, "y": 0}; what it leaves out stays as at home.
+def from_function(
+    robot: Robot, function: Callable[[float], Any], time: float, breaks: Sequence[float] = ()
+) -> FrameTrajectory:
+    """Return a function of time that gives a pose in words, such as {"x": 0.1, "y": 0}; others stay as at home.
 
-    It is sampled every millisecond; velocities and accelerations are those of a quintic spline through the samples.
+    Velocities and accelerations are those of a quintic spline through samples, a millisecond apart between `breaks`.
     """
     from scipy.interpolate import make_interp_spline
 
     _positive("time", time)
-    t = np.linspace(0.0, time, max(8, int(np.ceil(time / SAMPLE)) + 1))
-    if len(t) > MOST_KNOTS:
-        raise InputError("the reference is too long", key="time", value=time, hint=f"at most {MOST_KNOTS * SAMPLE:g} s")
     centre, base = _place(robot, None)
-    rows = []
-    for moment in t:
+
+    def row(moment: float) -> Array:
         coordinates = function(float(moment))
         if not isinstance(coordinates, Mapping):
             raise InputError(
@@ -169,46 +245,53 @@ def from_function(robot: Robot, function: Callable[[float], Any], time: float) -
                 value=type(coordinates).__name__,
                 hint='e.g. {"x": 0.1}',
             )
-        rows.append(_words(robot, coordinates, centre, base))
-    spline = make_interp_spline(t, _continuous(np.array(rows)), k=5)
-    pieces = hermite(t, *(spline(t, order) for order in range(3)))
-    return Reference("function", time, pieces, base, turn=_turn([function(0.0)]))
+        return _words(robot, coordinates, centre, base)
+
+    turn, segments = _turn([function(0.0)]), []
+    for begin, end in pairwise(sorted({0.0, *(float(t) for t in breaks if 0 < t < time), float(time)})):
+        t = _knots(begin, end, SAMPLE)
+        inside = np.clip(t, begin + BESIDE * (begin > 0), end - BESIDE * (end < time))
+        both = np.sort(np.concatenate([inside, (t[1:] + t[:-1]) / 2]))
+        values = _continuous(np.array([row(moment) for moment in both]))
+        spline = make_interp_spline(t, values[::2], k=5)
+        off = np.abs(spline(both[1::2]) - values[1::2]).max(axis=1)
+        if off.max() > FINE * max(float(np.ptp(values, axis=0).max()), FINE):
+            moment = float(both[1::2][off.argmax()])
+            raise InputError(
+                f"the reference jumps or changes too fast to be sampled about t = {moment:.6g} s", key="reference",
+                value=moment, hint=f"give a smooth function, or name the times of its bends, breaks=[{moment:.6g}]",
+            )  # fmt: skip
+        pieces = hermite(t, *(spline(t, order) for order in range(3)))
+        segments.append(FrameSegment(PlacePath(pieces, base, turn), np.array([begin, end])))
+    return _reference(robot, "function", segments)
 
 
-def from_motion(robot: Robot, name: str, time: float) -> Reference:
-    """The end-effector motion that a motion of the robot file, or of a motion file, gives the rigid robot."""
-    from parflex.trajectories.motor_motion import from_table, motion_table
-
+def from_motion(robot: Robot, name: str, time: float) -> FrameTrajectory:
+    """Return the end-effector motion that a motion of the robot file, or of a motion file, gives the rigid robot."""
     named_table = motion_table(robot, name)
     if named_table is None:
-        from parflex.errors import did_you_mean
-
         known = list(robot.description.motions)
         hint = (
             did_you_mean(name, known) if known else "the robot file defines no motions; use 'circle:radius=0.1,time=2'"
         )
         raise InputError(f"there is no reference '{name}'", key="reference", value=name, hint=hint)
     _positive("time", time)
-    motion = from_table(robot, *named_table, time)
-    rigid = robot.locking(robot.tree.elastic)
-    t, q = _knots(time), motion.start
-    rows: list[Array] = []
-    place = robot.tree.places[robot.tree.end_effector]
-    base = pose(robot.tree, q).of(place)[0]
+    planned = from_table(robot, *named_table, time)
+    rigid, q, rows = robot.locking(robot.tree.elastic), planned.start, []
+    t = _knots(0.0, time, KNOT_STEP)
+    base = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])[0]
     for moment in t:
-        motors = [dict(zip(robot.actuated_names, map(float, part), strict=True)) for part in motion.at(float(moment))]
-        q = rigid.assemble(motors[0], q)
+        position, velocity, acceleration = (as_words(robot.actuated_names, part) for part in planned.at(float(moment)))
+        q = rigid.assemble(position, q)
         here = Configuration(rigid, q)
-        qd = here.rates(motors[1])
-        qdd = here.accelerations(motors[2], qd, motors[1])
-        rows.append(_channels(here, qd, qdd, base))
-    return Reference(name, time, hermite(t, *np.array(rows).transpose(1, 0, 2)), base)
+        qd = here.rates(velocity)
+        rows.append(_channels(here, qd, here.accelerations(acceleration, qd, velocity), base))
+    pieces = hermite(t, *np.array(rows).transpose(1, 0, 2))
+    return _reference(robot, name, [FrameSegment(PlacePath(pieces, base), t[[0, -1]])])
 
 
 def _channels(here: Configuration, qd: Array, qdd: Array, base: Array) -> Array:
-    """Channels of a reference and their derivatives for a motion of the whole robot."""
-    from parflex.recursion.kinematics import motion
-
+    """Return position and rotation vector of the end effector, with derivatives, for a motion of the whole robot."""
     name = here.robot.tree.end_effector
     R, p = here.at.of(here.robot.tree.places[name])
     twist = here.frame_rows(name) @ qd
@@ -220,44 +303,32 @@ def _channels(here: Configuration, qd: Array, qdd: Array, base: Array) -> Array:
     return np.array([[*p, *th], [*twist[:3], *rate], [*push[:3], *change]])
 
 
-def _knots(time: float) -> Array:
-    count = int(np.ceil(time / KNOT_STEP))
-    if count > MOST_KNOTS:
-        raise InputError(
-            "the reference is too long", key="time", value=time, hint=f"at most {MOST_KNOTS * KNOT_STEP:g} s"
-        )
-    return np.linspace(0.0, time, max(8, count) + 1)
+def _reference(robot: Robot, name: str, segments: Sequence[FrameSegment]) -> FrameTrajectory:
+    driven = driven_components(robot.locking(robot.tree.elastic))
+    return FrameTrajectory(name, robot.tree.end_effector, robot.tree.planar, driven, tuple(segments), robot.home)
 
 
-def _pieces(t: Array, position: Array, velocity: Array, acceleration: Array) -> Polynomials:
-    """Knots of a path that does not turn."""
-    still = np.zeros((len(t), 3))
-    return hermite(t, *(np.concatenate([part, still], axis=1) for part in (position, velocity, acceleration)))
+def _knots(begin: float, end: float, step: float) -> Array:
+    if (end - begin) / step > MOST_KNOTS:
+        raise InputError("the reference is too long", key="time", value=end, hint=f"at most {MOST_KNOTS * step:g} s")
+    return np.linspace(begin, end, max(8, int(np.ceil((end - begin) / step))) + 1)
 
 
 def _place(robot: Robot, requested_pose: Any) -> tuple[Array, Array]:
-    """Position and rotation of the end effector in a pose, all bodies rigid."""
+    """Return position and rotation of the end effector in a pose, all bodies rigid."""
     q = robot.locking(robot.tree.elastic).assemble(requested_pose)
     R, p = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
     return p, R
 
 
 def _turn(poses: Sequence[Any]) -> str:
-    """Whether poses give directions, which are kept then."""
-    words = [
-        word.rpartition(".")[2]
-        for requested_pose in poses
-        if isinstance(requested_pose, Mapping)
-        for word in requested_pose
-    ]
-    return "axis" if set(words) & set(WORDS) else "kept"
+    """Return whether poses give directions, which are kept then."""
+    words = {word.rpartition(".")[2] for given in poses if isinstance(given, Mapping) for word in given}
+    return "axis" if words & set(WORDS) else "kept"
 
 
 def _words(robot: Robot, coordinates: Mapping[str, Any], centre: Array, base: Array) -> Array:
-    """Channels of a pose of the end effector in words; no loop is closed, so that many are read at once."""
-    from parflex.robot.coordinate_names import POSITION
-    from parflex.robot.pose_input import complete_axis, read_end_effector
-
+    """Return the channels of a pose of the end effector in words; no loop is closed, so that many are read at once."""
     position, rotation = read_end_effector(robot.tree, coordinates, "reference")
     direction = complete_axis(robot.tree, coordinates, "reference", robot.home)
     if direction is not None:
@@ -267,7 +338,7 @@ def _words(robot: Robot, coordinates: Mapping[str, Any], centre: Array, base: Ar
 
 
 def _continuous(values: Array) -> Array:
-    """The same rotations without jumps: of the turns about an axis the one nearest to the row before."""
+    """Return the same rotations without jumps: of the turns about an axis the one nearest to the row before."""
     for k in range(1, len(values)):
         th = values[k, 3:]
         angle = float(np.linalg.norm(th))

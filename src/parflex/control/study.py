@@ -5,56 +5,57 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from parflex import jobs as crews
+from parflex import jobs as jobs_module
 from parflex.control.control import INDEXES, LoopSettings, run_law
 from parflex.control.following import Track, track
 from parflex.control.laws import Gains, Law, checked_gains, gains_from, make_law
 from parflex.control.plant import PlantFamily, plant_family
-from parflex.control.reference_text import reference_from
+from parflex.control.references import reference_from
 from parflex.control.study_file import StudyFile, read_study
 from parflex.control.variation import Parameter, parameters_of, perturbed_robot
 from parflex.errors import InputError
 from parflex.io import check_writable, write_text
-from parflex.jobs import ChunkTask, run_job
-from parflex.jobs import dask_executor as cluster_crew
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import acting_robot, load
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
-
-FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
-
+FORMAT = 3  # of the journal and the file of cases: raise it when they mean something else
 Case = tuple[int, int]  # percentage and template, by number
-
 Laws = dict[str, dict[str, Any]]
 
 
 @dataclass(eq=False, repr=False)
 class Study(Answer):
-    """What the study of `file` found: `cases` has, for each percentage and template, the result of each law.
+    """What the study of `file` found: `known` has, by percentage and template, the result of each law.
 
-    `parameters` are those that are wrong, `signs` which way (a row for each template), `others` cases of the file that
-    were not asked for, `computed` those of this call, `interrupted` whether cases are left, `seconds` (s) the time it
-    took.
+    `known` has all cases of the results file, `cases` those of this study by their numbers. `parameters` are those that
+    are wrong, `signs` which way (a row for each template), `computed` cases of this call, `interrupted` whether cases
+    are left, `seconds` (s) the time it took.
     """
 
     file: StudyFile
     parameters: list[str]
-    cases: dict[Case, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    others: list[dict[str, Any]] = field(default_factory=list)  # of the file, not asked for now
-    computed: int = 0  # cases of this call
+    known: dict[tuple[float, int], Laws] = field(default_factory=dict)
+    computed: int = 0
     interrupted: bool = False
     seconds: float = field(default=0.0, compare=False)
-    signs: list[list[int]] = field(default_factory=list)  # of the parameters in each template
+    signs: list[list[int]] = field(default_factory=list)
+
+    @property
+    def cases(self) -> dict[Case, Laws]:
+        """Result of each law for each percentage and template, by number."""
+        every = product(enumerate(self.file.percentages), range(self.file.templates))
+        return {(k, n): self.known[percentage, n] for (k, percentage), n in every if (percentage, n) in self.known}
 
     @property
     def total(self) -> int:
@@ -62,7 +63,7 @@ class Study(Answer):
         return len(self.file.percentages) * self.file.templates
 
     def summary(self) -> list[dict[str, Any]]:
-        """Means over templates that all laws finish, failures apart, for each percentage."""
+        """Return means over templates that all laws finish, failures apart, for each percentage."""
         return summary(self.file, self.cases)
 
     def _told(self) -> str:
@@ -87,7 +88,7 @@ class StudySetup:
         self.parameters: list[Parameter] = parameters_of(self.robot, file.vary)
         self.track: Track = track(self.robot, reference, names)
         if not file.ignore_limits:
-            self.track.refuse_violations(self.robot, reference.time)
+            self.track.refuse_violations(self.robot, reference.end)
         self.nominal = self.plant_of({})
         every = {parameter: 1 + 0.01 * (1 + k) / len(self.parameters) for k, parameter in enumerate(self.parameters)}
         self.family: PlantFamily = plant_family(self.nominal, self.plant_of(every))
@@ -168,7 +169,7 @@ def run_study(
         Errors of each law for each percentage and template; `summary()` has their means.
     """
     begin = perf_counter()
-    crews.number_of_jobs(jobs)
+    jobs_module.number_of_jobs(jobs)
     file = study if isinstance(study, StudyFile) else read_study(study)
     bench = bench or StudySetup(file)
     findings = Study(file, [parameter.word for parameter in bench.parameters], signs=bench.templates().tolist())
@@ -177,30 +178,33 @@ def run_study(
     if path is not None:
         _check_target(path)
         results.take_up()
-    every = [(a, b) for a in range(len(file.percentages)) for b in range(file.templates)]
+    every = list(product(range(len(file.percentages)), range(file.templates)))
 
     def told() -> None:
         findings.computed += 1
         if progress is not None:
             progress(len(findings.cases), findings.total)
 
-    def crew(cases: int) -> crews.ExecutorPool:
-        return crews.process_pool(jobs, cases) if cluster is None else cluster_crew(cluster)
+    def pool(cases: int) -> jobs_module.ExecutorPool:
+        return jobs_module.process_pool(jobs, cases) if cluster is None else jobs_module.dask_executor(cluster)
 
     content = file.model_dump(mode="json")
     if Path(file.robot).is_file():
         content["robot"] = str(Path(file.robot).resolve())  # workers may stand in another folder
     name = hashlib.sha256((key + json.dumps(content, sort_keys=True)).encode()).hexdigest()
-    task = ChunkTask(study_solver, content, name, ready=bench.run)
-    findings.interrupted = run_job(
-        results, lambda: [case for case in every if case not in findings.cases], task, crew, path, key, told
-    )
+    task = jobs_module.ChunkTask(study_solver, content, name, ready=bench.run)
+
+    def left() -> list[Case]:
+        done = findings.cases
+        return [case for case in every if case not in done]
+
+    findings.interrupted = jobs_module.run_job(results, left, task, pool, path, key, told)
     findings.seconds = perf_counter() - begin
     return findings
 
 
 def _key(bench: StudySetup) -> str:
-    """Everything that the numbers of a study come from, but how many percentages and templates were asked for."""
+    """Return everything that the numbers of a study come from, but its percentages and number of templates."""
     file = bench.file.model_dump(mode="json", exclude={"percentages", "templates"})
     described = bench.robot.description.model_dump_json()
     return hashlib.sha256(json.dumps([FORMAT, file, described], sort_keys=True).encode()).hexdigest()
@@ -215,46 +219,30 @@ def _check_target(path: Path) -> None:
 
 
 class StudyResults:
-    """What a study keeps: its cases by percentage and template, whatever their numbers are in this call."""
+    """The file of a study: its cases by percentage and template, whatever their numbers are in this call."""
 
-    def __init__(self, study: Any, path: Path | None, key: str) -> None:
+    def __init__(self, study: Study, path: Path | None, key: str) -> None:
         self.study, self.path, self.key = study, path, key
-        self.number = {percentage: k for k, percentage in enumerate(study.file.percentages)}
+        self.signs = dict(enumerate(study.signs))  # by template, those of the file too
 
     def put(self, case: Any, laws: Laws) -> None:
         """Take over a case, by its numbers or by its percentage and template."""
-        if isinstance(case, dict):
-            self._known({**case, "laws": laws})
-        else:
-            self.study.cases[case] = laws
-
-    def _known(self, entry: dict[str, Any]) -> None:
-        """A case of the file or the journal, asked for now or not."""
-        percentage, template = entry["percentage"], entry["template"]
-        if percentage in self.number and template < self.study.file.templates:
-            self.study.cases[self.number[percentage], template] = entry["laws"]
-        elif not any(
-            (other_case["percentage"], other_case["template"]) == (percentage, template)
-            for other_case in self.study.others
-        ):
-            self.study.others.append(entry)
+        percentage, template = case
+        if isinstance(percentage, int):
+            percentage = self.study.file.percentages[percentage]
+        self.study.known[float(percentage), template] = laws
 
     def packed(self, case: Any, laws: Laws) -> bytes:
-        """A case for the journal."""
-        return json.dumps(self._entry(case, laws), allow_nan=False).encode()
+        """Return a case for the journal."""
+        return json.dumps([self.study.file.percentages[case[0]], case[1], laws], allow_nan=False).encode()
 
     def unpacked(self, data: bytes) -> tuple[Any, Laws]:
-        """What `packed` wrote."""
-        entry = json.loads(data)
-        laws = entry.pop("laws")
-        return entry, laws
-
-    def _entry(self, case: Any, laws: Laws) -> dict[str, Any]:
-        percentage, template = self.study.file.percentages[case[0]], case[1]
-        return {"percentage": percentage, "template": template, "signs": self.study.signs[template], "laws": laws}
+        """Return what `packed` wrote."""
+        percentage, template, laws = json.loads(data)
+        return (float(percentage), template), laws
 
     def take_up(self) -> None:
-        """Cases that a file has already; a file of another study is refused, not replaced."""
+        """Read the cases that the file has already; a file of another study is refused, not replaced."""
         assert self.path is not None
         if not self.path.exists():
             return
@@ -266,7 +254,8 @@ class StudyResults:
             if stored["study"] != self.key:
                 raise other
             for entry in stored["cases"]:
-                self._known(entry)
+                self.put((float(entry["percentage"]), entry["template"]), entry["laws"])
+                self.signs.setdefault(entry["template"], entry["signs"])
         except (OSError, ValueError, KeyError, TypeError):
             raise other from None
 
@@ -278,50 +267,45 @@ class StudyResults:
             "study": self.key,
             "file": study.file.model_dump(mode="json"),
             "parameters": study.parameters,
-            "cases": [*(self._entry(case, laws) for case, laws in sorted(study.cases.items())), *study.others],
+            "cases": [
+                {"percentage": percentage, "template": template, "signs": self.signs[template], "laws": laws}
+                for (percentage, template), laws in sorted(study.known.items(), key=lambda item: item[0])
+            ],
             "summary": study.summary(),
         }
         write_text(self.path, json.dumps(content, allow_nan=False))
 
 
-def summary(file: StudyFile, cases: Mapping[tuple[int, int], Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A table for each percentage: errors by law, how each compares with the first, and what failed."""
-    rows = []
+def summary(file: StudyFile, cases: Mapping[Case, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return a table for each percentage: errors by law, how each compares with the first law, and what failed.
+
+    Means are over templates that all laws finish; `losing` is the share in which a law errs more than the first.
+    """
+    rows, laws = [], file.laws
     for number, percentage in enumerate(file.percentages):
-        percentage_cases = [
-            cases[number, template] for template in range(file.templates) if (number, template) in cases
-        ]
-        both = [case for case in percentage_cases if all(not case[law]["failure"] for law in file.laws)]
+        done = [cases[number, template] for template in range(file.templates) if (number, template) in cases]
+        both = [case for case in done if all(not case[law]["failure"] for law in laws)]
+        errors = np.array([[[case[law]["errors"][k] for k in INDEXES] for law in laws] for case in both])
+        means = losing = np.full((len(laws), len(INDEXES)), np.nan)
+        if both:
+            means, losing = errors.mean(axis=0), (errors > errors[:, :1]).mean(axis=0)
+        ratios = np.divide(means, means[0], out=np.full_like(means, np.nan), where=means[0] > 0)
+        failures = {law: Counter(case[law]["failure"] for case in done if case[law]["failure"]) for law in laws}
         rows.append(
             {
                 "percentage": percentage,
-                "done": len(percentage_cases),
+                "done": len(done),
                 "compared": len(both),
-                "errors": {law: _means(both, law) for law in file.laws},
-                "ratio": {law: _ratios(both, file.laws[0], law) for law in file.laws[1:]},
-                "losing": {law: _losing(both, file.laws[0], law) for law in file.laws[1:]},
-                "failures": {
-                    law: dict(Counter(case[law]["failure"] for case in percentage_cases if case[law]["failure"]))
-                    for law in file.laws
-                },
+                "errors": _by_law(laws, means),
+                "ratio": _by_law(laws[1:], ratios[1:]),
+                "losing": _by_law(laws[1:], losing[1:]),
+                "failures": {law: dict(counts) for law, counts in failures.items()},
             }
         )
     return rows
 
 
-def _means(cases: list[Mapping[str, Any]], law: str) -> dict[str, float | None]:
-    return {k: float(np.mean([c[law]["errors"][k] for c in cases])) if cases else None for k in INDEXES}
-
-
-def _ratios(cases: list[Mapping[str, Any]], first: str, law: str) -> dict[str, float | None]:
-    """Means of a law over those of the first; None where the first has no error."""
-    first_means, law_means = _means(cases, first), _means(cases, law)
-    return {k: law_means[k] / first_means[k] if first_means[k] and law_means[k] is not None else None for k in INDEXES}  # type: ignore[operator]
-
-
-def _losing(cases: list[Mapping[str, Any]], first: str, law: str) -> dict[str, float | None]:
-    """Share of the single templates in which the law errs more than the first."""
-    return {
-        k: float(np.mean([c[law]["errors"][k] > c[first]["errors"][k] for c in cases])) if cases else None
-        for k in INDEXES
-    }
+def _by_law(laws: Sequence[str], values: Array) -> dict[str, dict[str, float | None]]:
+    """Return values of all indexes by law; None where there is none."""
+    rows = [[float(value) if np.isfinite(value) else None for value in row] for row in values]
+    return {law: dict(zip(INDEXES, row, strict=True)) for law, row in zip(laws, rows, strict=True)}

@@ -44,12 +44,14 @@ def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]
             raise InputError(
                 f"there is no kind '{kind}' of parameters", key="vary", value=kind, hint=did_you_mean(kind, KINDS)
             )
-    parameters: list[Parameter] = []
-    recorder = _Recorder()
-    _changed(robot.description, recorder)
-    for kind in KINDS:
-        if kind in kinds:
-            parameters += [parameter for parameter in recorder.seen if parameter.kind == kind]
+    seen: dict[Parameter, None] = {}
+
+    def note(kind: str, name: str) -> float:
+        seen.setdefault(Parameter(kind, name))
+        return 1.0
+
+    _changed(robot.description, note)
+    parameters = [parameter for kind in KINDS if kind in kinds for parameter in seen if parameter.kind == kind]
     if not parameters:
         raise InputError(
             "the robot has no such parameters", key="vary", value=", ".join(kinds), hint="vary other kinds"
@@ -58,27 +60,9 @@ def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]
 
 
 def perturbed_robot(robot: Robot, factors: Mapping[Parameter, float], payload: Sequence[float] | None = None) -> Robot:
-    """The robot with parameters multiplied by factors; a payload is mounted again."""
-    return with_numbers(robot, _changed(robot.description, _Factors(factors)), payload)
-
-
-class _Recorder:
-    """Asked for factors, it notes what is asked and changes nothing."""
-
-    def __init__(self) -> None:
-        self.seen: dict[Parameter, None] = {}
-
-    def __call__(self, kind: str, name: str) -> float:
-        self.seen.setdefault(Parameter(kind, name))
-        return 1.0
-
-
-class _Factors:
-    def __init__(self, factors: Mapping[Parameter, float]) -> None:
-        self.factors = factors
-
-    def __call__(self, kind: str, name: str) -> float:
-        return self.factors.get(Parameter(kind, name), 1.0)
+    """Return the robot with parameters multiplied by factors; a payload is mounted again."""
+    changed = _changed(robot.description, lambda kind, name: factors.get(Parameter(kind, name), 1.0))
+    return with_numbers(robot, changed, payload)
 
 
 def _changed(description: schema.RobotFile, factor: Any) -> schema.RobotFile:

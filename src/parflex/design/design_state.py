@@ -281,7 +281,7 @@ def _stretched(robot: Robot, target: Target) -> frozenset[str]:
 def row_of_twin(row: PoseRows, twin: Robot) -> PoseRows:
     """What a pose asks for, asked of the places of the robot with slopes: a point may move on its link."""
     if isinstance(row, DistanceTarget):
-        return read_distance(twin.tree, row.name, row.distance, "pose", None)
+        return read_distance(twin.tree, row.name, row.distance, "pose")
     if isinstance(row, FrameTarget | FrameRotationRows):
         return replace(row, place=twin.tree.places[row.name])
     return row

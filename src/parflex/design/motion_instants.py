@@ -80,7 +80,7 @@ class MotionInstants:
         """The frame in time; None where motors are told what to do."""
         if self.by_motors or self.table.law_name == "time-optimal":
             return None
-        from parflex.trajectories.frame_motion import frame_trajectory
+        from parflex.trajectories.frames import frame_trajectory
 
         return frame_trajectory(self.robot, self.name, self.table)
 
@@ -132,7 +132,7 @@ class MotionInstants:
     def motors_at(self, t: float, behind: bool = False) -> tuple[Array, Array, Array]:
         """Positions, velocities and accelerations of the motors; `behind` a jump, or before it."""
         if self.planned.exact is not None:
-            return self.planned.exact.at(t)
+            return self.planned.exact.derivatives(t)
         at = self.planned.pieces.at
         return at(t), at(t, 1, behind), at(t, 2, behind)
 
@@ -158,11 +158,11 @@ class MotionInstants:
     def _found(self, t: float, near: Array) -> Joints:
         if self.course is None:
             return self._by_motors(t, near), None, None
-        from parflex.trajectories.paths import joints_of_pose
+        from parflex.trajectories.follow import joints_of_pose
 
         rigid = self.robot.locking(self.robot.deformations)
-        desired, driven = self.course.at(t)
-        here, rates, accelerations = joints_of_pose(rigid, self.course.frame, desired, near, driven)
+        course = self.course
+        here, rates, accelerations = joints_of_pose(rigid, course.frame, course.at(t), near, course.driven)
         if np.isnan(accelerations).any():
             return self._by_motors(t, near), None, None
         return here.q, rates, accelerations
@@ -191,11 +191,11 @@ class MotionInstants:
 
 def _planned(robot: Robot, name: str, time: float) -> tuple[Any, dict[float, Joints]]:
     """Motors in the motion, and instants that are known of it, once for all responses of a robot."""
-    from parflex.trajectories.motor_motion import from_description  # which plans, and is not needed elsewhere
+    from parflex.trajectories.motor_motion import from_table  # which plans, and is not needed elsewhere
 
     key = "motion", name, time
     if key not in robot.cache:
-        robot.cache[key] = from_description(robot, name, time), {}
+        robot.cache[key] = from_table(robot, name, robot.description.motions[name], time), {}
     return robot.cache[key]
 
 

@@ -20,7 +20,7 @@ from parflex.exchange.imported_tables import (
 )
 from parflex.exchange.mjcf_compiler import compile_model
 from parflex.exchange.untrusted_files import MESH_FORMATS, NO_MESH, OTHER_MESH
-from parflex.spatial.rotations import compose, exact_entries, exact_rotation, quaternion_matrix
+from parflex.spatial.rotations import compose, exact_entries, exact_rotation, quaternion_matrix, unit_quaternion
 
 FREE, BALL, SLIDE, HINGE = range(4)  # kinds of joints
 
@@ -53,7 +53,7 @@ def mjcf_robot(file: str) -> ImportedTables:
 
 def turned(quaternion: Array) -> Array:
     """Rotation matrix of a quaternion of MuJoCo."""
-    return exact_entries(quaternion_matrix(quaternion / np.linalg.norm(quaternion)))
+    return exact_entries(quaternion_matrix(unit_quaternion(quaternion)))
 
 
 class _MjcfTables:
@@ -354,7 +354,7 @@ class MjcfConstraints:
             ends = [self.tables.site(site) for site in sites]
         else:
             (first, second), _ = self._ends(number, (data[:3], data[3:6]))
-            turn = exact_entries(quaternion_matrix(data[6:10] / np.linalg.norm(data[6:10])))
+            turn = exact_entries(quaternion_matrix(unit_quaternion(data[6:10])))
             ends = [self._point(f"{name}.A", first, turn, data[3:6]), self._point(f"{name}.B", second, E3, data[:3])]
         turns = data[10] != 0
         self._close(name, ends, "welded" if turns else "spherical", {})
@@ -635,4 +635,4 @@ def _in_geom(model: Any, mesh: int) -> tuple[Array, Array]:
 
 
 def _turned(quaternion: Array) -> Array:
-    return exact_entries(quaternion_matrix(np.array(quaternion) / np.linalg.norm(quaternion)))
+    return exact_entries(quaternion_matrix(unit_quaternion(np.array(quaternion))))

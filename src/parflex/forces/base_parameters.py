@@ -19,7 +19,7 @@ from parflex.bodies.rigid import RigidBody
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.records import Answer, brief, count_of, name_list
-from parflex.recursion.dynamics import newton_euler
+from parflex.recursion.dynamics import body_regressor
 from parflex.recursion.kinematics import motion, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -78,19 +78,10 @@ def body_from_parameters(values: Array) -> RigidBody:
     return RigidBody.from_khalil(M, (MX, MY, MZ), XX, XY, XZ, YY, YZ, ZZ)
 
 
-def regressor(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
-    """Forces along all rates per unit of each body parameter (n x 10 links); exact, because they are linear."""
+def _regressor(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
+    """Forces along all rates per unit of each body parameter (n x 10 links)."""
     at = pose(tree, q)
-    moving = motion(tree, at, qd, qdd, -tree.gravity)
-    columns = []
-    empty = [replace(link, body=RigidBody()) for link in tree.links]
-    for j in range(len(tree.links)):
-        for unit in np.eye(10):
-            links = list(empty)
-            links[j] = replace(links[j], body=body_from_parameters(unit))
-            forces = newton_euler(replace(tree, links=tuple(links), elements=()), at, moving).forces
-            columns.append(0 * forces if tree.links[j].strut else forces)  # the slide of a strut is no body
-    return np.array(columns).T
+    return body_regressor(tree, at, motion(tree, at, qd, qdd, -tree.gravity))
 
 
 def regrouped_tree(tree: Tree, empty: Literal["inertia", "second moment"] = "inertia") -> Tree:
@@ -209,7 +200,7 @@ def _stacked_regressor(tree: Tree, samples: int) -> Array:
     rows = []
     for _ in range(samples):
         q = tree.moved(tree.start, rng.uniform(-1, 1, tree.n) * 2)
-        rows.append(regressor(tree, q, rng.uniform(-2, 2, tree.n), rng.uniform(-4, 4, tree.n)))
+        rows.append(_regressor(tree, q, rng.uniform(-2, 2, tree.n), rng.uniform(-4, 4, tree.n)))
     return np.concatenate(rows)
 
 
@@ -234,7 +225,7 @@ def _closed_regressor(robot: Robot, tree: Tree, samples: int) -> Array:
             continue
         qd = J @ rng.uniform(-2, 2, J.shape[1])
         qdd = J @ rng.uniform(-4, 4, J.shape[1]) + configuration.acceleration_bias(qd)
-        W = J.T @ regressor(tree, configuration.q, qd, qdd)
+        W = J.T @ _regressor(tree, configuration.q, qd, qdd)
         rows.append(W / np.abs(W).max())
     return np.concatenate(rows)
 

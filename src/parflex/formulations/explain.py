@@ -199,10 +199,11 @@ def _bodies(robot: Robot) -> ExplanationSection:
 def _link_rows(robot: Robot) -> list[str]:
     """Return one item per link outside of legs and one per group of identical legs."""
     links = [link for link in robot.tree.links if link.node is None]
-    legs = {leg: [link for link in links if link.leg == leg] for leg in dict.fromkeys(link.leg for link in links)}
-    rows = [f"- {_link_text(robot, link, link.name)}" for link in legs.pop(None, [])]
-    texts = {leg: [_link_text(robot, part, part.name.removeprefix(f"{leg}.")) for part in legs[leg]] for leg in legs}
-    for text, names in _grouped(("; ".join(words), leg) for leg, words in texts.items()).items():
+    rows = [f"- {_link_text(robot, link, link.name)}" for link in links if link.leg is None]
+    legs: dict[str, list[str]] = {}
+    for link, leg in ((link, link.leg) for link in links if link.leg is not None):
+        legs.setdefault(leg, []).append(_link_text(robot, link, link.name.removeprefix(f"{leg}.")))
+    for text, names in _grouped(("; ".join(words), leg) for leg, words in legs.items()).items():
         rows.append(f"- {f'legs {listed(names)}, each' if len(names) > 1 else f'leg {names[0]}'}: {text}")
     return rows
 

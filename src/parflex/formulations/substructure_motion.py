@@ -27,6 +27,7 @@ from parflex.tree.tree import GROUND, Place
 Array = np.ndarray
 JointRow = tuple[tuple[int, ...], Array]  # unknowns, and what they give each
 Twist = tuple[Array, Array]
+Tip = tuple[Array, Array, Array]  # angular velocity in the axes of the root, then a twist
 
 
 class FreeMotions(NamedTuple):
@@ -85,8 +86,8 @@ class MovingFrame(Record):
 
     def in_axes(self, R: Array) -> MovingFrame:
         """In axes turned by R, which become those of the frame."""
-        parts = (R.T @ part for part in (self.w, self.a, self.al, self.J_v, self.J_w))
-        return MovingFrame(None, *parts, self.columns)
+        w, a, al, J_v, J_w = (R.T @ part for part in (self.w, self.a, self.al, self.J_v, self.J_w))
+        return MovingFrame(None, w, a, al, J_v, J_w, self.columns)
 
     def behind(self, joint: FreeMotions) -> MovingFrame:
         """Of a frame behind a joint here, which is written in the axes used."""
@@ -180,9 +181,9 @@ class SubstructureMotion:
             frame = across(frame, R, p, second)
         else:  # two joints in a row, passed in the order in which the step meets them
             guided = FreeMotions(h.guided_v, h.guided_w, rate[: h.guided], slice(step.slots.start, split))
-            first_last = ((np.eye(3), p, guided), (R, np.zeros(3), second))
-            for joint in first_last if step.forward else first_last[::-1]:
-                frame = across(frame, *joint)
+            row: list[tuple[Array, Array, FreeMotions]] = [(np.eye(3), p, guided), (R, np.zeros(3), second)]
+            for R, p, joint in row if step.forward else row[::-1]:
+                frame = across(frame, R, p, joint)
         return self._backward(frame, ends[1].rotation, ends[1].position, FIXED)
 
     def _forward(self, source: MovingFrame, R: Array, p: Array, joint: FreeMotions) -> MovingFrame:
@@ -292,7 +293,8 @@ class SubstructureRates:
         """Over the joint or node of a link."""
         link, (v, w) = self.tree.links[j], twist
         if link.node is not None:
-            return _to_tip(link.node, *self._bent(j), v, w)[1:]
+            _, v, w = _to_tip(link.node, *self._bent(j), v, w)
+            return v, w
         rate, v = self.qd[link.v], self._into(j, v + cross(w, self.at.local_position[j]))
         return v + link.joint.S_v @ rate, self._into(j, w) + link.joint.S_w @ rate
 
@@ -300,13 +302,13 @@ class SubstructureRates:
         """Back over the joint or node of a link, which moves or is held."""
         link, (v, w) = self.tree.links[j], twist
         if link.node is not None:
-            e, ed, *place = self._bent(j)
-            return _to_root(link.node, e, ed if moving else np.zeros(len(ed)), *place, v, w)
+            e, ed, p, mounting, turned = self._bent(j)
+            return _to_root(link.node, e, ed if moving else np.zeros(len(ed)), p, mounting, turned, v, w)
         rate: Any = self.qd[link.v] if moving else np.zeros(len(link.joint.rate_labels))
         w = self._out(j, w - link.joint.S_w @ rate)
         return self._out(j, v - link.joint.S_v @ rate) - cross(w, self.at.local_position[j]), w
 
-    def _bent(self, j: int) -> tuple[Array, ...]:
+    def _bent(self, j: int) -> tuple[Array, Array, Array, Array, Array]:
         """Coordinates and rates of the body that a node is on, and where the node is."""
         link = self.tree.links[j]
         body = self.tree.links[link.parent]
@@ -417,7 +419,7 @@ class SubstructureRates:
         return np.concatenate([h.guided_v.T @ (R @ v) + h.guided_w.T @ (R @ w), second_rates])
 
 
-def _to_tip(node: Node, e: Array, ed: Array, p: Array, mounting: Array, turned: Array, v: Array, w: Array) -> tuple:
+def _to_tip(node: Node, e: Array, ed: Array, p: Array, mounting: Array, turned: Array, v: Array, w: Array) -> Tip:
     """The angular velocity at a tip in the axes of the root, then the twist of the tip, from that of the root."""
     v_rel, w_rel = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
     return w + w_rel, turned.T @ (mounting.T @ (v + cross(w, p) + v_rel)), turned.T @ (mounting.T @ (w + w_rel))

@@ -518,7 +518,7 @@ def without_gravity(form: Substructures) -> Substructures:
     """The same pieces without weight: what is linear in accelerations stands alone."""
     tree = replace(form.robot.tree, gravity=np.zeros(3))
     robot = replace(form.robot, tree=tree, closures=replace(form.robot.closures, tree=tree))
-    return replace(form, cut=replace(form.cut, robot=robot))
+    return replace(form, robot=robot)
 
 
 class StepMatrix:

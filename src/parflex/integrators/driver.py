@@ -341,7 +341,7 @@ def run_loop(
         grid.every, q.copy(), qd.copy(), tolerance, x[:0], y[:0],
     )  # fmt: skip
     loop.record_start()
-    interrupted, stop, events = False, None, [no_events()]
+    interrupted, stop, events, left = False, None, [no_events()], np.zeros(len(Count), int)
     try:
         while loop.done < loop.rows and loop.status == Status.OK and stop is None:
             if control is not None:
@@ -349,7 +349,7 @@ def run_loop(
                 loop.portion, work.numbers[Number.LAST] = 1, 0.0  # efforts jump: the last step says nothing
                 if not first + loop.done:  # the first row has the efforts that act from then on
                     loop.record_start()
-            before = loop.done
+            before, counted = loop.done, work.counts.copy()
             loop.advance_to_next()
             _raise_step_error(loop.status, work.numbers, grid, loop.now)
             events.append(work.events[: work.counts[Count.EVENTS]].copy())
@@ -358,6 +358,7 @@ def run_loop(
                 stop, ahead = watch(y[before : loop.done + 1])
                 loop.done = loop.done if stop is None else before + stop
                 loop.portion = min(loop.portion, ahead)
+                left = left if stop is None else work.counts - counted
             if progress is not None:
                 progress(loop.row_time)
     except KeyboardInterrupt:
@@ -365,9 +366,10 @@ def run_loop(
     rows = slice(0, loop.done + 1)
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     words = ("evaluations", "steps", "iterations", "jacobians", "rejected")  # the first of the counts
-    counts = dict(zip(words, work.counts[: len(words)].tolist(), strict=True)) | {
-        "alike_rests": int(work.counts[Count.ALIKE])
-    }
+    counts = dict(zip(words, work.counts[: len(words)].tolist(), strict=True))
+    # rows computed in vain, as other rates had to be taken before: they say nothing of the steps
+    counts |= {"left_steps": int(left[Count.STEPS]), "left_evaluations": int(left[Count.EVALUATIONS])}
+    counts["alike_rests"] = int(work.counts[Count.ALIKE])
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:
         track.judged = tuple(

@@ -42,7 +42,7 @@ from parflex.maps.newton import (
 )
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, pose
-from parflex.robot.home_pose import HomePose
+from parflex.robot.home import stated_motors, with_default_motors
 from parflex.robot.pose_input import complete_end_effector, read_pose
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve
@@ -80,7 +80,7 @@ class HomeStart(Record):
 def home_start(geometry: Geometry) -> HomeStart | None:
     """How home of a robot with designs begins; None where its homes are not followed together."""
     designs = geometry.designs
-    robot = HomePose(geometry.robot).of_default_motors
+    robot = with_default_motors(geometry.robot)
     if designs is None or robot.at_rest is not None:
         return None  # couplings start joints by each other
     given, start = robot.description.poses.get("home", {}), robot.start
@@ -295,7 +295,7 @@ class HomeRows:
     def motors(self) -> list[list[int]]:
         """Of each part the columns of motors of which the file says where they start."""
         robot, kept = self.begin.robot, {int(k): n for n, k in enumerate(self.geometry.kept)}
-        stated = set(HomePose(robot).stated_starts) - set(self.begin.target.values)
+        stated = {link.q.start for link in stated_motors(robot)} - set(self.begin.target.values)
         return [[kept[k] for k in robot.assembler.positions(part) if k in stated] for part in self.begin.parts]
 
     def other_assemblies(self, number: int) -> list[Array]:

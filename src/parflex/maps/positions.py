@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.continuation import other_mode_reason
+from parflex.closure.unreachable import other_mode_reason
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.beyond_folds import beyond_folds
 from parflex.maps.closed_forms import DyadPlaces, dyad_places, leg_structure

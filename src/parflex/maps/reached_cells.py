@@ -9,7 +9,6 @@ import numpy as np
 
 from parflex.errors import SingularError
 from parflex.recursion.kinematics import pose
-from parflex.robot.near_pose import near_pose
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 
@@ -31,7 +30,7 @@ def reached_cells(robot: Robot, axes: Sequence[tuple[str, Array]]) -> Array:
         if cell not in known:
             values = {name: float(axis_values[k]) for (name, axis_values), k in zip(axes, cell, strict=True)}
             try:
-                solution = near_pose(rigid, values, q)
+                solution = rigid.pose_finder.near(values, q)
             except SingularError:
                 solution = None
             if solution is None:

@@ -16,7 +16,6 @@ from parflex.errors import ParflexError, SingularError
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.coordinate_names import joint_named
-from parflex.robot.near_pose import near_pose
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
@@ -127,7 +126,7 @@ class SinglePositions:
             if self.robot.pose_finder.leaves_free(given):
                 return self.unreachable, None, NOT_FOUND
             for start in starts:
-                whole = near_pose(self.rigid, given, start)
+                whole = self.rigid.pose_finder.near(given, start)
                 if whole is not None:
                     fixed = set(self.robot.pose_finder.read(given).values)
                     return self._judged(

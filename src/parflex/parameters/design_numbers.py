@@ -88,8 +88,9 @@ class DesignNumbers(Record):
 
     def _varied(self, name: str, part: Any) -> Any:
         """A part of the robot with the numbers of all designs in it; of one design with plain ones."""
-        numbers: list[Any] = self.values[0].tolist()
-        if len(self.values) > 1:
+        if len(self.values) == 1:
+            numbers: list[Any] = self.values[0].tolist()
+        else:
             decisions = Decisions(len(self.values) + 1)
             numbers = [BatchedNumber(x, decisions) for x in np.concatenate([self.nominal[None], self.values]).T]
         return _substituted(part, self._branches.get(name, {}), numbers)

@@ -98,7 +98,8 @@ def pose(tree: Tree, q: Any) -> Pose:
     parts = (result.turned, result.local_rotation, result.local_position, result.rotation, result.position)
     shares_calls = can_share_call(q)
     for link in tree.links:
-        k, e = link.parent, q[tree.links[link.parent].e] if link.node is not None else None
+        k = link.parent
+        e: Any = None if link.node is None else q[tree.links[k].e]
         if shares_calls and link.node is not None:
             values = _beyond(link.node, result, k, e, link.rotation, link.position)
         else:

@@ -41,17 +41,15 @@ def with_nodes_at(robot: Robot, frames: Iterable[str]) -> Robot:
     if not nodes:
         return robot
     if robot.written is not None and robot.tree is not robot.written.tree:
-        raise InputError(
-            f"the beams of '{robot.name}' cannot be divided at '{nodes[0]}': its numbers are not those of its file",
-            key="robot",
-            value=robot.name,
-            hint="give the robot as it was loaded, and pass servos and omitted terms as arguments",
-        )
-    if nodes not in robot.robots_by_nodes:
+        text = f"the beams of '{robot.name}' cannot be divided at '{nodes[0]}': its numbers are not those of its file"
+        hint = "give the robot as it was loaded, and pass servos and omitted terms as arguments"
+        raise InputError(text, key="robot", value=robot.name, hint=hint)
+
+    def make() -> Robot:
         made = divided(robot, robot.refine, (*robot.nodes, *nodes))
-        home = with_elements_of(Configuration(robot, robot.home), made).q
-        robot.robots_by_nodes[nodes] = replace(made, known_home=home)
-    return robot.robots_by_nodes[nodes]
+        return replace(made, known_home=with_elements_of(Configuration(robot, robot.home), made).q)
+
+    return robot.derived(("nodes", nodes), make)
 
 
 def at_nodes(robot: Robot, pose: Pose | None, frames: Iterable[str]) -> tuple[Robot, Pose | None]:

@@ -24,18 +24,14 @@ from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Motion, jacobians, motion, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.robot.limits import limit_warnings
-from parflex.robot.rates import RequestedMotion, matrix_root
+from parflex.robot.rates import PriorityBlock, feasible_accelerations, feasible_rates, matrix_root, requested_rates
 from parflex.robot.robot import Robot, configuration_line
 from parflex.robot.states import as_numbers, refuse_infinite, tolerance_factor, wrong_length
 
 Array = np.ndarray
-
 SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are gone
-
 NEAR_SINGULAR = 1e4  # above which a warning is given
-
 SAME = 1e-6  # of the typical length: balls that are nearer are one, lines that are nearer pass through them
-
 MISSED = 1e-7  # of the rates: by how much they may miss the loops; ten times what positions may, which they depend on
 
 
@@ -137,7 +133,7 @@ class Configuration(Answer):
 
     def rates(self, given: Mapping[str, float] | None) -> Array:
         """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
-        return RequestedMotion(self).rates(given)
+        return feasible_rates(self, given) if given else np.zeros(self.robot.tree.n)
 
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
@@ -146,11 +142,12 @@ class Configuration(Answer):
 
         Where none is given, what `like` names does not accelerate.
         """
-        return RequestedMotion(self).accelerations(given, qd_tot, like)
+        return feasible_accelerations(self, given or {}, qd_tot, like)
 
     def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
         """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
-        return RequestedMotion(self).rates_near(given, qd)
+        units = self.robot.tree.rate_units
+        return requested_rates(self, given).solve([PriorityBlock(np.eye(len(qd)) / units, qd / units)])
 
     @cached_property
     def resting(self) -> list[Array]:
@@ -182,16 +179,13 @@ class Configuration(Answer):
         legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
         J, rank, _, _ = self._judged
         closures = mobility.condition(J, rank, robot.regular_closure_norm) if rank else 1.0
-        A, without_platform, platform = (
-            self._actuation_map(),
-            not robot.assembler.free_bodies,
-            self._actuation_condition(),
-        )
+        A, platform = self._actuation_map(), self._actuation_condition()
+        without_platform = not robot.assembler.free_bodies
         enough_motors, undriven_message = A.shape[0] >= A.shape[1], ""
         if without_platform and enough_motors and platform > SINGULAR:
-            motion_names = self._name_motion(self._undriven_motions)
+            motion_names, pose_words = self._name_motion(self._undriven_motions), "singular pose: "
             undriven_message = (
-                f"{'singular pose: ' * bool(robot.closures.loops)}with the motors locked, {motion_names} can still move"
+                f"{pose_words * bool(robot.closures.loops)}with the motors locked, {motion_names} can still move"
             )
         return Condition(legs, platform, closures, enough_motors, without_platform, undriven_message)
 
@@ -254,23 +248,15 @@ class Configuration(Answer):
         freedoms = A.shape[1]
         if not freedoms:
             return 1.0
-        return (
-            mobility.condition(A, freedoms, self.robot.regular_actuation_norm)
-            if A.shape[0] >= freedoms
-            else float("inf")
-        )
+        enough = A.shape[0] >= freedoms
+        return mobility.condition(A, freedoms, self.robot.regular_actuation_norm) if enough else float("inf")
 
     def refuse_singular_legs(self) -> None:
         """Raise if the motion of the platform does not determine the rates of a leg."""
         for name, value in self.condition.legs.items():
             if value > SINGULAR:
-                raise SingularError(
-                    f"'{name}' is at a singularity of the leg: it does not admit every motion of the platform "
-                    f"(condition number {value:.1e})",
-                    key="pose",
-                    value=name,
-                    hint="choose another pose",
-                )
+                text = f"'{name}' is at a singularity of the leg: it does not admit every motion of the platform"
+                raise _singular(text, value, name)
 
     @property
     def is_underactuated_here(self) -> bool:
@@ -305,22 +291,13 @@ class Configuration(Answer):
         motion_names = self._name_motion(undriven)
         regular = [Configuration(self.robot, q) for q in self.robot.reference_poses]  # home alone may be singular
         if A.shape[0] < freedoms or all(configuration.robot_is_underactuated() for configuration in regular):
-            raise ActuationError(
-                f"actuation '{self.robot.actuation}' has {count_of(A.shape[0], 'motor')} for "
-                f"{count_of(freedoms, 'freedom')}; "
-                f"the motion of {motion_names} is free",
-                key="actuation",
-                value=self.robot.actuation,
-                hint=self._actuation_hint(),
-            )
+            name, motors = self.robot.actuation, count_of(A.shape[0], "motor")
+            text = f"actuation '{name}' has {motors} for {count_of(freedoms, 'freedom')}"
+            text += f"; the motion of {motion_names} is free"
+            raise ActuationError(text, key="actuation", value=name, hint=self._actuation_hint())
         where = " of the platform" if self.robot.assembler.free_bodies else ""
-        raise SingularError(
-            f"singular pose{where}: with the motors locked, {motion_names} can still move "
-            f"(condition number {self._actuation_condition():.1e})",
-            key="pose",
-            value=motion_names,
-            hint="choose another pose",
-        )
+        text = f"singular pose{where}: with the motors locked, {motion_names} can still move"
+        raise _singular(text, self._actuation_condition(), motion_names)
 
     def _actuation_hint(self) -> str:
         """Return what to do where freedoms are more than motors; bodies and springs that deform add some."""
@@ -409,14 +386,16 @@ def configure(robot: Robot, pose: Pose | None = None, *, ignore_limits: bool = F
         if pose.robot is robot:
             return replace(pose, ignore_limits=ignore_limits) if pose.ignore_limits != ignore_limits else pose
         if pose.robot.tree.position_names != robot.tree.position_names:
-            raise InputError(
-                f"this configuration of '{pose.robot.name}' has other coordinates than '{robot.name}'",
-                key="pose",
-                value=pose.robot.name,
-                hint="give one of the same robot with the same elements, or a pose",
-            )
+            text = f"this configuration of '{pose.robot.name}' has other coordinates than '{robot.name}'"
+            hint = "give one of the same robot with the same elements, or a pose"
+            raise InputError(text, key="pose", value=pose.robot.name, hint=hint)
         return Configuration(robot, pose.q, ignore_limits=ignore_limits)
     return Configuration(robot, robot.assemble(pose), ignore_limits=ignore_limits)
+
+
+def _singular(text: str, condition_number: float, value: str) -> SingularError:
+    message = f"{text} (condition number {condition_number:.1e})"
+    return SingularError(message, key="pose", value=value, hint="choose another pose")
 
 
 def _beside(A: Array) -> Array:
@@ -456,8 +435,7 @@ class Condition(Answer):
         large = {name: value for name, value in self.legs.items() if value > NEAR_SINGULAR}
         body = "robot" if self.sides else "platform"
         locked = self.platform if self.enough_motors and not self.loose else 1.0
-        named = {f"the {body} with locked motors": locked}
-        named |= {"the set of closures": self.closures}
+        named = {f"the {body} with locked motors": locked, "the set of closures": self.closures}
         harmless = self.sides and all(value <= NEAR_SINGULAR for value in named.values())
         if not harmless:
             named = {f"leg '{name}'": value for name, value in large.items()} | named
@@ -488,11 +466,9 @@ def spinning_rods(
     """
     internal_motions = _kernel(end @ motions)
     spins = motions @ internal_motions
-    rotation_lines = _turning(at, links, spins, closures.tree.length)
-    balls = _ball_centres(closures, at)
-    if not rotation_lines or not all(
-        _passes_two_balls(line, balls, closures.tree.length) for line in rotation_lines.values()
-    ):
+    length, balls = closures.tree.length, _ball_centres(closures, at)
+    rotation_lines = _turning(at, links, spins, length)
+    if not rotation_lines or not all(_passes_two_balls(line, balls, length) for line in rotation_lines.values()):
         return [], motions
     names = {j: closures.tree.links[j].name for j in rotation_lines}
     first = [name for j, name in names.items() if not set(closures.tree.path(j)[1:]) & set(rotation_lines)]
@@ -503,13 +479,12 @@ def spin_error(rods: list[str]) -> ActuationError:
     """The error for rods that spin while everything else is driven."""
     names = ", ".join(f"'{name}'" for name in rods)
     single = len(rods) == 1
-    return ActuationError(
+    text = (
         f"{names} {'spins' if single else 'spin'} freely about {'its' if single else 'their'} own axis between two "
-        "spherical joints: the motors do not determine that motion, which affects neither them nor the end effector",
-        key="joint",
-        value=rods[0],
-        hint="replace one spherical joint of each rod by a universal joint",
+        "spherical joints: the motors do not determine that motion, which affects neither them nor the end effector"
     )
+    hint = "replace one spherical joint of each rod by a universal joint"
+    return ActuationError(text, key="joint", value=rods[0], hint=hint)
 
 
 def _kernel(J: Array) -> Array:
@@ -528,13 +503,9 @@ def _turning(
             continue
         U, values, _ = np.linalg.svd(twist)
         v, w = U[:3, 0] * length, U[3:, 0]
-        speed_squared = float(w @ w)
-        pure_rotation = (
-            speed_squared > SAME and values[1:].sum() < SAME * values[0] and abs(v @ w) < SAME * length * speed_squared
-        )
-        lines[j] = (
-            (at.position[j] + np.cross(w, v) / speed_squared, w / np.sqrt(speed_squared)) if pure_rotation else None
-        )
+        square, lines[j] = float(w @ w), None
+        if square > SAME and values[1:].sum() < SAME * values[0] and abs(v @ w) < SAME * length * square:
+            lines[j] = (at.position[j] + np.cross(w, v) / square, w / np.sqrt(square))
     return lines
 
 
@@ -556,40 +527,38 @@ configure.doubts = lambda found: limit_warnings(found.robot, found.q)  # type: i
 
 def all_rates(configuration: Configuration, rates: Any, factor: float | None = None) -> Array:
     """All rates: none given means rest; those that are given must fit the loops, or be the independent ones."""
-    robot, limit = configuration.robot, MISSED * (tolerance_factor(rates) if factor is None else factor)
+    robot = configuration.robot
     if rates is None:
         return np.zeros(robot.nv)
-    qd = as_numbers(rates, "qd")
-    if qd.shape != (robot.nv,):
-        if qd.shape != (len(robot.independent_rates),):
-            raise wrong_length(robot, qd, "qd", robot.nv, "robot.rates")
-        refuse_infinite(qd, "qd")
+    factor, units = tolerance_factor(rates) if factor is None else factor, robot.tree.rate_units
+    qd, independent = _read_rates(robot, rates, "qd")
+    if independent:
         return _following(configuration, qd, np.zeros(robot.nv), "rates")
-    refuse_infinite(qd, "qd")
-    size = float(np.linalg.norm(qd / robot.tree.rate_units))
-    _refuse_locked(robot, qd, "qd", limit * (1 + size))
-    rows = configuration.closure_jacobian @ qd
-    _refuse_loop_violation(robot, rows, "qd", "rates", limit * (1 + size))
+    limit = MISSED * factor * (1 + float(np.linalg.norm(qd / units)))
+    _refuse_misfits(robot, qd, configuration.closure_jacobian @ qd, "qd", "rates", limit)
     return qd
 
 
 def all_accelerations(configuration: Configuration, qd: Array, accelerations: Any, factor: float = 1.0) -> Array:
     """All accelerations, of a motion with all rates `qd`; none given means that the independent ones are zero."""
-    robot = configuration.robot
-    few = len(robot.independent_rates)
-    qdd = np.zeros(few) if accelerations is None else as_numbers(accelerations, "qdd")
-    if qdd.shape != (robot.nv,):
-        if qdd.shape != (few,):
-            raise wrong_length(robot, qdd, "qdd", robot.nv, "robot.rates")
-        refuse_infinite(qdd, "qdd")
+    robot, units = configuration.robot, configuration.robot.tree.rate_units
+    given = np.zeros(len(robot.independent_rates)) if accelerations is None else accelerations
+    qdd, independent = _read_rates(robot, given, "qdd")
+    if independent:
         return _following(configuration, qdd, configuration.acceleration_bias(qd), "accelerations")
-    refuse_infinite(qdd, "qdd")
-    units = robot.tree.rate_units
     size = float(np.linalg.norm(qdd / units) + np.linalg.norm(qd / units) ** 2)
-    _refuse_locked(robot, qdd, "qdd", factor * MISSED * (1 + size))
     rows = robot.closures.bias(configuration.at, motion(robot.tree, configuration.at, qd, qdd))
-    _refuse_loop_violation(robot, rows, "qdd", "accelerations", factor * MISSED * (1 + size))
+    _refuse_misfits(robot, qdd, rows, "qdd", "accelerations", factor * MISSED * (1 + size))
     return qdd
+
+
+def _read_rates(robot: Robot, values: Any, key: str) -> tuple[Array, bool]:
+    """Finite rates or accelerations, and whether they are the independent ones alone."""
+    array, few = as_numbers(values, key), (len(robot.independent_rates),)
+    if array.shape not in ((robot.nv,), few):
+        raise wrong_length(robot, array, key, robot.nv, "robot.rates")
+    refuse_infinite(array, key)
+    return array, array.shape != (robot.nv,)
 
 
 def _following(configuration: Configuration, independent: Array, bias: Array, what: str) -> Array:
@@ -605,24 +574,21 @@ def refuse_dependent(configuration: Configuration, what: str) -> None:
     # these motions have the size 1
     worst = condition((configuration.motions / robot.tree.rate_units[:, None])[chosen], usual=lambda: 1.0)
     if worst > SINGULAR:
-        raise SingularError(
-            f"the independent {what} do not determine the others at this pose (condition number {worst:.1e})",
-            key="pose", hint=f"give all {what}, in the order of robot.rates, or move away from this pose",
-        )  # fmt: skip
+        text = f"the independent {what} do not determine the others at this pose (condition number {worst:.1e})"
+        hint = f"give all {what}, in the order of robot.rates, or move away from this pose"
+        raise SingularError(text, key="pose", hint=hint)
 
 
-def _refuse_locked(robot: Robot, values: Array, key: str, limit: float) -> None:
+def _refuse_misfits(robot: Robot, values: Array, rows: Array, key: str, what: str, limit: float) -> None:
+    """Raise where rates or accelerations move a locked joint or open a loop.
+
+    `rows` are those of the closures, `limit` in typical lengths.
+    """
     for k in sorted(robot.locked):
         if abs(values[k]) > limit * robot.tree.rate_units[k]:
             name = robot.tree.rate_names[k]
-            raise InputError(
-                f"'{name}' is locked and cannot move, but '{key}' has {values[k]:.4g} for it", key=key, value=name,
-                hint="give zero",
-            )  # fmt: skip
-
-
-def _refuse_loop_violation(robot: Robot, rows: Array, key: str, what: str, limit: float) -> None:
-    """Raise where rates or accelerations open a loop; `rows` are those of the closures, `limit` in typical lengths."""
+            text = f"'{name}' is locked and cannot move, but '{key}' has {values[k]:.4g} for it"
+            raise InputError(text, key=key, value=name, hint="give zero")
     scaled = robot.closures.row_units() * rows
     if not len(scaled) or float(np.linalg.norm(scaled)) <= limit * robot.tree.length:
         return
@@ -630,13 +596,10 @@ def _refuse_loop_violation(robot: Robot, rows: Array, key: str, what: str, limit
     widest = int(np.argmax(openings))
     per, row = ("/s" if key == "qd" else "/s2"), robot.closures.rows[widest]
     few = f"the {len(robot.independent_rates)} of robot.independent alone"
+    text = f"the {what} do not keep the loop '{row.name}' closed: it opens by {openings[widest]:.3g} m{per}"
+    hint = f"give {what} that fit the loops, or {few}"
     if isinstance(row, Coupling):
         off = abs(float(rows[robot.closures.slices()[widest]][0]))
-        raise InputError(
-            f"the {what} contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}{per}",
-            key=key, value=row.name, hint=f"it says {row.relation}; give {what} that fit it, or {few}",
-        )  # fmt: skip
-    raise InputError(
-        f"the {what} do not keep the loop '{row.name}' closed: it opens by {openings[widest]:.3g} m{per}", key=key,
-        value=row.name, hint=f"give {what} that fit the loops, or {few}",
-    )  # fmt: skip
+        text = f"the {what} contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}{per}"
+        hint = f"it says {row.relation}; give {what} that fit it, or {few}"
+    raise InputError(text, key=key, value=row.name, hint=hint)

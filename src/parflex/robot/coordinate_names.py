@@ -38,51 +38,93 @@ class Coordinate(NamedTuple):
     component: str = ""
     relative: bool = False
 
-    @property
-    def key(self) -> Any:
-        """What two words of one coordinate have in common."""
-        return self.name if self.frame is None else (self.frame, self.component)
+
+class Reader:
+    """Reads words of coordinates of a tree, each coordinate once; errors name the argument `key` and the `file`."""
+
+    def __init__(self, tree: Tree, key: str = "pose", file: str | None = None) -> None:
+        self.tree, self.key, self.file = tree, key, file
+        self._used: dict[Any, str] = {}
+
+    def error(self, message: str, value: Any, hint: str) -> InputError:
+        """The error about a word."""
+        return InputError(message, key=self.key, file=self.file, value=value, hint=hint)
+
+    def coordinate(self, word: str) -> Coordinate | None:
+        """Return the coordinate that a word names; None for words of none.
+
+        Its name is `x` for `tip.x` where the end effector is `tip` and no joint is called `x`, `left` for `qleft`, and
+        `theta` for `theta_deg`.
+        """
+        tree = self.tree
+        if word in elastic_names(tree):
+            return Coordinate(word, 1.0, tree.position_names.index(word), tree.rate_names.index(word))
+        name = self.without_degrees(word)
+        joint = joint_named(tree, name)
+        if joint is not None:
+            unit = 1.0 if name == word else self.radians(word, joint.joint.unit == "rad")
+            return Coordinate(joint.name, unit, joint.q.start, joint.v.start)
+        frame, component = self._frame_component(name)
+        if frame is None:
+            return None
+        unit = 1.0 if name == word else self.radians(word, component in ANGLES)
+        is_rotation = component in (*VECTOR, *QUATERNION) and name != component
+        relative = is_rotation and not isinstance(word, WorldName) and self.is_ball(frame)
+        is_end_effector = frame == tree.end_effector and not relative and joint_named(tree, component) is None
+        name = component if is_end_effector else f"{frame}.{component}"
+        return Coordinate(name, unit, frame=frame, component=component, relative=relative)
+
+    def _frame_component(self, name: str) -> tuple[str | None, str]:
+        """Frame and component of `x` (the end effector's) or `tip.x`."""
+        if name in COMPONENTS:
+            return self.tree.end_effector, name
+        frame, _, component = name.rpartition(".")
+        return (frame, component) if component in COMPONENTS and self.tree.has(frame, self.key) else (None, "")
+
+    def is_ball(self, frame: str) -> bool:
+        """Whether rotations of a frame are in poses those of its spherical joint, relative to what carries it."""
+        return any(link.name == frame and link.joint.kind == "spherical" for link in self.tree.links)
+
+    def without_degrees(self, word: str) -> str:
+        """The word without `_deg`, unless a joint is called so."""
+        return word if joint_named(self.tree, word) else word.removesuffix(DEGREES)
+
+    def radians(self, word: str, turning: bool) -> float:
+        """Return a degree in rad; a length in degrees is refused."""
+        if not turning:
+            raise self.error(f"'{word}' is a length, not an angle", word, "drop '_deg' and write metres")
+        return float(np.pi / 180)
+
+    def once(self, coordinate: Any, word: str) -> None:
+        """Raise where a coordinate, which has several names (`x`, `platform.x`; `theta`, `theta_deg`), comes again."""
+        if coordinate in self._used:
+            other = self._used[coordinate]
+            message = f"'{word}' is given twice" if word == other else f"'{other}' and '{word}' are the same coordinate"
+            raise self.error(message, word, "keep one of them")
+        self._used[coordinate] = word
+
+    def once_by_name(self, coordinate: Coordinate, word: str) -> None:
+        """The same of what the coordinate is called."""
+        component = None if coordinate.frame is None else (coordinate.frame, coordinate.component)
+        self.once(component or coordinate.name, word)
+
+    def nearest(self, name: str, words: Sequence[str]) -> str:
+        """The nearest word; of `tipp.x` the nearest frame."""
+        frame, dot, component = name.rpartition(".")
+        suggestion = nearest(frame, self.tree.places) if dot and component in words else None
+        return f"did you mean '{suggestion}.{component}'?" if suggestion else did_you_mean(name, words)
 
 
-def read_coordinate(tree: Tree, word: str, key: str = "pose", file: str | None = None) -> Coordinate | None:
-    """Return the coordinate that a word names; None for words of none.
-
-    Its name is `x` for `tip.x` where the end effector is `tip` and no joint is called `x`, `left` for `qleft`, and
-    `theta` for `theta_deg`.
-    """
-    if word in elastic_names(tree):
-        return Coordinate(word, 1.0, tree.position_names.index(word), tree.rate_names.index(word))
-    name = without_degrees(tree, word)
-    joint = joint_named(tree, name)
-    if joint is not None:
-        unit = 1.0 if name == word else to_radians(word, joint.joint.unit == "rad", key, file)
-        return Coordinate(joint.name, unit, joint.q.start, joint.v.start)
-    frame, component = split_frame(tree, name, key)
-    if frame is None:
-        return None
-    unit = 1.0 if name == word else to_radians(word, component in ANGLES, key, file)
-    is_rotation = component in (*VECTOR, *QUATERNION) and name != component
-    relative = is_rotation and not isinstance(word, WorldName) and has_spherical_rotation(tree, frame)
-    is_end_effector = frame == tree.end_effector and not relative and joint_named(tree, component) is None
-    name = component if is_end_effector else f"{frame}.{component}"
-    return Coordinate(name, unit, frame=frame, component=component, relative=relative)
-
-
-def read_columns(
-    tree: Tree, words: Sequence[str], key: str = "pose", file: str | None = None
-) -> tuple[tuple[str, ...], Array]:
+def read_columns(tree: Tree, words: Sequence[str], key: str = "pose") -> tuple[tuple[str, ...], Array]:
     """Return the names of coordinates, and their units; words of none stay as they are.
 
     Raises `InputError` where two words are the same coordinate.
     """
-    used_names: dict[Any, str] = {}
-    names, units = [], []
-    for word in words:
-        coordinate = read_coordinate(tree, word, key, file) or Coordinate(word)
-        refuse_duplicates(used_names, coordinate.key, word, key, file)
-        names.append(coordinate.name)
-        units.append(coordinate.unit)
-    return tuple(names), np.array(units)
+    reader = Reader(tree, key)
+    coordinates = [reader.coordinate(word) or Coordinate(word) for word in words]
+    for coordinate, word in zip(coordinates, words, strict=True):
+        reader.once_by_name(coordinate, word)
+    return tuple(coordinate.name for coordinate in coordinates), np.array([c.unit for c in coordinates])
 
 
 def read_row(tree: Tree, coordinates: Mapping[str, float], key: str = "pose") -> dict[str, float]:
@@ -104,16 +146,6 @@ def pose_names(tree: Tree) -> list[str]:
     return [link.name for link in tree.links if link.joint.one_axis] + ends
 
 
-def nearest_name(tree: Tree, name: str, words: Sequence[str]) -> str:
-    """The nearest word; of `tipp.x` the nearest frame."""
-    frame, dot, component = name.rpartition(".")
-    if dot and component in words:
-        suggestion = nearest(frame, tree.places)
-        if suggestion:
-            return f"did you mean '{suggestion}.{component}'?"
-    return did_you_mean(name, words)
-
-
 def joint_named(tree: Tree, name: str) -> Link | None:
     """The joint with one axis of this name; `q` may stand in front of it."""
     for candidate in (name, name[1:] if name.startswith("q") else name):
@@ -121,47 +153,3 @@ def joint_named(tree: Tree, name: str) -> Link | None:
             if link.name == candidate and link.joint.one_axis:
                 return link
     return None
-
-
-def split_frame(tree: Tree, name: str, key: str = "pose") -> tuple[str | None, str]:
-    """Frame and component of `x` (the end effector's) or `tip.x`."""
-    if name in COMPONENTS:
-        return tree.end_effector, name
-    frame, _, component = name.rpartition(".")
-    if component in COMPONENTS and tree.has(frame, key):
-        return frame, component
-    return None, ""
-
-
-def has_spherical_rotation(tree: Tree, frame: str) -> bool:
-    """Whether rotations of this frame are in poses those of its spherical joint, relative to what carries it."""
-    return any(link.name == frame and link.joint.kind == "spherical" for link in tree.links)
-
-
-def without_degrees(tree: Tree, word: str) -> str:
-    """The word without `_deg`, unless a joint is called so."""
-    return word if joint_named(tree, word) else word.removesuffix(DEGREES)
-
-
-def to_radians(word: str, turning: bool, key: str, file: str | None) -> float:
-    """Return a degree in rad; a length in degrees is refused."""
-    if not turning:
-        raise InputError(
-            f"'{word}' is a length, not an angle", key=key, file=file, value=word, hint="drop '_deg' and write metres"
-        )
-    return float(np.pi / 180)
-
-
-def refuse_duplicates(used_names: dict[Any, str], coordinate: Any, word: str, key: str, file: str | None) -> None:
-    """One coordinate has several names (`x`, `platform.x`; `theta`, `theta_deg`): only one of them may be used."""
-    if coordinate in used_names:
-        raise InputError(
-            f"'{word}' is given twice"
-            if word == used_names[coordinate]
-            else f"'{used_names[coordinate]}' and '{word}' are the same coordinate",
-            key=key,
-            file=file,
-            value=word,
-            hint="keep one of them",
-        )
-    used_names[coordinate] = word

@@ -13,11 +13,10 @@ from parflex.closure.targets import Target
 from parflex.records import NamedMatrix, Unpacked, name_list
 from parflex.robot.batches import answer_rows, is_batch
 from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.home import mobility_with
 from parflex.robot.robot import Robot, frames_at
 
 Array = np.ndarray
-
-
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
@@ -199,7 +198,7 @@ def counts(robot: Robot) -> dict[str, Any]:
     rigid = robot.locking(robot.deformations)
     names = robot.closures.row_names
     locked_rates = robot.locked | moving
-    locked = robot.motions.mobility_with(locked_rates)
+    locked = mobility_with(robot, locked_rates)
     remaining = tree.n - len(locked_rates)
     return {
         "bodies": sum(1 for link in tree.links if link.heavy),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.closure.constraints import Closures, Coupling, unstretched_rows
+from parflex.closure.rows import connected
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import determined_rates
 from parflex.records import Record
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Array = np.ndarray
-
 TOLD = 1e-9  # of singular values of couplings without units: what is smaller leaves a rotor free
-
 Place = tuple[str | int, ...]  # of a number in a robot, by fields and indices
 
 
@@ -72,9 +71,8 @@ class Gearing(Record):
         scaled = J * ratio
         motions = np.zeros((*J.shape[:-2], len(free), mechanism_motions.shape[-1]))
         motions[..., ~is_rotor, :] = mechanism_motions
-        motions[..., is_rotor, :] = (
-            -np.linalg.pinv(_first(scaled)[:, is_rotor]) @ scaled[..., ~is_rotor] @ mechanism_motions
-        )
+        driven = np.linalg.pinv(_first(scaled)[:, is_rotor]) @ scaled[..., ~is_rotor]
+        motions[..., is_rotor, :] = -driven @ mechanism_motions
         return rows, rank, motions * ratio[:, None], motions
 
     def project_out_rotors(self, J: Array, columns: Array, plain: Array) -> Array:
@@ -108,7 +106,8 @@ def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> 
     if not couplings:
         return Gearing(units, rotors)
     busy = _structural_links(tree, closures)
-    for part in _parts(couplings):
+    for numbers, _ in connected(row.rates for row in couplings):
+        part = [couplings[i] for i in numbers]
         joints = {k: number for row in part for k, number in zip(row.rates, row.numbers, strict=True)}
         arms = {k for k, number in joints.items() if number in busy}
         if not arms:  # the link with mass, or of several the slowest
@@ -139,18 +138,6 @@ def _structural_links(tree: Tree, closures: Closures) -> set[int]:
     for element in tree.elements:
         busy |= {element.first.link, element.second.link}
     return busy | {number for spring in tree.springs for number in spring.numbers}
-
-
-def _parts(couplings: Sequence[Coupling]) -> list[list[Coupling]]:
-    """Couplings that share joints, together."""
-    parts: list[tuple[set[int], list[Coupling]]] = []
-    for row in couplings:
-        joints, rows = set(row.rates), [row]
-        for part in [part for part in parts if part[0] & joints]:
-            parts.remove(part)
-            joints, rows = joints | part[0], [*part[1], *rows]
-        parts.append((joints, rows))
-    return [rows for _, rows in parts]
 
 
 def _followed(part: Sequence[Coupling], known: dict[int, Any]) -> dict[int, Any]:

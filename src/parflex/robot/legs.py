@@ -42,9 +42,7 @@ from parflex.tree.joints import AROUND_AXIS
 from parflex.tree.tree import Link, Place, Tree
 
 Array = np.ndarray
-
 INDEPENDENT = 1e-6  # smallest singular value of P, of the largest: below, directions follow from each other
-
 ROUND_OFF = 1e-14  # of the largest entry: what products of constants leave of zero
 
 

@@ -108,12 +108,9 @@ def refuse_violations(violations: Iterable[Violation]) -> None:
     if not exceeded:
         return
     more = f" (and {count_of(len(exceeded) - 1, 'more limit')})" if len(exceeded) > 1 else ""
-    raise InputError(
-        exceeded[0].sentence + more,
-        key=exceeded[0].key,
-        value=exceeded[0].value,
-        hint="change the motion or the limit, or ignore the limits (ignore_limits)",
-    )
+    text = exceeded[0].sentence + more
+    hint = "change the motion or the limit, or ignore the limits (ignore_limits)"
+    raise InputError(text, key=exceeded[0].key, value=exceeded[0].value, hint=hint)
 
 
 def efforts_of_file(efforts: Values, lower: Array | None, upper: Array | None) -> Values:

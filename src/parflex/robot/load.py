@@ -22,8 +22,9 @@ from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.records import name_list
 from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.home import mobility_with, slack_cables
 from parflex.robot.pose_input import read_pose
-from parflex.robot.robot import Robot, WrittenRobot, file_frame, marked_rates
+from parflex.robot.robot import Robot, WrittenRobot, axis_names, file_frame, marked_rates
 from parflex.robotfile import schema
 from parflex.robotfile.checks import JOINT_RULES
 from parflex.robotfile.read import apply_settings, catalogue_names, data_files, describe, describe_sections, load_table
@@ -33,9 +34,7 @@ from parflex.tree.rigid_version import read_version, rigid_version
 from parflex.tree.tree import Link, Place, Tree
 
 Without = Sequence[str]
-
 FRICTION = ("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset")
-
 OMITTED_IN_COUNTS = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
 
 
@@ -80,16 +79,14 @@ def load(
     """
     table, (file, *parents) = load_table(source, settings)
     read = [] if source in catalogue_names() else [str(Path(file).absolute())]
-    read += [
-        name for name in (*parents, *data_files(table)) if Path(name).is_absolute()
-    ]  # parents of the catalogue are names
+    # parents of the catalogue are names
+    read += [name for name in (*parents, *data_files(table)) if Path(name).is_absolute()]
     description = describe(copy.deepcopy(table), file)
-    if elements is not None and not 1 <= elements <= 100:
-        raise InputError(
-            "the number of elements must be from 1 to 100", key="elements", value=elements, hint="give e.g. 4"
-        )
+    refine = 1 if elements is None else elements
+    if not 1 <= refine <= 100:
+        message = "the number of elements must be from 1 to 100"
+        raise InputError(message, key="elements", value=elements, hint="give e.g. 4")
     try:
-        refine = 1 if elements is None else elements
         robot = _build(description, file, payload, actuation, working_mode, refine)
         if rigid and robot.tree.elastic:
             refuse_needed_flexibility(robot)
@@ -99,7 +96,7 @@ def load(
             robot = replace(robot, diagnostics=(*robot.diagnostics, *notes))
         mounted = None if payload is None else tuple(float(value) for value in payload)
         robot = replace(robot, written=WrittenRobot(table, mounted, refine, tuple(read), rigid, tree=robot.tree))
-        slack = robot.home_pose.slack_cables()
+        slack = slack_cables(robot)
         return replace(robot, diagnostics=(*robot.diagnostics, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:
         error.file = error.file or file
@@ -122,30 +119,20 @@ def _build(
     closures = build_closures(description, tree)
     actuated, locked = _actuation(description, tree, actuation)
     modes = description.working_modes
-    if working_mode is not None and working_mode not in modes and working_mode != "default":
-        raise InputError(
-            f"there is no working mode '{working_mode}'",
-            key="working-mode",
-            value=working_mode,
-            hint=did_you_mean(working_mode, {*modes, "default"}),
-        )
     chosen = working_mode or "default"
-    robot = Robot(
-        description,
-        file,
-        tree,
-        closures,
-        actuated,
-        locked,
-        actuation or "default",
-        chosen,
-        diagnostics,
-        modes.get(chosen, schema.WorkingMode()),
-        marked_rates(description, tree, locked.union(actuated)),
-    )
+    if chosen not in modes and chosen != "default":
+        raise _unknown("working mode", chosen, modes)
+    mode, sensed = modes.get(chosen, schema.WorkingMode()), marked_rates(description, tree, locked.union(actuated))
+    parts = (description, file, tree, closures, actuated, locked)
+    robot = Robot(*parts, actuation or "default", chosen, diagnostics, mode, sensed)
     for name, coordinates in description.poses.items():
         read_pose(tree, coordinates, f"poses.{name}", file)
     return robot
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> InputError:
+    hint = did_you_mean(name, {*known, "default"})
+    return InputError(f"there is no {what} '{name}'", key=what.replace(" ", "-"), value=name, hint=hint)
 
 
 def with_numbers(robot: Robot, description: schema.RobotFile, payload: Sequence[float] | None = None) -> Robot:
@@ -172,10 +159,7 @@ def with_file_elements(robot: Robot) -> Robot | None:
 
 def divided(robot: Robot, elements: int, nodes: tuple[str, ...]) -> Robot:
     """The same robot, held and sensed alike, with other elements and nodes of its beams."""
-    written = robot.written
-    if written is None:
-        raise InputError("the robot was not loaded from a file", key="converge", hint="use 'load'")
-    written = replace(written, elements=elements, nodes=nodes)
+    written = replace(_written(robot, "converge"), elements=elements, nodes=nodes)
     result = with_numbers(replace(robot, written=written), robot.description)
     names = {name: k for k, name in enumerate(result.tree.rate_names)}
 
@@ -188,11 +172,15 @@ def divided(robot: Robot, elements: int, nodes: tuple[str, ...]) -> Robot:
     return replace(result, diagnostics=robot.diagnostics)
 
 
+def _written(robot: Robot, key: str) -> WrittenRobot:
+    if robot.written is None:
+        raise InputError("the robot was not loaded from a file", key=key, hint="use 'load'")
+    return robot.written
+
+
 def with_settings(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     """The robot as it was loaded, with other values in its file, by dotted path."""
-    written = robot.written
-    if written is None:
-        raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
+    written = _written(robot, "designs")
     table = apply_settings(copy.deepcopy(written.table), settings, robot.file)
     description = read_version(copy.deepcopy(table), robot.file, written.elements, written.rigid)
     actuation = None if robot.actuation == "default" else robot.actuation
@@ -251,11 +239,8 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
     """Rates that are actuated and locked in the named actuation."""
     rates: dict[str, list[int]] = {}
     for frame in description.frame:
-        parts = (
-            [frame.name] if frame.joint not in ("universal", "cylindrical") else [f"{frame.name}.1", f"{frame.name}.2"]
-        )
         if JOINT_RULES[frame.joint].axes:
-            rates[frame.name] = [k for part in parts for k in _rates(tree, part)]
+            rates[frame.name] = [k for name in axis_names(frame) for k in _rates(tree, name)]
     struts = [element for element in description.element if element.measured]
     rates |= {strut.name: list(_rates(tree, strut.name)) for strut in struts}
     if name is None or (name == "default" and name not in description.actuation):
@@ -270,12 +255,7 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
         actuated += [k for strut in struts if strut.actuated for k in rates[strut.name]]
         return tuple(actuated), frozenset(locked)
     if name not in description.actuation:
-        raise InputError(
-            f"there is no actuation '{name}'",
-            key="actuation",
-            value=name,
-            hint=did_you_mean(name, {*description.actuation, "default"}),
-        )
+        raise _unknown("actuation", name, description.actuation)
     choice = description.actuation[name]
     chosen = [k for joint in choice.actuated for k in rates[joint]]
     return tuple(chosen), frozenset(k for joint in choice.locked for k in rates[joint])
@@ -313,30 +293,22 @@ def _on_node(tree: Tree, place: Place) -> Place:
             continue
         if np.linalg.norm(link.position - place.position) < SAME_PLACE * tree.length:
             return Place(j, place.rotation, np.zeros(3))
-    raise InputError(
-        f"'{tree.end_effector}' has no node to attach the payload to",
-        key="payload",
-        hint="choose a node as end_effector, or give the payload to a frame on a node",
-    )
+    hint = "choose a node as end_effector, or give the payload to a frame on a node"
+    raise InputError(f"'{tree.end_effector}' has no node to attach the payload to", key="payload", hint=hint)
 
 
 def checked_terms(without: Iterable[str], key: str = "without") -> tuple[str, ...]:
     """Words of terms that can be left out, each once and in one order."""
-    if isinstance(without, str):
-        raise InputError(
-            f"'{key}' is a list of terms", key=key, value=without, hint=f"write ['{without}'] in place of '{without}'"
-        )
-    try:
-        words = list(without)
-    except TypeError:
-        raise InputError(f"'{key}' is a list of terms", key=key, value=repr(without), hint="['friction']") from None
+    single = isinstance(without, str)
+    if single or not isinstance(without, Iterable):
+        hint = f"write ['{without}'] in place of '{without}'" if single else "['friction']"
+        raise InputError(f"'{key}' is a list of terms", key=key, value=without if single else repr(without), hint=hint)
+    words = list(without)
     for word in words:
         if not isinstance(word, str) or word not in TERMS:
-            raise InputError(
-                f"'{word}' is not a term that can be left out", key=key,
-                value=repr(word) if not isinstance(word, str) else word,
-                hint=did_you_mean(str(word), TERMS),
-            )  # fmt: skip
+            value = word if isinstance(word, str) else repr(word)
+            hint = did_you_mean(str(word), TERMS)
+            raise InputError(f"'{word}' is not a term that can be left out", key=key, value=value, hint=hint)
     return tuple(term for term in TERMS if term in words)
 
 
@@ -348,16 +320,11 @@ def omitted_terms(without: Iterable[str], include: Iterable[str] | None) -> tupl
     words = [include] if isinstance(include, str) else list(include)
     for word in words:
         if word not in JOINT_TERMS:
-            raise InputError(
-                f"'{word}' is not a term that can be included",
-                key="with",
-                value=str(word),
-                hint=did_you_mean(str(word), JOINT_TERMS),
-            )
+            hint = did_you_mean(str(word), JOINT_TERMS)
+            raise InputError(f"'{word}' is not a term that can be included", key="with", value=str(word), hint=hint)
         if word in omitted:
-            raise InputError(
-                f"'{word}' is left out and included", key="without", value=word, hint="keep one of the two"
-            )
+            hint = "keep one of the two"
+            raise InputError(f"'{word}' is left out and included", key="without", value=word, hint=hint)
     return tuple(term for term in TERMS if term in omitted or (term in JOINT_TERMS and term not in words))
 
 
@@ -366,18 +333,17 @@ def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
     chosen = checked_terms(without)
     if not chosen:
         return robot
-    variants = robot.robots_by_omitted_terms
-    if chosen not in variants:
+
+    def make() -> Robot:
         tree = robot.tree
         for term in chosen:
             tree = TERMS[term](tree)
         closures = replace(robot.closures, tree=tree)
         if "friction" in chosen:
             closures = replace(closures, constraints=tuple(map(_lossless, closures.constraints)))
-        variants[chosen] = replace(
-            robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1]
-        )
-    return variants[chosen]
+        return replace(robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1])
+
+    return robot.derived(("without", chosen), make)
 
 
 def acting_configuration(robot: Robot, pose: Pose | None = None, without: Collection[str] = ()) -> Configuration:
@@ -389,10 +355,6 @@ def acting_configuration(robot: Robot, pose: Pose | None = None, without: Collec
 
 def _lossless(row: Constraint) -> Constraint:
     return replace(row, efficiency=1.0, back=1.0) if isinstance(row, Coupling) else row
-
-
-def _links(change: Callable[[Link], Link]) -> Callable[[Tree], Tree]:
-    return lambda tree: replace(tree, links=tuple(change(link) for link in tree.links))
 
 
 def _smooth(link: Link) -> Link:
@@ -417,33 +379,34 @@ def _linear(link: Link) -> Link:
     return replace(link, body=link.body.with_linear_strain())
 
 
-def _springs(
-    change: Callable[[CoupledSpring], CoupledSpring], change_others: Callable[[Tree], Tree]
+def _changing(
+    link: Callable[[Link], Link] | None = None,
+    spring: Callable[[CoupledSpring], CoupledSpring] | None = None,
+    element: Callable[[PointElement], PointElement] | None = None,
 ) -> Callable[[Tree], Tree]:
-    return lambda tree: replace(change_others(tree), springs=tuple(change(spring) for spring in tree.springs))
+    """A change of all links, springs on coordinates and elements of a tree."""
 
+    def change(tree: Tree) -> Tree:
+        links = tree.links if link is None else tuple(map(link, tree.links))
+        springs = tree.springs if spring is None else tuple(map(spring, tree.springs))
+        elements = tree.elements if element is None else tuple(map(element, tree.elements))
+        return replace(tree, links=links, springs=springs, elements=elements)
 
-def _elements(
-    change: Callable[[PointElement], PointElement], change_others: Callable[[Tree], Tree]
-) -> Callable[[Tree], Tree]:
-    return lambda tree: replace(change_others(tree), elements=tuple(change(element) for element in tree.elements))
+    return change
 
 
 TERMS: dict[str, Callable[[Tree], Tree]] = {
     # viscous and Coulomb friction of joints with its offset, losses of couplings
-    "friction": _springs(lambda spring: replace(spring, efficiency=1.0, back=1.0), _links(_smooth)),
+    "friction": _changing(_smooth, lambda spring: replace(spring, efficiency=1.0, back=1.0)),
     # dampers of joints, couplings and elements, and the damping of bodies
-    "damping": _elements(
-        PointElement.undamped, _springs(lambda spring: replace(spring, damping=0.0), _links(_undamped))
-    ),
+    "damping": _changing(_undamped, lambda spring: replace(spring, damping=0.0), PointElement.undamped),
     "gravity": lambda tree: replace(tree, gravity=np.zeros(3)),
     # springs and dampers of joints and couplings, elements that are not rigid
-    "springs": _elements(
-        PointElement.idle,
-        _springs(lambda spring: replace(spring, stiffness=0.0, damping=0.0), _links(_without_springs)),
+    "springs": _changing(
+        _without_springs, lambda spring: replace(spring, stiffness=0.0, damping=0.0), PointElement.idle
     ),
-    "motor-inertia": _links(_without_motor_inertia),
-    "axial": _links(_linear),  # what bending does to the axial strain of bodies, and axial load to their stiffness
+    "motor-inertia": _changing(_without_motor_inertia),
+    "axial": _changing(_linear),  # what bending does to the axial strain of bodies, and axial load to their stiffness
 }
 
 
@@ -468,19 +431,15 @@ def refuse_needed_flexibility(robot: Robot) -> None:
 
 
 def _refused(what: str, bodies: list[str]) -> InputError:
-    return InputError(
-        f"{what} only by the deformation of {name_list([repr(name) for name in bodies])}",
-        key="rigid",
-        value=bodies[0],
-        hint="load the robot without rigid=True",
-    )
+    text = f"{what} only by the deformation of {name_list([repr(name) for name in bodies])}"
+    return InputError(text, key="rigid", value=bodies[0], hint="load the robot without rigid=True")
 
 
 def _moving(robot: Robot, locked: Iterable[int]) -> set[str]:
     """Motors that move while other rates are locked; without motors the robot itself, if anything moves."""
     all_locked = robot.locked | frozenset(locked)
     free = np.array([k for k in range(robot.tree.n) if k not in all_locked], dtype=int)
-    robot_mobility = robot.motions.mobility_with(all_locked)
+    robot_mobility = mobility_with(robot, all_locked)
     if not robot.actuated:
         return {f"'{robot.name}'"} if robot_mobility.freedoms(len(free)) else set()
     moving: set[str] = set()

@@ -33,11 +33,10 @@ def by_motor(motors: Sequence[str], named_values: Mapping[str, Any], key: str, w
 def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
     """Efforts in the order of the motors, from names (those not named have none) or one for each; None is none."""
     motors = robot.actuated_names
-    if effort is None:
-        return np.zeros(len(motors))
-    if isinstance(effort, Mapping):
+    if effort is None or isinstance(effort, Mapping):
         tau = np.zeros(len(motors))
-        for motor, value in by_motor(motors, effort, key, "effort").items():
+        values = {} if effort is None else by_motor(motors, effort, key, "effort")
+        for motor, value in values.items():
             tau[motor] = motor_effort(motors[motor], value, key)
         return tau
     try:
@@ -47,12 +46,9 @@ def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
         tau = np.array([np.nan])
     if tau.shape != (len(motors),) or not np.isfinite(tau).all():
         listed = ", ".join(f"'{name}'" for name in motors[:12]) or "it has none"
-        raise InputError(
-            "this is not one finite effort for every motor",
-            key=key,
-            value=short_text(effort),
-            hint=f"give {len(motors)} numbers in the order of the motors ({listed}), or names with values",
-        )
+        hint = f"give {len(motors)} numbers in the order of the motors ({listed}), or names with values"
+        text = "this is not one finite effort for every motor"
+        raise InputError(text, key=key, value=short_text(effort), hint=hint)
     return tau
 
 
@@ -60,7 +56,6 @@ def motor_effort(name: str, value: Any, key: str = "effort") -> float:
     """The effort of one motor."""
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     if isinstance(number, bool) or not isinstance(number, Real) or not np.isfinite(float(number)):
-        raise InputError(
-            f"the effort of '{name}' is not a finite number", key=key, value=short_text(value), hint="give e.g. 2.0"
-        )
+        text = f"the effort of '{name}' is not a finite number"
+        raise InputError(text, key=key, value=short_text(value), hint="give e.g. 2.0")
     return float(number)

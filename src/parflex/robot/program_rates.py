@@ -75,15 +75,9 @@ def has_motors(robot: Robot, partition: Partition) -> bool:
 def _dependent_motors(robot: Robot) -> InputError:
     any_rates = {k: 1.0 + np.sqrt(2.0 + n) for n, k in enumerate(robot.actuated)}  # which no coupling would allow
     tied = contradiction(robot.closures.constraints, robot.tree, any_rates, offsets=False)
-    names = (
-        ""
-        if tied is None
-        else f": {quoted([coupling.name for coupling in tied.couplings])} couple {quoted(tied.joints)}"
-    )
-    return InputError(
-        "the motors of this robot cannot all move independently, so their motion does not define that of the robot"
-        + names,
-        key="actuation",
-        value=robot.actuation,
-        hint="choose an actuation with fewer motors, or give efforts",
-    )
+    names = ""
+    if tied is not None:
+        names = f": {quoted([coupling.name for coupling in tied.couplings])} couple {quoted(tied.joints)}"
+    text = "the motors of this robot cannot all move independently, so their motion does not define that of the robot"
+    hint = "choose an actuation with fewer motors, or give efforts"
+    return InputError(text + names, key="actuation", value=robot.actuation, hint=hint)

@@ -27,62 +27,47 @@ if TYPE_CHECKING:
     from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-
 ROUNDING = 1e-12  # rad/s, typical lengths per s, and per s2: rounding of rates of order one is zero
-
 KEPT = 1e-9  # of the size of a block: what is left of it after the earlier ones, if smaller, says nothing
 
 
-@dataclass(frozen=True)
-class RequestedMotion:
-    """Motions of the robot at the configuration `here`, in words of its joints and frames."""
+def feasible_rates(here: Configuration, components: Mapping[str, float]) -> Array:
+    """Return all rates from those of joints or frames (m/s, rad/s); others are zero as far as loops allow."""
+    requested = requested_rates(here, components)
+    requested.refuse_contradicted()
+    return requested.solve(_rest(requested))
 
-    here: Configuration
 
-    def rates(self, components: Mapping[str, float] | None) -> Array:
-        """Return all rates from those of joints or frames (m/s, rad/s); others are zero as far as loops allow."""
-        if not components:  # all rest, without the mass matrix that weighs what is left open
-            return np.zeros(self.here.robot.tree.n)
-        requested = requested_rates(self.here, components)
-        requested.refuse_contradicted()
-        return requested.solve(self._rest(requested))
+def feasible_accelerations(
+    here: Configuration, components: Mapping[str, float], qd: Array, like: Mapping[str, float] | None
+) -> Array:
+    """All accelerations (m/s^2, rad/s^2) from `components` ones, at all rates `qd` (m/s, rad/s).
 
-    def rates_near(self, components: Mapping[str, float], qd: Array) -> Array:
-        """All rates from `components` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
-        units = self.here.robot.tree.rate_units
-        requested = requested_rates(self.here, components)
-        return requested.solve([PriorityBlock(np.eye(len(qd)) / units, qd / units)])
+    Without them, the components that `like` names accelerate as little as the mechanism allows.
+    """
+    bias = Bias(qd, here.acceleration_bias(qd))
+    requested = requested_rates(here, components, bias)
+    requested.refuse_contradicted()
+    if components:
+        return requested.solve(_rest(requested)) + bias.b
+    zero_request = requested_rates(here, dict.fromkeys(like or {}, 0.0), bias)
+    return requested.solve([zero_request.block, *_rest(zero_request)]) + bias.b
 
-    def accelerations(
-        self, components: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
-    ) -> Array:
-        """All accelerations (m/s^2, rad/s^2) from `components` ones, at all rates `qd_tot` (m/s, rad/s).
 
-        Without them, the components that `like` names accelerate as little as the mechanism allows.
-        """
-        bias = Bias(qd_tot, self.here.acceleration_bias(qd_tot))
-        requested = requested_rates(self.here, components or {}, bias)
-        requested.refuse_contradicted()
-        if components:
-            return requested.solve(self._rest(requested)) + bias.b
-        zero_request = requested_rates(self.here, dict.fromkeys(like or {}, 0.0), bias)
-        return requested.solve([zero_request.block, *self._rest(zero_request)]) + bias.b
-
-    def _rest(self, requested: RequestedRates) -> list[PriorityBlock]:
-        """What is to rest, in falling priority: deformations, the first frame, motors, all coordinates."""
-        configuration, bias = self.here, requested.bias
-        tree = configuration.robot.tree
-        every = np.eye(tree.n) / tree.rate_units
-        b = np.zeros(tree.n) if bias is None else bias.b
-        blocks = [PriorityBlock(rows, -rows @ b) for rows in configuration.resting]
-        if requested.frames or not requested.joints:
-            frame = next(iter(requested.frames), tree.end_effector)
-            rows, drift = configuration.frame_rows(frame), requested.frame_bias(frame)
-            zero = KEPT * tree.length  # a frame that cannot move, or cannot turn, has rows of rounding
-            blocks += [PriorityBlock(rows[:3], -drift[:3], zero)]
-            blocks += [PriorityBlock(rows[3:] * tree.length, -drift[3:] * tree.length, zero)]
-        motors = every[list(configuration.robot.actuated)]
-        return [*blocks, PriorityBlock(motors, -motors @ b), PriorityBlock(every, -every @ b)]
+def _rest(requested: RequestedRates) -> list[PriorityBlock]:
+    """What is to rest, in falling priority: deformations, the first frame, motors, all coordinates."""
+    here, tree = requested.here, requested.here.robot.tree
+    every = np.eye(tree.n) / tree.rate_units
+    b = np.zeros(tree.n) if requested.bias is None else requested.bias.b
+    blocks = [PriorityBlock(rows, -rows @ b) for rows in here.resting]
+    if requested.frames or not requested.joints:
+        frame = next(iter(requested.frames), tree.end_effector)
+        rows, drift = here.frame_rows(frame), requested.frame_bias(frame)
+        zero = KEPT * tree.length  # a frame that cannot move, or cannot turn, has rows of rounding
+        blocks += [PriorityBlock(rows[:3], -drift[:3], zero)]
+        blocks += [PriorityBlock(rows[3:] * tree.length, -drift[3:] * tree.length, zero)]
+    motors = every[list(here.robot.actuated)]
+    return [*blocks, PriorityBlock(motors, -motors @ b), PriorityBlock(every, -every @ b)]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -195,13 +180,12 @@ class RequestedRates:
         name, unit = self._words[worst]
         possible = 0.0 if abs(possible) <= limit * self.units[worst] else possible
         requested_value, per = float(self._given[worst]), f"{unit}{self._per_time}"
-        raise InputError(
+        text = (
             f"the mechanism cannot have '{name}' = {requested_value:.6g} {per}: at this pose"
-            f"{' and with the other components' * bool(others)} it can only be {possible:.6g} {per}",
-            key=self.key,
-            value=requested_value,
-            hint=f"give that value or omit '{name}' ({self._describe_freedom(worst)})",
+            f"{' and with the other components' * bool(others)} it can only be {possible:.6g} {per}"
         )
+        hint = f"give that value or omit '{name}' ({self._describe_freedom(worst)})"
+        raise InputError(text, key=self.key, value=requested_value, hint=hint)
 
     def _describe_freedom(self, number: int) -> str:
         """Describe what the frame of a component, or the mechanism, can do at this pose."""

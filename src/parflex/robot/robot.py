@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,16 +15,15 @@ from parflex.closure import mobility
 from parflex.closure.assembler import Assembler
 from parflex.closure.constraints import Closures, Coupling, unstretched_rows, with_starts
 from parflex.closure.leg_geometry import drive_springs
-from parflex.closure.partition import refuse_other_branch
+from parflex.closure.partition import choose_partition, refuse_other_branch
 from parflex.diagnostics import Diagnostic
-from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.errors import InputError, ParflexError, SingularError, did_you_mean
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.recursion.kinematics import pose
 from parflex.robot.gearing import Gearing, find_gearing
-from parflex.robot.home_pose import HomePose
-from parflex.robot.motions_at_home import Mobility, MotionsAtHome
-from parflex.robot.pose_finder import PoseFinder
-from parflex.robot.states import ArrayNames, closed_positions
+from parflex.robot.home import Mobility, find_home, mobility_with, poses_beside, start_warnings, usual_sizes
+from parflex.robot.poses import PoseFinder
+from parflex.robot.states import close_positions, closed_positions, evaluate_batch
 from parflex.robotfile import schema
 from parflex.robotfile.values import INSIDE
 from parflex.tree.tree import Tree
@@ -31,16 +32,14 @@ if TYPE_CHECKING:
     from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
-
+T = TypeVar("T")
 PUBLIC = (  # names that `dir` lists: those of the documentation
     *("actuated", "actuated_names", "actuation", "close", "closures", "coordinates", "description"),
     *("diagnostics", "file", "files"),
     *("home", "independent", "locked", "mode", "motors", "name", "nq", "nu", "nv", "payload", "position_rates"),
     *("rate_changes", "rates", "sensed", "sensed_names", "sensing", "tree", "warnings", "working_mode", "written"),
 )
-
 TWO_AXES = ("universal", "cylindrical")
-
 FORCES = {"rad": "N m", "m": "N"}
 
 
@@ -62,8 +61,19 @@ class WrittenRobot(Record):
     tree: Tree | None = None
 
 
+class RobotCache(dict[Any, Any]):
+    """Values of one robot, which live as long as the robot. Copies, also pickled ones, start with none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.RLock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RobotCache, ()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(ArrayNames, Answer):
+class Robot(Answer):
     """A robot with a chosen `actuation` and `working_mode` (`mode`), made by `load`.
 
     `description` is what its `file` says, `tree` and `closures` what is made of it; `actuated`, `locked` and `sensed`
@@ -179,42 +189,25 @@ class Robot(ArrayNames, Answer):
     def home(self) -> Array:
         """Positions of the pose `home` (or of the start values, closed); every answer starts from it: read only."""
         known_home, _ = self._known
-        q = self.home_pose.found() if known_home is None else known_home
+        q = find_home(self) if known_home is None else known_home
         q.setflags(write=False)
         return q
-
-    @cached_property
-    def home_pose(self) -> HomePose:
-        """How it stands at home."""
-        return HomePose(self)
 
     @cached_property
     def pose_finder(self) -> PoseFinder:
         """Finds the poses that are asked for."""
         return PoseFinder(self)
 
-    @cached_property
-    def motions(self) -> MotionsAtHome:
-        """How it can move, judged at home and beside it."""
-        return MotionsAtHome(self)
-
     def start_warnings(self) -> list[Diagnostic]:
         """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
-        return self.home_pose.start_warnings()
+        return start_warnings(self)
 
-    @cached_property
-    def _locked_robots(self) -> dict[frozenset[int], Robot]:
-        return {}
-
-    @cached_property
-    def robots_by_omitted_terms(self) -> dict[tuple[str, ...], Robot]:
-        """The same robot without terms, by their words, as far as it was made."""
-        return {}
-
-    @cached_property
-    def robots_by_nodes(self) -> dict[tuple[str, ...], Robot]:
-        """The same robot with more nodes, by their places, as far as it was made."""
-        return {}
+    def derived(self, key: Any, make: Callable[[], T]) -> T:
+        """What follows from this robot and a key; made once."""
+        if key not in self.cache:  # two threads may both make it: they make the same
+            self.cache[key] = make()
+        value: T = self.cache[key]
+        return value
 
     @cached_property
     def inner_motions(self) -> dict[str, Any]:
@@ -229,10 +222,10 @@ class Robot(ArrayNames, Answer):
     def locking(self, rates: Collection[int]) -> Robot:
         """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
         locked = self.locked | frozenset(rates)
-        if locked not in self._locked_robots:
-            actuated = tuple(k for k in self.actuated if k not in locked)
-            self._locked_robots[locked] = replace(self, locked=locked, actuated=actuated, known_home=self.home)
-        return self._locked_robots[locked]
+        actuated = tuple(k for k in self.actuated if k not in locked)
+        return self.derived(
+            ("locking", locked), lambda: replace(self, locked=locked, actuated=actuated, known_home=self.home)
+        )
 
     def assemble(
         self, given: str | Mapping[str, float] | Sequence[float] | Array | None = None, near: Array | None = None
@@ -248,16 +241,12 @@ class Robot(ArrayNames, Answer):
             return closed_positions(self, given)
         if isinstance(given, str):
             if given not in self.description.poses:
-                raise InputError(
-                    f"the robot has no pose '{given}'",
-                    key="pose",
-                    value=given,
-                    hint=did_you_mean(given, {*self.description.poses, "home"}),
-                )
+                hint = did_you_mean(given, {*self.description.poses, "home"})
+                raise InputError(f"the robot has no pose '{given}'", key="pose", value=given, hint=hint)
             given = self.description.poses[given]
         home = self.home if near is None else near
         target = self.pose_finder.read(given)
-        positions = self.pose_finder.found(target, home)
+        positions = self.pose_finder.find(target, home)
         if self.mobility.redundant:  # rows that repeat others at home may hold something elsewhere
             J = mobility.scaled_jacobian(self.closures, positions)
             refuse_other_branch(J[:, self.free], self.mobility.rank)
@@ -273,17 +262,80 @@ class Robot(ArrayNames, Answer):
         unstretched = tuple(row for row in unstretched_rows(self.tree) if row.name not in stretched)
         if not unstretched:
             return None
-        if stretched not in self._robots_with_held_couplings:
-            tree = replace(self.tree, springs=())
-            rows = (*self.closures.constraints, *unstretched)
-            self._robots_with_held_couplings[stretched] = replace(
-                self, tree=tree, closures=replace(self.closures, tree=tree, constraints=rows)
-            )
-        return self._robots_with_held_couplings[stretched]
+        tree = replace(self.tree, springs=())
+        rows = (*self.closures.constraints, *unstretched)
+        closures = replace(self.closures, tree=tree, constraints=rows)
+        return self.derived(("unstretched", stretched), lambda: replace(self, tree=tree, closures=closures))
+
+    # -- arrays ----------------------------------------------------------------------------------------
+
+    @property
+    def coordinates(self) -> list[str]:
+        """Names of all position coordinates, the order of arrays `q`; a quaternion has four."""
+        return list(self.tree.position_names)
+
+    @property
+    def rates(self) -> list[str]:
+        """Names of all rates, the order of arrays `qd` and `qdd`."""
+        return list(self.tree.rate_names)
+
+    @property
+    def independent(self) -> list[str]:
+        """Names of the independent rates, in arrays and programs; the others follow from the loops."""
+        return [self.tree.rate_names[k] for k in self.independent_rates]
+
+    @property
+    def motors(self) -> list[str]:
+        """Names of the motors, the order of arrays of efforts."""
+        return self.actuated_names
+
+    @property
+    def nq(self) -> int:
+        """Number of position coordinates."""
+        return self.tree.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of rates."""
+        return self.tree.n
+
+    @property
+    def nu(self) -> int:
+        """Number of motors."""
+        return len(self.actuated)
 
     @cached_property
-    def _robots_with_held_couplings(self) -> dict[frozenset[str], Robot]:
-        return {}
+    def independent_rates(self) -> tuple[int, ...]:
+        """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
+        from parflex.robot.program_rates import independent_rates  # which takes robots
+
+        try:
+            return tuple(int(k) for k in independent_rates(self))
+        except SingularError as error:
+            singular = error
+        for q in self.reference_poses[1:]:
+            with suppress(SingularError):
+                J = mobility.scaled_jacobian(self.closures, q)
+                chosen = choose_partition(J, self.free, self.mobility.rank, self.preference)
+                return tuple(int(k) for k in chosen.independent)
+        raise singular
+
+    def close(self, q: Any) -> Array:
+        """Closed positions near `q`: all coordinates, or the independent ones alone; a leading axis is a batch."""
+        return close_positions(self, q)
+
+    def position_rates(self, q: Any, qd: Any) -> Array:
+        """Time derivatives of all positions `q` at all rates `qd`; a leading axis is a batch."""
+        return evaluate_batch(self.tree.position_rates, (q, "q", self.nq), (qd, "qd", self.nv))
+
+    def rate_changes(self, qd: Any, qdd: Any) -> Array:
+        """Time derivatives of all rates `qd` at all accelerations `qdd`; a leading axis is a batch."""
+        return evaluate_batch(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
+
+    @cached_property
+    def cache(self) -> RobotCache:
+        """Values and programs that were computed for this robot, by what was requested."""
+        return RobotCache()
 
     # -- how it moves ----------------------------------------------------------------------------------
 
@@ -298,25 +350,29 @@ class Robot(ArrayNames, Answer):
     def mobility(self) -> Mobility:
         """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
         _, known_mobility = self._known
-        return self.motions.mobility_with(self.locked) if known_mobility is None else known_mobility
+        return mobility_with(self, self.locked) if known_mobility is None else known_mobility
 
     @property
     def known(self) -> tuple[Array | None, Mobility | None]:
         """Home and mobility, as far as they were found."""
         return self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
 
-    @property
+    @cached_property
     def reference_poses(self) -> tuple[Array, ...]:
         """Home and closed poses nearby: what holds at all of them holds in general."""
-        return self.motions.reference_poses
+        return (self.home, *poses_beside(self, self.free))
+
+    @cached_property
+    def _usual_sizes(self) -> Array:
+        return usual_sizes(self)
 
     def regular_closure_norm(self) -> float:
         """Largest singular value of the scaled closures at regular poses."""
-        return float(self.motions.usual_sizes[0])
+        return float(self._usual_sizes[0])
 
     def regular_actuation_norm(self) -> float:
         """Largest singular value of the motors' rates per allowed motion at regular poses."""
-        return float(self.motions.usual_sizes[1])
+        return float(self._usual_sizes[1])
 
     @cached_property
     def preference(self) -> Array:
@@ -340,11 +396,7 @@ class Robot(ArrayNames, Answer):
 def frames_at(robot: Robot, q: Array) -> dict[str, tuple[Array, Array]]:
     """World position and rotation matrix of every frame and point."""
     at = pose(robot.tree, q)
-    result = {}
-    for name, place in robot.tree.places.items():
-        rotation, position = at.of(place)
-        result[name] = (position, rotation)
-    return result
+    return {name: at.of(place)[::-1] for name, place in robot.tree.places.items()}
 
 
 def file_frame(robot: Robot, link: str) -> str:
@@ -356,14 +408,18 @@ def file_frame(robot: Robot, link: str) -> str:
     return link
 
 
+def axis_names(frame: schema.Frame) -> tuple[str, ...]:
+    """Names of the links of the joint of a frame: a universal or cylindrical joint has two."""
+    return (f"{frame.name}.1", f"{frame.name}.2") if frame.joint in TWO_AXES else (frame.name,)
+
+
 def marked_rates(description: schema.RobotFile, tree: Tree, excluded: Collection[int]) -> tuple[int, ...]:
     """Rates that the file marks as sensed, without those that the actuation moves or locks."""
-    names: list[str] = []
+    rates: list[int] = []
     for frame in description.frame:
         marks = frame.sensed if isinstance(frame.sensed, tuple) else (frame.sensed,) * 2
-        axes = (f"{frame.name}.1", f"{frame.name}.2") if frame.joint in TWO_AXES else (frame.name,)
-        names += [axis for axis, mark in zip(axes, marks, strict=False) if mark]
-    rates = [tree.links[tree.number(name)].v.start for name in names]
+        marked = [name for name, mark in zip(axis_names(frame), marks, strict=False) if mark]
+        rates += [tree.links[tree.number(name)].v.start for name in marked]
     return tuple(k for k in rates if k not in excluded)
 
 
@@ -375,20 +431,12 @@ def sensed_rates(
     chosen: list[int] = []
     for name in [joints] if isinstance(joints, str) else joints:
         if name not in known:
-            raise InputError(
-                f"there is no joint '{name}' with one axis", key="sensors", value=name, hint=did_you_mean(name, known)
-            )
-        if known[name] in actuated or known[name] in locked or known[name] in chosen:
-            reason = (
-                "has a motor"
-                if known[name] in actuated
-                else "is locked"
-                if known[name] in locked
-                else "is listed twice"
-            )
-            raise InputError(
-                f"the joint '{name}' {reason}", key="sensors", value=name, hint="list passive joints, each once"
-            )
+            message, hint = f"there is no joint '{name}' with one axis", did_you_mean(name, known)
+            raise InputError(message, key="sensors", value=name, hint=hint)
+        reasons = {"has a motor": actuated, "is locked": locked, "is listed twice": chosen}
+        for reason in (words for words, rates in reasons.items() if known[name] in rates):
+            hint = "list passive joints, each once"
+            raise InputError(f"the joint '{name}' {reason}", key="sensors", value=name, hint=hint)
         chosen.append(known[name])
     return tuple(chosen)
 

@@ -6,23 +6,20 @@ An array has one number per coordinate, in the order of `robot.coordinates` or `
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy
 
 from parflex.checks import short_text
-from parflex.closure import mobility
-from parflex.closure.constraints import Constraint, Coupling
+from parflex.closure.constraints import Constraint, Coupling, coupling_matrix
+from parflex.closure.continuation import with_unit_quaternions
 from parflex.closure.newton import CLOSED
-from parflex.closure.partition import choose_partition
 from parflex.closure.targets import Target
 from parflex.diagnostics import Diagnostic
-from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
+from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.records import Record, name_list
 from parflex.recursion.kinematics import pose
 from parflex.tree.tree import Link, Tree
@@ -31,126 +28,36 @@ if TYPE_CHECKING:
     from parflex.robot.robot import Robot
 
 Array = np.ndarray
-
 OPEN = 1e-8  # typical lengths by which loops may be open, and by which quaternions may miss the length 1
-
 SINGLE = 100.0  # times that for arrays in single precision, which cannot close loops better than to 1e-7
-
 SAME = 1e-8  # of values and of entries of rows without units: rounding
 
 
-class RobotCache(dict[Any, Any]):
-    """Values of one robot, which live as long as the robot. Copies, also pickled ones, start with none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lock = threading.RLock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return RobotCache, ()
-
-
-class ArrayNames:
-    """What a robot says of arrays: which names their entries have, in which order, and closed positions."""
-
-    @property
-    def coordinates(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of all position coordinates, the order of arrays `q`; a quaternion has four."""
-        return list(self.tree.position_names)
-
-    @property
-    def rates(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of all rates, the order of arrays `qd` and `qdd`."""
-        return list(self.tree.rate_names)
-
-    @property
-    def independent(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of the independent rates, in arrays and programs; the others follow from the loops."""
-        return [self.tree.rate_names[k] for k in self.independent_rates]
-
-    @property
-    def motors(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of the motors, the order of arrays of efforts."""
-        return self.actuated_names
-
-    @property
-    def nq(self: Robot) -> int:  # type: ignore[misc]
-        """Number of position coordinates."""
-        return self.tree.nq
-
-    @property
-    def nv(self: Robot) -> int:  # type: ignore[misc]
-        """Number of rates."""
-        return self.tree.n
-
-    @property
-    def nu(self: Robot) -> int:  # type: ignore[misc]
-        """Number of motors."""
-        return len(self.actuated)
-
-    @cached_property
-    def independent_rates(self: Robot) -> tuple[int, ...]:  # type: ignore[misc]
-        """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
-        from parflex.robot.program_rates import independent_rates  # which takes robots
-
-        try:
-            return tuple(int(k) for k in independent_rates(self))
-        except SingularError:
-            poses = self.reference_poses[1:]
-            if not poses:
-                raise
-        for q in poses:
-            J = mobility.scaled_jacobian(self.closures, q)
-            try:
-                chosen = choose_partition(J, self.free, self.mobility.rank, self.preference)
-            except SingularError:
-                if q is poses[-1]:
-                    raise
-                continue
-            return tuple(int(k) for k in chosen.independent)
-        raise AssertionError("there are poses near home")
-
-    def close(self: Robot, q: Any) -> Array:  # type: ignore[misc]
-        """Closed positions near `q`: all coordinates, or the independent ones alone; a leading axis is a batch."""
-        return close_positions(self, q)
-
-    def position_rates(self: Robot, q: Any, qd: Any) -> Array:  # type: ignore[misc]
-        """Time derivatives of all positions `q` at all rates `qd`; a leading axis is a batch."""
-        return _evaluate_batch(self.tree.position_rates, (q, "q", self.nq), (qd, "qd", self.nv))
-
-    def rate_changes(self: Robot, qd: Any, qdd: Any) -> Array:  # type: ignore[misc]
-        """Time derivatives of all rates `qd` at all accelerations `qdd`; a leading axis is a batch."""
-        return _evaluate_batch(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
-
-    @cached_property
-    def cache(self) -> RobotCache:
-        """Values and programs that were computed for this robot, by what was requested."""
-        return RobotCache()
-
-
-def _evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
+def evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
     """What a function of two arrays gives for one state, or for each of a batch."""
     arrays = []
     for value, key, length in arguments:
         array = as_numbers(value, key)
         if array.ndim not in (1, 2) or array.shape[-1] != length:
-            raise InputError(
-                f"'{key}' has the shape {array.shape}, not ({length},)", key=key, value=str(array.shape),
-                hint=f"give {length} numbers; a leading axis is a batch",
-            )  # fmt: skip
+            raise _shape_error(array, key, f"not ({length},)", f"give {length} numbers; a leading axis is a batch")
         arrays.append(array)
     if all(array.ndim == 1 for array in arrays):
         return function(*arrays)
     sizes = {len(array) for array in arrays if array.ndim == 2} - {1}
     if len(sizes) > 1:
-        raise InputError(
-            f"'{arguments[0][1]}' and '{arguments[1][1]}' have different numbers of states", key=arguments[1][1],
-            value=str(arrays[1].shape), hint="give batches of one size, or one state for all",
-        )  # fmt: skip
+        (_, first_key, _), (_, key, _) = arguments
+        message = f"'{first_key}' and '{key}' have different numbers of states"
+        hint = "give batches of one size, or one state for all"
+        raise InputError(message, key=key, value=str(arrays[1].shape), hint=hint)
     count = sizes.pop() if sizes else 1
     first, second = (np.broadcast_to(array, (count, array.shape[-1])) for array in arrays)
     rows = [function(*pair) for pair in zip(first, second, strict=True)]
     return np.array(rows).reshape(count, -1) if rows else np.empty((0, arguments[0][2]))
+
+
+def _shape_error(array: Array, key: str, desired: str, hint: str) -> InputError:
+    message = f"'{key}' has the shape {array.shape}, {desired}"
+    return InputError(message, key=key, value=str(array.shape), hint=hint)
 
 
 def as_numbers(value: Any, key: str) -> Array:
@@ -162,9 +69,8 @@ def as_numbers(value: Any, key: str) -> Array:
     except (TypeError, ValueError):
         array = np.array("")
     if array.dtype.kind not in "iuf":
-        raise InputError(
-            f"'{key}' is not an array of numbers", key=key, value=short_text(value), hint="give floats, as np.zeros(9)"
-        )
+        text, hint = short_text(value), "give floats, as np.zeros(9)"
+        raise InputError(f"'{key}' is not an array of numbers", key=key, value=text, hint=hint)
     return array.astype(float, copy=False)
 
 
@@ -190,15 +96,13 @@ def closed_positions(robot: Robot, positions: Any, key: str = "q", factor: float
     """All positions from an array of them, whose loops are closed; or of the independent ones, which are closed."""
     q, factor = as_numbers(positions, key), tolerance_factor(positions) if factor is None else factor
     if q.ndim != 1:
-        raise InputError(
-            f"'{key}' has the shape {q.shape}, and one pose is asked for", key=key, value=str(q.shape),
-            hint=f"give {robot.nq} numbers, in the order of robot.coordinates",
-        )  # fmt: skip
+        hint = f"give {robot.nq} numbers, in the order of robot.coordinates"
+        raise _shape_error(q, key, "and one pose is asked for", hint)
     if len(q) != robot.nq:
         return close_positions(robot, q, key)
     refuse_infinite(q, key)
-    refuse_long_quaternions(robot, q, key, factor * OPEN)
-    refuse_open_loops(robot, q, key, factor * OPEN)
+    _refuse_long_quaternions(robot, q, key, factor * OPEN)
+    _refuse_open_loops(robot, q, key, factor * OPEN)
     return q
 
 
@@ -206,44 +110,34 @@ def refuse_infinite(values: Array, key: str) -> None:
     """Raise where an entry is not a finite number."""
     if not np.isfinite(values).all():
         place = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise InputError(
-            f"entry {place} of '{key}' is {values[place]}", key=key, value=float(values[place]),
-            hint="give finite numbers",
-        )  # fmt: skip
+        text, value = f"entry {place} of '{key}' is {values[place]}", float(values[place])
+        raise InputError(text, key=key, value=value, hint="give finite numbers")
 
 
-def refuse_long_quaternions(robot: Robot, q: Array, key: str, limit: float = OPEN) -> None:
+def _refuse_long_quaternions(robot: Robot, q: Array, key: str, limit: float) -> None:
     """Raise where a quaternion has not the length 1: it would stretch what it turns."""
     for link in robot.tree.links:
-        if link.joint.quaternion is None:
-            continue
-        length = float(np.linalg.norm(q[link.q_quaternion]))
+        length = float(np.linalg.norm(q[link.q_quaternion])) if link.joint.quaternion is not None else 1.0
         if abs(length - 1.0) > limit:
-            raise InputError(
-                f"the quaternion of '{link.name}' has the length {length:.9g}, not 1", key=key, value=length,
-                hint="divide it by its length, or call robot.close(q)",
-            )  # fmt: skip
+            text = f"the quaternion of '{link.name}' has the length {length:.9g}, not 1"
+            raise InputError(text, key=key, value=length, hint="divide it by its length, or call robot.close(q)")
 
 
-def refuse_open_loops(robot: Robot, q: Array, key: str, limit: float = OPEN) -> None:
+def _refuse_open_loops(robot: Robot, q: Array, key: str, limit: float) -> None:
     """Raise where the positions do not close a loop: name it, and say how far it is open."""
     at, length = pose(robot.tree, q), robot.tree.length
-    openings = [float(np.linalg.norm(loop.residual(at, length))) for loop in robot.closures.rows]
+    openings = [float(np.linalg.norm(row.residual(at, length))) for row in robot.closures.rows]
     if max(openings, default=0.0) <= limit * length:
         return
     widest = int(np.argmax(openings))
     row = robot.closures.rows[widest]
-    name = row.name
+    text = f"the positions do not close the loop '{row.name}': it is open by {openings[widest]:.3g} m"
+    hint = "give closed positions; robot.close(q) gives those near q"
     if isinstance(row, Coupling):
         off = abs(float(row.linear_residual(at)[0]))
-        raise InputError(
-            f"the positions contradict the coupling '{name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}",
-            key=key, value=name, hint=f"it says {row.relation}; robot.close(q) gives fitting positions near q",
-        )  # fmt: skip
-    raise InputError(
-        f"the positions do not close the loop '{name}': it is open by {openings[widest]:.3g} m", key=key, value=name,
-        hint="give closed positions; robot.close(q) gives those near q",
-    )  # fmt: skip
+        text = f"the positions contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}"
+        hint = f"it says {row.relation}; robot.close(q) gives fitting positions near q"
+    raise InputError(text, key=key, value=row.name, hint=hint)
 
 
 def close_positions(robot: Robot, positions: Any, key: str = "q") -> Array:
@@ -276,34 +170,24 @@ def wrong_length(robot: Robot, values: Array, key: str, full_length: int, names:
     """What is said of an array that has neither an entry for every coordinate nor one for every independent one."""
     few = len(robot.independent)
     alternative = f", or {few} in the order of robot.independent" if few != full_length else ""
-    return InputError(
-        f"'{key}' has the shape {values.shape}, not ({full_length},)", key=key, value=str(values.shape),
-        hint=f"give {full_length} numbers in the order of {names}{alternative}; a leading axis is a batch",
-    )  # fmt: skip
+    hint = f"give {full_length} numbers in the order of {names}{alternative}; a leading axis is a batch"
+    return _shape_error(values, key, f"not ({full_length},)", hint)
 
 
 def _with_unit_quaternions(robot: Robot, q: Array, key: str) -> Array:
-    q = q.copy()
     for link in robot.tree.links:
-        if link.joint.quaternion is None:
-            continue
-        length = float(np.linalg.norm(q[link.q_quaternion]))
-        if length < OPEN:
-            raise InputError(
-                f"the quaternion of '{link.name}' is zero", key=key, value=length, hint="(1, 0, 0, 0) turns nothing"
-            )
-        q[link.q_quaternion] /= length
-    return q
+        if link.joint.quaternion and (length := float(np.linalg.norm(q[link.q_quaternion]))) < OPEN:
+            hint = "(1, 0, 0, 0) turns nothing"
+            raise InputError(f"the quaternion of '{link.name}' is zero", key=key, value=length, hint=hint)
+    return with_unit_quaternions(robot.tree, q)
 
 
 def _nearest(robot: Robot, q: Array, key: str) -> Array:
     closed, error = robot.assembler.newton(q, robot.free, list(robot.closures.rows))
     if error <= CLOSED:
         return closed
-    raise UnreachableError(
-        f"no closed positions are near these: the loops stay open by {error * robot.tree.length:.3g} m", key=key,
-        hint="start nearer to a pose of the robot, such as robot.home",
-    )  # fmt: skip
+    text = f"no closed positions are near these: the loops stay open by {error * robot.tree.length:.3g} m"
+    raise UnreachableError(text, key=key, hint="start nearer to a pose of the robot, such as robot.home")
 
 
 def _from_independent(robot: Robot, values: Array, key: str) -> Array:
@@ -314,17 +198,13 @@ def _from_independent(robot: Robot, values: Array, key: str) -> Array:
         link = tree.links[tree.link_of_rate[k]]
         elastic = link.e_v.start <= k < link.e_v.stop
         if link.joint.quaternion is not None and not elastic:
-            raise InputError(
-                f"'{link.name}' turns freely, so that its independent rates are no coordinates", key=key,
-                value=link.name, hint=f"give all {robot.nq} positions, with its quaternion, to robot.close(q)",
-            )  # fmt: skip
-        position_values[link.e.start + k - link.e_v.start if elastic else link.q.start + k - link.v.start] = float(
-            value
-        )
-    fixed_rates = frozenset(rates)
-    return robot.assembler.assemble(
-        Target(position_values, fixed_rates), robot.home, robot.home, robot.locked | fixed_rates
-    )
+            text = f"'{link.name}' turns freely, so that its independent rates are no coordinates"
+            hint = f"give all {robot.nq} positions, with its quaternion, to robot.close(q)"
+            raise InputError(text, key=key, value=link.name, hint=hint)
+        start = link.e.start - link.e_v.start if elastic else link.q.start - link.v.start
+        position_values[start + k] = float(value)
+    target, locked = Target(position_values, frozenset(rates)), robot.locked | frozenset(rates)
+    return robot.assembler.assemble(target, robot.home, robot.home, locked)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -363,9 +243,8 @@ def contradiction(
     rows = [row for row in constraints if isinstance(row, Coupling)]
     if not rows:
         return None
-    C = _matrix(rows, tree)
-    scale = np.array([row.scale(tree.length)[0] / tree.length for row in rows])
-    rhs = np.array([row.offset if offsets else 0.0 for row in rows]) * scale
+    C = coupling_matrix(rows, tree)
+    rhs = np.array([row.offset * row.scale(tree.length)[0] / tree.length if offsets else 0.0 for row in rows])
     known_rates = sorted(known_values)
     other_rates = [k for k in range(tree.n) if k not in known_values]
     values = np.array([known_values[k] for k in known_rates]) / tree.rate_units[known_rates]
@@ -375,27 +254,18 @@ def contradiction(
         if np.abs(weights).max(initial=0.0) < SAME:
             continue
         size = float(np.abs(weights * values).max()) + float(np.abs(y * rhs).max())
-        if abs(off) > SAME * max(1.0, size):
-            return _told(rows, tree, known_rates, values, (y, weights, off))
+        if abs(off) <= SAME * max(1.0, size):
+            continue
+        couplings = tuple(row for row, share in zip(rows, y, strict=True) if abs(share) > SAME)
+        related = [n for n, weight in enumerate(weights) if abs(weight) > SAME]
+        follows = [row.rates[0] for row in couplings]
+        n = next((n for n in reversed(related) if known_rates[n] in follows), related[-1])
+        link = tree.links[tree.link_of_rate[known_rates[n]]]
+        unit = float(np.max(tree.rate_units[known_rates[n]]))
+        said, given = float(values[n] - off / weights[n]) * unit, float(values[n]) * unit
+        joints = tuple(tree.rate_names[known_rates[m]] for m in related)
+        return Contradiction(couplings, joints, link.name, said, given, "m" if link.joint.unit == "m" else "rad")
     return None
-
-
-def _told(
-    rows: list[Coupling], tree: Tree, known_rates: list[int], values: Array, combination: tuple[Array, Array, float]
-) -> Contradiction:
-    y, weights, off = combination
-    couplings = tuple(row for row, share in zip(rows, y, strict=True) if abs(share) > SAME)
-    related = [n for n, weight in enumerate(weights) if abs(weight) > SAME]
-    follows = [row.rates[0] for row in couplings]
-    n = next((n for n in reversed(related) if known_rates[n] in follows), related[-1])
-    k = known_rates[n]
-    link = tree.links[tree.link_of_rate[k]]
-    unit = float(np.max(tree.rate_units[k]))
-    coupled_value = float(values[n] - off / weights[n]) * unit
-    joints = tuple(tree.rate_names[known_rates[m]] for m in related)
-    return Contradiction(
-        couplings, joints, link.name, coupled_value, float(values[n]) * unit, "m" if link.joint.unit == "m" else "rad"
-    )
 
 
 def refuse_contradicted_positions(robot: Any, q: Array, key: str) -> None:
@@ -413,7 +283,7 @@ def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list
     if len(rows) < 2:
         return [], []
     coupled = sorted({k for row in rows for k in row.rates})
-    motions = scipy.linalg.null_space(_matrix(rows, tree)[:, coupled], rcond=SAME)
+    motions = scipy.linalg.null_space(coupling_matrix(rows, tree)[:, coupled], rcond=SAME)
     stationary = [k for n, k in enumerate(coupled) if np.abs(motions[n]).max(initial=0.0) < SAME]
     names = [row.name for row in rows if set(row.rates) & set(stationary)]
     return [tree.rate_names[k] for k in stationary], names
@@ -434,12 +304,3 @@ def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Seq
 def quoted(names: Sequence[str]) -> str:
     """Names in quotes, for a sentence."""
     return name_list([f"'{name}'" for name in names])
-
-
-def _matrix(rows: Sequence[Coupling], tree: Tree) -> Array:
-    """Coefficients of the rows over all rates, without units, the largest of each row being 1."""
-    C = np.zeros((len(rows), tree.n))
-    for i, row in enumerate(rows):
-        unit = row.scale(tree.length)[0] / tree.length
-        C[i, list(row.rates)] = unit * np.array(row.coefficients, dtype=float) * tree.rate_units[list(row.rates)]
-    return C

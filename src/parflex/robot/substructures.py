@@ -34,16 +34,98 @@ from parflex.robot.robot import Robot
 from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
-
 PREFERENCES = ("root", "tip", "closure")
-
 PLANE = (0, 1, 5)
-
 SPACE = (0, 1, 2, 3, 4, 5)
-
 EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros keep motions in and out of a plane apart
-
 Motions = tuple[Array, Array] | None
+
+
+@dataclass(frozen=True)
+class CutBeam:
+    """A beam from the link that carries it to the link at its tip; modes with both ends held have unknowns, `slots`."""
+
+    link: int
+    tip: int
+    body: Body
+    slots: slice
+
+    @property
+    def ends(self) -> int:
+        """How many of its coordinates are the motion of its tip."""
+        return self.body.size - self.body.held
+
+    @cached_property
+    def form(self) -> TwoNodeBeam:
+        """Its equations in the motions of its two ends."""
+        form = self.body.two_node()
+        assert form is not None  # its coordinates are those of its tip, or it would not be cut
+        return form
+
+
+@dataclass(frozen=True)
+class CutModal:
+    """A flexible body that is not cut, in the piece of its link; the coordinates that are not locked are unknowns."""
+
+    link: int
+    body: Body
+    free: tuple[int, ...]  # which of its coordinates are not locked
+    slots: slice
+
+
+@dataclass(frozen=True)
+class CutConnection:
+    """Two links held together but for some motions: by a joint of the tree, a closure, or a node of a body."""
+
+    first: int
+    second: int
+    size: int  # rates that are not locked; of a node those of its body
+    joint: int | None = None  # the link that the joint carries
+    closure: int | None = None  # neither: a node, which is the second link
+    free: tuple[int, ...] = ()  # of the rates of a joint or a closure, those that are not locked
+
+    @property
+    def node(self) -> bool:
+        """Whether it is a node of a flexible body."""
+        return self.joint is None and self.closure is None
+
+
+@dataclass(frozen=True)
+class CutStep:
+    """How a link of a piece is reached from another over a tie, along it or against it."""
+
+    link: int
+    source: int
+    tie: CutConnection
+    forward: bool
+    slots: slice  # unknowns; of a node those of its body
+
+
+@dataclass(frozen=True)
+class CutSubstructure:
+    """The link whose twist is unknown (the ground for what stands on it), and steps to the others."""
+
+    reference: int
+    slots: slice
+    steps: tuple[CutStep, ...]
+
+
+@dataclass(frozen=True)
+class CutRobot:
+    """All pieces of a robot, what ties them, and the ties that close loops inside pieces."""
+
+    robot: Robot
+    beams: tuple[CutBeam, ...]
+    modal: tuple[CutModal, ...]
+    hinges: tuple[ClosureJoint, ...]  # the closures, as joints
+    ties: tuple[CutConnection, ...]
+    pieces: tuple[CutSubstructure, ...]
+    left_over: tuple[CutConnection, ...]
+    size: int  # number of unknowns
+
+    def tips(self, j: int) -> list[int]:
+        """Links that sit on nodes of the body of a link."""
+        return [k for k, link in enumerate(self.robot.tree.links) if link.node is not None and link.parent == j]
 
 
 @dataclass(frozen=True)
@@ -57,10 +139,9 @@ class DependentBeam:
 
 
 @dataclass(frozen=True)
-class Substructures:
+class Substructures(CutRobot):
     """All pieces of a robot, its beams and closures, and which of its rates are independent."""
 
-    cut: CutRobot
     given: tuple[DependentBeam, ...]
     partition: Partition
     used: tuple[int, ...]  # components of a twist that can move
@@ -68,36 +149,6 @@ class Substructures:
     bodies: dict[int, RigidBody]  # rigid bodies by the link in whose frame they are given
     beam_of_body: dict[int, int]  # of those that an end of a beam carries, the link of the beam
     absolute: frozenset[int]  # links whose own turning is unknown, not that of the joint that they are reached by
-
-    @property
-    def robot(self) -> Robot:
-        """The robot that was cut."""
-        return self.cut.robot
-
-    @property
-    def beams(self) -> tuple[CutBeam, ...]:
-        """Its beams."""
-        return self.cut.beams
-
-    @property
-    def modal(self) -> tuple[CutModal, ...]:
-        """Its flexible bodies that are not cut."""
-        return self.cut.modal
-
-    @property
-    def hinges(self) -> tuple[ClosureJoint, ...]:
-        """Its closures, as joints."""
-        return self.cut.hinges
-
-    @property
-    def pieces(self) -> tuple[CutSubstructure, ...]:
-        """Its pieces."""
-        return self.cut.pieces
-
-    @property
-    def size(self) -> int:
-        """Number of unknown accelerations."""
-        return self.cut.size
 
     @property
     def groups(self) -> list[list[int]]:
@@ -156,9 +207,15 @@ def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: 
         for step in piece.steps
         if piece.reference != GROUND and _is_free_rotation(cut, step)
     )
-    loose = links_in_beam_root_axes(cut)
     return Substructures(
-        cut, dependent_beams, partition, used_components(tree), loose, bodies, bodies_on_beams(cut, bodies), absolute
+        **vars(cut),
+        given=dependent_beams,
+        partition=partition,
+        used=used_components(tree),
+        loose=links_in_beam_root_axes(cut),
+        bodies=bodies,
+        beam_of_body=bodies_on_beams(cut, bodies),
+        absolute=absolute,
     )
 
 
@@ -317,93 +374,6 @@ def _relative(tree: Tree, home: int, link: int) -> tuple[Array, Array]:
 def used_components(tree: Tree) -> tuple[int, ...]:
     """Components of a twist that can move."""
     return PLANE if tree.planar else SPACE
-
-
-@dataclass(frozen=True)
-class CutBeam:
-    """A beam from the link that carries it to the link at its tip; modes with both ends held have unknowns, `slots`."""
-
-    link: int
-    tip: int
-    body: Body
-    slots: slice
-
-    @property
-    def ends(self) -> int:
-        """How many of its coordinates are the motion of its tip."""
-        return self.body.size - self.body.held
-
-    @cached_property
-    def form(self) -> TwoNodeBeam:
-        """Its equations in the motions of its two ends."""
-        form = self.body.two_node()
-        assert form is not None  # its coordinates are those of its tip, or it would not be cut
-        return form
-
-
-@dataclass(frozen=True)
-class CutModal:
-    """A flexible body that is not cut, in the piece of its link; the coordinates that are not locked are unknowns."""
-
-    link: int
-    body: Body
-    free: tuple[int, ...]  # which of its coordinates are not locked
-    slots: slice
-
-
-@dataclass(frozen=True)
-class CutConnection:
-    """Two links held together but for some motions: by a joint of the tree, a closure, or a node of a body."""
-
-    first: int
-    second: int
-    size: int  # rates that are not locked; of a node those of its body
-    joint: int | None = None  # the link that the joint carries
-    closure: int | None = None  # neither: a node, which is the second link
-    free: tuple[int, ...] = ()  # of the rates of a joint or a closure, those that are not locked
-
-    @property
-    def node(self) -> bool:
-        """Whether it is a node of a flexible body."""
-        return self.joint is None and self.closure is None
-
-
-@dataclass(frozen=True)
-class CutStep:
-    """How a link of a piece is reached from another over a tie, along it or against it."""
-
-    link: int
-    source: int
-    tie: CutConnection
-    forward: bool
-    slots: slice  # unknowns; of a node those of its body
-
-
-@dataclass(frozen=True)
-class CutSubstructure:
-    """The link whose twist is unknown (the ground for what stands on it), and steps to the others."""
-
-    reference: int
-    slots: slice
-    steps: tuple[CutStep, ...]
-
-
-@dataclass(frozen=True)
-class CutRobot:
-    """All pieces of a robot, what ties them, and the ties that close loops inside pieces."""
-
-    robot: Robot
-    beams: tuple[CutBeam, ...]
-    modal: tuple[CutModal, ...]
-    hinges: tuple[ClosureJoint, ...]  # the closures, as joints
-    ties: tuple[CutConnection, ...]
-    pieces: tuple[CutSubstructure, ...]
-    left_over: tuple[CutConnection, ...]
-    size: int  # number of unknowns
-
-    def tips(self, j: int) -> list[int]:
-        """Links that sit on nodes of the body of a link."""
-        return [k for k, link in enumerate(self.robot.tree.links) if link.node is not None and link.parent == j]
 
 
 def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:

@@ -42,7 +42,7 @@ from parflex.simulation.runs import Deferred
 from parflex.simulation.segments import Segment, Segments
 from parflex.spatial.batched import evaluate_rows
 from parflex.spatial.rotations import ORIENTATION, quaternions
-from parflex.trajectories.follow import RedundantDrive
+from parflex.trajectories.redundant_drive import RedundantDrive
 
 Array = np.ndarray
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Coupling
+from parflex.closure.continuation import position_units
 from parflex.closure.mobility import scaled_jacobian
 from parflex.closure.partition import pivots, refuse_other_branch
 from parflex.codegen import cache
@@ -597,15 +598,3 @@ class PartitionWatch:
                 if quality < POOR and self._best(held)[1] > BETTER * quality:
                     return PartitionEvent(k, "choose")
         return PartitionEvent(until - 1, "jump", again=True) if len(jumps) else None
-
-
-def position_units(tree: Tree) -> Array:
-    """Typical lengths of positions that are lengths, radians of angles: to compare ways."""
-    units = np.ones(tree.nq)
-    for link in tree.links:
-        link_units = tree.rate_units[link.v]
-        units[link.q] = link_units if len(link_units) == link.q.stop - link.q.start else 1.0
-        if link.joint.moves_freely and link.joint.quaternion:
-            units[link.q.start : link.q.start + 3] = tree.length
-        units[link.e] = tree.rate_units[link.e_v]
-    return units

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Literal
 
@@ -82,11 +82,11 @@ from parflex.simulation.step_control import (
     with_longest,
 )
 from parflex.statics.small_deformation import deflection_warnings
-from parflex.trajectories.follow import RedundantDrive, redundant_case
-from parflex.trajectories.frame_motion import PoseMotion
+from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.inputs import InputSpan, specified_efforts, specified_wrenches
 from parflex.trajectories.motor_motion import MotorMotion, motion_of
 from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.redundant_drive import RedundantDrive, redundant_case
 
 Array = np.ndarray
 
@@ -112,6 +112,7 @@ def simulate(
     *,
     effort: Any = None,
     wrench: Mapping[str, Any] | None = None,
+    breaks: Sequence[float] = (),
     controller: Controller | None = None,
     drive: Literal["motors", "platform"] = "motors",
     start: Any = None,
@@ -157,6 +158,8 @@ def simulate(
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; numbers, tables or functions of time (N, N
         m).
+    breaks : Sequence[float], default ()
+        Times at which functions of time jump or bend (s).
     controller : Controller, default None
         Controller called at its sample time, e.g. `PD` (N, N m).
     drive : {'motors', 'platform'}, default "motors"
@@ -233,7 +236,7 @@ def simulate(
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     case = read_case(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
-        without,
+        without, breaks,
     )  # fmt: skip
     case = redundant_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
     original_robot, robot = robot, case.robot
@@ -260,8 +263,6 @@ def simulate(
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
-    if case.sampled:
-        summary["samples_apart"] = dict(case.sampled)
     if case.stops:
         summary |= {"stops": stop_events(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
     if problem.sticking:
@@ -389,7 +390,7 @@ class RunCase:
 
     robot: Robot
     prescribed: str  # motors, platform or efforts: what is given in time
-    motion: MotorMotion | PoseMotion | None
+    motion: MotorMotion | FrameTrajectory | None
     given: Polynomials
     controller: Controller | None
     wrenches: Mapping[str, Polynomials]
@@ -404,14 +405,13 @@ class RunCase:
     spare: RedundantDrive | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
     steps: str = ""  # why they are so long
-    sampled: Mapping[str, float] = field(default_factory=dict)  # s between the samples of functions of time
 
 
 @garbage_collection_paused()
 def read_case(
     robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, drive: str, start: Any,
     pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
-    without: Collection[str],
+    without: Collection[str], breaks: Sequence[float],
 ) -> RunCase:  # fmt: skip
     """What was asked for, checked and as polynomials in time."""
     if time < SHORTEST:
@@ -436,7 +436,7 @@ def read_case(
     chosen = method_named(method, radius)
     requested = requested_steps(time, step, rows, tolerance, chosen, robot.tree)
     grid = requested.grid
-    span = InputSpan(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
+    span = InputSpan(grid.rows * grid.out_step, breaks)
     robot = with_cached_home(robot)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
     wrenches = specified_wrenches(robot, wrench, span)
@@ -464,9 +464,8 @@ def read_case(
         chosen,
         with_longest(grid, inputs),
         requested.tolerance,
-        (*span.diagnostics, *length_warnings(time, grid)),
+        tuple(length_warnings(time, grid)),
         steps=requested.choice,
-        sampled=span.apart,
     )
 
 
@@ -498,7 +497,7 @@ def run_case(
     control, inputs = None, case.given
     if case.controller is not None:
         inputs = Polynomials(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
-        assert not isinstance(case.motion, PoseMotion)
+        assert not isinstance(case.motion, FrameTrajectory)
         control = controlled(case.robot, case.controller, case.motion, q, inputs)
     runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)
     return runner.run(q, qd), started

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure import mobility
+from parflex.closure.continuation import with_unit_quaternions
 from parflex.codegen.outputs import loses_power
 from parflex.integrators.tableaux import gauss
 from parflex.records import Record
@@ -314,12 +315,7 @@ class SingularPassage:
 
     def unit(self, q: Array) -> Array:
         """Unit quaternions."""
-        q = q.copy()
-        for link in self.problem.robot.tree.links:
-            if link.joint.quaternion:
-                quaternion = link.q_quaternion
-                q[quaternion] /= np.linalg.norm(q[quaternion])
-        return q
+        return with_unit_quaternions(self.problem.robot.tree, q)
 
     def loosest(self, q: Array) -> str:
         """Name of the coordinate that the closures are about to let go."""

@@ -37,7 +37,7 @@ from parflex.records import Record
 from parflex.recursion.energy import energies
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.coordinate_names import WorldName
-from parflex.robot.motions_at_home import Mobility
+from parflex.robot.home import Mobility
 from parflex.robot.robot import Robot
 from parflex.robot.states import refuse_contradicted_positions
 from parflex.simulation.problem import Problem
@@ -45,13 +45,13 @@ from parflex.statics.equilibrium import equilibrium, is_stable
 from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.zero_dynamics import check_system, held_frame, zero_dynamics
-from parflex.trajectories.frame_motion import PoseMotion
+from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.motor_motion import MotorMotion
 from parflex.trajectories.polynomials import Polynomials, constant
 
 Array = np.ndarray
 
-Prescribed = MotorMotion | PoseMotion | None
+Prescribed = MotorMotion | FrameTrajectory | None
 
 STARTS = ("rest", "relaxed", "equilibrium", "held")
 
@@ -242,7 +242,7 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
         return {}
     if isinstance(motion, MotorMotion):
         return dict(zip(robot.actuated_names, map(float, motion.pieces.at(0.0, 1)), strict=True))
-    twist = motion.at(0.0)[2]
+    twist = motion.at(0.0).twist
     if not twist.any():
         return {}
     words = {0: "x", 1: "y", 5: "theta"} if robot.tree.planar else dict(enumerate(TWIST))

@@ -135,6 +135,11 @@ def quaternion_matrix(quaternion: Any) -> Array:
     )
 
 
+def unit_quaternion(quaternion: Any) -> Array:
+    """The quaternion divided by its length."""
+    return quaternion / np.linalg.norm(quaternion)
+
+
 def quaternion_product(a: Any, b: Any) -> Array:
     """Quaternion of the rotation a b."""
     vector = a[0] * np.asarray(b[1:]) + b[0] * np.asarray(a[1:]) + cross(a[1:], b[1:])

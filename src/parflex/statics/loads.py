@@ -50,10 +50,6 @@ class AppliedLoads(Record):
     internal: dict[str, Any] | None = None  # efforts of spare motors among `tau`
     weight: float = 1.0  # share of gravity that acts
 
-    def gravity(self, tree: Tree) -> Array:
-        """Gravity as far as it acts, m/s^2 in world axes."""
-        return np.zeros(3) if "gravity" in self.without else self.weight * tree.gravity
-
     def forces(self, configuration: Configuration) -> Array:
         """F: what the rates of the open tree would need to stay at rest, less the efforts."""
         zero_rates = np.zeros(configuration.robot.tree.n)

@@ -245,8 +245,10 @@ def bound_at(robot: Robot, hertz: float) -> ElementErrors:
 
 def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") -> list[Diagnostic]:
     """A diagnostic about the mode that is most too high because elements are too few, or about `what` reaches there."""
+    if errors.largest <= WARNING_EXCESS:
+        return []
     worst, known, far = int(np.argmax(errors.shares)), np.isfinite(errors.largest), errors.largest > FAR
-    if errors.largest <= WARNING_EXCESS or (errors.reduced and known and frequencies[worst] > errors.reduced.band):
+    if errors.reduced and known and frequencies[worst] > errors.reduced.band:
         return []  # of all modes beyond a band there is one warning
     mode = f"{what} up to {frequencies[worst]:.4g} Hz" if what else f"mode {worst + 1} ({frequencies[worst]:.4g} Hz)"
     its = f"its {'element is' if errors.count == 1 else f'{errors.count} elements are'} too long"

@@ -1,138 +1,259 @@
-"""Joint trajectories along a path, and motions of redundant motors.
+"""Follow a frame: joint motions for prescribed poses, along paths and in time.
 
-Trajectories are cached on disk under a key of the robot, the path, its reference pose and the source code.
-
-The positions of all joints fit all motors best, with closed loops. If a motor differs from them, the motions of the
-motors contradict each other and are refused. Of redundant motors, as many as there are degrees of freedom drive the
-robot: those that determine the motion best along the whole path.
+The pose and motion of a prescribed frame give positions, rates and accelerations of all joints, with all bodies rigid.
+Geometric paths are followed along their length, once for all laws of time, and cached on disk under a key of the robot,
+the path, its reference pose and the source code; other trajectories are followed in time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from parflex.checks import short_text
+from parflex.closure.newton import CLOSED
+from parflex.closure.targets import WORDS
 from parflex.codegen import cache
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.forces.effort_allocation import EffortAllocation, actuation_redundancy, is_specified, read_allocation
 from parflex.io import npz_bytes, read_npz
 from parflex.records import Record
+from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
-from parflex.robot.load import acting_robot
+from parflex.robot.coordinate_names import WorldName
 from parflex.robot.robot import Robot
-from parflex.trajectories.polynomials import Polynomials, hermite, slopes_of
+from parflex.spatial.rotations import matrix_quaternion
+from parflex.trajectories.frames import FrameMotion, FrameSegment, FrameTrajectory, PathSegment
+from parflex.trajectories.polynomials import Polynomials, composed, hermite, joined
 
 Array = np.ndarray
-
+Moving = tuple[Configuration, Array, Array]  # the robot, all its rates and their derivatives, by a path or by time
+Found = tuple[Polynomials, Array, Array]  # motors, and all positions where they begin and end
+KNOTS = {"m": 240, "": 60}  # of a circle's turn or of a line, between poses: quintics err by 1e-12, 1e-9 of the way
+TIME_KNOTS = 60  # of a trajectory in time, half as many in each part: quintics between them err by 1e-9 of the way
+WAVE_ANGLE, MOST_WAVE_KNOTS = 0.2, 20_000  # rad of the fastest wave between knots
+ARRIVED = 1e-6  # rad or typical lengths from a pose
 FINE = 1e-6  # of the fastest motor's rate: knots are doubled where quintics are further off midway between them
-
 COARSE = 1e-3  # of it: what is still further off is refused
-
 ROUNDING = 1e-10  # of the typical length, or a turn: positions are not known better
-
 DOUBLED = 3  # times
-
-HALVED = 8  # times, to tell a jump from a quick motion
-
+HALVED = 8  # times, to distinguish a jump from a quick motion
 JUMP = 0.5  # of a step between knots: what stays of it in a piece that is 2^8 times shorter; of a root it is 1/16
-
 SUDDEN = 2.0  # times the faster of both rates: a longer step is checked before knots are added
-
-Found = tuple[Polynomials, Array, Array]
-
-FIT, GROSS = 1e-5, 0.1  # rad or typical lengths: splines through knots of a motion that fits are off by less
-
-ROUNDS, STILL = 12, 1e-12  # of three Newton steps each, until positions stay
-
-LOOKED_AT = 200  # times at which motions are checked
-
-LEFT_OUT = "leave it out, or give a motion"
-
-DRIVEN = {"motors": "", "efforts": "", "platform": ", and here the platform follows it"}
-
-MOST_SETS = 300  # of motors that are compared
+TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JointTrajectory(Record):
-    """From `begin` to `end`: `at(s, near)` has all positions, and of some joints position and two derivatives.
+class RobotPath(Record):
+    """The robot from `begin` to `end` of a path or in time, near known positions.
 
-    Second derivatives may be missing (nan): they are those of the first ones. A road that is not `strict` is taken even
+    Accelerations may be missing (nan): they are the derivatives of the rates. A path that is not `strict` is taken even
     where quintics do not fit well, but not where a joint jumps.
     """
 
     begin: float
     end: float
-    closed: bool
-    at: Callable[[float, Array], tuple[Array, Array]]
-    left: Callable[[float], str]  # "the path is left 0.1 m from its start"
+    moving: Callable[[float, Array], Moving]
+    left: Callable[[float], str]  # "the path stops 0.1 m from its start"
     key: str  # of errors
-    rates: tuple[int, ...] | None = None  # of the joints that `at` tells of; None: the motors
+    closed: bool = False
     strict: bool = True
+    unit: str = ""  # "m" along a path, else a share or s
+
+    def at(self, s: float, near: Array) -> Moving:
+        """Return the robot at a place; errors state the place."""
+        try:
+            return self.moving(s, near)
+        except ParflexError as error:
+            error.message = f"{self.left(s)}: {error.message}"
+            error.key = self.key
+            raise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class _Knots(Record):
-    ways: Array
-    q: list[Array]
-    values: Array  # (3, knot, motor)
+class Followed(Record):
+    """Joints as functions of a path or of time, and all positions and rates at the knots."""
+
+    pieces: Polynomials
+    knots: Array
+    q: Array
+    qd: Array
+    values: Array  # (position and two derivatives, knot, joint)
 
 
-def joint_trajectory(
-    robot: Robot, trajectory: JointTrajectory, near: Array, count: int
-) -> tuple[Polynomials, Array, Array]:
-    """Joints as functions of s, and all positions where the road begins and where it ends."""
-    for doubled in range(DOUBLED + 1 if trajectory.strict else 2):
-        knots = _knots(robot, trajectory, near, count * 2**doubled)
-        pieces = hermite(knots.ways, *knots.values)
-        off, allowed, worst = _off(_units(robot, trajectory), trajectory, knots, pieces)
+def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> tuple[Polynomials, Array]:
+    """Return the motors in time along the trajectory of a frame until a time, and all positions at its start."""
+    rigid, key = robot.locking(robot.tree.elastic), f"motions.{trajectory.name}"
+    near, start, parts = trajectory.start, None, []
+    for index, segment in enumerate(trajectory.segments):
+        if isinstance(segment.path, PathSegment):
+            assert segment.law is not None
+            along, first, near = follow_segment(robot, trajectory, segment.path, near)
+            lap = segment.path.length if segment.path.closed else None
+            parts.append(composed(along, segment.law, time, lap))
+            if trajectory.positions:
+                _refuse_elsewhere(rigid, near, trajectory.positions[index + 1], f"{key}.poses.{index + 1}")
+        else:
+            first = near
+            for begin, end in pairwise(map(float, segment.breaks)):
+                moving = moving_frame(rigid, trajectory.frame, trajectory.driven, trajectory.at)
+                path = RobotPath(begin, end, moving, lambda t: f"the path is left at t = {t:.4g} s", key)
+                followed = follow_path(robot, path, near, _time_knots(segment, begin, end, key))
+                first, near = followed.q[0] if begin == segment.breaks[0] else first, followed.q[-1]
+                parts.append(followed.pieces)
+        start = first if start is None else start
+    assert start is not None
+    return joined(parts), trajectory.positions[0] if trajectory.positions else start
+
+
+def _time_knots(segment: FrameSegment, begin: float, end: float, key: str) -> int:
+    """Return the number of knots between two breaks: enough for quintics, and for the fastest wave."""
+    whole = float(segment.breaks[-1] - segment.breaks[0])
+    fastest = getattr(segment.path.channels, "frequencies", np.zeros(1)).max()  # type: ignore[union-attr]
+    waves = 2 * np.pi * fastest * whole / WAVE_ANGLE
+    if waves > MOST_WAVE_KNOTS:
+        raise InputError(
+            f"the waves of the frame would have {waves:.3g} knots", key=f"{key}.frequencies", value=float(fastest),
+            hint="give a shorter time or lower frequencies",
+        )  # fmt: skip
+    return max(TIME_KNOTS // 2, int(np.ceil(max(TIME_KNOTS, waves) * (end - begin) / whole)))
+
+
+def moving_frame(
+    rigid: Robot, frame: str, driven: Sequence[int], at: Callable[[float], FrameMotion]
+) -> Callable[[float, Array], Moving]:
+    """Return the robot with a frame where a function of time or of a path places it."""
+    return lambda s, near: joints_of_pose(rigid, frame, at(s), near, driven)
+
+
+def moving_segment(
+    rigid: Robot, frame: str, driven: Sequence[int], segment: PathSegment
+) -> Callable[[float, Array], Moving]:
+    """Return the robot by the way along a segment."""
+    return moving_frame(rigid, frame, driven, lambda s: segment.at(np.array([s])).row(0))
+
+
+def follow_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
+    """Return motors as functions of the way along a segment, and all positions where it begins and where it ends."""
+    key = cache.key_of(robot, "road", trajectory.frame, tuple(trajectory.driven), segment, near, trajectory.name)
+    if key is None:
+        return followed_segment(robot, trajectory, segment, near)
+    key = key.removesuffix(".program") + ".road"
+    data = cache.read_bytes(key)
+    if data is not None:
+        stored = read_npz(data)
+        return Polynomials(stored["breaks"], stored["coefficients"]), stored["first"], stored["last"]
+    pieces, first, last = followed_segment(robot, trajectory, segment, near)
+    arrays = {"breaks": pieces.breaks, "coefficients": pieces.coefficients, "first": first, "last": last}
+    cache.write_bytes(key, npz_bytes(arrays))
+    return pieces, first, last
+
+
+def followed_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
+    """Follow a segment by the robot with few elements where it has many: with rigid bodies all of them move alike."""
+    from parflex.robot.load import with_file_elements  # which builds robots, what a cached path does not need
+    from parflex.statics.mesh_error import same_positions
+
+    deformed = any(near[link.e].any() for link in robot.tree.links)
+    fewer = None if deformed else with_file_elements(robot)
+    if fewer is not None:
+        pieces, *ends = _followed(fewer, trajectory, segment, same_positions(robot, fewer, near))
+        whole = [same_positions(fewer, robot, q) for q in ends]
+        if all(_is_same(robot, fewer, trajectory.frame, *both) for both in zip(whole, ends, strict=True)):
+            return pieces, whole[0], whole[1]
+    return _followed(robot, trajectory, segment, near)
+
+
+def _followed(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
+    def left(s: float) -> str:
+        return (
+            f"the path stops {s:.4g} m from its start" if segment.unit else f"the motion is left at {s:.4g} of its way"
+        )
+
+    moving = moving_segment(robot.locking(robot.tree.elastic), trajectory.frame, trajectory.driven, segment)
+    path = RobotPath(0.0, segment.length, moving, left, f"motions.{trajectory.name}", segment.closed)
+    followed = follow_path(robot, path, near, KNOTS[segment.unit])
+    return followed.pieces, followed.q[0], followed.q[-1]
+
+
+def _is_same(robot: Robot, fewer: Robot, frame: str, q: Array, q_fewer: Array) -> bool:
+    """Whether two robots stand alike: one that was changed since it was loaded is not that of its file."""
+    at, other = pose(robot.tree, q), pose(fewer.tree, q_fewer)
+    apart = np.abs(robot.closures.residual(at)).max(initial=0.0) + np.abs(
+        at.of(robot.tree.places[frame])[1] - other.of(fewer.tree.places[frame])[1]
+    ).max(initial=0.0)
+    return bool(apart <= CLOSED * robot.tree.length)
+
+
+def _refuse_elsewhere(rigid: Robot, q: Array, requested: Array, key: str) -> None:
+    """Raise if a move ends elsewhere than in its pose: what the pose gives is not all that the path keeps."""
+    away = q - requested
+    turning = [link.q.start for link in rigid.tree.links if link.periodic]
+    away[turning] = np.arctan2(np.sin(away[turning]), np.cos(away[turning]))
+    single = [link for link in rigid.tree.links if link.joint.one_axis]
+    far = {link.name: abs(float(away[link.q.start]) / rigid.tree.rate_units[link.v.start]) for link in single}
+    worst = max(far, key=lambda joint: far[joint], default="")
+    if worst and far[worst] > ARRIVED:
+        raise UnreachableError(
+            f"the motion ends in another configuration than this pose: place and turn of the end effector do not "
+            f"determine '{worst}'",
+            key=key,
+            value=worst,
+            hint="move the joints, or give poses of the end effector alone",
+        )
+
+
+def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: Sequence[int] | None = None) -> Followed:
+    """Return joints (by their rates; None: the motors) along a path; knots are doubled until quintics fit."""
+    rates = list(robot.actuated if rates is None else rates)
+    units = robot.tree.rate_units[rates]
+    for doubled in range(DOUBLED + 1 if path.strict else 2):
+        followed = _at_knots(robot, path, near, count * 2**doubled, rates)
+        off, allowed, worst = _off(units, rates, path, followed)
         if off <= FINE + allowed:
             break
-        _refuse_jump(robot, trajectory, knots, worst)
-    if trajectory.strict and off > COARSE + allowed:
+        _refuse_jump(robot, path, rates, followed.knots[worst:], followed.q[worst], followed.values[0, worst:])
+    if path.strict and off > COARSE + allowed:
         raise UnreachableError(
-            f"{trajectory.left(float(knots.ways[worst]))}: the motors would have to move too suddenly there",
-            key=trajectory.key,
+            f"{path.left(float(followed.knots[worst]))}: the motors would have to move too suddenly there",
+            key=path.key,
             hint="keep away from singular poses, or give more components of the pose",
         )
-    return pieces, knots.q[0], knots.q[-1]
+    return followed
 
 
-def _exactly(trajectory: JointTrajectory, s: float, near: Array) -> tuple[Array, Array]:
-    try:
-        return trajectory.at(s, near)
-    except ParflexError as error:
-        error.message = f"{trajectory.left(s)}: {error.message}"
-        error.key = trajectory.key
-        raise
+def _at_knots(robot: Robot, path: RobotPath, near: Array, count: int, rates: list[int]) -> Followed:
+    knots, units = np.linspace(path.begin, path.end, count + 1), robot.tree.rate_units[rates]
+    q, qd, values = [], [], []
+    for s in knots:
+        here, *rest = path.at(float(s), q[-1] if q else near)
+        q.append(here.q)
+        qd.append(rest[0])
+        values.append(joint_values(here, *rest, rates))
+        if len(values) > 1 and _sudden(units, values[-2], values[-1], float(knots[1] - knots[0])):
+            before = len(values) - 2
+            _refuse_jump(robot, path, rates, knots[before:], q[before], [row[0] for row in values[before:]])
+    rows = np.stack(values, axis=1)
+    if np.isnan(rows[2]).any():
+        rows[2] = _derivatives(knots, rows[1], path.closed)
+    return Followed(hermite(knots, *rows), knots, np.array(q), np.array(qd), rows)
 
 
-def _knots(robot: Robot, trajectory: JointTrajectory, near: Array, count: int) -> _Knots:
-    s_values, q, values = np.linspace(trajectory.begin, trajectory.end, count + 1), [near], []
-    units = _units(robot, trajectory)
-    for s in s_values:
-        positions, motors = _exactly(trajectory, float(s), q[-1])
-        q.append(positions)
-        values.append(motors)
-        if len(values) > 1 and _sudden(units, values[-2], values[-1], float(s_values[1] - s_values[0])):
-            _refuse_jump(robot, trajectory, _Knots(s_values, q[1:], np.stack(values, axis=1)), len(values) - 2)
-    every = np.stack(values, axis=1)
-    if np.isnan(every[2]).any():
-        every[2] = slopes_of(s_values, every[1], trajectory.closed)
-    return _Knots(s_values, q[1:], every)
+def _derivatives(t: Array, rates: Array, closed: bool) -> Array:
+    """Return derivatives of rates that are exact at even knots: of a spline of degree seven through them."""
+    from scipy.interpolate import make_interp_spline
+
+    if closed:
+        rates = np.concatenate([rates[:-1], rates[:1]])
+    return make_interp_spline(t, rates, k=7, bc_type="periodic" if closed else None).derivative()(t)
 
 
-def _rates(robot: Robot, trajectory: JointTrajectory) -> list[int]:
-    return list(robot.actuated if trajectory.rates is None else trajectory.rates)
-
-
-def _units(robot: Robot, trajectory: JointTrajectory) -> Array:
-    return robot.tree.rate_units[_rates(robot, trajectory)]
+def joint_values(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int]) -> Array:
+    """Return position and two derivatives of joints, by the numbers of their rates."""
+    tree, chosen = here.robot.tree, list(rates)
+    return np.array([here.q[[tree.links[tree.link_of_rate[k]].q.start for k in chosen]], qd[chosen], qdd[chosen]])
 
 
 def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
@@ -140,47 +261,47 @@ def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
     return _size(units, behind[0] - before[0]) > SUDDEN * h * rate + ROUNDING
 
 
-def _off(units: Array, trajectory: JointTrajectory, knots: _Knots, pieces: Polynomials) -> tuple[float, float, int]:
-    """How far rates of quintics are from exact ones midway between knots, how far they may be, and the worst piece.
+def _off(units: Array, rates: list[int], path: RobotPath, followed: Followed) -> tuple[float, float, int]:
+    """Return how far rates of quintics are from exact ones midway between knots, how far they may be, the worst piece.
 
-    Checked are three pieces on the way, and the one where positions and the integral of exact rates differ most.
+    Checked are three pieces on the path, and the one where positions and the integral of exact rates differ most.
     """
-    (p, v, a), h = knots.values, float(knots.ways[1] - knots.ways[0])
+    (p, v, a), h = followed.values, float(followed.knots[1] - followed.knots[0])
     fastest = max(_size(units, v), _size(units, np.diff(p, axis=0) / h))  # rates may be wrong, even zero
     if not fastest:
         return 0.0, 0.0, 0
     opened = np.diff(p, axis=0) - h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * np.diff(a, axis=0)
     worst = int(np.argmax(np.abs(opened / units).max(axis=1)))
-    count, errors = len(p) - 1, {}
+    count, errors, pieces = len(p) - 1, {}, followed.pieces
     for k in (worst, count // 5, count // 2, 7 * count // 8):
-        s = float(knots.ways[k] + h / 2)
-        _, exact = _exactly(trajectory, s, knots.q[k])
+        s = float(followed.knots[k] + h / 2)
+        exact = joint_values(*path.at(s, followed.q[k]), rates)
         apart = np.abs((pieces.at(s) - exact[0]) / h), np.abs(pieces.at(s, 1) - exact[1])
         errors[k] = float(np.max(np.maximum(*apart) / units)) / fastest
     most = max(errors, key=lambda k: errors[k])
     return errors[most], ROUNDING / (h * fastest), most
 
 
-def _refuse_jump(robot: Robot, trajectory: JointTrajectory, knots: _Knots, piece: int) -> None:
-    """Raise if a piece that is halved again and again keeps the step of its joints."""
-    units = _units(robot, trajectory)
-    (s, t), (q, _) = knots.ways[piece : piece + 2], knots.q[piece : piece + 2]
-    first, last = knots.values[0, piece], knots.values[0, piece + 1]
+def _refuse_jump(robot: Robot, path: RobotPath, rates: list[int], knots: Array, q: Array, values: Any) -> None:
+    """Raise if the piece between the first two knots, halved again and again, keeps the step of its joints."""
+    units = robot.tree.rate_units[rates]
+    (s, t), (first, last) = knots[:2], values[:2]
     step = last - first
     for _ in range(HALVED):
-        middle, (q_mid, values) = (s + t) / 2, _exactly(trajectory, float((s + t) / 2), q)
-        if _size(units, values[0] - first) > _size(units, last - values[0]):
-            t, last = middle, values[0]
+        middle = (s + t) / 2
+        here, *rest = path.at(float(middle), q)
+        value = joint_values(here, *rest, rates)[0]
+        if _size(units, value - first) > _size(units, last - value):
+            t, last = middle, value
         else:
-            s, q, first = middle, q_mid, values[0]
+            s, q, first = middle, here.q, value
     if _size(units, last - first) < JUMP * _size(units, step):
         return
     most = int(np.argmax(np.abs(last - first) / units))
-    joint = robot.tree.rate_names[_rates(robot, trajectory)[most]]
     raise UnreachableError(
-        f"{trajectory.left(float(s))}: '{joint}' would jump by {last[most] - first[most]:.3g} there, "
-        "as what is not given of the pose cannot be kept beyond",
-        key=trajectory.key,
+        f"{path.left(float(s))}: '{robot.tree.rate_names[rates[most]]}' would jump by {last[most] - first[most]:.3g} "
+        "there, as what is not given of the pose cannot be kept beyond",
+        key=path.key,
         hint="end the path before it, or prescribe whole poses of the end effector",
     )
 
@@ -189,161 +310,71 @@ def _size(units: Array, step: Array) -> float:
     return float(np.abs(step / units).max(initial=0.0))
 
 
-def cached_joint_trajectory(robot: Robot, choices: tuple[Any, ...], find: Callable[[], Found]) -> Found:
-    """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
-    key = cache.key_of(robot, "road", *choices)
-    if key is None:
-        return find()
-    key = key.removesuffix(".program") + ".road"
-    data = cache.read_bytes(key)
-    if data is not None:
-        stored = read_npz(data)
-        return Polynomials(stored["breaks"], stored["coefficients"]), stored["first"], stored["last"]
-    pieces, first, last = find()
-    arrays = {"breaks": pieces.breaks, "coefficients": pieces.coefficients, "first": first, "last": last}
-    cache.write_bytes(key, npz_bytes(arrays))
-    return pieces, first, last
+def joints_of_pose(rigid: Robot, frame: str, desired: FrameMotion, near: Array, driven: Sequence[int]) -> Moving:
+    """Return the robot with a frame in a place, near positions, and all its rates and accelerations.
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RedundantDrive(Record):
-    """A run in which some motors drive the robot and all of them share the efforts."""
-
-    robot: Robot  # with all its motors
-    driven: Robot  # with those that drive it
-    allocation: EffortAllocation
-
-    def efforts(self, t: Array, q: Array, tau: Array) -> Array:
-        """Efforts of all motors from those of the motors that drive, row by row."""
-        rows = []
-        for time, positions, driving_efforts in zip(t, q, tau, strict=True):
-            here = Configuration(self.robot, positions)
-            g = here.J[list(self.driven.actuated)].T @ driving_efforts
-            try:
-                rows.append(self.allocation.solve(here.J_a.T, g).tau)
-            except InputError as error:
-                error.message = f"at t = {time:.6g} s {error.message}"
-                raise
-        return np.array(rows).reshape(len(t), len(self.robot.actuated))
-
-    def told(self) -> dict[str, Any]:
-        """How the efforts of the run were chosen; `preload` are the internal efforts at home."""
-        near = () if self.allocation.near is None else self.allocation.near
-        return {
-            "spare_motors": actuation_redundancy(self.robot),
-            "chosen_by": self.allocation.criteria("preload at home, elsewhere the nearest internal efforts"),
-            "preload": {name: float(value) for name, value in zip(self.allocation.names, near, strict=False)},
-        }
-
-    def taut(self, q: Array, effort: Array, tensions: Array) -> Array:
-        """Efforts that keep driven cables taut, row by row, from efforts at which they have these tensions."""
-        result = effort.copy()
-        if self.allocation.has_preload:
-            return result
-        for row, (positions, tau, tension) in enumerate(zip(q, effort, tensions, strict=True)):
-            here = Configuration(self.robot, positions)
-            tightened = self.allocation.taut_efforts(here, here.J_a.T, tau, tension)
-            result[row] = tau if tightened is None else tightened
-        return result
-
-
-def is_redundant(robot: Robot) -> bool:
-    """Whether motions of all motors of a robot have to fit each other: bodies that deform make them independent."""
-    return not robot.tree.elastic and actuation_redundancy(robot) > 0
-
-
-def positions_of_all_motors(robot: Robot, values: Array, near: Array) -> Array:
-    """Closed positions at which all motors are as near to their values as can be, near others."""
-    from parflex.formulations.base import ModelRequest
-    from parflex.formulations.choice import choose  # which other runs do without
-    from parflex.formulations.coordinates import MotorCoordinates
-
-    motors = MotorCoordinates(choose(robot, ModelRequest("step")))
-    q, sensed = np.array(near, dtype=float), np.asarray(values, dtype=float)
-    for _ in range(ROUNDS):
-        before, q = q, motors.fitted({"motor_position": sensed, "last": q})
-        if np.abs(q - before).max() < STILL * robot.tree.length:
-            break
-    return q
-
-
-def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
-    """A run with the motors that drive a robot with spare ones; what is asked of these has no effect elsewhere."""
-    robot = acting_robot(case.robot, case.without)
-    if case.prescribed == "motors" and is_redundant(robot):
-        spare = with_driving_motors(robot, case.motion, case.grid.rows * case.grid.out_step, **words)
-        names = tuple(spare.driven.actuated_names)
-        driving = [robot.actuated_names.index(name) for name in names]
-        moved = replace(case.motion, motors=names, pieces=_columns(case.motion.pieces, driving), exact=None)
-        loads = range(len(robot.actuated), case.given.coefficients.shape[2])
-        return replace(
-            case, robot=spare.driven, motion=moved, given=_columns(case.given, [*driving, *loads]), spare=spare
-        )
-    for key, value in words.items():
-        if is_specified(value):
-            raise InputError(
-                f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}",
-                key=key,
-                value=short_text(value),
-                hint="leave it out, or drive the motors" if case.prescribed == "platform" else LEFT_OUT,
-            )
-    return case
-
-
-def _columns(pieces: Polynomials, columns: list[int]) -> Polynomials:
-    return replace(pieces, coefficients=np.ascontiguousarray(pieces.coefficients[:, :, columns]))
-
-
-def with_driving_motors(
-    robot: Robot, motion: Any, end: float, weights: Any, preload: Any, effort_limit: Any
-) -> RedundantDrive:
-    """Which motors drive a motion, and how all share the efforts; motions that do not fit are refused."""
-    pieces: Polynomials = motion.pieces
-    allocation = read_allocation(robot, weights, preload, effort_limit)
-    lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
-    if lossy:
+    `driven` are the components of the frame's twist that the robot can follow. Where the place leaves motions free,
+    or the frame cannot keep its rotation, the rest is that of the nearest pose; its accelerations are then missing
+    (nan): they are the slopes of the rates.
+    """
+    axes = range(2 if rigid.tree.planar else 3)
+    place = pose_coordinates(rigid, frame, desired, axes)
+    turns = sum(c > 2 for c in driven)
+    loose = desired.rotation is not None and desired.turn != "direction" and rigid.pose_finder.loose(place)
+    if desired.rotation is not None and turns == 2 and not loose:  # at home the third may rest, elsewhere it follows
+        loose = rigid.pose_finder.leaves_free(place)
+    if desired.rotation is not None and (desired.turn == "direction" or (desired.turn == "axis" and loose)):
+        direction = zip(WORDS, map(float, desired.rotation[:, 2]), strict=True)
+        return _led(rigid, place | {f"{frame}.{word}": value for word, value in direction}, desired, near)
+    if desired.turn == "whole" and (loose or not turns):
         raise InputError(
-            f"internal efforts change what the rigid coupling '{lossy[0]}' loses, so no motor can drive alone",
-            key="efficiency",
-            value=lossy[0],
-            hint="leave out friction, or use a controller",
+            f"'{frame}' cannot have every rotation: its turn has fewer freedoms",
+            key="orientation",
+            value=frame,
+            hint="give the direction of its z axis, or its place alone",
         )
-    if allocation.has_preload:
-        allocation = replace(allocation, preloaded=(), preload=np.zeros(0), near=allocation.home_preload(robot))
-    motors, q, rows = list(robot.actuated), motion.start, []
-    places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
-    units = robot.tree.rate_units
-    worst: tuple[float, float, int] = (0.0, 0.0, 0)  # by how much, when, and which motor
-    for t in np.linspace(0.0, end, LOOKED_AT + 1):
-        prescribed = pieces.at(float(t))[: len(motors)]
-        q = positions_of_all_motors(robot, prescribed, q)
-        off = np.abs(q[places] - prescribed) / units[motors]
-        worst = max(worst, (float(off.max()), float(t), int(off.argmax())))
-        if not worst[0] <= GROSS:  # farther on, the nearest pose would be any
-            break
-        rows.append(Configuration(robot, q).J_a / units[motors][:, None])
-    if not worst[0] <= FIT:
-        raise _contradiction(robot, worst[1], worst[2], worst[0] * float(units[motors[worst[2]]]))
-    chosen = _best(np.array(rows))
-    driven = replace(robot, actuated=tuple(motors[k] for k in chosen), known_home=robot.home)
-    return RedundantDrive(robot, driven, allocation)
+    if loose or (desired.rotation is None and rigid.pose_finder.leaves_free(place)):
+        return _led(rigid, place, desired, near)
+    components = [c for c in driven if c < 3 or desired.rotation is not None]
+    words = pose_coordinates(rigid, frame, desired, components)
+    if rigid.pose_finder.leaves_free(words):
+        return _led(rigid, words, desired, near)
+    here = configuration_near(rigid, words, near)
+    velocity = twist_coordinates(rigid, frame, desired.twist, components)
+    qd = here.rates(velocity)
+    return here, qd, here.accelerations(twist_coordinates(rigid, frame, desired.acceleration, components), qd, velocity)
 
 
-def _best(rows: Array) -> list[int]:
-    """The set of motors whose rates determine the motion best at the worst of all times."""
-    count, freedoms = rows.shape[1:]
-    sets = [list(chosen) for _, chosen in zip(range(MOST_SETS), combinations(range(count), freedoms), strict=False)]
-    return max(sets, key=lambda chosen: float(np.linalg.svd(rows[:, chosen], compute_uv=False)[:, -1].min()))
+def _led(rigid: Robot, words: dict[str, float], desired: FrameMotion, near: Array) -> Moving:
+    here = configuration_near(rigid, words, near)
+    return here, *rigid.pose_finder.path_motion(words, here.q, desired.derivatives)
 
 
-def _contradiction(robot: Robot, t: float, motor: int, off: float) -> InputError:
-    name = robot.actuated_names[motor]
-    freedoms = len(robot.actuated) - actuation_redundancy(robot)
-    unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[robot.actuated[motor]]].joint.S_v) else "rad"
-    return InputError(
-        f"the motions of the {len(robot.actuated)} motors do not fit the {freedoms} freedoms: at t = {t:.4g} s the "
-        f"nearest pose leaves '{name}' off by {off:.4g} {unit}",
-        key="motion",
-        value=name,
-        hint="give motions that the robot can have, e.g. along a path of its end effector",
-    )
+def configuration_near(rigid: Robot, words: dict[str, float], near: Array) -> Configuration:
+    """Return the robot at a pose, with angles in the turn in which they were."""
+    q = rigid.assemble(words, near).copy()
+    angles = [link.q.start for link in rigid.tree.links if link.periodic]
+    q[angles] += 2 * np.pi * np.round((near[angles] - q[angles]) / (2 * np.pi))
+    return Configuration(rigid, q)
+
+
+def pose_coordinates(robot: Robot, frame: str, desired: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
+    """Return the place of a frame; its rotation is included where the robot can prescribe it."""
+    words = {f"{frame}.{'xyz'[c]}": float(desired.position[c]) for c in driven if c < 3}
+    R = desired.rotation
+    if R is None or not any(c > 2 for c in driven):
+        return words
+    if robot.tree.planar:
+        return words | {f"{frame}.theta": float(np.arctan2(R[1, 0], R[0, 0]))}
+    return words | {WorldName(f"{frame}.q{a}"): float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
+
+
+def twist_coordinates(robot: Robot, frame: str, values: Array, driven: Sequence[int]) -> dict[str, float]:
+    """Return components of a twist or acceleration of a frame, in words."""
+    theta = 5 if robot.tree.planar else None
+    return {WorldName(f"{frame}.{'theta' if c == theta else TWIST_WORDS[c]}"): float(values[c]) for c in driven}
+
+
+def as_words(names: Sequence[str], values: Sequence[Any] | Array) -> dict[str, float]:
+    """Return numbers by the names of joints."""
+    return dict(zip(names, map(float, values), strict=True))

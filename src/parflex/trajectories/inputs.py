@@ -1,88 +1,190 @@
-"""Efforts and wrenches in time: constants, tables and sampled functions."""
+"""Efforts and wrenches in time: constants, tables and functions that are sampled between breaks."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from parflex.checks import table
-from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrench
 from parflex.records import count_of
 from parflex.robot.motor_values import by_motor, motor_effort, read_efforts
 from parflex.robot.robot import Robot
-from parflex.trajectories.polynomials import POWERS, Polynomials, constant, linear
+from parflex.trajectories.polynomials import POWERS, Polynomials, constant, linear, quintics
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
-Sampled = Callable[[float], Array]  # values of all channels
-
-NODES = np.linspace(0.0, 1.0, POWERS)  # of a piece: half a step apart
-
-BETWEEN = np.array([0.083, 0.52, 0.913])  # where quintics are compared: in no even ratio to the nodes
-
-PLACES = np.concatenate([NODES, BETWEEN])
-
-ORDER = np.argsort(PLACES)
-
-TO_POWERS = np.linalg.inv(np.vander(NODES, increasing=True))
-
-CHECKED = np.vander(BETWEEN, POWERS, increasing=True) @ TO_POWERS
-
-PIECE = 2.5  # steps
-
-LARGEST_SAMPLE_GAP = PIECE * float(np.diff(np.sort(PLACES)).max())  # steps between two samples, at most
-
-FINE = 1e-6  # of the range of a channel: what quintics may be off
-
+PIECE = 1.25e-3  # s: pieces of a function before they are halved; six values and three checks in each
+MOTION_PIECE = 1e-3  # s: of a motion, with its derivatives at both ends and a check midway
+FINE = 1e-6  # of the range of a channel, or of the largest velocity and acceleration: what quintics may be off
 LEAST_RANGE = 1e-5  # of the largest value: a range that is smaller is rounding
-
-INSTANT = 1e-10  # s, or of the time where that is shorter: what happens faster is a jump
-
+INSTANT = 1e-10  # s, or of the time where that is shorter: shorter pieces are not halved
+BESIDE = 4  # units in the last place: a function is asked so far before and behind a break
 FACTOR, SPARE = 8, 20_000  # samples at most: so many times those of the first pieces, and so many more
+NODES = np.linspace(0.0, 1.0, POWERS)
+BETWEEN = np.array([0.083, 0.52, 0.913])  # where quintics are compared: in no even ratio to the nodes
+TO_POWERS = np.linalg.inv(np.vander(NODES, increasing=True))
+CHECKED = np.vander(BETWEEN, POWERS, increasing=True) @ TO_POWERS
+ENDS, MIDDLE = np.array([0.0, 1.0]), np.array([0.5])
+Function = Callable[[float], Array]
 
-Row = Callable[[float], Array]  # position, velocity, acceleration of all motors
 
-SUSPICIOUS = 1e-3  # of the largest velocity: what accelerations do not explain between two samples is checked
+@dataclass(frozen=True)
+class InputSpan:
+    """How long inputs are needed (s), and the times at which functions of time may jump or bend."""
 
-HALVINGS = 30  # from a millisecond to a picosecond
+    end: float
+    breaks: Sequence[float] = ()
 
-NEAR_JUMP = 1e-3  # of the time between samples: those nearer to a jump are left out, since short pieces are rough
+
+@dataclass(frozen=True)
+class Sampling:
+    """How a piece follows from values at nodes, and is compared between them; both are shares of the piece."""
+
+    nodes: Array
+    between: Array
+    off: Callable[[Array, Array, Array], Array]  # lengths, values at nodes, values between: distance of each piece
+    piece: float
+
+
+def sampled(function: Function, span: InputSpan, key: str, sampling: Sampling) -> tuple[Array, Array]:
+    """Return ends of pieces and values at their nodes (piece, node, ...) for which quintics are within the tolerance.
+
+    Pieces between breaks are halved until they fit. A function that is too fast, or jumps, is refused with the time.
+    """
+    instant, ends = INSTANT * min(1.0, span.end), _first_pieces(span, sampling.piece)
+    inner = np.array([t for t in span.breaks if 0 < t < span.end])
+    budget = FACTOR * len(ends) * (len(sampling.nodes) + len(sampling.between)) + SPARE
+    done: list[tuple[Array, Array]] = []
+    while len(ends):
+        values = _values(function, ends, np.concatenate([sampling.nodes, sampling.between]), inner)
+        budget -= values.shape[0] * values.shape[1]
+        at_nodes, between = np.split(values, [len(sampling.nodes)], axis=1)
+        seen = np.concatenate([rows.reshape(-1, *rows.shape[2:]) for rows in (values, *(part[1] for part in done))])
+        lengths = ends[:, 1] - ends[:, 0]
+        off = _share(sampling.off(lengths, at_nodes, between), seen, span.end)
+        bad = off > FINE
+        if bad.any() and (budget < 0 or lengths[bad].min() < instant):
+            worst = int(np.argmax(np.where(bad & (lengths <= 1.01 * lengths[bad].min()), off, -1.0)))
+            _refuse(key, float(ends[worst].mean()), float(off[worst]), at_nodes[worst], float(lengths[worst]))
+        done.append((ends[~bad], at_nodes[~bad]))
+        middle = ends[bad].mean(axis=1)
+        ends = np.concatenate([np.stack([ends[bad, 0], middle], 1), np.stack([middle, ends[bad, 1]], 1)])
+        ends = ends[np.argsort(ends[:, 0])]
+    pieces, rows = (np.concatenate([part[k] for part in done]) for k in range(2))
+    order = np.argsort(pieces[:, 0])
+    return pieces[order], rows[order]
+
+
+def _first_pieces(span: InputSpan, piece: float) -> Array:
+    edges = np.unique(np.clip([0.0, *span.breaks, span.end], 0.0, span.end))
+    parts = []
+    for a, b in pairwise(edges):
+        inside = np.linspace(a, b, max(1, int(np.ceil((b - a) / piece * (1 - 1e-12)))) + 1)
+        parts.append(np.stack([inside[:-1], inside[1:]], axis=1))
+    return np.concatenate(parts)
+
+
+def _values(function: Function, ends: Array, shares: Array, breaks: Array) -> Array:
+    """Return values (piece, share, ...); at breaks the function is asked just before or just behind them."""
+    known: dict[float, Array] = {}
+    rows = []
+    for a, b in ends:
+        first = a + BESIDE * np.spacing(a) * bool(np.any(breaks == a))
+        last = b - BESIDE * np.spacing(b) * bool(np.any(breaks == b))
+        for share in shares:
+            t = first if share == 0 else last if share == 1 else a + (b - a) * share
+            if t not in known:
+                known[t] = function(float(t))
+            rows.append(known[t])
+        known = {last: known[last]}
+    return np.array(rows).reshape(len(ends), len(shares), *rows[0].shape)
+
+
+def _share(off: Array, seen: Array, end: float) -> Array:
+    """Return the largest distance of each piece, (piece, ..., channel), in ranges of the channel."""
+    scale = np.maximum(np.ptp(seen, axis=0), LEAST_RANGE * np.abs(seen).max(axis=0))
+    if seen.ndim == 3:  # of a motion: rates have the size of their largest value, or of what they should be
+        scale[1:] = np.maximum(np.abs(seen[:, 1:]).max(axis=0), np.ptp(seen[:, :2], axis=0) / end)
+    return np.divide(off, scale, out=np.zeros_like(off), where=scale > 0).reshape(len(off), -1).max(axis=1, initial=0.0)
+
+
+def _refuse(key: str, t: float, off: float, nodes: Array, length: float) -> None:
+    for order, (derivative, of) in enumerate((("velocities", "positions"), ("accelerations", "velocities"))):
+        if nodes.ndim < 3:  # no motion
+            break
+        mean, values = (nodes[1, order] - nodes[0, order]) / length, nodes[:, order + 1]
+        slack = 0.25 * max(float(np.abs(values).max()), float(np.abs(mean).max()))
+        if np.any((mean < values.min(axis=0) - slack) | (mean > values.max(axis=0) + slack)):
+            raise InputError(
+                f"the {derivative} of the motion are not the derivatives of its {of} at t = {t:.4g} s",
+                key="motion", value=t, hint="correct the function, or give a table of positions only",
+            )  # fmt: skip
+    raise InputError(
+        f"the function '{key}' jumps or changes too fast to be sampled about t = {t:.9g} s: quintics are off by "
+        f"{off:.2g} of its range",
+        key=key, value=t, hint=f"name the times of its jumps and bends, breaks=[{t:.6g}], or give a table",
+    )  # fmt: skip
+
+
+def _off_between(_lengths: Array, nodes: Array, between: Array) -> Array:
+    return np.abs(CHECKED @ nodes - between).max(axis=1)
+
+
+def _off_midway(lengths: Array, nodes: Array, between: Array) -> Array:
+    """Return distances of quintics and their derivatives midway (piece, order, motor)."""
+    h = lengths[:, None]
+    (p0, v0, a0), (p1, v1, a1) = (nodes[:, k].transpose(1, 0, 2) for k in range(2))
+    position = (p0 + p1) / 2 + 5 * h / 32 * (v0 - v1) + h**2 / 64 * (a0 + a1)
+    velocity = 15 / 8 * (p1 - p0) / h - 7 / 16 * (v0 + v1) + h / 32 * (a1 - a0)
+    acceleration = 3 / 2 * (v1 - v0) / h - (a0 + a1) / 4
+    rounding = np.stack([0 * p0, np.abs(p0) + np.abs(p1), np.abs(v0) + np.abs(v1)], axis=1) * 1e-14 / h[:, None]
+    off = np.abs(np.stack([position, velocity, acceleration], axis=1) - between[:, 0])
+    return np.maximum(off - rounding, 0.0)
+
+
+VALUES = Sampling(NODES, BETWEEN, _off_between, PIECE)
+MOTIONS = Sampling(ENDS, MIDDLE, _off_midway, MOTION_PIECE)
+
+
+def sampled_function(function: Function, span: InputSpan, key: str) -> Polynomials:
+    """Return quintics through values of a function of time, held behind the end."""
+    ends, values = sampled(function, span, key, VALUES)
+    lengths = ends[:, 1] - ends[:, 0]
+    powers = (TO_POWERS @ values) / lengths[:, None, None] ** np.arange(POWERS)[None, :, None]
+    held = np.zeros((2, POWERS, values.shape[2]))
+    held[0, 0], held[1, 0] = values[0, 0], values[-1, -1]
+    return Polynomials(np.concatenate([[-1.0], ends[:, 0], [span.end]]), np.concatenate([held[:1], powers, held[1:]]))
+
+
+def sampled_motion(function: Function, span: InputSpan) -> Polynomials:
+    """Return quintics through positions, velocities and accelerations (3, motor) of a function of time."""
+    ends, values = sampled(function, span, "motion", MOTIONS)
+    t = np.append(ends[:, 0], ends[-1, 1])
+    return quintics(t, *(values[:, k].transpose(1, 0, 2) for k in range(2)))
 
 
 def sampled_input(value: Any, size: int, span: InputSpan, key: str) -> Polynomials:
-    """Numbers, a function of time (quintics through samples), or times and rows (straight lines between them)."""
+    """Return numbers, a function of time (quintics), or times and rows (straight lines) as polynomials."""
     try:
         if callable(value):
-            return _from_function(value, size, span, key)
+            return sampled_function(lambda t: _finite(_row(value(t), size), key), span, key)
         if _is_table(value):
             t = np.asarray(value[0], dtype=float)
-            return _checked(t, np.asarray(value[1], dtype=float).reshape(len(t), size), key)
-        return _checked(None, _row(value, size)[None], key)
+            return _lines(t, np.asarray(value[1], dtype=float).reshape(len(t), size), key)
+        return constant(_finite(_row(value, size), key))
     except (TypeError, ValueError):
         raise InputError(
             f"'{key}' is not {count_of(size, 'number')}, a function of time or a table",
             key=key,
             hint="give numbers, f(t), or (times, rows)",
         ) from None
-
-
-def _from_function(function: Any, size: int, span: InputSpan, key: str) -> Polynomials:
-    pieces, off = interpolate_function(lambda t: _finite(_row(function(t), size), key), span.end, span.step)
-    span.apart[key] = LARGEST_SAMPLE_GAP * span.step
-    if off is not None:
-        text = (
-            f"the function '{key}' changes too fast to be sampled: about t = {off[1]:.6g} s the run uses values that "
-            f"are off by {off[0]:.2g} of its range (use a smaller step, or a smooth function)"
-        )
-        span.diagnostics.append(Diagnostic("fast-input", text, key, off[0]))
-    return pieces
 
 
 def _row(values: Any, size: int) -> Array:
@@ -94,257 +196,66 @@ def _row(values: Any, size: int) -> Array:
 
 def _finite(rows: Array, key: str) -> Array:
     if not np.isfinite(rows).all():
-        raise InputError(f"'{key}' has numbers that are not finite", key=key, hint="correct the function")
+        raise InputError(f"'{key}' has numbers that are not finite", key=key, hint="correct the function or the table")
     return rows
 
 
-def _checked(t: Array | None, rows: Array, key: str) -> Polynomials:
-    if not np.isfinite(rows).all() or (t is not None and not np.isfinite(t).all()):
-        raise InputError(f"'{key}' has numbers that are not finite", key=key, hint="correct the table")
-    if t is not None and np.any(back := np.diff(t) < 0):
+def _lines(t: Array, rows: Array, key: str) -> Polynomials:
+    _finite(t, key)
+    if np.any(back := np.diff(t) < 0):
         row = int(np.argmax(back)) + 2
         raise InputError(
             f"'{key}' has times that do not increase: row {row} is at {t[row - 1]:g} s, behind {t[row - 2]:g} s",
             key=key,
             hint="order the rows by time; two rows at one time are a jump",
         )
-    return constant(rows[0]) if t is None or len(t) < 2 else linear(t, rows)
+    return constant(_finite(rows, key)[0]) if len(t) < 2 else linear(t, _finite(rows, key))
 
 
 def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Polynomials:
-    """Efforts of all motors; those that are not named have none. Each, or all, may be a function or a table of time."""
+    """Return efforts of all motors, zero if not named. Each, or all, may be a function or a table of time."""
     names = robot.actuated_names
     if isinstance(effort, Mapping):
         named = by_motor(names, effort, "effort", "effort")
-        parts = [_effort_of(name, named.get(motor, 0.0), span) for motor, name in enumerate(names)]
+        parts = [
+            _in_time(named.get(motor, 0.0), functools.partial(_one_effort, name), 1, span, f"effort.{name}")
+            for motor, name in enumerate(names)
+        ]
         return functools.reduce(Polynomials.beside, parts) if parts else constant(np.zeros(0))
-    if callable(effort):
-        return sampled_input(lambda t: read_efforts(robot, effort(t)), len(names), span, "effort")
-    if _is_table(effort):
-        return sampled_input(effort, len(names), span, "effort")
-    return constant(read_efforts(robot, effort))
+    return _in_time(effort, functools.partial(read_efforts, robot), len(names), span, "effort")
 
 
-def _effort_of(name: str, effort: Any, span: InputSpan) -> Polynomials:
-    if callable(effort):
-        return sampled_input(lambda t: motor_effort(name, effort(t)), 1, span, f"effort.{name}")
-    if _is_table(effort):
-        return sampled_input(effort, 1, span, f"effort.{name}")
-    return constant(np.array([motor_effort(name, effort)]))
+def _one_effort(name: str, effort: Any) -> Array:
+    return np.array([motor_effort(name, effort)])
+
+
+def _in_time(value: Any, read: Callable[[Any], Array], size: int, span: InputSpan, key: str) -> Polynomials:
+    """Return a function of time or a table as polynomials, anything else as it is read."""
+    if callable(value):
+        return sampled_input(lambda t: read(value(t)), size, span, key)
+    return sampled_input(value, size, span, key) if _is_table(value) else constant(read(value))
 
 
 def _is_table(value: Any) -> bool:
-    """Times and rows."""
+    """Whether a value is times and rows."""
     return isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 1
 
 
 def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Polynomials]:
-    """Wrenches by frame in world axes: six or three numbers as everywhere, functions of time, or tables of them."""
+    """Return wrenches by frame in world axes: six or three numbers, functions of time, or tables of them."""
     result, tree = {}, robot.tree
     for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
-        if callable(values):
-            in_time_of_six = _function(tree, frame, values)
-        elif _is_table(values):
-            in_time_of_six = _rows(tree, frame, values)
-        else:
-            in_time_of_six = checked_wrench(tree, frame, values)
         checked_wrench(tree, frame, np.zeros(3))  # the frame is there
-        result[frame] = sampled_input(in_time_of_six, 6, span, f"wrench.{frame}")
+        values = _rows(tree, frame, values) if _is_table(values) else values
+        result[frame] = _in_time(values, functools.partial(checked_wrench, tree, frame), 6, span, f"wrench.{frame}")
     return result
-
-
-def _function(tree: Tree, frame: str, function: Any) -> Any:
-    return lambda t: checked_wrench(tree, frame, function(t))
 
 
 def _rows(tree: Tree, frame: str, samples: tuple[Any, Any]) -> tuple[Any, Any]:
     try:
         rows = np.asarray(samples[1], dtype=float).reshape(len(samples[0]), -1)
     except (TypeError, ValueError):
-        return samples  # said by in_time
+        return samples  # refused when it is read
     if rows.shape[1] in (3, 6) and np.isfinite(rows).all():
         rows = np.array([checked_wrench(tree, frame, row) for row in rows]).reshape(len(rows), 6)
     return samples[0], rows
-
-
-@dataclass(frozen=True)
-class InputSpan:
-    """How long inputs are needed and the steps in which, and diagnostics of functions that are too fast.
-
-    Of each function that is sampled, how far its samples are apart (s): what is shorter may lie between them.
-    """
-
-    end: float
-    step: float = 5e-4
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    apart: dict[str, float] = field(default_factory=dict)
-
-
-def interpolate_function(function: Sampled, end: float, step: float) -> tuple[Polynomials, tuple[float, float] | None]:
-    """A function from 0 to a time, held behind it; and how far it is off (of its range) and when, where it is not fit.
-
-    Pieces are 2.5 steps long with samples half a step apart. Those that do not fit end at a jump, if there is one, or
-    are halved; all of one length before the shorter ones, so that what is too fast is so everywhere alike.
-    """
-    instant = INSTANT * min(1.0, end)
-    count = max(1, int(np.ceil(end / (PIECE * step) * (1 - 1e-12))))
-    edges = np.linspace(0.0, end, count + 1)
-    ends = np.stack([edges[:-1], edges[1:]], axis=1)
-    values = _sampled(function, ends)
-    budget = FACTOR * values.shape[0] * values.shape[1] + SPARE
-    fit_ends: list[Array] = []
-    fit_values: list[Array] = []
-    while True:
-        # pieces that fit already have told of the range too: it only grows
-        samples = np.concatenate([values, *fit_values]).reshape(-1, values.shape[2])
-        scale = np.maximum(np.ptp(samples, axis=0), LEAST_RANGE * np.abs(samples).max(axis=0))
-        misfit = _misfit(values, scale)
-        bad = (misfit > FINE) & (ends[:, 1] - ends[:, 0] > instant)
-        fit_ends.append(ends[~bad])
-        fit_values.append(values[~bad])
-        if not bad.any() or budget <= 0:
-            break
-        halves, used = _halves(function, ends[bad], values[bad], scale, instant)
-        ends, values = halves, _sampled(function, halves)
-        budget -= used + values.shape[0] * values.shape[1]
-    off = None
-    if bad.any():
-        worst = int(np.argmax(np.where(bad, misfit, 0.0)))
-        off = float(misfit[worst]), float(ends[worst].mean())
-        fit_ends.append(ends[bad])
-        fit_values.append(values[bad])
-    return _pieces(np.concatenate(fit_ends), np.concatenate(fit_values), end), off
-
-
-def _sampled(function: Sampled, ends: Array) -> Array:
-    """Values (piece, place, channel); ends that pieces share are sampled once."""
-    known: dict[float, Array] = {}
-    rows = []
-    for a, b in ends:
-        for t in (*(a + (b - a) * PLACES[: POWERS - 1]), b, *(a + (b - a) * BETWEEN)):
-            if t not in known:
-                known[t] = function(float(t))
-            rows.append(known[t])
-        known = {b: known[b]}
-    return np.array(rows).reshape(len(ends), len(PLACES), rows[0].size)
-
-
-def _misfit(values: Array, scale: Array) -> Array:
-    """Of each piece: how far quintics are off between their nodes, in ranges."""
-    off = np.abs(CHECKED @ values[:, :POWERS] - values[:, POWERS:]).max(axis=1)
-    return np.divide(off, scale, out=np.zeros_like(off), where=scale > 0).max(axis=1, initial=0.0)
-
-
-def _halves(function: Sampled, ends: Array, values: Array, scale: Array, instant: float) -> tuple[Array, int]:
-    """Two pieces for each, that meet at its jump or in its middle, and how many samples were taken to find jumps."""
-    halves, used = [], 0
-    for (a, b), rows in zip(ends, values, strict=True):
-        jump, tried = _find_jump(function, a, b, rows, scale, instant)
-        used += tried
-        left, right = jump or ((a + b) / 2,) * 2
-        halves += [(a, left), (right, b)]
-    made = np.array(halves)
-    return made[made[:, 1] > made[:, 0]], used
-
-
-def _find_jump(
-    function: Sampled, a: float, b: float, rows: Array, scale: Array, instant: float
-) -> tuple[tuple[float, float] | None, int]:
-    """Times just before and just behind the largest change if it is a jump: it stays in intervals that are halved."""
-    moving = scale > 0
-    values, times = rows[ORDER][:, moving] / scale[moving], a + (b - a) * PLACES[ORDER]
-    change = np.abs(np.diff(values, axis=0)).max(axis=1)
-    k = int(np.argmax(change))
-    (t, after), (before, behind), size, tried = times[k : k + 2], values[k : k + 2], change[k], 0
-    while after - t > instant / 4:
-        middle, tried = (t + after) / 2, tried + 1
-        here = function(float(middle))[moving] / scale[moving]
-        first, second = np.abs(here - before).max(), np.abs(behind - here).max()
-        if max(first, second) < 0.6 * size:
-            return None, tried
-        if first > second:
-            after, behind = middle, here
-        else:
-            t, before = middle, here
-    return (float(t), float(after)), tried
-
-
-def _pieces(ends: Array, values: Array, end: float) -> Polynomials:
-    order = np.argsort(ends[:, 0])
-    ends, values = ends[order], values[order]
-    lengths = ends[:, 1] - ends[:, 0]
-    powers = (TO_POWERS @ values[:, :POWERS]) / lengths[:, None, None] ** np.arange(POWERS)[None, :, None]
-    held = np.zeros((1, POWERS, values.shape[2]))
-    first, last = held.copy(), held
-    first[0, 0], last[0, 0] = values[0, 0], values[-1, POWERS - 1]
-    return Polynomials(np.concatenate([[-1.0], ends[:, 0], [end]]), np.concatenate([first, powers, last]))
-
-
-def smooth_segments(row: Row, t: Array, rows: Array) -> list[tuple[Array, Array, Array, Array]]:
-    """Times, positions, velocities and accelerations of each part without a jump."""
-    speed = float(np.abs(rows[:, 1]).max(initial=0.0))
-    apart = NEAR_JUMP * float(np.diff(t).max(initial=0.0))
-    parts, begin, first = [], 0, None  # first: what a jump leaves at the begin of a part
-    for k in range(len(t) - 1):
-        jump = None
-        if _unexplained(t[k], rows[k], t[k + 1], rows[k + 1]) > SUSPICIOUS * speed:
-            jump = _jump_between(row, t[k], rows[k], t[k + 1], rows[k + 1])
-        if jump is None:
-            continue
-        moment, before, behind = jump
-        behind = np.concatenate([before[:1], behind[1:]])  # positions do not jump
-        inside = [i for i in range(begin, k + 1) if t[i] < moment - apart]
-        part = _part(t[inside], rows[inside], first, (moment, before))
-        if part is not None:
-            parts.append(part)
-        first, begin = (moment, behind), k + 1 if t[k + 1] > moment + apart else k + 2
-    last = list(range(begin, len(t)))
-    part = _part(t[last], rows[last], first, None)
-    if part is not None:
-        parts.append(part)
-    _check_derivatives(parts, speed)
-    return parts
-
-
-def _part(t: Array, rows: Array, first: tuple | None, last: tuple | None) -> tuple[Array, Array, Array, Array] | None:
-    """Samples between two jumps; None where there is no time between them."""
-    times = [*([first[0]] if first else []), *t, *([last[0]] if last else [])]
-    values = np.array([*([first[1]] if first else []), *rows, *([last[1]] if last else [])])
-    return (np.array(times), values[:, 0], values[:, 1], values[:, 2]) if len(times) > 1 else None
-
-
-def _unexplained(t: float, row: Array, after: float, next_row: Array) -> float:
-    """Change of velocity less the integral of the acceleration, at most."""
-    return float(np.abs(next_row[1] - row[1] - (after - t) * (row[2] + next_row[2]) / 2).max(initial=0.0))
-
-
-def _jump_between(row: Row, t: float, before: Array, after: float, behind: Array) -> tuple[float, Array, Array] | None:
-    """The time of a jump between two samples with what is before and behind it; None where all is smooth."""
-    size = _unexplained(t, before, after, behind)
-    for _ in range(HALVINGS):
-        middle = (t + after) / 2
-        here = row(middle)
-        if _unexplained(t, before, middle, here) > _unexplained(middle, here, after, behind):
-            after, behind = middle, here
-        else:
-            t, before = middle, here
-        if _unexplained(t, before, after, behind) < 0.3 * size:
-            return None
-    return after, before, behind
-
-
-def _check_derivatives(parts: list[tuple[Array, Array, Array, Array]], speed: float) -> None:
-    """Refuse velocities that are not the rates of change of positions: motors would shake between the samples."""
-    for t, position, velocity, _ in parts:
-        h = np.diff(t)[:, None]
-        mean = np.diff(position, axis=0) / h
-        off = np.abs(mean - (velocity[1:] + velocity[:-1]) / 2) - 1e-11 * np.abs(position[1:]) / h
-        scale = max(speed, float(np.abs(mean).max(initial=0.0)))
-        if np.any(off > 0.25 * scale):
-            k = int(np.argmax(off.max(axis=1)))
-            raise InputError(
-                f"the velocities of the motion are not the derivatives of its positions at t = {t[k]:.4g} s",
-                key="motion",
-                value=float(t[k]),
-                hint="correct the function, or give a table of positions only",
-            )

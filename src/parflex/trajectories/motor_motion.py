@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,46 +20,27 @@ from parflex.robot.motor_values import by_motor
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LAW_KEYS, LAWS, LIMIT_KEYS, MotionTable
 from parflex.robotfile.read import parse_toml, read_tables
-from parflex.trajectories.follow import is_redundant, positions_of_all_motors
-from parflex.trajectories.frame_motion import (
-    PoseMotion,
-    frame_waves,
-    motors_along_path,
-    motors_through_poses,
-    pose_motion,
-)
-from parflex.trajectories.inputs import InputSpan, smooth_segments
+from parflex.trajectories.files import read_table
+from parflex.trajectories.follow import as_words, follow
+from parflex.trajectories.frames import FrameTrajectory, frame_trajectory, platform_trajectory
+from parflex.trajectories.inputs import InputSpan, sampled_motion
 from parflex.trajectories.polynomials import (
     Polynomials,
     blended,
     check_channels,
-    continues,
     hermite,
-    integral,
     joined,
-    repeat_motion,
-    repeat_pieces,
-    scaled,
+    repeated,
     splined,
     unit_law,
 )
+from parflex.trajectories.redundant_drive import is_redundant, positions_of_all_motors
 from parflex.trajectories.waves import Waves, waves_of
 
 Array = np.ndarray
-
 LONGEST = 1e4  # s
-
 Limits = float | Mapping[str, Any] | None
-
-PAGE = "docs/robot-file.md"
-
-SAMPLE = 1e-3  # s between samples of a function, or a step if that is shorter
-
-FINE, ROUGH = 1e-6, 1e-4  # of the way of the motors: samples are doubled, and warned of, where quintics are further off
-
 MOST_ROWS = 5_000_000  # of a table
-
-DOUBLED, MOST = 7, 1_000_000  # times at most, and samples
 
 
 def plan_motion(
@@ -69,6 +51,7 @@ def plan_motion(
     effort_limit: Limits = None,
     velocity_limit: Limits = None,
     acceleration_limit: Limits = None,
+    breaks: Sequence[float] = (),
     ignore_limits: bool = False,
 ) -> MotorMotion:
     """Plan a motion of the motors, without a run.
@@ -90,6 +73,8 @@ def plan_motion(
         Largest velocity of all motors, or of each (m/s, rad/s).
     acceleration_limit : float or Mapping[str, float], default None
         Largest acceleration of all motors, or of each (m/s^2, rad/s^2).
+    breaks : Sequence[float], default ()
+        Times at which a function of time has velocities that jump (s).
     ignore_limits : bool, default False
         Do not check the limits of the robot file.
 
@@ -103,44 +88,28 @@ def plan_motion(
     --------
     >>> plan = parflex.plan_motion(robot, {"moves": [{"left.1": 0.2}], "law": "septic", "duration": 0.5})
     """
-    limits = dict(zip(LIMIT_KEYS, (effort_limit, velocity_limit, acceleration_limit), strict=True))
-    specified_limits = {key: value for key, value in limits.items() if value is not None}
+    given = dict(zip(LIMIT_KEYS, (effort_limit, velocity_limit, acceleration_limit), strict=True))
+    limits = {key: value for key, value in given.items() if value is not None}
     named_table = None if callable(motion) else motion_table(robot, motion)
+    if limits and (named_table is None or named_table[1].law_name != "time-optimal"):
+        key = min(limits)
+        raise InputError(
+            f"'{key}' has no effect on this motion", key=key, hint='give a table with law = "time-optimal"'
+        )
     if named_table is None:
-        if specified_limits:
-            raise _useless(min(specified_limits))
         if callable(motion) and time is None:
             raise InputError("a function of time has no end", key="time", hint="give time=...")
-        plan = _motors(motion_of(robot, motion, InputSpan(1.0 if time is None else time)))
+        plan = motion_of(robot, motion, InputSpan(1.0 if time is None else time, breaks))
+        if not isinstance(plan, MotorMotion):
+            raise InputError("this is a motion of the platform", key="motion", hint="give a motion of the motors")
     else:
         name, table = named_table
-        table = _limited(table, specified_limits) if specified_limits else table
-        plan = from_table(robot, name, table, _length(table, time))
+        table = _checked(robot, table.model_dump(exclude_unset=True) | limits, "motion") if limits else table
+        plan = from_table(robot, name, table, _length(table, time), ignore_limits)
     if not ignore_limits:
         end = max(float(plan.pieces.breaks[-1]), time or 0.0)
         refuse_violations(check_channels(robot, plan.motors, plan.pieces, end))
     return plan
-
-
-def _motors(motion: Any) -> MotorMotion:
-    if not isinstance(motion, MotorMotion):
-        raise InputError("this is a motion of the platform", key="motion", hint="give a motion of the motors")
-    return motion
-
-
-def _useless(key: str) -> InputError:
-    return InputError(f"'{key}' has no effect on this motion", key=key, hint='give a table with law = "time-optimal"')
-
-
-def _limited(table: MotionTable, limits: Mapping[str, Any]) -> MotionTable:
-    """The table with other limits."""
-    if table.law_name != "time-optimal":
-        raise _useless(min(limits))
-    raw = table.model_dump(exclude_unset=True) | dict(limits)
-    try:
-        return read_tables(MotionTable, raw, "motion", "docs/robot-file.md")
-    except RobotFileError as error:
-        raise InputError(error.message, key=error.key, value=error.value, hint=error.hint) from None
 
 
 def _length(table: MotionTable, time: float | None) -> float:
@@ -179,11 +148,12 @@ def motion_table(robot: Robot, motion: Any) -> tuple[str, MotionTable] | None:
     text = str(motion)
     if text in robot.description.motions:
         return text, robot.description.motions[text]
-    if text.lstrip().startswith("{"):
-        raw = _parsed(f"motion = {text}".encode(), "motion")["motion"]
-        return "given", _checked(robot, raw, "motion")
-    if text.endswith(".toml"):
-        return Path(text).stem, _checked(robot, _parsed(read_bytes(text, "motion"), text), text)
+    with _input_errors("motion" if text.lstrip().startswith("{") else text):
+        if text.lstrip().startswith("{"):
+            raw = parse_toml(f"motion = {text}".encode(), "motion")["motion"]
+            return "given", _checked(robot, raw, "motion")
+        if text.endswith(".toml"):
+            return Path(text).stem, _checked(robot, parse_toml(read_bytes(text, "motion"), text), text)
     return None
 
 
@@ -207,45 +177,28 @@ def with_time_law(robot: Robot, motion: Any) -> MotionTable:
     return _checked(robot, {key: entries[key] for key in entries if key in known} | {"law": "time-optimal"}, "motion")
 
 
-def unknown_motion_error(robot: Robot, motion: Any) -> InputError:
-    """What is said where the robot has no such motion."""
-    known = list(robot.description.motions)
-    return InputError(
-        f"the robot has no motion '{motion}'",
-        key="motion",
-        value=str(motion),
-        hint=did_you_mean(str(motion), known)
-        if known
-        else "add [motions.NAME] to its file, or name a .toml, .csv or .npz file",
-    )
-
-
-def _parsed(content: bytes, file: str) -> dict[str, Any]:
+@contextmanager
+def _input_errors(file: str) -> Iterator[None]:
+    """Raise errors of a table as errors of the argument `motion`, or of the file that it names."""
     try:
-        return parse_toml(content, file)
+        yield
     except RobotFileError as error:
-        raise _ours(error, file) from None
+        raise InputError(
+            error.message, file=None if file == "motion" else file, key=error.key or "motion", value=error.value,
+            hint=error.hint,
+        ) from None  # fmt: skip
 
 
 def _checked(robot: Robot, raw: dict[str, Any], file: str) -> MotionTable:
-    """The table, with a frame that is there."""
-    try:
-        table = read_tables(MotionTable, raw, file, PAGE)
-    except RobotFileError as error:
-        raise _ours(error, file) from None
+    """Return the table, with a frame that is there."""
+    with _input_errors(file):
+        table = read_tables(MotionTable, raw, file, "docs/robot-file.md")
     if table.frame is not None and table.frame not in robot.tree.places:
         raise InputError(
             f"there is no frame '{table.frame}'", file=file if file != "motion" else None, key="frame",
             value=table.frame, hint=did_you_mean(table.frame, list(robot.tree.places)),
         )  # fmt: skip
     return table
-
-
-def _ours(error: RobotFileError, file: str) -> InputError:
-    return InputError(
-        error.message, file=None if file == "motion" else file, key=error.key or "motion", value=error.value,
-        hint=error.hint,
-    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -294,13 +247,9 @@ class MotorMotion(Answer):
         return self.pieces
 
     def at(self, t: float) -> tuple[Array, Array, Array]:
-        """Position, velocity and acceleration of the motors at `t` in s; at rest before zero and behind the end."""
-        if self.exact is not None:
-            return self.exact.at(t)
-        self._known(t)
-        inside = max(t, 0.0) if self.period is None else float(np.fmod(max(t, 0.0), self.period))
-        still = float(t >= 0)
-        return self.pieces.at(inside), still * self.pieces.at(inside, 1), still * self.pieces.at(inside, 2)
+        """Return position, velocity and acceleration at `t` in s; motors rest before zero and behind the end."""
+        position, velocity, acceleration = self._rows(np.array([t]))[0]
+        return position, velocity, acceleration
 
     @property
     def end(self) -> float:
@@ -313,7 +262,7 @@ class MotorMotion(Answer):
         """The same with pieces until `time` in s, for a run: repeated, or more of the exact waves."""
         self._known(time)
         if self.period is not None:
-            return replace(self, pieces=repeat_pieces(self.pieces, self.period, time))
+            return replace(self, pieces=repeated(self.pieces, self.period, time))
         if self.exact is not None and self.pieces.breaks[-1] < min(time, self.exact.duration):
             return replace(self, pieces=self.exact.quintics(time))
         return self
@@ -346,90 +295,92 @@ class MotorMotion(Answer):
         return columns
 
     def _rows(self, t: Array) -> Array:
-        """What `at` gives, at rising times that are not before zero: (time, order, motor)."""
+        """Return what `at` gives, at rising times: (time, order, motor)."""
         if self.exact is not None:
-            return np.array([self.exact.at(float(moment)) for moment in t])
+            return np.stack(self.exact.derivatives(t), axis=1)
         self._known(float(t[-1]))
-        inside = t if self.period is None else np.fmod(t, self.period)
-        return np.stack([self.pieces.at(inside, order) for order in range(3)], axis=1)
+        inside = np.maximum(t, 0.0) if self.period is None else np.fmod(np.maximum(t, 0.0), self.period)
+        still = (t >= 0)[:, None]
+        return np.stack([self.pieces.at(inside), *(still * self.pieces.at(inside, k) for k in (1, 2))], axis=1)
 
 
-def motion_of(robot: Robot, source: Any, span: InputSpan, drive: str = "motors") -> MotorMotion | PoseMotion:
+def motion_of(robot: Robot, source: Any, span: InputSpan, drive: str = "motors") -> MotorMotion | FrameTrajectory:
     """A motion: a table by its name in the robot file or as given, knots (.csv, .npz), or a function of time.
 
     That of the platform (`drive`) goes through poses.
     """
     if isinstance(source, MotorMotion):
         return source.until(span.end)
-    if isinstance(source, PoseMotion):
+    if isinstance(source, FrameTrajectory):
         return source
     named_table = None if callable(source) else motion_table(robot, source)
-    if drive == "platform" and named_table is not None:
-        return pose_motion(robot, *named_table)
+    motions = robot.description.motions
     if drive == "platform":
-        known = [name for name, motion in robot.description.motions.items() if motion.poses]
-        raise InputError(
-            f"the robot has no motion '{source}' through poses",
-            key="motion",
-            value=str(source),
-            hint=did_you_mean(str(source), known) if known else "add [motions.NAME] with poses to its file",
+        if named_table is not None:
+            return platform_trajectory(robot, *named_table)
+        known, kind, more = (
+            [name for name in motions if motions[name].poses],
+            " through poses",
+            "with poses to its file",
         )
-    if callable(source):
-        return from_function(robot, source, span)
-    if named_table is not None:
-        return from_table(robot, *named_table, span.end)
-    if isinstance(source, Mapping):
-        return _from_knots(robot, source, "motion")
-    if str(source).endswith((".csv", ".npz")):
-        from parflex.trajectories.files import read_table
-
-        return _from_knots(robot, read_table(str(source), "motion"), str(source))
-    raise unknown_motion_error(robot, source)
-
-
-def from_description(robot: Robot, name: str, time: float) -> MotorMotion:
-    """A motion of the robot file, repeated or held until a time."""
-    return from_table(robot, name, robot.description.motions[name], time)
+    else:
+        known, kind, more = list(motions), "", "to its file, or name a .toml, .csv or .npz file"
+        if callable(source):
+            return from_function(robot, source, span)
+        if named_table is not None:
+            return from_table(robot, *named_table, span.end)
+        if isinstance(source, Mapping):
+            return _from_knots(robot, source, "motion")
+        if str(source).endswith((".csv", ".npz")):
+            return _from_knots(robot, read_table(str(source), "motion"), str(source))
+    raise InputError(
+        f"the robot has no motion '{source}'{kind}", key="motion", value=str(source),
+        hint=did_you_mean(str(source), known) if known else f"add [motions.NAME] {more}",
+    )  # fmt: skip
 
 
-def from_table(robot: Robot, name: str, motion: MotionTable, time: float) -> MotorMotion:
-    """The motion of a table, repeated or held until a time."""
+def from_table(robot: Robot, name: str, motion: MotionTable, time: float, ignore_limits: bool = True) -> MotorMotion:
+    """Return the motion of a table, repeated or held until a time; time-optimal ones within limits of positions."""
     if not robot.actuated:
         raise InputError("the robot has no motors", key="motion", value=name, hint="mark joints as actuated")
-    pieces, start, more = _built(robot, name, motion, max(time, motion.period or 0.0))
-    exact, timing = (more, None) if isinstance(more, Waves) else (None, more)
-    if motion.period is not None:
-        pieces, exact = repeat_motion(pieces, motion.period, time, name), None
-    planned = (
-        float(pieces.breaks[-1]) if motion.period is None and exact is None and continues(motion, pieces) else None
-    )
-    return MotorMotion(name, tuple(robot.actuated_names), pieces, start, exact, motion.period, timing, planned)
-
-
-def _built(robot: Robot, name: str, motion: MotionTable, time: float) -> tuple[Polynomials, Array, Any]:
-    """Motors in time, all positions at the start, and the exact waves, or the timing of a time-optimal motion."""
+    exact, timing, until, waves = None, None, max(time, motion.period or 0.0), motion.kind in ("sines", "chirp")
     if motion.law_name == "time-optimal":
         from parflex.trajectories.time_optimal import fastest_motion
 
-        return fastest_motion(robot, motion, name)
-    if motion.kind in ("sines", "chirp"):
-        if motion.frame is not None:
-            return (*frame_waves(robot, motion, name, time), None)
-        waves, start = joint_waves(robot, motion, name)
-        return waves.quintics(time), start, waves
-    if motion.poses:
-        return (*motors_through_poses(robot, name, motion), None)
-    return (
-        *(motors_along_path(robot, motion, name, time) if motion.along_path else joint_moves(robot, motion, name)),
-        None,
-    )
+        pieces, start, timing = fastest_motion(robot, motion, name, ignore_limits)
+    elif motion.frame is not None or motion.along_path or motion.poses:
+        pieces, start = follow(robot, frame_trajectory(robot, name, motion, until), until)
+    elif waves:
+        exact, start = joint_waves(robot, motion, name)
+        pieces = exact.quintics(until)
+    else:
+        pieces, start = joint_moves(robot, motion, name)
+    planned = None
+    if motion.period is not None:
+        pieces, exact = _repeated(pieces, motion.period, time, name), None
+    elif exact is None and (  # the motion of a frame goes on behind what is planned
+        (waves and (motion.duration is None or pieces.breaks[-1] < motion.duration * (1 - 1e-9)))
+        or (motion.speed is not None and motion.circle is not None and motion.circle.turns is None)
+    ):
+        planned = float(pieces.breaks[-1])
+    return MotorMotion(name, tuple(robot.actuated_names), pieces, start, exact, motion.period, timing, planned)
+
+
+def _repeated(pieces: Polynomials, period: float, time: float, name: str) -> Polynomials:
+    """Return the motion again and again; it must end where it began, within the period."""
+    moved = np.abs(pieces.coefficients[-1, 0] - pieces.coefficients[0, 0]).max(initial=0.0)
+    if moved > 1e-9 or pieces.breaks[-1] > period * (1 + 1e-9):
+        raise InputError(
+            "a motion with a period ends where it began, within the period",
+            key=f"motions.{name}.period",
+            value=period,
+            hint="use a longer period, or moves that return to the start",
+        )
+    return repeated(pieces, period, time)
 
 
 def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpan) -> MotorMotion:
-    """A function of time that gives position, velocity and acceleration of all motors; its velocity may jump.
-
-    Samples are compared with the function midway between them, and doubled until quintics through them fit.
-    """
+    """Return a function of time that gives position, velocity and acceleration of all motors, as quintics."""
     motors = len(robot.actuated)
 
     def row(moment: float) -> Array:
@@ -444,51 +395,15 @@ def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpa
             )
         return values
 
-    count = max(1, int(np.ceil(span.end / min(SAMPLE, span.step) * (1 - 1e-12))))
-    t = np.linspace(0.0, span.end, count + 1)
-    rows = np.array([row(moment) for moment in t])
-    for doubled in range(DOUBLED + 1):
-        last = doubled == DOUBLED or 2 * len(t) > MOST
-        midway = (t[1:] + t[:-1]) / 2
-        between = np.array([row(moment) for moment in midway])
-        off, when = np.inf, 0.0
-        try:
-            pieces = joined([hermite(*part) for part in smooth_segments(row, t, rows)])
-            off, when = _off(pieces, midway, between, rows)
-        except InputError:  # velocities that do not belong to positions, or to a motion between samples
-            if last:
-                raise
-        if off <= FINE or last:
-            break
-        t = np.insert(t, np.arange(1, len(t)), midway)
-        rows = np.insert(rows, np.arange(1, len(rows)), between, axis=0)
-    span.apart["motion"] = span.end / (2 * count)  # with those midway
-    if off > ROUGH:
-        text = (
-            f"the function 'motion' changes too fast to be sampled: about t = {when:.6g} s positions are off by "
-            f"{off:.2g} of the way of the motors (use a smaller step, or a smooth function)"
-        )
-        span.diagnostics.append(Diagnostic("fast-input", text, "motion", off))
-    return replace(_started(robot, "function", pieces), planned=span.end)
-
-
-def _off(pieces: Polynomials, t: Array, exact: Array, rows: Array) -> tuple[float, float]:
-    """How far positions are off, in parts of the way of each motor, at most, and when."""
-    errors = np.abs(pieces.at(t) - exact[:, 0])
-    ranges = np.maximum(np.ptp(rows[:, 0], axis=0), 1e-6 * np.abs(rows[:, 0]).max(axis=0))  # less is rounding
-    shares = np.divide(errors, ranges, out=np.zeros_like(errors), where=ranges > 0).max(axis=1, initial=0.0)
-    worst = int(np.argmax(shares))
-    return float(shares[worst]), float(t[worst])
+    return replace(_started(robot, "function", sampled_motion(row, span)), planned=span.end)
 
 
 def _started(robot: Robot, name: str, pieces: Polynomials) -> MotorMotion:
-    """All positions follow from those of the motors at the start."""
+    """Return the motion with all positions at the start, which follow from those of the motors."""
+    motors, first = tuple(robot.actuated_names), pieces.at(0.0)
     if is_redundant(robot):
-        return MotorMotion(
-            name, tuple(robot.actuated_names), pieces, positions_of_all_motors(robot, pieces.at(0.0), robot.home)
-        )
-    values = dict(zip(robot.actuated_names, map(float, pieces.at(0.0)), strict=True))
-    return MotorMotion(name, tuple(robot.actuated_names), pieces, robot.locking(robot.tree.elastic).assemble(values))
+        return MotorMotion(name, motors, pieces, positions_of_all_motors(robot, first, robot.home))
+    return MotorMotion(name, motors, pieces, robot.locking(robot.tree.elastic).assemble(as_words(motors, first)))
 
 
 def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMotion:
@@ -534,13 +449,13 @@ def joint_moves(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomia
         return splined(motion.times, rows), start
     if motion.law_name == "blend":
         return blended(motion.times, rows, motion.blend, f"motions.{name}"), start
-    if motion.moves and motion.law_name == "trapezoid":
-        return _filtered_trapezoids(motion, rows), start
     parts, begin = [], motion.times[0] if motion.times else 0.0
     for index, (first, second) in enumerate(pairwise(rows)):
         duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
-        parts.append(scaled(unit_law(motion.law_name, duration, motion.ramp), begin, first, second - first))
-        begin = motion.times[index + 1] if motion.times else begin + duration + motion.rest
+        law = unit_law(motion.law_name, duration, motion.ramp)
+        law = law.averaged(motion.smoothing) if motion.smoothing else law
+        parts.append(law.scaled(begin, first, second - first))
+        begin = motion.times[index + 1] if motion.times else begin + duration + motion.smoothing + motion.rest
     return joined(parts), start
 
 
@@ -580,30 +495,3 @@ def joint_waves(robot: Robot, motion: MotionTable, name: str) -> tuple[Waves, Ar
         amplitudes = by_motor(names, getattr(motion, key), f"motions.{name}.{key}", "amplitude")
         tables[key] = {names[motor]: value for motor, value in amplitudes.items()}
     return waves_of(motion.model_copy(update=tables), names, first), start
-
-
-def _filtered_trapezoids(motion: MotionTable, rows: Array) -> Polynomials:
-    """Trapezoidal velocities, convolved with a box: their derivative is a step function, integrated back exactly."""
-    assert motion.duration is not None
-    total = motion.duration - motion.ramp  # so much time at full speed goes the whole way
-    events: list[tuple[float, Array]] = []
-    begin = 0.0
-    for travel in np.diff(rows, axis=0):
-        events += [(begin + t, change * travel / total) for t, change in _trapezoid(motion)]
-        begin += motion.duration + motion.smoothing + motion.rest
-    order = 1 + bool(motion.ramp) + bool(motion.smoothing)
-    times = np.unique(np.round([t for t, _ in events], 12))
-    steps = np.zeros((len(times), rows.shape[1]))
-    for t, change in events:
-        steps[int(np.argmin(np.abs(times - t)))] += change
-    return integral(times, np.cumsum(steps, axis=0), rows[0], order)
-
-
-def _trapezoid(motion: MotionTable) -> list[tuple[float, float]]:
-    """Jumps of the highest derivative that is a step function, for a move at unit speed."""
-    assert motion.duration is not None
-    jumps = [(0.0, 1.0), (motion.duration - motion.ramp, -1.0)]
-    for width in (motion.ramp, motion.smoothing):
-        if width:
-            jumps = [(t + shift, change * sign / width) for t, change in jumps for shift, sign in ((0, 1), (width, -1))]
-    return jumps

@@ -28,11 +28,11 @@ from parflex.forces.effort_allocation import driven_cables
 from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
-from parflex.trajectories.follow import is_redundant
-from parflex.trajectories.polynomials import Polynomials, joined, quintic_powers
+from parflex.trajectories.follow import RobotPath
+from parflex.trajectories.polynomials import Polynomials, joined, through_law
+from parflex.trajectories.redundant_drive import is_redundant
 from parflex.trajectories.time_optimal_limits import (
     MotorLimits,
-    PathPart,
     PathPlaces,
     PhaseRows,
     feasible_efforts,
@@ -40,51 +40,35 @@ from parflex.trajectories.time_optimal_limits import (
     model_forces,
     parts_of,
     places_along,
+    refuse_beyond_limits,
     reversals,
     rows_along,
 )
 
 Array = np.ndarray
-
 INTERVALS = 60  # of a part: the robot itself is asked at their ends and in their middles
-
 FINER = 8  # intervals of constant acceleration in each of them
-
 WINDOW = 5e-4  # of the time: width of the window over which accelerations change
-
 TIGHTENED = 16  # times at most
-
 KEPT = 1e-6  # of a limit: what may be exceeded
-
 FITTED = 1e-7  # of the largest force: what the terms in y and y^2 may leave out before they are fitted again
-
 REFITS = 5
-
 SHARES = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])  # of a piece in time: where limits are checked
-
 MORE, GENTLE = 1.02, 3  # of what was exceeded is taken off, so many times
-
 WARNED = 1e-3  # of a limit
-
 MOST_ROWS = 60
-
 SEARCHED = 40  # stretches in which joints may turn back
-
 APART = 1e-7  # of the length: knots beside such a place
-
 LEAST = 1e-9  # of the highest speed
-
 Intervals = list[tuple[float, float]]  # of speeds
-
 FLAT = 1e-9  # of the largest: rows with a smaller factor of u say nothing of it
-
 NEAR = 1e-9  # relative: speeds that differ by rounding
 
-TINY = 1e-9  # of the time: knots that are nearer to each other are one
 
-
-def fastest_motion(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, Array, TimeOptimal]:
-    """Motors in time, all positions at the start, and how it was found."""
+def fastest_motion(
+    robot: Robot, motion: MotionTable, name: str, ignore_limits: bool
+) -> tuple[Polynomials, Array, TimeOptimal]:
+    """Return motors in time, all positions at the start, and how the motion was found."""
     limits = limits_of(robot, motion, name)
     if np.isfinite([limits.low, limits.high]).any():  # losses depend on the acceleration in another way than terms do
         refuse_losses(robot.closures, "time-optimal motions do not know", f"motions.{name}.effort_limit")
@@ -101,31 +85,33 @@ def fastest_motion(robot: Robot, motion: MotionTable, name: str) -> tuple[Polyno
     diagnostics = _loose(rigid, limits)
     for part in parts:
         places = places_along(rigid, part, _grid(rigid, part, near), near)
+        if not ignore_limits:
+            refuse_beyond_limits(part, places)
         start = places.robots[0].q if start is None else start
         near = places.robots[-1].q
         law, timing, exceeded = _fastest(rigid, part, places, limits, motion, begin)
         diagnostics += exceeded
-        made = motors_in_time(law, places.motors)
+        made = through_law(places.motors, law, law.breaks)
         pieces.append(Polynomials(made.breaks + begin, made.coefficients))
         timings.append(timing)
-        begin += law.end + motion.rest
+        begin += timing.time + motion.rest
     assert start is not None
     all_of_it = timings[-1].begin + timings[-1].time
     names = tuple(robot.actuated_names)
     return joined(pieces), start, TimeOptimal(all_of_it, timings, names, limits.low, limits.high, tuple(diagnostics))
 
 
-def _grid(rigid: Robot, part: PathPart, near: Array) -> Array:
+def _grid(rigid: Robot, part: RobotPath, near: Array) -> Array:
     """Knots at which the robot itself is asked, and their middles.
 
     Where a joint with Coulomb friction turns back, efforts jump: there are knots on both sides.
     """
-    turns = reversals(rigid, part, near, np.linspace(0.0, part.length, SEARCHED + 1))
-    reversal_knots = np.array([turn + side * APART * part.length for turn in turns for side in (-1, 1)])
-    knots = _even_times(part.length, INTERVALS)
-    far = [k for k in knots if not turns or np.abs(np.array(turns) - k).min() > 2 * APART * part.length]
+    turns = reversals(rigid, part, near, np.linspace(0.0, part.end, SEARCHED + 1))
+    reversal_knots = np.array([turn + side * APART * part.end for turn in turns for side in (-1, 1)])
+    knots = _even_times(part.end, INTERVALS)
+    far = [k for k in knots if not turns or np.abs(np.array(turns) - k).min() > 2 * APART * part.end]
     knots = np.unique(
-        np.concatenate([far, reversal_knots[(reversal_knots > 0) & (reversal_knots < part.length)], knots[[0, -1]]])
+        np.concatenate([far, reversal_knots[(reversal_knots > 0) & (reversal_knots < part.end)], knots[[0, -1]]])
     )
     return np.sort(np.concatenate([knots, (knots[1:] + knots[:-1]) / 2]))
 
@@ -137,8 +123,8 @@ def _even_times(length: float, count: int) -> Array:
 
 
 def _fastest(
-    rigid: Robot, part: PathPart, places: PathPlaces, limits: MotorLimits, motion: MotionTable, begin: float
-) -> tuple[TimeLaw, PartTiming, list[Diagnostic]]:
+    rigid: Robot, part: RobotPath, places: PathPlaces, limits: MotorLimits, motion: MotionTable, begin: float
+) -> tuple[Polynomials, PartTiming, list[Diagnostic]]:
     """Terms of efforts are exact for viscous and Coulomb friction; others are fitted again about the motion found."""
     typical = np.abs(places.slopes[0] / rigid.tree.rate_units[list(rigid.actuated)]).max()
     speeds, pushes = np.full(len(places.s), 1 / typical), np.zeros(len(places.s))
@@ -146,7 +132,7 @@ def _fastest(
         rows = rows_along(rigid, places, limits, speeds, pushes)
         _refuse_free(rows, part)
         profile, law, violation = _kept_within(part, rows, places, motion.end_speeds, motion.smoothing or None)
-        _, speeds, pushes = law.at(law.when(places.s))
+        _, speeds, pushes = _moving(law, times_at(law, places.s))
         speeds = np.maximum(speeds, LEAST * speeds.max())  # friction at rest is that of a motion that begins
         forces = model_forces(rows, places, speeds, pushes)
         fitted = np.einsum("pfk,kp->pf", rows.efforts, _state(pushes, speeds))
@@ -173,10 +159,10 @@ def _state(pushes: Array, speeds: Array) -> Array:
 
 
 def _kept_within(
-    part: PathPart, rows: PhaseRows, places: PathPlaces, ends: tuple[float, float], width: float | None
-) -> tuple[PhaseProfile, TimeLaw, float]:
+    part: RobotPath, rows: PhaseRows, places: PathPlaces, ends: tuple[float, float], width: float | None
+) -> tuple[PhaseProfile, Polynomials, float]:
     """Speeds whose motion keeps the limits at all places, those between the knots too."""
-    s = np.unique(np.concatenate([_even_times(part.length, INTERVALS * FINER), places.s[::2]]))
+    s = np.unique(np.concatenate([_even_times(part.end, INTERVALS * FINER), places.s[::2]]))
     limits, slowness = rows.at(s)
     with np.errstate(divide="ignore"):
         top = 1 / slowness
@@ -190,7 +176,7 @@ def _kept_within(
             if best is not None:
                 break  # tightened too far: what was found before is the best there is
             raise _excluded(error, part, limits[error.place], rows.names, s) from None
-        law = time_law(profile, WINDOW, width)
+        law = time_law(profile, width)
         over, fast = _exceeded(rows, law, s)
         violation = float(max(over.max(initial=0.0), fast.max(initial=0.0)))
         if best is None or violation < best[2]:
@@ -221,15 +207,15 @@ def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
     return np.concatenate([limits, later], axis=1)
 
 
-def _exceeded(rows: PhaseRows, law: TimeLaw, knots: Array) -> tuple[Array, Array]:
+def _exceeded(rows: PhaseRows, law: Polynomials, knots: Array) -> tuple[Array, Array]:
     """By how much rows (interval, row) and speeds (interval) are above what they may be, at most.
 
     Checked are the ends of all pieces of the law, where accelerations turn, places between them, and the knots at
     which terms jump.
     """
-    ends = law.knots()
-    t = np.concatenate([(ends[:-1, None] + np.diff(ends)[:, None] * SHARES).ravel(), law.when(rows.s[::2])])
-    s, y, u = law.at(t)
+    ends = law.breaks
+    t = np.concatenate([(ends[:-1, None] + np.diff(ends)[:, None] * SHARES).ravel(), times_at(law, rows.s[::2])])
+    s, y, u = _moving(law, t)
     limits, slowness = rows.at(s)
     values = np.einsum("prk,kp->pr", limits, _state(u, y)) - 1
     k = np.clip(np.searchsorted(knots, s, side="right") - 1, 0, len(knots) - 2)
@@ -239,20 +225,20 @@ def _exceeded(rows: PhaseRows, law: TimeLaw, knots: Array) -> tuple[Array, Array
     return over, fast
 
 
-def _refuse_free(rows: PhaseRows, part: PathPart) -> None:
+def _refuse_free(rows: PhaseRows, part: RobotPath) -> None:
     if all(limit == "tension" for limit, _ in rows.names):
         raise InputError(
-            "velocity limits alone leave accelerations without bounds", key=f"motions.{part.name}.acceleration_limit",
+            "velocity limits alone leave accelerations without bounds", key=f"{part.key}.acceleration_limit",
             hint="add acceleration_limit or effort_limit",
         )  # fmt: skip
 
 
 def _excluded(
-    error: ExcludedError, part: PathPart, rows: Array, named: tuple[tuple[str, str], ...], s: Array
+    error: ExcludedError, part: RobotPath, rows: Array, named: tuple[tuple[str, str], ...], s: Array
 ) -> UnreachableError:
     """Where on the path and by which limits no motion is left."""
     place = float(s[error.place])
-    where, key = f"at s = {place:.4g} of {part.length:.4g}", f"motions.{part.name}"
+    where, key = f"at s = {place:.4g} of {part.end:.4g}", part.key
     names = _against(rows, named)
     if error.why in ("start", "end"):
         least, most = error.allowed[0][0], error.allowed[-1][1]
@@ -271,7 +257,7 @@ def _excluded(
             key=key, value=place, hint="raise these limits, or keep away from there",
         )  # fmt: skip
     return UnreachableError(
-        f"the limits exclude the path behind s = {place:.4g} of {part.length:.4g}: no speed there reaches its end",
+        f"the limits exclude the path behind s = {place:.4g} of {part.end:.4g}: no speed there reaches its end",
         key=key, value=place, hint="raise the limits, or give another speed at the end",
     )  # fmt: skip
 
@@ -292,10 +278,10 @@ def _against(rows: Array, names: tuple[tuple[str, str], ...]) -> str:
 
 
 def _told(
-    part: PathPart, places: PathPlaces, rows: PhaseRows, profile: PhaseProfile, law: TimeLaw, violation: float,
+    part: RobotPath, places: PathPlaces, rows: PhaseRows, profile: PhaseProfile, law: Polynomials, violation: float,
     forces: Array, limits: MotorLimits, rigid: Robot, begin: float,
 ) -> PartTiming:  # fmt: skip
-    t = law.when(places.s)
+    t = times_at(law, places.s)
     names = [*rows.names, *(("velocity", motor) for motor in rigid.actuated_names)]
     acting = _acting(rows, profile)
     push = np.where(np.abs(profile.u) > 1e-6 * np.abs(profile.u).max(initial=0.0), np.sign(profile.u), 0)
@@ -303,7 +289,7 @@ def _told(
     switching = [
         {
             "s": float(profile.s[k]),
-            "time": begin + float(law.when(profile.s[k : k + 1])[0]),
+            "time": begin + float(times_at(law, profile.s[k : k + 1])[0]),
             "speed": float(profile.y[k]),
         }
         for k in turns
@@ -312,7 +298,7 @@ def _told(
     efforts = feasible_efforts(rows.actuation, forces[:, :freedoms], limits, rows.winding, forces[:, freedoms:])
     most = np.interp(places.s, profile.s, profile.most)
     return PartTiming(
-        begin, law.end, part.unit, places.s, begin + t, law.at(t)[1], most, efforts,
+        begin, float(law.breaks[-1]), part.unit, places.s, begin + t, _moving(law, t)[1], most, efforts,
         limit_intervals(profile.s, acting, names), switching, violation,
     )  # fmt: skip
 
@@ -458,91 +444,34 @@ def _highest(sets: Intervals, low: float, high: float) -> float:
     return min(edges, key=lambda edge: max(low - edge**2, edge**2 - high))
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TimeLaw(Record):
-    """s with speed and acceleration at times from 0 to `end`."""
+def time_law(profile: PhaseProfile, width: float | None) -> Polynomials:
+    """Return s in time for a profile, from rest to rest averaged over a window of a width in s, or a share of the time.
 
-    t: Array  # knots of the profile
-    s: Array
-    y: Array
-    u: Array
-    width: float
-
-    @property
-    def end(self) -> float:
-        """Duration."""
-        return float(self.t[-1]) + self.width
-
-    def knots(self) -> Array:
-        """Times between which s is a cubic."""
-        if not self.width:
-            return self.t
-        every = np.sort(np.concatenate([self.t, self.t + self.width]))
-        return every[np.concatenate([[True], np.diff(every) > TINY * self.end])]
-
-    def at(self, t: Array) -> tuple[Array, Array, Array]:
-        """Place, speed and acceleration; without a window the acceleration is that behind a knot."""
-        if not self.width:
-            s, y, _ = self._raw(t)
-            inside = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.u) - 1)
-            return s, y, self.u[inside]
-        (s1, y1, S1), (s0, y0, S0) = self._raw(t), self._raw(t - self.width)
-        return (S1 - S0) / self.width, (s1 - s0) / self.width, (y1 - y0) / self.width
-
-    def _raw(self, t: Array) -> tuple[Array, Array, Array]:
-        """Place, speed and integral of the place, at rest before the start and behind the end where it has no speed."""
-        k = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.u) - 1)
-        inside = np.clip(t, 0.0, self.t[-1])
-        h = inside - self.t[k]
-        s = self.s[k] + h * (self.y[k] + h * self.u[k] / 2)
-        S = self._area[k] + h * (self.s[k] + h * (self.y[k] / 2 + h * self.u[k] / 6))
-        return s, self.y[k] + h * self.u[k], S + (t - inside) * s
-
-    @property
-    def _area(self) -> Array:
-        h = np.diff(self.t)
-        parts = h * (self.s[:-1] + h * (self.y[:-1] / 2 + h * self.u / 6))
-        return np.concatenate([[0.0], np.cumsum(parts)])
-
-    def when(self, s: Array) -> Array:
-        """Times at which places are passed."""
-        t = np.interp(s, self.s, self.t + self.width / 2)
-        low, high = np.zeros_like(t), np.full_like(t, self.end)
-        for _ in range(60):  # bisection with Newton steps inside: near the ends the speed vanishes
-            place, speed, _ = self.at(t)
-            low, high = np.where(place <= s, t, low), np.where(place <= s, high, t)
-            step = t + np.divide(s - place, speed, out=np.zeros_like(t), where=speed > 0)
-            t = np.where((step > low) & (step < high), step, (low + high) / 2)
-        return t
+    With speeds at the ends there is no window, and the last piece goes on.
+    """
+    s, y, u = profile.s, profile.y, profile.u
+    t = np.concatenate([[0.0], np.cumsum(2 * np.diff(s) / (y[1:] + y[:-1]))])
+    rolling = y[0] != 0 or y[-1] != 0
+    law = Polynomials(t, np.stack([s, y, np.append(u, rolling * u[-1]) / 2], axis=1)[:, :, None])
+    return law if rolling else law.averaged(WINDOW * float(t[-1]) if width is None else width)
 
 
-def time_law(profile: PhaseProfile, share: float, width: float | None) -> TimeLaw:
-    """The law of a profile; `width` of the window in s, or a share of the time. Only from rest to rest there is one."""
-    y = profile.y
-    t = np.concatenate([[0.0], np.cumsum(2 * np.diff(profile.s) / (y[1:] + y[:-1]))])
-    resting = y[0] == 0 and y[-1] == 0
-    chosen = (share * float(t[-1]) if width is None else width) if resting else 0.0
-    return TimeLaw(t, profile.s, y, profile.u, chosen)
+def _moving(law: Polynomials, t: Array) -> tuple[Array, Array, Array]:
+    """Return place, speed and acceleration of a law; without a window the acceleration is that behind a knot."""
+    s, y, u = (law.at(t, order, behind=True)[:, 0] for order in range(3))
+    return s, y, u
 
 
-def motors_in_time(law: TimeLaw, motors: Polynomials) -> Polynomials:
-    """Motors along the path as quintics of time, exact up to accelerations at both ends of pieces."""
-    knots = law.knots()
-    h = np.diff(knots)
-    middle = law.at(knots[:-1] + h / 2)[2]  # constant in a piece where there is no window
-    ends = []
-    for t in (knots[:-1], knots[1:]):
-        s, y, u = law.at(t)
-        u = u if law.width else middle
-        Q, Q1, Q2 = (motors.at(s, order) for order in range(3))
-        ends.append((Q, Q1 * y[:, None], Q2 * (y**2)[:, None] + Q1 * u[:, None]))
-    size = h[:, None]
-    pairs = [(first * size**k, last * size**k) for k, (first, last) in enumerate(zip(*ends, strict=True))]
-    coefficients = np.zeros((len(knots), 6, motors.channels))
-    for power, values in enumerate(quintic_powers(*pairs)):
-        coefficients[:-1, power] = values / size**power
-    coefficients[-1, 0] = motors.at(np.array([law.s[-1]]))[0]
-    return Polynomials(knots, coefficients)
+def times_at(law: Polynomials, s: Array) -> Array:
+    """Return the times at which places are passed."""
+    t = np.interp(s, law.at(law.breaks)[:, 0], law.breaks)
+    low, high = np.zeros_like(t), np.full_like(t, law.breaks[-1])
+    for _ in range(60):  # bisection with Newton steps inside: near the ends the speed vanishes
+        place, speed, _ = _moving(law, t)
+        low, high = np.where(place <= s, t, low), np.where(place <= s, high, t)
+        step = t + np.divide(s - place, speed, out=np.zeros_like(t), where=speed > 0)
+        t = np.where((step > low) & (step < high), step, (low + high) / 2)
+    return t
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ inertia and friction of the drum.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -21,39 +21,28 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling
 from parflex.dynamics.dynamics import state_at
-from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.errors import InputError, UnreachableError
 from parflex.forces.effort_allocation import cable_rows, cable_tensions, driven_cables
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
+from parflex.robot.limits import check_limits
 from parflex.robot.motor_values import by_motor
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
-from parflex.spatial.rotations import vector_from_rotation
-from parflex.trajectories.frame_motion import PoseMove, requested_rotation, sampled_places
+from parflex.trajectories.follow import Moving, RobotPath, as_words, configuration_near, joint_values, moving_segment
+from parflex.trajectories.frames import path_length, paths_of
 from parflex.trajectories.motor_motion import positions_of
-from parflex.trajectories.paths import FrameMotion, frame_components, frame_on_segment, joints_of_pose, path_segments
 from parflex.trajectories.polynomials import Polynomials, hermite
 
 Array = np.ndarray
-
 SAMPLES = (0.5, 1.0, 1.5)  # of a speed: three give the terms in 1, y and y^2
-
 FLAT = 1e-12  # of the largest: a facet that motors cannot tell from zero
-
-Moving = tuple[Configuration, Array, Array]  # the robot, its rates by s, and their derivatives by s
-
 SUDDEN = 1e-3  # of the largest rate: quintics between every other place may be so far off in the middle
-
 STILL = 1e-10  # of the largest rate: less is rounding
-
 BISECTED = 30  # times
-
 NEAR = 1e-4  # of the length: to both sides, for derivatives of rates that no rule gives
-
 ROUNDED = 1e-5  # of half a range: conditions of the motion hold up to 1e-6
-
 Winding = tuple[tuple[int, float], ...]  # of each cable its motor, and 1 where positive efforts wind it up, else -1
-
 EXACT = 1e-9
 
 
@@ -242,16 +231,6 @@ def _facets(W: Array, terms: Array, limits: MotorLimits, winding: Winding, norma
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PathPart(Record):
-    """From rest to rest: s goes from 0 to `length`, in m along a path of a frame, else as a share of a move."""
-
-    name: str
-    length: float
-    at: Callable[[float, Array], Moving]
-    unit: str
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class PathPlaces(Record):
     """The robot at places along a part, and its motors as quintics of s."""
 
@@ -263,97 +242,83 @@ class PathPlaces(Record):
     slopes: Array  # first and second derivatives of the motors, (2, place, motor)
 
 
-def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[PathPart], Array]:
-    """The parts of a motion, with rest between them, and all positions at the start."""
+def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[RobotPath], Array]:
+    """Return the paths of a motion, from rest to rest, and all positions at the start.
+
+    The parameter s goes from 0 to the length, in m along a path of a frame, else as a share of a move.
+    """
     rigid = robot.locking(robot.tree.elastic)
-    if motion.along_path:
-        return _arcs(rigid, motion, name), rigid.home
-    if motion.poses:
-        return _turns(rigid, motion, name)
-    rows, start = positions_of(robot, motion, name)
-    return [_joint_line(rigid, a, b, name) for a, b in pairwise(rows)], start
-
-
-def _joint_line(rigid: Robot, first: Array, second: Array, name: str) -> PathPart:
-    travel, names = second - first, rigid.actuated_names
-    if not travel.any():
-        raise InputError("a move goes nowhere", key=f"motions.{name}", hint="remove it, or use 'rest'")
-
-    def at(s: float, near: Array) -> Moving:
-        here = _placed(rigid, dict(zip(names, map(float, first + s * travel), strict=True)), near)
-        velocity = dict(zip(names, map(float, travel), strict=True))
-        qd = here.rates(velocity)
-        return here, qd, here.accelerations(dict.fromkeys(names, 0.0), qd, velocity)
-
-    return PathPart(name, 1.0, at, "")
-
-
-def _placed(rigid: Robot, words: dict[str, float], near: Array) -> Configuration:
-    q = rigid.assemble(words, near).copy()
-    angles = [link.q.start for link in rigid.tree.links if link.periodic]
-    q[angles] += 2 * np.pi * np.round((near[angles] - q[angles]) / (2 * np.pi))
-    return Configuration(rigid, q)
-
-
-def _arcs(rigid: Robot, motion: MotionTable, name: str) -> list[PathPart]:
-    frame, turns = motion.frame or rigid.tree.end_effector, 1.0
-    if motion.circle is not None:
-        if motion.circle.turns is None:
+    if not (motion.along_path or motion.poses):
+        rows, start = positions_of(robot, motion, name)
+        return [_part(name, 1.0, _joint_line(rigid, a, b, name), "") for a, b in pairwise(rows)], start
+    paths, driven, positions = paths_of(rigid, motion, name)
+    frame, parts = motion.frame or rigid.tree.end_effector, []
+    for path in paths:
+        length = path_length(motion, path)
+        if not np.isfinite(length):
             raise InputError(
                 "the law 'time-optimal' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
             )
-        turns = motion.circle.turns
-
-    def part(arc: Any) -> PathPart:
-        desired, driven = frame_on_segment(rigid, frame, arc, name)
-
-        def at(s: float, near: Array) -> Moving:
-            return joints_of_pose(rigid, frame, desired(s), near, driven)
-
-        return PathPart(name, arc.length * turns, at, "m")
-
-    return [part(arc) for arc in path_segments(motion, name)]
+        parts.append(_part(name, length, moving_segment(rigid, frame, driven, path), path.unit))
+    return parts, positions[0] if positions else rigid.home
 
 
-def _turns(rigid: Robot, motion: MotionTable, name: str) -> tuple[list[PathPart], Array]:
-    """Between poses: position and turn go the same share s of their ways."""
-    frame, driven = rigid.tree.end_effector, frame_components(rigid, rigid.tree.end_effector)
-    even = Polynomials(np.zeros(1), np.array([[[0.0], [1.0], [0.0]]]))
-    places, turn = sampled_places(rigid, motion, name), requested_rotation(rigid, motion)
+def _part(name: str, length: float, moving: Callable[[float, Array], Moving], unit: str) -> RobotPath:
+    """Return a path on which joints rest whose rates are rounding, without Coulomb friction of either sign."""
 
-    def part(first: Any, second: Any) -> PathPart:
-        (_, p, R), (_, p_next, R_next) = first, second
-        move = PoseMove(0.0, 1.0, p, R, p_next - p, vector_from_rotation(R.T @ R_next), even)
+    def at(s: float, near: Array) -> Moving:
+        here, q1, q2 = moving(s, near)
+        here.refuse_undefined_actuation()
+        shares = np.abs(q1 / here.robot.tree.rate_units)
+        return here, np.where(shares > STILL * shares.max(initial=0.0), q1, 0.0), q2
 
-        def at(s: float, near: Array) -> Moving:
-            return joints_of_pose(rigid, frame, FrameMotion(*move.at(s), turn), near, driven)
-
-        return PathPart(name, 1.0, at, "")
-
-    return [part(first, second) for first, second in pairwise(places)], places[0][0]
+    return RobotPath(0.0, length, at, lambda s: f"the path stops at s = {s:.4g} of {length:.4g}", f"motions.{name}",
+                     unit=unit)  # fmt: skip
 
 
-def places_along(rigid: Robot, part: PathPart, s: Array, near: Array) -> PathPlaces:
-    """The robot at places in order; refused where the motors would move too suddenly between them."""
-    robots, rates, bends = [], [], []
+def _joint_line(rigid: Robot, first: Array, second: Array, name: str) -> Callable[[float, Array], Moving]:
+    travel, names = second - first, rigid.actuated_names
+    if not travel.any():
+        raise InputError("a move goes nowhere", key=f"motions.{name}", hint="remove it, or use 'rest'")
+    velocity = as_words(names, travel)
+
+    def moving(s: float, near: Array) -> Moving:
+        here = configuration_near(rigid, as_words(names, first + s * travel), near)
+        qd = here.rates(velocity)
+        return here, qd, here.accelerations(dict.fromkeys(names, 0.0), qd, velocity)
+
+    return moving
+
+
+def places_along(rigid: Robot, part: RobotPath, s: Array, near: Array) -> PathPlaces:
+    """Return the robot at places in order; refused where the motors would move too suddenly between them."""
+    rows: list[Moving] = []
     for place in s:
-        here, q1, q2 = _exactly(part, float(place), near)
+        here, q1, q2 = part.at(float(place), rows[-1][0].q if rows else near)
         if np.isnan(q2).any():
-            q2 = _difference(part, float(place), here.q)
-        robots.append(here)
-        rates.append(q1)
-        bends.append(q2)
-        near = here.q
-    motors = list(rigid.actuated)
-    positions = np.array(
-        [here.q[[rigid.tree.links[rigid.tree.link_of_rate[k]].q.start for k in motors]] for here in robots]
-    )
-    slopes = np.array([np.array(rates)[:, motors], np.array(bends)[:, motors]])
-    _refuse_sudden(part, s, positions, slopes, rigid.tree.rate_units[motors])
-    return PathPlaces(s, tuple(robots), np.array(rates), np.array(bends), hermite(s, positions, *slopes), slopes)
+            h = NEAR * part.end
+            low, high = max(0.0, place - h), min(part.end, place + h)
+            q2 = (part.at(high, here.q)[1] - part.at(low, here.q)[1]) / (high - low)
+        rows.append((here, q1, q2))
+    positions, *slopes = np.stack([joint_values(*row, rigid.actuated) for row in rows], axis=1)
+    _refuse_sudden(part, s, positions, np.array(slopes), rigid.tree.rate_units[list(rigid.actuated)])
+    robots, rates, bends = zip(*rows, strict=True)
+    motors = hermite(s, positions, *slopes)
+    return PathPlaces(s, robots, np.array(rates), np.array(bends), motors, np.array(slopes))
 
 
-def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float]:
+def refuse_beyond_limits(part: RobotPath, places: PathPlaces) -> None:
+    """Raise where joints on the path leave their limits: no law of time changes that."""
+    robot, q = places.robots[0].robot, np.array([here.q for here in places.robots])
+    for violation in check_limits(robot, dict(zip(robot.tree.position_names, q.T, strict=True)), times=places.s):
+        sentence = replace(violation, time=None).sentence
+        raise UnreachableError(
+            f"at s = {violation.time:.4g} of {part.end:.4g} {sentence}", key=part.key, value=violation.value,
+            hint="change the path or the limit, or ignore the limits (ignore_limits)",
+        )  # fmt: skip
+
+
+def reversals(rigid: Robot, part: RobotPath, near: Array, s: Array) -> list[float]:
     """PathPlaces at which a joint turns back whose friction knows directions, found by bisection between given ones."""
     links = [link for link in rigid.tree.links if link.v.stop > link.v.start]
     rubbing = [link.v.start for link in links if link.terms.coulomb or link.terms.more_viscous]
@@ -361,7 +326,7 @@ def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float
         return []
     rates, positions = [], []
     for place in s:
-        here, q1, _ = _exactly(part, float(place), near)
+        here, q1, _ = part.at(float(place), near)
         rates.append(q1[rubbing])
         positions.append(near := here.q)
     places = []
@@ -370,40 +335,21 @@ def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float
         low, high, sign = float(s[k]), float(s[k + 1]), np.sign(values[k, j])
         for _ in range(BISECTED):
             middle = (low + high) / 2
-            _, q1, _ = _exactly(part, middle, positions[k])
+            _, q1, _ = part.at(middle, positions[k])
             low, high = (middle, high) if q1[rubbing[j]] * sign > 0 else (low, middle)
         places.append((low + high) / 2)
     return sorted(places)
 
 
-def _exactly(part: PathPart, s: float, near: Array) -> Moving:
-    """The robot at a place; joints whose rates are rounding rest, without Coulomb friction of either sign."""
-    try:
-        here, q1, q2 = part.at(s, near)
-        here.refuse_undefined_actuation()
-        shares = np.abs(q1 / here.robot.tree.rate_units)
-        return here, np.where(shares > STILL * shares.max(initial=0.0), q1, 0.0), q2
-    except ParflexError as error:
-        error.message = f"the path stops at s = {s:.4g} of {part.length:.4g}: {error.message}"
-        error.key = f"motions.{part.name}"
-        raise
-
-
-def _difference(part: PathPart, s: float, near: Array) -> Array:
-    h = NEAR * part.length
-    low, high = max(0.0, s - h), min(part.length, s + h)
-    return (_exactly(part, high, near)[1] - _exactly(part, low, near)[1]) / (high - low)
-
-
-def _refuse_sudden(part: PathPart, s: Array, positions: Array, slopes: Array, units: Array) -> None:
+def _refuse_sudden(part: RobotPath, s: Array, positions: Array, slopes: Array, units: Array) -> None:
     coarse = hermite(s[::2], positions[::2], *(row[::2] for row in slopes))
     off = np.abs(coarse.at(s[1::2], 1) - slopes[0, 1::2]) / units
     largest = np.abs(slopes[0] / units).max()
     worst = int(np.argmax(off.max(axis=1)))
     if off[worst].max() > SUDDEN * largest:
         raise UnreachableError(
-            f"at s = {s[2 * worst + 1]:.4g} of {part.length:.4g} the motors would have to move too suddenly",
-            key=f"motions.{part.name}", hint="keep away from singular poses",
+            f"at s = {s[2 * worst + 1]:.4g} of {part.end:.4g} the motors would have to move too suddenly",
+            key=part.key, hint="keep away from singular poses",
         )  # fmt: skip
 
 

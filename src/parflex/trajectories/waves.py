@@ -11,7 +11,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.records import Record
 from parflex.robotfile.motion_schema import MotionTable
-from parflex.trajectories.polynomials import Polynomials, hermite, smooth_step
+from parflex.trajectories.polynomials import Polynomials, hermite, unit_law
 
 Array = np.ndarray
 ANGLE = 0.1  # rad of the fastest wave between knots: quintics err by 2e-7 of its acceleration, 1e-11 of its way
@@ -34,8 +34,12 @@ class Waves(Record):
     ramp: float
     sweep: str  # "": sines
 
-    def at(self, t: Any) -> tuple[Array, Array, Array]:
-        """Values and two derivatives at times, a row for each."""
+    def at(self, t: Any, order: int = 0) -> Array:
+        """Return values or one of two derivatives at times (rows)."""
+        return self.derivatives(t)[order]
+
+    def derivatives(self, t: Any) -> tuple[Array, Array, Array]:
+        """Return values and two derivatives at times, a row for each."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         inside = np.clip(times, 0.0, self.duration)
         value, rate, change = self._chirped(inside) if self.sweep else self._summed(inside)
@@ -53,12 +57,12 @@ class Waves(Record):
         return value, rate, -(s * w**2) @ self.sine - (c * w**2) @ self.cosine
 
     def _chirped(self, t: Array) -> tuple[Array, Array, Array]:
-        phase, speed, push = (part[:, None] for part in self.phase(t))
+        phase, speed, push = (part[:, None] for part in self._phase(t))
         s, c = np.sin(phase), np.cos(phase)
         return s * self.sine, c * speed * self.sine, (c * push - s * speed**2) * self.sine
 
-    def phase(self, t: Array) -> tuple[Array, Array, Array]:
-        """Phase of a chirp (rad) with its two derivatives."""
+    def _phase(self, t: Array) -> tuple[Array, Array, Array]:
+        """Return the phase of a chirp (rad) with its two derivatives."""
         first, last = 2 * np.pi * self.frequencies
         if self.sweep == "linear":
             push = (last - first) / self.duration
@@ -70,20 +74,20 @@ class Waves(Record):
         return first * np.expm1(growth * t) / growth, speed, growth * speed
 
     def _faded(self, t: Array, value: Array, rate: Array, change: Array) -> tuple[Array, Array, Array]:
-        window, w1, w2 = (part[:, None] for part in smooth_step(np.clip(t / self.ramp, 0.0, 1.0), self.ramp))
+        step = unit_law("quintic", self.ramp)
+        window, w1, w2 = (step.at(t, order) for order in range(3))
         if np.isfinite(self.duration):
-            left = np.clip((self.duration - t) / self.ramp, 0.0, 1.0)
-            back, b1, b2 = (part[:, None] for part in smooth_step(left, self.ramp))
+            back, b1, b2 = (step.at(self.duration - t, order) for order in range(3))
             window, w1, w2 = window * back, w1 * back - window * b1, w2 * back + window * b2 - 2 * w1 * b1
         return window * value, window * rate + w1 * value, window * change + 2 * w1 * rate + w2 * value
 
     def smooth_until(self, end: float) -> Array:
-        """Times at which smooth parts of it begin, before an end."""
+        """Return the times before an end at which smooth parts begin, and the end."""
         ramps = (self.ramp, self.duration - self.ramp) if self.ramp else ()
-        return np.array(sorted({0.0, *(t for t in ramps if t < end)}))
+        return np.array(sorted({0.0, *(t for t in ramps if t < end), end}))
 
     def quintics(self, time: float) -> Polynomials:
-        """Quintics through exact positions, velocities and accelerations, until its end or a time."""
+        """Return quintics through exact positions, velocities and accelerations, until the end or a time."""
         end = min(self.duration, time)
         count = max(8, int(np.ceil(2 * np.pi * self.frequencies.max() * end / ANGLE)))
         count = max(count, int(np.ceil(40 * end / self.ramp)) if self.ramp else 0)
@@ -93,28 +97,22 @@ class Waves(Record):
                 hint="give a shorter time or lower frequencies",
             )  # fmt: skip
         t = np.linspace(0.0, end, count + 1)
-        return hermite(t, *self.at(t))
+        return hermite(t, *self.derivatives(t))
 
 
 def waves_of(motion: MotionTable, channels: Sequence[str], start: Array) -> Waves:
-    """The waves of a table, with channels by name."""
+    """Return the waves of a table, with channels by name."""
     duration = np.inf if motion.duration is None else motion.duration
     if motion.chirp:
         rows = np.array([[motion.chirp.get(name, 0.0) for name in channels]])
         ends = np.array(motion.frequencies, dtype=float)
         return Waves(start, ends, rows, np.zeros_like(rows), duration, motion.ramp, motion.sweep)
     count = max(len(values) for values in (*motion.sines.values(), *motion.cosines.values()))
+    frequencies = np.array(motion.frequencies, dtype=float)
     if motion.frequency is not None:
         frequencies = motion.frequency * np.arange(1, count + 1)
-    else:
-        frequencies = np.array(motion.frequencies, dtype=float)
-    sine, cosine = (_rows(table, channels, count) for table in (motion.sines, motion.cosines))
+    sine, cosine = np.zeros((2, count, len(channels)))
+    for rows, table in ((sine, motion.sines), (cosine, motion.cosines)):
+        for k, name in enumerate(channels):
+            rows[: len(table.get(name, ())), k] = table.get(name, ())
     return Waves(start, frequencies, sine, cosine, duration, motion.ramp, "")
-
-
-def _rows(table: dict[str, tuple[float, ...]], channels: Sequence[str], count: int) -> Array:
-    rows = np.zeros((count, len(channels)))
-    for k, name in enumerate(channels):
-        values = table.get(name, ())
-        rows[: len(values), k] = values
-    return rows

@@ -17,7 +17,6 @@ from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import limit_warnings
-from parflex.robot.near_pose import near_pose
 from parflex.robot.robot import Robot
 from parflex.simulation.runs import Run
 from parflex.spatial.rotations import vector_from_rotation
@@ -124,7 +123,7 @@ class Session:
         rigid = self.robot.locking(self.robot.deformations)  # counts its freedoms without those of bending
         if isinstance(goal, str):
             return rigid.assemble(goal)
-        q = near_pose(rigid, goal, self._rigid(self.q))
+        q = rigid.pose_finder.near(goal, self._rigid(self.q))
         if q is not None:
             return q
         desired = ", ".join(f"{word} = {value:.4g}" for word, value in goal.items())

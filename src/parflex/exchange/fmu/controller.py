@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.closure.continuation import position_units
 from parflex.codegen.emit_c import emit_c
 from parflex.codegen.model import Model, model
 from parflex.codegen.optimise import make_program
@@ -23,7 +24,7 @@ from parflex.records import Record
 from parflex.robot.configuration import Pose, configure
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
-from parflex.simulation.problem import LOOK, position_units
+from parflex.simulation.problem import LOOK
 from parflex.tree.tree import Tree
 
 Array = np.ndarray

@@ -21,6 +21,7 @@ from parflex.exchange.fmu.compile import compiled_files, libraries
 from parflex.exchange.fmu.controller import FmuController, make_controller
 from parflex.exchange.fmu.description_xml import ModelDescription, Variable, build_description, description
 from parflex.exchange.fmu.plant import FmuPlant, make_plant
+from parflex.integrators.driver import rounded_down
 from parflex.io import atomic_file
 from parflex.records import Answer
 from parflex.robot.configuration import Configuration
@@ -256,8 +257,10 @@ def step_notes(plant: FmuPlant) -> tuple[str, ...]:
     step = needed_step(problem, plant.method, Polynomials(np.zeros(1), coefficients), q, qd, SHORT)
     if step > plant.step * (1 - 1e-6):
         return ()
-    text = f"the step {plant.step:g} s is too long for the robot: it needs {step:.3g} s, the mean of steps whose errors"
-    return (f"{text} are followed for {SHORT:g} s from its start, under loads as large as its weight",)
+    return (
+        f"the step {plant.step:g} s is too long for the robot: it needs {rounded_down(step)} s, the mean of steps "
+        f"whose errors are followed for {SHORT:g} s from its start, under loads as large as its weight",
+    )
 
 
 def _holding(robot: Robot, q: np.ndarray) -> np.ndarray:

@@ -1,0 +1,210 @@
+"""Home: the reference pose of a robot, warnings about it, and mobility judged there and beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.closure.targets import Target
+from parflex.closure.unreachable import Refusal
+from parflex.diagnostics import Diagnostic
+from parflex.errors import RobotFileError, SingularError, UnreachableError
+from parflex.records import Record
+from parflex.recursion.energy import distance
+from parflex.recursion.kinematics import pose
+from parflex.robot.pose_input import read_pose
+from parflex.robot.states import coupling_warnings
+
+if TYPE_CHECKING:
+    from parflex.robot.robot import Robot
+    from parflex.tree.tree import Link
+
+Array = np.ndarray
+FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
+CLOSED = 1e-11  # m: Newton closes loops to rounding
+
+
+def find_home(robot: Robot) -> Array:
+    """Positions at home, whichever motors were chosen; a coupling in the way is named."""
+    try:
+        return assembled_home(with_default_motors(robot))
+    except (UnreachableError, SingularError) as error:
+        raise _contradiction(robot) or error from None
+
+
+def with_default_motors(robot: Robot) -> Robot:
+    """The same robot with the motors that its frames name: home does not depend on the chosen actuation."""
+    from parflex.robot.load import default_motors  # which stands on robots
+
+    motors = default_motors(robot.description, robot.tree)
+    return robot if not motors or motors == robot.actuated else replace(robot, actuated=motors)
+
+
+def assembled_home(robot: Robot) -> Array:
+    """Positions at home with the motors of this robot."""
+    coordinates = robot.description.poses.get("home", {})
+    target = read_pose(robot.tree, coordinates, "poses.home", robot.file, robot.start) if coordinates else Target()
+    locked = robot.locked
+    q = robot.pose_finder.solve(target, robot.start, None, locked)
+    if isinstance(q, Refusal) and locked:
+        locked = frozenset()  # locked joints stand as this pose needs them
+        q = robot.pose_finder.solve(target, robot.start, None, locked)
+    if isinstance(q, Refusal):
+        error = q.error()
+        error.file = robot.file
+        raise error
+    stated = frozenset(link.q.start for link in stated_motors(robot)) - set(target.values)
+    q = robot.assembler.nearer(q, target, robot.start, stated, locked | set(robot.deformations))
+    return robot.tree.within_limits(q, set(target.values))
+
+
+def _contradiction(robot: Robot) -> RobotFileError | None:
+    """What is said where the robot would stand without one of its couplings, and does not with it."""
+    constraints = robot.closures.constraints
+    for count in range(len(constraints) + 1):
+        reduced = replace(robot, closures=replace(robot.closures, constraints=constraints[:count]))
+        try:
+            assembled_home(reduced)
+        except (UnreachableError, SingularError):
+            if not count:
+                return None
+            culprit = constraints[count - 1]
+            parts = reduced.assembler.parts(Target(), frozenset())
+            coupled_rows = next(part.rows for part in parts if culprit in part.rows)
+            names = ", ".join(f"'{row.name}'" for row in coupled_rows if row is not culprit) or "the pose home"
+            return RobotFileError(
+                f"the {culprit.kind} '{culprit.name}' contradicts {names}: no pose near home meets both",
+                file=robot.file,
+                key=f"{culprit.kind if culprit.kind == 'coupling' else 'element'} '{culprit.name}'",
+                value=culprit.name,
+                hint="correct its offset, ratio or length, give consistent starts, or remove it",
+            )
+    return None
+
+
+def _stated(robot: Robot, links: Collection[Link]) -> list[Link]:
+    """Links whose joints have a start in the file or the working mode."""
+    return [link for link in links if {link.name, link.name[:-2]} & robot.frames_with_start]
+
+
+def stated_motors(robot: Robot) -> list[Link]:
+    """Links on motors that have a start in the file or the working mode."""
+    links = [robot.tree.links[robot.tree.link_of_rate[k]] for k in robot.actuated]
+    return [link for link in _stated(robot, links) if link.joint.one_axis]
+
+
+def start_warnings(robot: Robot) -> list[Diagnostic]:
+    """Diagnostics of motors that the loops leave far from where they are said to start, and on couplings."""
+    warnings = coupling_warnings(robot.closures.constraints, robot.tree, _stated(robot, robot.tree.links))
+    coordinates = robot.description.poses.get("home", {})
+    flipped = robot.assembler.legs_of_other_sign(robot.start)
+    for link in stated_motors(robot):
+        home, start = float(robot.home[link.q.start]), float(robot.start[link.q.start])
+        away = float(np.arctan2(np.sin(home - start), np.cos(home - start))) if link.periodic else home - start
+        far = abs(away) > FAR * float(robot.tree.rate_units[link.v.start])
+        if far and link.name not in coordinates and link.leg not in flipped:
+            text = (
+                f"joint '{link.name}' is assembled at {home:.4g}, far from its start {start:.4g}: "
+                "check its start, or the starts of the joints that it carries"
+            )
+            warnings.append(Diagnostic("far-start", text, link.name, away))
+    return warnings
+
+
+def slack_cables(robot: Robot) -> list[Diagnostic]:
+    """A diagnostic for each cable that is longer than its path at home."""
+    cables = [element for element in robot.tree.elements if element.pulls_only]
+    if not cables:
+        return []
+    at, messages = pose(robot.tree, robot.home), []
+    for cable in cables:
+        path = float(distance(at, (cable.first, cable.second)))
+        if cable.rest > path:
+            text = (
+                f"the cable '{cable.name}' of {cable.rest:.4g} m is longer than its path of {path:.4g} m at home: "
+                "it is slack there"
+            )
+            messages.append(Diagnostic("slack-cable", text, cable.name, float(cable.rest) - path))
+    return messages
+
+
+# -- mobility ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mobility(Record):
+    """Rank of the closures and what follows from it."""
+
+    rank: int
+    redundant: tuple[int, ...]  # rows that repeat others
+    home_rank: int
+    beside: tuple[Array, ...] = ()  # closed poses nearby, at which it was judged
+
+    def freedoms(self, columns: int) -> int:
+        """Independent motions when this many rates are free."""
+        return columns - self.rank
+
+
+def mobility_with(robot: Robot, locked: Collection[int]) -> Mobility:
+    """Mobility with the rates `locked` (numbers) locked: home may be a special pose, poses beside it are not."""
+    free = np.array([k for k in range(robot.tree.n) if k not in locked], dtype=int)
+    poses = poses_beside(robot, free)
+    blocks = [mobility.scaled_jacobian(robot.closures, q)[:, free] for q in (robot.home, *poses)]
+    ranks = [mobility.rank(J) for J in blocks]
+    best = int(np.argmax(ranks))
+    return Mobility(ranks[best], tuple(mobility.redundant_rows(blocks[best], ranks[best])), ranks[0], tuple(poses))
+
+
+def usual_sizes(robot: Robot) -> Array:
+    """Largest singular values at regular poses: of the scaled closures, and of motors per allowed motion."""
+    free, sizes = robot.free, np.zeros(2)
+    driven = [i for i, k in enumerate(free) if k in robot.actuated]
+    for q in robot.reference_poses:
+        J = mobility.scaled_jacobian(robot.closures, q)[:, free]
+        J, _, _, motions = robot.gearing.judged(J, free, robot.mobility.rank, robot.tree.rate_units)
+        parts = (J, motions[driven])
+        sizes = np.maximum(sizes, np.array([np.linalg.norm(part, 2) if part.size else 0.0 for part in parts]))
+    return sizes
+
+
+def poses_beside(robot: Robot, free: Array) -> list[Array]:
+    """Two closed poses a little away from home, along motions of the `free` rates that the closures allow."""
+    if not robot.closures.size:
+        return []
+    key, known = ("beside home", free.tobytes()), robot.known[1]
+    return robot.derived(key, lambda: _known_beside(robot, free, known) or _closed_beside(robot, free))
+
+
+def _known_beside(robot: Robot, free: Array, known: Mobility | None) -> list[Array]:
+    """Those of the robot from which its mobility is known, where loops close at them as they did there."""
+    if known is None or not np.array_equal(free, robot.free):
+        return []
+    poses = [q for q in known.beside if len(q) == robot.tree.nq]
+    opened = [robot.closures.residual(pose(robot.tree, q)) for q in poses]
+    return poses if all(np.abs(rows).max() < CLOSED for rows in opened) else []
+
+
+def _closed_beside(robot: Robot, free: Array) -> list[Array]:
+    J = mobility.scaled_jacobian(robot.closures, robot.home)[:, free]
+    V = np.linalg.svd(J)[2] if J.size else np.eye(len(free))
+    solutions = [
+        robot.assembler.newton(q, free, list(robot.closures.rows))
+        for q in open_poses_beside(robot, free, V[mobility.rank(J) :])
+    ]
+    return [q for q, error in solutions if error < CLOSED]
+
+
+def open_poses_beside(robot: Robot, free: Array, motions: Array | None = None) -> list[Array]:
+    """Two poses a little away from home along random motions, of all free rates or of these (rows)."""
+    rng, directions = np.random.default_rng(0), np.eye(len(free)) if motions is None else motions
+    poses = []
+    for size in (0.15, 0.1) if len(directions) else ():
+        direction = rng.standard_normal(len(directions)) @ directions
+        step = np.zeros(robot.tree.n)
+        step[free] = size * direction / np.abs(direction).max() * robot.tree.rate_units[free]
+        poses.append(robot.tree.moved(robot.home, step))
+    return poses

@@ -1,0 +1,468 @@
+"""A frame in time: its pose with derivatives along lines, circles and splines, in waves and through poses.
+
+Along a path the z axis of the frame follows a direction, or its whole rotation is prescribed: a great circle between
+two directions, a rotation about one axis between two rotations (slerp), a cone about the axis of a circle, or the
+tangent of a circle. Each has a constant angular velocity per path length, so its second derivative is exact. Motors of
+simulations, references of controllers, time-optimal plans and sensitivities of responses start from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.targets import AxisTarget, FrameTarget, PoseRows, normal_pair, shortest_rotation
+from parflex.errors import InputError, ParflexError
+from parflex.records import Record
+from parflex.recursion.kinematics import pose
+from parflex.robot.configuration import Configuration
+from parflex.robot.robot import Robot
+from parflex.robotfile.motion_schema import MotionTable
+from parflex.spatial.rotations import (
+    cross,
+    left_jacobian,
+    left_jacobian_rate,
+    rotation_from_vector,
+    vector_from_rotation,
+)
+from parflex.trajectories.polynomials import POWERS, Polynomials, blended, constant, cruise, joined, splined, unit_law
+from parflex.trajectories.waves import Waves, waves_of
+
+Array = np.ndarray
+SAME = 1e-12  # of the largest coordinate: points that are nearer to each other are one
+TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameMotion(Record):
+    """Pose, twist and acceleration of a frame in world axes, or rows of them; without a rotation its turn is free.
+
+    `turn` says what is requested of a frame that cannot have every rotation: nothing ("kept" where it can be), the
+    direction of its z axis ("axis"), or all of it ("whole"), which is refused. "direction" requests it of any frame.
+    """
+
+    position: Array
+    rotation: Array | None
+    twist: Array
+    acceleration: Array
+    turn: str = "kept"
+
+    def row(self, k: int) -> FrameMotion:
+        """Return the motion at one instant."""
+        rotation = None if self.rotation is None else self.rotation[k]
+        return FrameMotion(self.position[k], rotation, self.twist[k], self.acceleration[k], self.turn)
+
+    def derivatives(self, row: PoseRows) -> tuple[Array, Array]:
+        """Return two derivatives of the rows of a condition on the frame."""
+        v, a, w, al = self.twist[:3], self.acceleration[:3], self.twist[3:], self.acceleration[3:]
+        if isinstance(row, AxisTarget):
+            d, e = row.direction, normal_pair(row.direction)
+            rate = cross(w, d)
+            return e @ rate, e @ (cross(al, d) + cross(w, rate))
+        assert isinstance(row, FrameTarget)
+        axes = list(row.position)
+        turn = [(w, al)] if row.rotation is not None else []
+        parts = [(v[axes], a[axes]), *turn]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PathRotation(Record):
+    """The rotation `begin` where a part of a path begins, and its angular velocity in world axes, rad per metre."""
+
+    begin: Array
+    spin: Array
+    requested: str  # "direction": of the z axis alone; "whole", or what poses and references request
+
+    def at(self, s: Array) -> Array:
+        """Return the rotations at places along the path."""
+        if not self.spin.any():
+            return np.broadcast_to(self.begin, (len(s), 3, 3))
+        return np.array([rotation_from_vector(place * self.spin) for place in s]) @ self.begin
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PathSegment(Record):
+    """A line or a circle with the rotation of a frame along it, by the way s.
+
+    Position: centre + cosine * cos(s / radius) + sine * sin(s / radius), or centre + sine * s. Between poses s is the
+    share of their distance and of their rotation, so that the frame may rotate in place.
+    """
+
+    length: float  # once round, for a circle
+    closed: bool
+    centre: Array
+    cosine: Array
+    sine: Array
+    radius: float
+    turning: PathRotation | None = None  # of the frame, by the way; None: nothing is requested
+    unit: str = "m"  # of s; "": a share
+
+    def at(self, s: Array) -> FrameMotion:
+        """Return poses, and derivatives by the way, at places."""
+        if self.closed:
+            c, d = np.cos(s / self.radius)[:, None], np.sin(s / self.radius)[:, None]
+            out = self.cosine * c + self.sine * d
+            position, direction = self.centre + out, (self.sine * c - self.cosine * d) / self.radius
+            curvature = -out / self.radius**2
+        else:
+            position = self.centre + self.sine * s[:, None]
+            direction, curvature = np.broadcast_to(self.sine, position.shape), np.zeros_like(position)
+        if self.turning is None:
+            return FrameMotion(position, None, direction, curvature)
+        twist = np.concatenate([direction, np.broadcast_to(self.turning.spin, position.shape)], axis=1)
+        acceleration = np.concatenate([curvature, np.zeros_like(position)], axis=1)
+        return FrameMotion(position, self.turning.at(s), twist, acceleration, self.turning.requested)
+
+
+def line_segment(first: tuple[Array, Array], second: tuple[Array, Array], requested: str) -> PathSegment:
+    """Return the segment between two poses (position, rotation): straight, with a rotation about one axis."""
+    (p, R), (p_next, R_next) = first, second
+    turning = PathRotation(R, R @ vector_from_rotation(R.T @ R_next), requested)  # a rotation leaves its axis in place
+    return PathSegment(1.0, False, p, np.zeros(3), p_next - p, np.inf, turning, "")
+
+
+def circle_segment(centre: Array, out: Array, axis: Array, turning: PathRotation | None = None) -> PathSegment:
+    """Return the circle about a unit axis through its centre, from the point centre + out."""
+    radius = float(np.linalg.norm(out))
+    return PathSegment(2 * np.pi * radius, True, centre, out, np.cross(axis, out), radius, turning)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PlacePath(Record):
+    """Positions, and with six channels rotation vectors (world axes) that count from `base`, as functions of time."""
+
+    channels: Polynomials | Waves
+    base: Array | None = None
+    turn: str = "kept"
+
+    def at(self, t: Array) -> FrameMotion:
+        """Return poses and motions at times."""
+        value, rate, change = (self.channels.at(t, order) for order in range(3))
+        if self.base is None:
+            return FrameMotion(value, None, rate, change)
+        th, w, al = value[:, 3:], rate[:, 3:], change[:, 3:]
+        rotation = np.broadcast_to(self.base, (len(th), 3, 3))
+        if th.any() or w.any():
+            rotation = np.array([rotation_from_vector(vector) for vector in th]) @ self.base
+            L = np.array([left_jacobian(vector) for vector in th])
+            more = np.array([left_jacobian_rate(*pair) for pair in zip(th, w, strict=True)])
+            w, al = np.einsum("tij,tj->ti", L, w), np.einsum("tij,tj->ti", L, al) + more
+        twist, acceleration = np.concatenate([rate[:, :3], w], axis=1), np.concatenate([change[:, :3], al], axis=1)
+        return FrameMotion(value[:, :3], rotation, twist, acceleration, self.turn)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameSegment(Record):
+    """A part of a frame trajectory, smooth between `breaks`: a path, and the way along it in time.
+
+    Without a `law` the path is one of time.
+    """
+
+    path: PathSegment | PlacePath
+    breaks: Array
+    law: Polynomials | None = None
+
+    def at(self, t: Array) -> FrameMotion:
+        """Return the motion at times; the frame rests before and behind them."""
+        inside = np.clip(t, self.breaks[0], self.breaks[-1])
+        moving = (inside == t)[:, None]
+        if self.law is None:
+            motion = self.path.at(inside)
+            return replace(motion, twist=motion.twist * moving, acceleration=motion.acceleration * moving)
+        s, speed, push = (self.law.at(inside, order) for order in range(3))
+        by_way = self.path.at(s[:, 0])
+        acceleration = (by_way.acceleration * speed**2 + by_way.twist * push) * moving
+        return replace(by_way, twist=by_way.twist * speed * moving, acceleration=acceleration)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameTrajectory(Record):
+    """A frame in time, segment by segment; it rests between them, before the first and behind the last.
+
+    The trajectory `name` moves the frame `frame` in `segments` (s, m, rad), of a robot in the plane if `planar`.
+    `driven` are the components of the twist that the robot follows, `start` are all initial positions of the rigid
+    robot as a guess, and `positions` those at each pose, where poses are given.
+    """
+
+    name: str
+    frame: str
+    planar: bool
+    driven: Sequence[int]
+    segments: tuple[FrameSegment, ...]
+    start: Array
+    positions: tuple[Array, ...] = ()
+
+    @property
+    def breaks(self) -> Array:
+        """Times between which it is smooth."""
+        return np.unique(np.concatenate([segment.breaks for segment in self.segments]))
+
+    @property
+    def end(self) -> float:
+        """When the frame comes to rest."""
+        return float(self.segments[-1].breaks[-1])
+
+    def at(self, t: Any) -> FrameMotion:
+        """Return the motion at the time `t` in s, or rows of motions at increasing times."""
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        begins = [segment.breaks[0] for segment in self.segments[1:]]
+        which = np.searchsorted(begins, times, side="right")
+        parts = [self.segments[k].at(times[which == k]) for k in np.unique(which)]
+        if not np.ndim(t):
+            return parts[0].row(0)
+        rotation = None if parts[0].rotation is None else np.concatenate([part.rotation for part in parts])
+        rows = ([getattr(part, word) for part in parts] for word in ("position", "twist", "acceleration"))
+        position, twist, acceleration = map(np.concatenate, rows)
+        return FrameMotion(position, rotation, twist, acceleration, parts[0].turn)
+
+    @cached_property
+    def given(self) -> Polynomials:
+        """Accelerations in world axes, of a platform that runs drive: ax ay az alx aly alz, in the plane ax ay al."""
+        channels = [0, 1, 5] if self.planar else list(range(6))
+        parts = [constant(np.zeros(len(channels)))]
+        for segment in self.segments:
+            assert segment.law is not None
+            twist = segment.path.at(np.zeros(1)).twist[0, channels]  # constant between two poses
+            orders = np.arange(2, segment.law.powers)
+            powers = segment.law.coefficients[:, 2:] * (orders * (orders - 1))[None, :, None] * twist
+            parts.append(Polynomials(segment.law.breaks, powers).with_powers(max(POWERS, len(orders))))
+        return joined(parts)
+
+
+def frame_trajectory(robot: Robot, name: str, motion: MotionTable, time: float = np.inf) -> FrameTrajectory:
+    """Return the trajectory of the frame that the table of a motion moves; its law is one of given times."""
+    frame, rigid = motion.frame or robot.tree.end_effector, robot.locking(robot.tree.elastic)
+    planar = robot.tree.planar
+    if motion.kind in ("sines", "chirp"):
+        near = rigid.assemble(dict(motion.start) or None)
+        waves = waves_of(motion, "xyz", pose(robot.tree, near).of(robot.tree.places[frame])[1])
+        segment = FrameSegment(PlacePath(waves), waves.smooth_until(min(waves.duration, time)))
+        return FrameTrajectory(name, frame, planar, range(2 if planar else 3), (segment,), near)
+    if motion.law_name in ("spline", "blend"):
+        points = _points(motion, name)
+        spline = motion.law_name == "spline"
+        key = f"motions.{name}"
+        places = splined(motion.times, points) if spline else blended(motion.times, points, motion.blend, key)
+        segment = FrameSegment(PlacePath(places), places.breaks)
+        return FrameTrajectory(name, frame, planar, range(2 if planar else 3), (segment,), rigid.home)
+    paths, driven, positions = paths_of(rigid, motion, name)
+    segments = tuple(_in_time(motion, paths, name))
+    return FrameTrajectory(
+        name, frame, planar, driven, segments, positions[0] if positions else robot.home, tuple(positions)
+    )
+
+
+def platform_trajectory(robot: Robot, name: str, motion: MotionTable | None = None) -> FrameTrajectory:
+    """Return the trajectory of the end effector through the poses of a table, by default that of the robot file."""
+    motion = robot.description.motions[name] if motion is None else motion
+    if not motion.poses:
+        raise InputError(
+            f"the motion '{name}' has no poses", key="motion", value=name, hint="give it poses, or drive the motors"
+        )
+    if motion.law_name == "time-optimal":
+        raise InputError(
+            "a time-optimal motion is one of the motors", key="motion", value=name, hint="drive the motors"
+        )
+    return frame_trajectory(robot, name, motion)
+
+
+def _in_time(motion: MotionTable, paths: list[PathSegment], name: str) -> list[FrameSegment]:
+    """Return paths one after the other, by a law of one move or at constant speed."""
+    segments: list[FrameSegment] = []
+    begin = motion.times[0] if motion.times else motion.rest if motion.poses else 0.0
+    for index, path in enumerate(paths):
+        length = path_length(motion, path)
+        if motion.speed is not None and not np.isfinite(length):
+            law = cruise(motion.speed, motion.ramp)
+            return [*segments, FrameSegment(path, np.append(law.breaks, np.inf), law)]
+        if not np.isfinite(length):
+            raise InputError(
+                f"the law '{motion.law_name}' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
+            )
+        if motion.speed is not None:  # less than requested where the path is shorter than both ramps
+            duration = length / min(motion.speed, length / motion.ramp) + motion.ramp
+        else:
+            duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
+        law = unit_law(motion.law_name, duration, motion.ramp).scaled(begin, np.zeros(1), np.array([length]))
+        segments.append(FrameSegment(path, law.breaks, law))
+        begin = motion.times[index + 1] if motion.times else begin + duration + motion.rest
+    return segments
+
+
+def path_length(motion: MotionTable, path: PathSegment) -> float:
+    """Return the way along a path with all turns of a circle, infinite without `turns`."""
+    if motion.circle is None:
+        return path.length
+    return np.inf if motion.circle.turns is None else path.length * motion.circle.turns
+
+
+def paths_of(rigid: Robot, motion: MotionTable, name: str) -> tuple[list[PathSegment], Sequence[int], list[Array]]:
+    """Return the paths of a motion, components of the twist that the robot follows, and all positions at its poses."""
+    frame = motion.frame or rigid.tree.end_effector
+    if not motion.poses:
+        paths = path_segments(rigid, motion, name)
+        turns = paths[0].turning is not None
+        return paths, frame_components(rigid, frame) if turns else range(2 if rigid.tree.planar else 3), []
+    near, positions, places = rigid.home, [], []
+    for index, requested_pose in enumerate(motion.poses):
+        try:
+            near = rigid.assemble(requested_pose, near)
+        except ParflexError as error:
+            error.key = f"motions.{name}.poses.{index}"
+            raise
+        R, p = Configuration(rigid, near).at.of(rigid.tree.places[frame])
+        positions.append(near)
+        places.append((p, R))
+    requested = _requested_rotation(rigid, motion)
+    paths = [line_segment(first, second, requested) for first, second in pairwise(places)]
+    return paths, frame_components(rigid, frame), positions
+
+
+def _requested_rotation(rigid: Robot, motion: MotionTable) -> str:
+    """Return what poses request of the turn of an end effector that cannot have every rotation.
+
+    Nothing if they give places alone. Else it goes straight, and its z axis with the turn from pose to pose: so it
+    arrives where poses give more.
+    """
+    frame = rigid.tree.end_effector
+    places = {word for axis in "xyz" for word in (axis, f"{frame}.{axis}")}
+    entries = [rigid.description.poses.get(entry, {}) if isinstance(entry, str) else entry for entry in motion.poses]
+    named = [entry for entry, pose in zip(entries, motion.poses, strict=True) if pose != "home"]
+    return "kept" if all(set(entry) <= places for entry in named) else "axis"
+
+
+def frame_components(rigid: Robot, frame: str) -> list[int]:
+    """Return the components of the twist of a frame that determine the motion; all where none are spare."""
+    here = Configuration(rigid, rigid.home)
+    _, names = here.platform_freedom(frame)
+    if len(names) < here.J.shape[1]:
+        return [0, 1, 5] if rigid.tree.planar else list(range(6))
+    return [TWIST.index(name) for name in names]
+
+
+def path_segments(rigid: Robot, motion: MotionTable, name: str) -> list[PathSegment]:
+    """Return the segments of the path of a motion; the frame rests between them."""
+    segments = [_circle(motion, name)] if motion.circle is not None else _lines(motion, name)
+    rotations = _specified_rotations(motion, 1 if motion.circle is not None else len(segments) + 1, name)
+    if motion.orientation == "tangent":
+        return _along_tangents(rigid, motion, segments, name)
+    if motion.cone is not None and motion.circle is not None:
+        axis = np.array(motion.circle.axis) / np.linalg.norm(motion.circle.axis)
+        return [replace(segment, turning=_on_cone(axis, segment.cosine, motion.cone)) for segment in segments]
+    if rotations is None:
+        return segments
+    between = {"direction": _between_directions, "orientation": _between_rotations}
+    pairs = pairwise(rotations) if len(rotations) > 1 else [(rotations[0], rotations[0])]
+    return [
+        replace(segment, turning=between[key](first, second, segment.length))
+        for segment, ((key, first), (_, second)) in zip(segments, pairs, strict=True)
+    ]
+
+
+def _points(motion: MotionTable, name: str) -> Array:
+    if len(motion.points) < 2:
+        raise InputError("a path needs two points", key=f"motions.{name}.points", hint="add points")
+    return np.array(motion.points, dtype=float)
+
+
+def _lines(motion: MotionTable, name: str) -> list[PathSegment]:
+    points = _points(motion, name)
+    segments = []
+    for first, second in pairwise(points):
+        length = float(np.linalg.norm(second - first))
+        if length <= SAME * float(np.abs(points).max()):
+            raise InputError("two points of the path are the same", key=f"motions.{name}.points", hint="remove one")
+        segments.append(PathSegment(length, False, first, np.zeros(3), (second - first) / length, np.inf))
+    return segments
+
+
+def _circle(motion: MotionTable, name: str) -> PathSegment:
+    assert motion.circle is not None
+    centre, axis = np.array(motion.circle.centre), np.array(motion.circle.axis)
+    out = np.array(motion.circle.start) - centre
+    axis = axis / np.linalg.norm(axis) if np.linalg.norm(axis) else axis
+    radius = float(np.linalg.norm(out))
+    largest = max(np.abs(centre).max(), np.abs(out + centre).max())
+    if radius <= SAME * largest or abs(out @ axis) > 1e-9 * radius or not axis.any():
+        raise InputError(
+            "the start is not on a circle about the centre that is normal to the axis",
+            key=f"motions.{name}.circle",
+            hint="give centre and start in one plane normal to axis",
+        )
+    return circle_segment(centre, out, axis)
+
+
+def _specified_rotations(motion: MotionTable, count: int, name: str) -> list[tuple[str, Array]] | None:
+    """Return the directions or rotations of a motion, one for each point; None for neither, or for the tangent."""
+    key = "direction" if motion.direction else "orientation"
+    rows = getattr(motion, key)
+    if not rows or isinstance(rows, str):
+        return None
+    vectors = np.array(rows, dtype=float)
+    if len(vectors) not in (1, count):
+        kind = "points" if motion.points else "point of the circle"
+        raise InputError(
+            f"there are {len(vectors)} vectors for {count} {kind}",
+            key=f"motions.{name}.{key}",
+            value=len(vectors),
+            hint="give one for all, or one for each point" if motion.points else "give one, or a cone",
+        )
+    if key == "direction":
+        sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not sizes.all():
+            raise InputError("a direction is zero", key=f"motions.{name}.direction", hint="give e.g. [0, 0, 1]")
+        vectors = vectors / sizes
+    return [(key, vector) for vector in (vectors if len(vectors) == count else np.repeat(vectors, count, axis=0))]
+
+
+def _between_directions(first: Array, second: Array, length: float) -> PathRotation:
+    """Rotate the z axis from one unit vector to another along the shorter arc."""
+    turn = vector_from_rotation(shortest_rotation(first, second))
+    return PathRotation(_with_z(first), turn / length, "direction")
+
+
+def _between_rotations(first: Array, second: Array, length: float) -> PathRotation:
+    """Rotate from one rotation vector to another about one axis."""
+    R, R_next = rotation_from_vector(first), rotation_from_vector(second)
+    return PathRotation(R, vector_from_rotation(R_next @ R.T) / length, "whole")
+
+
+def _on_cone(axis: Array, out: Array, angle: float) -> PathRotation:
+    """Lean the z axis out of the axis of a circle by an angle, and rotate it with the circle."""
+    outward = out / np.linalg.norm(out)
+    z = np.cos(angle) * axis + np.sin(angle) * outward
+    return PathRotation(_with_z(z), axis / np.linalg.norm(out), "direction")
+
+
+def _along_tangents(rigid: Robot, motion: MotionTable, segments: list[PathSegment], name: str) -> list[PathSegment]:
+    """Keep the x axis along the path; where it begins, the z axis is as near as can be to the one at home."""
+    key = f"motions.{name}.orientation"
+    directions = [segment.sine for segment in segments]
+    if max(float(np.abs(direction - directions[0]).max()) for direction in directions) > 1e-9:
+        raise InputError(
+            "along corners the tangent jumps", key=key, value="tangent", hint="give a rotation vector for each point"
+        )
+    begin = segments[0].at(np.zeros(1)).row(0)
+    z = pose(rigid.tree, rigid.home).of(rigid.tree.places[motion.frame or rigid.tree.end_effector])[0][:, 2]
+    side = z - (z @ begin.twist) * begin.twist
+    if np.linalg.norm(side) < 1e-6:
+        raise InputError(
+            "the path begins along the z axis that the frame has at home, so its turn about the tangent is open",
+            key=key,
+            hint="give rotation vectors instead of 'tangent'",
+        )
+    side = side / np.linalg.norm(side)
+    R = np.column_stack([begin.twist, np.cross(side, begin.twist), side])
+    turning = PathRotation(R, np.cross(begin.twist, begin.acceleration), "whole")
+    return [replace(segment, turning=turning) for segment in segments]
+
+
+def _with_z(z: Array) -> Array:
+    first, second = normal_pair(z)
+    return np.column_stack([first, second, z])

@@ -1,0 +1,52 @@
+"""Solved poses: the class of poses that are found, their way back, and what a refusal costs and says."""
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.closure import assembler
+from parflex.closure.continuation import position_units
+from parflex.errors import UnreachableError
+
+
+@pytest.mark.parametrize("name", ["four-bar", "5r", "3rrr", "orthoglide", "puma560"])
+def test_a_pose_of_the_motors_is_closed_meets_them_and_leads_back_home(name):
+    robot, rng = parflex.load(name), np.random.default_rng(7)
+    columns = [robot.coordinates.index(motor) for motor in robot.motors]
+    units = position_units(robot.tree)[columns]
+    home = dict(zip(robot.motors, robot.home[columns], strict=True))
+    for _ in range(8):
+        values = dict(
+            zip(robot.motors, robot.home[columns] + 0.15 * units * rng.uniform(-1, 1, len(columns)), strict=True)
+        )
+        here = parflex.configure(robot, values)
+        assert np.allclose(here.q[columns], list(values.values()), rtol=0, atol=1e-12)
+        assert here.closure_error < 1e-9 * robot.tree.length
+        assert np.allclose(robot.assemble(home, near=here.q), robot.home, rtol=0, atol=1e-9)
+
+
+def test_units_of_positions_are_lengths_of_lengths_alone():
+    robot = parflex.load("gough-stewart")
+    units = dict(zip(robot.coordinates, position_units(robot.tree), strict=True))
+    L = robot.tree.length
+    platform = [unit for name, unit in units.items() if name.startswith("platform.")]
+    assert L != 1 and platform == [L, L, L, 1, 1, 1, 1]
+    assert {name.split(".")[-1]: unit for name, unit in units.items() if name.startswith("leg1")} == {
+        "1": 1, "2": 1, "3": L
+    }  # fmt: skip
+
+
+def test_a_pose_that_no_start_closes_is_refused_without_detours(monkeypatch):
+    robot, tried = parflex.load("delta"), []
+
+    class Counted(assembler.TargetPaths):
+        def ways(self):
+            for number, way in enumerate(super().ways()):
+                tried.append(number)
+                yield way
+
+    monkeypatch.setattr(assembler, "TargetPaths", Counted)
+    with pytest.raises(UnreachableError, match=r"misses it by 0\.\d+ m") as refused:
+        robot.assemble({"leg3.wrist": -0.587, "leg2.arm": -0.22})
+    assert refused.value.hint and refused.value.value and refused.value.file == "delta.toml"
+    assert tried and max(tried) < assembler.STRAIGHT
