@@ -72,7 +72,9 @@ def sampled(function: Function, span: InputSpan, key: str, sampling: Sampling) -
         bad = off > FINE
         if bad.any() and (budget < 0 or lengths[bad].min() < instant):
             worst = int(np.argmax(np.where(bad & (lengths <= 1.01 * lengths[bad].min()), off, -1.0)))
-            _refuse(key, float(ends[worst].mean()), float(off[worst]), at_nodes[worst], float(lengths[worst]))
+            _refuse(
+                key, float(ends[worst].mean()), float(off[worst]), at_nodes[worst], float(lengths[worst]), budget >= 0
+            )
         done.append((ends[~bad], at_nodes[~bad]))
         middle = ends[bad].mean(axis=1)
         ends = np.concatenate([np.stack([ends[bad, 0], middle], 1), np.stack([middle, ends[bad, 1]], 1)])
@@ -115,9 +117,9 @@ def _share(off: Array, seen: Array, end: float) -> Array:
     return np.divide(off, scale, out=np.zeros_like(off), where=scale > 0).reshape(len(off), -1).max(axis=1, initial=0.0)
 
 
-def _refuse(key: str, t: float, off: float, nodes: Array, length: float) -> None:
+def _refuse(key: str, t: float, off: float, nodes: Array, length: float, jumps: bool) -> None:
     for order, (derivative, of) in enumerate((("velocities", "positions"), ("accelerations", "velocities"))):
-        if nodes.ndim < 3:  # no motion
+        if nodes.ndim < 3 or jumps:  # no motion, or wrong at one place alone
             break
         mean, values = (nodes[1, order] - nodes[0, order]) / length, nodes[:, order + 1]
         slack = 0.25 * max(float(np.abs(values).max()), float(np.abs(mean).max()))
