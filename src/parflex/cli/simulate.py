@@ -40,14 +40,15 @@ from parflex.errors import InputError
 @click.option("--time", type=float, required=True, metavar="T", help="Duration, s.")
 @click.option(
     "--step", type=float, metavar="H",
-    help="Step, s; default: by the tolerance, else by frequencies and motion, at most 0.0005.",
+    help="Step, s; default: chosen by errors; the method rk4 needs it.",
 )  # fmt: skip
 @click.option("--out-step", type=float, metavar="DT", help="Output interval, s; default 0.001.")
 @click.option("--method", metavar="NAME", default="gauss4", show_default=True,
               help="gauss4, gauss6, rk4, dopri5 or generalized-alpha.")  # fmt: skip
 @click.option(
     "--tolerance", type=float, metavar="E",
-    help="What positions may err by in a step, m, angles times the typical length; without --step it chooses steps.",
+    help="What positions may err by in a step, m, angles times the typical length; without --step it chooses steps; "
+    "default: 1e-8 of how far the robot has moved.",
 )  # fmt: skip
 @click.option("--check-steps/--no-check-steps", default=None,
               help="Run again with half the steps for the error of the run; default: with a tolerance.")  # fmt: skip
