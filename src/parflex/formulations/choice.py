@@ -23,7 +23,6 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.program_rates import has_motors, home_partition, motor_partition, named_partition
 from parflex.robot.robot import Robot
 
-Array = np.ndarray
 OF_MOTORS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law")  # the motors are to define the motion
 SENSED = ("step", "pd-law", "task-law")  # the motor sensors must give the whole state
 CLOSING = ("geometry", "geometry-direct")

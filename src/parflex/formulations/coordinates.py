@@ -54,9 +54,9 @@ class RequestedCoordinates(ABC):
     def motion(self, state: Any, inputs: Given) -> Given:
         """The accelerations that the inverse model of the form takes."""
 
-    @abstractmethod
     def accelerations(self, state: Any, independent: Array) -> Answer:
-        """What the direct model gives, from the independent accelerations."""
+        """What the direct model gives, from the independent accelerations; unless `direct` gives it itself."""
+        raise NotImplementedError
 
     @abstractmethod
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:

@@ -22,6 +22,7 @@ from parflex.tree.tree import Link, Tree, beam_elements
 
 JOINT_WORDS = {"free": "free in space", "planar": "free in the plane", "fixed": "fixed"}
 JOINT_TERMS = ("motor_inertia", "viscous", "coulomb", "offset", "stiffness", "damper")
+TERM_WORDS = ("motor inertia", "viscous friction", "Coulomb friction", "friction offset", "springs", "dampers")
 SOURCE_WORDS = {"inferred": "inferred", "fitted": "fitted", "errata": "corrected", "notes": "note"}
 WRAP_OPTIONS: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 
@@ -247,7 +248,8 @@ def _coordinates(robot: Robot) -> ExplanationSection:
     quaternions = [link.name for link in tree.links if link.joint.quaternion]
     locked = listed([tree.rate_names[k] for k in sorted(robot.locked)])
     gravity = ", ".join(f"{value:g}" for value in tree.gravity)
-    terms = [key for key in JOINT_TERMS if any(getattr(link.terms, key) for link in tree.links)]
+    words = zip(JOINT_TERMS, TERM_WORDS, strict=True)
+    terms = [word for key, word in words if any(getattr(link.terms, key) for link in tree.links)]
     springs = [f"- {spring_text(spring, tree)}" for spring in tree.springs]
     values = element_values(Configuration(robot, robot.home))
     elements = [
@@ -281,7 +283,6 @@ def _loops(robot: Robot) -> ExplanationSection:
     if mobility.redundant:
         redundant = [closures.row_names[k] for k in mobility.redundant]
         rank_text += f"; over-constrained, {count_of(len(redundant), 'redundant row')}: {listed(redundant, 4)}"
-    singular = mobility.home_rank < mobility.rank
     kinds = [word for word, rows in (("loops", loops), ("couplings", couplings), ("rods", distances)) if rows]
     return _section(
         *("loops", " and ".join(kinds).capitalize()),
@@ -292,7 +293,7 @@ def _loops(robot: Robot) -> ExplanationSection:
         (any(row.lossy for row in couplings), (49,)),
         (distances, (45,), *(f"- {row.kind}, 1 row: {row.equation}{at_home.get(row.name, '')}" for row in distances)),
         (True, (), f"{rank_text}."),
-        (singular, (), f"Home is a singular configuration: rank {mobility.home_rank}."),
+        (mobility.home_rank < mobility.rank, (), f"Home is a singular configuration: rank {mobility.home_rank}."),
     )
 
 

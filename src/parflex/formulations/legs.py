@@ -34,6 +34,7 @@ from parflex.formulations.base import (
 )
 from parflex.formulations.coordinates import (
     COORDINATES,
+    TWIST,
     MotorCoordinates,
     RequestedCoordinates,
     inertia_along,
@@ -129,8 +130,7 @@ class LegPlatformCoordinates(RequestedCoordinates):
 
     def __init__(self, form: Any) -> None:
         super().__init__(form)
-        words = ("vx", "vy", "wz") if form.legs.planar else ("vx", "vy", "vz", "wx", "wy", "wz")
-        self.twist = [f"{self.tree.links[form.legs.platform].name}.{word}" for word in words]
+        self.twist = [f"{self.tree.links[form.legs.platform].name}.{TWIST[k]}" for k in _rigid_rows(form.legs)]
         last: Groups = {"last": (self.tree.nq,)} if form.question.model == "kinematics" else {}
         self.position_groups = pose_groups(form.legs.planar) | form.modal_groups("elastic") | last
         self.rate_groups = form.modal_groups("elastic_rate") | vectors(form.legs.planar, "velocity", "angular_velocity")
@@ -148,10 +148,6 @@ class LegPlatformCoordinates(RequestedCoordinates):
     def motion(self, state: LegState, inputs: Given) -> Given:
         """As given."""
         return inputs
-
-    def accelerations(self, state: LegState, independent: Array) -> Answer:
-        """Of the platform in world axes, and of its modes."""
-        raise NotImplementedError  # `direct` gives them
 
     def direct(self, state: LegState, tau: Array) -> Answer:
         """Accelerations of the platform in world axes, and of its modes."""
