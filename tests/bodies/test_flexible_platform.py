@@ -192,19 +192,6 @@ def test_motors_that_cannot_drive_the_platform_are_refused_and_nearly_so_is_told
         held_frame(parflex.load("dualemps"))
 
 
-def test_a_frame_is_held_by_the_tangent_of_bodies_without_load_as_by_exact_ones(monkeypatch):
-    """Of many rates: independent rates are chosen once, so that one tangent serves on all of the way."""
-    robot = parflex.load("gough-stewart-beams")
-    exact = held_frame(robot)
-    monkeypatch.setattr("parflex.statics.zero_dynamics.MANY", 0)
-    monkeypatch.setattr("parflex.statics.zero_dynamics.tangent_stiffness", lambda *_: pytest.fail("a tangent"))
-    found = held_frame(robot)
-    scale = np.abs(exact.configuration.q).max()
-    np.testing.assert_allclose(found.configuration.q, exact.configuration.q, rtol=0, atol=1e-12 * scale)  # last step
-    for name, effort in exact.efforts.items():
-        assert found.efforts[name] == pytest.approx(effort, rel=1e-8)
-
-
 def test_a_deflection_beyond_small_ones_is_told_once_with_its_figure(capsys):
     robot = flexible()
     held = held_frame(robot)
