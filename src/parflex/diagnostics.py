@@ -29,7 +29,6 @@ CODES: dict[str, tuple[str, str]] = {
     "failed-validation": ("The parameters do not predict a record.", "Check zeros, payloads and signs."),
     "far-positions": ("Recorded positions are far outside the range of the robot.", "Check the unit of the column."),
     "far-start": ("Home is not at the starts of the robot file.", "Correct the starts."),
-    "fast-input": ("An input changes too fast for its samples or for the step.", "Use a shorter step or a tolerance."),
     "few-elements": ("A beam has too few elements for the frequency.", "Use more elements, or 'converge'."),
     "held-out-miss": ("A mode that was held out is outside of its interval.", "Extend the model."),
     "held-values": ("A record repeats values over rows.", "Record at the rate of the bus."),

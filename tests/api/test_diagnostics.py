@@ -232,7 +232,7 @@ def _(wrong, folder, patch):
         yield from part
 
 
-@case("longer-run", "fast-input", "short-contact", "load-inside-beam")
+@case("longer-run", "short-contact", "load-inside-beam")
 def _(wrong, folder, patch):
     def slid(effort=0.0, stiffness=0.0, time=0.02, **words):
         settings = {"frame.block.spring": {"stiffness": stiffness}} if stiffness else None
@@ -240,7 +240,6 @@ def _(wrong, folder, patch):
         return parflex.simulate(robot, None, time, effort={"block": effort}, **words).diagnostics
 
     yield from slid(time=0.01, out_step=0.003 if wrong else 0.001)
-    yield from slid(lambda t: 10 * np.sin((200_000 if wrong else 20) * np.pi * t), time=0.04)
     robot, start = ball(spring=0.0, stiffness=1e9, damping=1.8e4), {"pose": {"ball": 0.0}, "velocity": {"ball": 2.0}}
     step = 1e-4 if wrong else 1e-5  # contacts take 1.25e-4 s
     yield from parflex.simulate(robot, None, 0.06, start=start, stops=True, step=step).diagnostics

@@ -77,8 +77,8 @@ class Polynomials(Record):
         lengths = np.diff(self.breaks)
         long = lengths > self._near(self.breaks[1:])
         times = self.breaks[1:][long]
-        if not len(times):
-            return times, np.zeros((0, self.channels))
+        if not len(times) or order >= self.powers:
+            return times[:0], np.zeros((0, self.channels))
         sizes = self.at(times, order, behind=True) - self.at(times, order)
         before = lengths[long]
         shorter = np.minimum(before, np.append(before[1:], np.inf))[:, None]  # of the two pieces that meet
@@ -241,8 +241,10 @@ def repeated(pieces: Polynomials, period: float, time: float) -> Polynomials:
     once = pieces.breaks < period * (1 - 1e-12)
     count = max(1, int(np.ceil(time / period)))
     breaks = [pieces.breaks[once] + lap * period for lap in range(count)]
-    held = constant(pieces.coefficients[-1, 0]).with_powers(pieces.powers).coefficients
-    coefficients = np.concatenate([np.tile(pieces.coefficients[once], (count, 1, 1)), held])
+    held = constant(pieces.coefficients[-1, 0])
+    powers = max(pieces.powers, held.powers)
+    laps = np.tile(pieces.with_powers(powers).coefficients[once], (count, 1, 1))
+    coefficients = np.concatenate([laps, held.with_powers(powers).coefficients])
     return Polynomials(np.append(np.concatenate(breaks), count * period), coefficients)
 
 
