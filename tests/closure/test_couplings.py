@@ -259,7 +259,7 @@ def same(one, two):
     [
         ("terms = { pinion = 0 }", "the ratio of 'pinion' is zero"),
         ("terms = { wheel = 2 }", "cannot be coupled to itself"),
-        ('other = "pinion"\nlead = 0', "lead of zero"),
+        ('other = "pinion"\nlead = 0', "lead = 0.0 couples nothing"),
         ('other = "pinion"\nlead = 0.01', "both turn"),
         ('other = "pinion"', "needs both 'other' and 'lead'"),
         ("lead = 0.01", "needs both 'other' and 'lead'"),

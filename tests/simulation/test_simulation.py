@@ -266,7 +266,7 @@ BAD_MOTIONS = {
     "no duration": ("moves = [{ 11 = 1 }]", "motions.mine.duration", "missing"),
     "long ramps": ("moves = [{ 11 = 1 }]\nduration = 1\nramp = 0.6", "motions.mine.ramp", "longer"),
     "no such frame": (PATH.replace('"P"', '"Q"') + CIRCLE, "motions.mine.frame", "no frame 'Q'"),
-    "no such joint": ("moves = [{ 31 = 1 }]\nduration = 1", "motions.mine.moves.0", "no joint '31'"),
+    "no such joint": ("moves = [{ 31 = 1 }]\nduration = 1", "motions.mine.moves.0", "no joint with one axis '31'"),
     "moves are no list": ("moves = { 11 = 1 }\nduration = 1", "motions.mine.moves", "list of tables"),
     "period": ("moves = [{ 11 = 1 }]\nduration = 0", "motions.mine.duration", "not positive"),
 }
