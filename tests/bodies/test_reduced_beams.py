@@ -295,7 +295,7 @@ def test_info_reports_the_reduction(capsys):
     ("given", "key", "said"),
     [
         ("{error=0.1,band=200}", "band", "begin at 104.2 Hz; use 3 elements or more, or a lower band"),
-        ("{error=-1,band=20}", "error", "error = -1.0 is not positive; give it in Hz"),
+        ("{error=-1,band=20}", "error", "error = -1.0 is not positive; give a positive number"),
         ("{error=0.1,band=0}", "band", "band = 0.0 is not positive"),
         ("{error=1e-9,band=20}", "error", "below the rounding of frequencies; give 2e-07 Hz or more"),
         ("{error=0.1}", "band", "key 'band' is missing"),

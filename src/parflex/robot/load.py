@@ -119,7 +119,7 @@ def _build(
     closures = build_closures(description, tree)
     actuated, locked = _actuation(description, tree, actuation)
     modes = description.working_modes
-    chosen = working_mode or "default"
+    chosen = "default" if working_mode is None else working_mode
     if chosen not in modes and chosen != "default":
         raise _unknown("working mode", chosen, modes)
     mode, sensed = modes.get(chosen, schema.WorkingMode()), marked_rates(description, tree, locked.union(actuated))
