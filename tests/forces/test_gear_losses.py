@@ -276,7 +276,10 @@ def test_a_loss_that_nothing_determines_and_efficiencies_that_no_gear_has_are_re
     with pytest.raises(SingularError, match="'mesh' repeats what holds the robot anyway"):
         parflex.inverse_dynamics(robot)
     assert parflex.inverse_dynamics(robot, without=["friction"]).efforts
-    for words, said in (("efficiency = 1.2", "between 0 and 1"), ("efficiency_back = 1.2", "driving back is above 1")):
+    for words, said in (
+        ("efficiency = 1.2", "between 0 and 1"),
+        ("efficiency_back = 1.2", "efficiency_back = 1.2 is above 1"),
+    ):
         with pytest.raises(RobotFileError, match=said):
             pair(tmp_path, f"terms = {{ pinion = -4 }}\n{words}")
     with pytest.raises(InputError, match="does not know what the rigid coupling 'mesh' loses"):

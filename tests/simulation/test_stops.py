@@ -210,8 +210,8 @@ def test_a_plant_under_a_law_meets_its_stops():
 
 BAD = {
     "a stop needs the limits": {"frame.boom.stop": {"stiffness": 1e4}},
-    "is negative": {"frame.ball.stop": {"stiffness": -1}},
-    "is zero": {"frame.ball.stop": {"stiffness": 0}},
+    "-1.0 is not positive": {"frame.ball.stop": {"stiffness": -1}},
+    "0.0 is not positive": {"frame.ball.stop": {"stiffness": 0}},
     "negative": {"frame.ball.stop": {"stiffness": 1e4, "damping": -2}},
     "stiffness": {"frame.ball.stop": {"damping": 2}},
 }

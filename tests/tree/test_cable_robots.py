@@ -212,9 +212,9 @@ def test_a_run_keeps_its_cables_taut():
 def test_runs_tell_of_cables_that_push():
     columns = {"t": np.array([0.0, 0.1, 0.2]), "element.lower_left.cable.force": np.array([3.0, -1.0, -4.0])}
     (said,) = cable_warnings(load(), columns)
-    assert "'lower_left.cable' pulls only, but would have to push from t = 0.1 s on, at most with 4 N" in said
+    assert "'lower_left.cable' pulls only, but would have to push from t = 0.1 s on, at most with 4 N" in said.text
     columns["element.lower_left.cable.force"][2] = np.nan  # as in the last row of a run that failed
-    assert "at most with 1 N" in cable_warnings(load(), columns)[0]
+    assert "at most with 1 N" in cable_warnings(load(), columns)[0].text
 
 
 @pytest.mark.parametrize(

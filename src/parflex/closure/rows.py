@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,7 +40,8 @@ class Rows(Record, ABC):
 
     def on(self, small: Branch) -> Self:
         """The same rows on a part of the tree."""
-        return replace(self, **{field: small.place(getattr(self, field)) for field in self.place_fields})
+        places: dict[str, Any] = {field: small.place(getattr(self, field)) for field in self.place_fields}
+        return replace(self, **places)
 
     def links(self, tree: Tree) -> list[int]:
         """Links whose joints change the rows: those that move one place and not the other."""

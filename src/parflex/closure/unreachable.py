@@ -15,7 +15,7 @@ from parflex.closure.newton import ClosurePart, stepped
 from parflex.closure.rows import Rows, block, stack
 from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.records import name_list
+from parflex.records import Record, name_list
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.tree.tree import Place, Tree
 
@@ -30,8 +30,8 @@ SHOWN = 1e-6  # of a distance: four digits are shown
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
 
 
-@dataclass(frozen=True, eq=False)
-class Refusal:
+@dataclass(frozen=True, eq=False, repr=False)
+class Refusal(Record):
     """A part that does not close at a target: not at all, or in another mode, or assembly on the `same_side`.
 
     `start` is where Newton's method ended.

@@ -58,11 +58,11 @@ def _number(value: Any) -> bool:
 
 
 def _positive(value: Any) -> bool:
-    return _number(value) and 0 < value < np.inf
+    return _number(value) and bool(0 < value < np.inf)
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 2**63
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(0 <= value < 2**63)
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,8 @@ class Segments:
         seconds = sum(part.track.seconds for part in self.parts)
         events = np.concatenate([part.track.events for part in self.parts])
         known = [part.track.judged for part in self.parts if part.track.judged and part.track.judged[2]]
-        judged = tuple(
-            pick(values) for pick, values in zip((max, min, max, sum), zip(*known, strict=True), strict=False)
-        )
+        picks: tuple[Callable[[tuple[float, ...]], float], ...] = (max, min, max, sum)
+        judged = tuple(pick(values) for pick, values in zip(picks, zip(*known, strict=True), strict=False))
         return replace(last, t=self.t, counts=counts, seconds=seconds, events=events, judged=judged or None)
 
 

@@ -69,6 +69,7 @@ from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import StartState, start_state, with_cached_home
 from parflex.simulation.step_control import (
+    LEAST,
     MORE_STEPS,
     STEP,
     StepReport,
@@ -279,6 +280,7 @@ def simulate(
         AccelerationFilter(method, case.grid.out_step / max(every, 1e-9), every),
     )
     shown = [frame for output in requested if not output.section for frame in output.frames[:1]]
+    moved = max(extent(problem.robot.tree, _positions(robot, columns)), LEAST * problem.robot.tree.length)
     diagnostics = [
         *stop_warnings(summary),
         *load_warnings(summary),
@@ -292,7 +294,7 @@ def simulate(
         ),
         *jump_warnings(jumps),
         *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
-        *steps.warnings(extent(problem.robot.tree, _positions(robot, columns)), track.counts, method),
+        *steps.warnings(moved, track.counts, method),
         *rough_asked,
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *identical_joint_warnings(problem, track.counts),

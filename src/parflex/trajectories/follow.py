@@ -226,12 +226,14 @@ def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: S
 
 def _at_knots(robot: Robot, path: RobotPath, near: Array, count: int, rates: list[int]) -> Followed:
     knots, units = np.linspace(path.begin, path.end, count + 1), robot.tree.rate_units[rates]
-    q, qd, values = [], [], []
+    q: list[Array] = []
+    qd: list[Array] = []
+    values: list[Array] = []
     for s in knots:
-        here, *rest = path.at(float(s), q[-1] if q else near)
+        here, velocity, acceleration = path.at(float(s), q[-1] if q else near)
         q.append(here.q)
-        qd.append(rest[0])
-        values.append(joint_values(here, *rest, rates))
+        qd.append(velocity)
+        values.append(joint_values(here, velocity, acceleration, rates))
         if len(values) > 1 and _sudden(units, values[-2], values[-1], float(knots[1] - knots[0])):
             before = len(values) - 2
             _refuse_jump(robot, path, rates, knots[before:], q[before], [row[0] for row in values[before:]])
@@ -289,8 +291,8 @@ def _refuse_jump(robot: Robot, path: RobotPath, rates: list[int], knots: Array, 
     step = last - first
     for _ in range(HALVED):
         middle = (s + t) / 2
-        here, *rest = path.at(float(middle), q)
-        value = joint_values(here, *rest, rates)[0]
+        here, velocity, acceleration = path.at(float(middle), q)
+        value = joint_values(here, velocity, acceleration, rates)[0]
         if _size(units, value - first) > _size(units, last - value):
             t, last = middle, value
         else:

@@ -13,7 +13,7 @@ import numpy as np
 from parflex.checks import table
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrench
-from parflex.records import count_of
+from parflex.records import Record, count_of
 from parflex.robot.motor_values import by_motor, motor_effort, read_efforts
 from parflex.robot.robot import Robot
 from parflex.trajectories.polynomials import POWERS, Polynomials, constant, linear, quintics
@@ -43,8 +43,8 @@ class InputSpan:
     breaks: Sequence[float] = ()
 
 
-@dataclass(frozen=True)
-class Sampling:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sampling(Record):
     """How a piece follows from values at nodes, and is compared between them; both are shares of the piece."""
 
     nodes: Array
@@ -167,9 +167,10 @@ def sampled_function(function: Function, span: InputSpan, key: str) -> Polynomia
 
 def sampled_motion(function: Function, span: InputSpan) -> Polynomials:
     """Return quintics through positions, velocities and accelerations (3, motor) of a function of time."""
-    ends, values = sampled(function, span, "motion", MOTIONS)
-    t = np.append(ends[:, 0], ends[-1, 1])
-    return quintics(t, *(values[:, k].transpose(1, 0, 2) for k in range(2)))
+    pieces, values = sampled(function, span, "motion", MOTIONS)
+    t = np.append(pieces[:, 0], pieces[-1, 1])
+    begins, ends = (values[:, k].transpose(1, 0, 2) for k in range(2))
+    return quintics(t, list(begins), list(ends))
 
 
 def sampled_input(value: Any, size: int, span: InputSpan, key: str) -> Polynomials:
