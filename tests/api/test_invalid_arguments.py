@@ -33,8 +33,9 @@ def robot(name: str) -> Robot:
 
 def calls(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return for each function a robot and valid arguments."""
-    still, held = {"pose": "home", "velocity": {}, "wrench": {}, "without": ()}, {"pose": "home", "lock": "none"}
-    over, ends = [("11", 0.0, 0.01, 2)], {"inputs": ["crank"], "outputs": ["crank"], "about": None}
+    still, held = {"pose": "home", "velocity": {}, "wrench": {}, "without": ()}, {"pose": "home", "lock": "actuators"}
+    over = [("11", 0.0, 0.01, 2)]
+    ends = {"inputs": ["crank"], "outputs": ["crank"], "about": "undeformed", "lock": "none"}
     rows = {"coordinates": ["11", "21"], "poses": [[0.0, 0.0]], "modes": 1, "lock": "actuators", "shapes": False}
     program = {"name": "inverse", "parameters": "numbers", "without": (), "include": None, "wrench_frames": ()}
     path = {"poses": ["home", {"11": 0.01, "21": 0.0}], "modes": 1, "lock": "actuators", "agreement": 0.8}

@@ -55,7 +55,8 @@ def states_of(kind: str, count: int = 4):
     for _ in range(count):
         pose, names = configuration_of(robot, rng), robot.motors
         moving = [dict(zip(names, rng.uniform(-size, size, len(names)), strict=True)) for size in (1, 3)]
-        moving = moving if kind != "spare" else [None, None]
+        rigid = set(robot.independent_rates) - set(robot.tree.elastic)
+        moving = moving if len(names) <= len(rigid) else [None, None]  # spare motors follow the others
         found = parflex.inverse_dynamics(robot, pose, *moving)
         loaded = parflex.inverse_dynamics(robot, pose, *moving, wrench=load)
         rows.append((pose.q, found.rates, found.accelerations, *(list(r.efforts.values()) for r in (found, loaded))))

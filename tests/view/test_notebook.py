@@ -58,7 +58,7 @@ def test_all_cells_run_without_errors_and_words_of_warning(cells):
     printed = "".join(output.text for output in streams if output.name == "stdout")
     assert "<Run dualemps: 1001 rows to t = 1 s" in printed and "(1000, 3)" in printed
     figure = shown(cells, "draw_spectrum")  # without pyplot
-    assert "image/png" in figure and "Drawing" in figure["text/plain"]
+    assert "image/png" in figure and "NotebookFigure" in figure["text/plain"]
 
 
 @pytest.mark.verify  # starts a kernel; the pages of records below are those of the cells

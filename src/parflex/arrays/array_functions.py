@@ -440,7 +440,10 @@ def _program(
         made = model_with(robot, "inverse" if inverse else "direct", options, making=said)
     except ParflexError:  # floats say why, of each state
         return None
-    return None if short and made.about["independent"] != robot.independent else made
+    independent = made.about["independent"]  # of which a program takes the accelerations
+    if inverse and driven_by_motors(robot) and not set(robot.actuated_names) <= set(independent):
+        return None
+    return None if short and independent != robot.independent else made
 
 
 # -- answers ---------------------------------------------------------------------------------------------------------

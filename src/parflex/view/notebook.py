@@ -6,7 +6,7 @@ of the surrounding text, so they are visible on light and dark pages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -276,7 +276,7 @@ def run_page(run: Run) -> str:
         ("status", run.status),
         ("rows", len(run.t)),
         ("time", f"{run.t[-1] if len(run.t) else 0.0:.5g} s"),
-        ("method", f"{settings.get('method', '')}, step {settings.get('step', 0.0):.3g} s" if settings else ""),
+        ("method", f"{settings.get('method', '')}, {_step(settings)}" if settings else ""),
         ("start", summary.get("start", "")),
         ("largest stress", _stress(summary.get("largest_stress"))),
         ("energy balance error", _unit(summary.get("energy_balance_error"), "J")),
@@ -349,6 +349,11 @@ def _number(value: Any) -> Any:
 def _stress(most: Any) -> str:
     where = most and f"in '{most['beam']}' at {most['s']:.3g} of its length, t = {most['time']:.4g} s"
     return f"{most['value'] / 1e6:.4g} MPa {where}" if most else ""
+
+
+def _step(settings: Mapping[str, Any]) -> str:
+    step = settings.get("step")
+    return "steps by their errors" if step is None else f"step {step:.3g} s"
 
 
 def _unit(value: Any, unit: str) -> str:
