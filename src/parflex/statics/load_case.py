@@ -60,6 +60,8 @@ class LoadCase:
     def __post_init__(self) -> None:
         if not isinstance(self.lock, str):
             names(self.lock, "lock", "'actuators', 'none' or ['leg1.1']")
+        if self.about is not None:
+            one_of(self.about, ("undeformed", "equilibrium"), "about")
 
     @property
     def loaded(self) -> bool:
@@ -73,7 +75,6 @@ class LoadCase:
         """
         if self.about is None:
             return "equilibrium" if self.loaded else "undeformed"
-        one_of(self.about, ("undeformed", "equilibrium"), "about")
         text, omitted = "", "the load"
         if self.about == "undeformed" and (_is_specified(self.preload) or _is_specified(self.weights)):
             text, omitted = "a preload acts about the equilibrium", "it"
