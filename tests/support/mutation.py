@@ -2,6 +2,7 @@
 
 import ast
 import json
+import linecache
 import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -41,6 +42,8 @@ class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         source = self.get_source(fullname) or ""
         changed = mutate(source, self.qualified_name, self.mutation["old"], self.mutation["new"])
+        # time loops are compiled from what `inspect` reads; without a time of change the file is not read again
+        linecache.cache[self.path] = (len(changed), None, changed.splitlines(keepends=True), self.path)
         return compile(changed, self.path, "exec")
 
 
