@@ -301,7 +301,7 @@ def answer(
     robot: Robot, model: str, state: Sequence[Any], wrench: Any, without: Any, out: Any,
     allocation: EffortAllocation | None = None, ignore_limits: bool = False,
 ) -> Array:  # fmt: skip
-    """The answer to a state, or to a batch of them; what is asked of spare motors is answered in floats."""
+    """The answer to a state or a batch; efforts shared among redundant motors are computed in floats."""
     terms, inverse = checked_terms(without), model == "inverse"
     robot = acting_robot(robot, terms)
     loads = {frame: _wrench(robot, frame, value) for frame, value in table(wrench, "wrench").items()}
@@ -403,7 +403,7 @@ def _calls(
     inverse, few, whole = model == "inverse", (len(own),), (robot.nv,)
     free = inverse and driven_by_motors(robot)
     short = ("qd",) if qd is not None and qd.shape[-1:] == few != whole else ()
-    mixed = bool(short) and inverse and not free  # of which no program checks the accelerations
+    mixed = bool(short) and inverse and not free  # no program checks accelerations of a part of the rates
     if inverse and not free and few != whole and (qd is not None if last is None else last.shape[-1:] == few):
         short, mixed = (*short, "qdd"), False  # without accelerations the independent ones are zero
     if free and last is not None:
@@ -440,7 +440,7 @@ def _program(
         made = model_with(robot, "inverse" if inverse else "direct", options, making=said)
     except ParflexError:  # floats say why, of each state
         return None
-    independent = made.about["independent"]  # of which a program takes the accelerations
+    independent = made.about["independent"]  # a program reads their accelerations, which must include the motors'
     if inverse and driven_by_motors(robot) and not set(robot.actuated_names) <= set(independent):
         return None
     return None if short and independent != robot.independent else made

@@ -131,7 +131,7 @@ def _refuse(key: str, t: float, off: float, nodes: Array, length: float, jumps: 
     raise InputError(
         f"the function '{key}' jumps or changes too fast to be sampled about t = {t:.9g} s: quintics are off by "
         f"{off:.2g} of its range",
-        key=key, value=t, hint=f"name the times of its jumps and bends, breaks=[{t:.6g}], or give a table",
+        key=key, value=t, hint=f"name the times of its jumps and bends, breaks=[{round(t, 9):.9g}], or give a table",
     )  # fmt: skip
 
 
