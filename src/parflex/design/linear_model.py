@@ -131,9 +131,7 @@ class HeldState:
             here, loading = self.there, self.loading
         strain: Any = 0.0
         if self.model.about == "undeformed":
-            strain = (
-                self.K_tot @ self.step if self.state.count else tree_stiffness(here, loading.without)[0] @ self.step
-            )
+            strain = self.K_tot @ self.step if self.state.count else tree_stiffness(here)[0] @ self.step
         F, free = loading.forces(here) + strain, self.state.robot.locking(self.model.robot.locked).free
         lam = (
             minimum_norm_solution(here.closure_jacobian[:, free].T, F[free])
@@ -153,7 +151,7 @@ class HeldState:
     @cached_property
     def K_tot(self) -> Array:
         """Stiffness of the open tree with slopes."""
-        return tree_stiffness(self.there, self.loading.without)[0]
+        return tree_stiffness(self.there)[0]
 
     def stiffness_of(self, motions: Array) -> Array:
         """Motions^T K motions, symmetric."""

@@ -98,7 +98,7 @@ def _multipliers(model: LinearModel, columns: Array, square: float) -> Array:
     nu = np.zeros((robot.closures.size, columns.shape[1]))
     if len(part.dependent):
         assert model.K_tot is not None
-        M = mass_matrix(robot.tree, configuration.at, tuple(model.loading.without))
+        M = mass_matrix(robot.tree, configuration.at)
         forces = model.K_tot @ columns - square * (M @ columns)
         nu[part.rows] = np.linalg.solve(configuration.reduction.block.T, -forces[part.dependent])
     return nu
@@ -130,7 +130,7 @@ def _traced(
     phi[free] = [graph.symbol(f"phi[{k}]") for k in free]
     nu = np.array([graph.symbol(f"nu[{k}]") for k in range(held.closures.size)], dtype=object)
     square = graph.symbol("square")
-    K = tree_stiffness(configuration, without)[0]
+    K = tree_stiffness(configuration)[0]
     form = phi @ (K @ phi) - 2 * square * kinetic_energy(held.tree, configuration.at, phi)
     if len(nu):
         opening = held.closures.bias(configuration.at, motion(held.tree, configuration.at, np.zeros(tree.n), phi))

@@ -140,15 +140,14 @@ class BeamLoads(Record):
 
 
 def loads_of_beams(
-    here: Configuration, qd: Array, qdd: Array, recursion: NewtonEuler, wrenches: Mapping[str, Array],
-    without: Sequence[str] = (),
-) -> dict[str, BeamLoads]:  # fmt: skip
+    here: Configuration, qd: Array, qdd: Array, recursion: NewtonEuler, wrenches: Mapping[str, Array]
+) -> dict[str, BeamLoads]:
     """Return the loads of all beams in a state, whose wrenches in joints follow from those on frames."""
     tree = here.robot.tree
     chains = beam_chains(here.robot)
     if not chains:
         return {}
-    moving = motion(tree, here.at, qd, qdd, np.zeros(3) if "gravity" in without else -tree.gravity)
+    moving = motion(tree, here.at, qd, qdd, -tree.gravity)
     signals = element_signals_of(tree, here.at, moving, recursion, chains.values(), wrenches)
     state = (here.q[None], tree.position_rates(here.q, qd)[None], qdd[None])
     return beam_loads(tree, chains, *state, {j: values[None] for j, values in signals.items()}, list(wrenches))

@@ -452,10 +452,8 @@ class PlatformEquations:
     `values` are joint values of each leg. The acceleration of the platform is less gravity.
     """
 
-    def __init__(
-        self, form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
-    ) -> None:
-        self.form, self.platform, self.without, self.elastic, self.R = form, platform, without, form.elastic, platform.R
+    def __init__(self, form: Legs, values: Sequence[Array], platform: PlatformMotion) -> None:
+        self.form, self.platform, self.elastic, self.R = form, platform, form.elastic, platform.R
         self.states = [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
         self.rigid = _rigid_rows(form)
 
@@ -495,7 +493,7 @@ class PlatformEquations:
         for state in self.states:
             leg = state.leg
             H = newton_euler(leg.tree, state.at, state.moving).forces
-            H = H + joint_forces(leg.tree, state.at.q, state.qd, state.qdd, self.without)
+            H = H + joint_forces(leg.tree, state.at.q, state.qd, state.qdd)
             motors[list(leg.motors)] = H[list(leg.actuated)]
             transmitted = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
             leg_forces.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(transmitted, dtype=H.dtype))))
@@ -533,7 +531,7 @@ class PlatformEquations:
         A = A.astype(scalar_type(R))
         for state in self.states:
             follow, picked = self._follow(state)
-            A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at, self.without) @ follow
+            A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at) @ follow
         return A
 
     def _follow(self, state: LegMotion) -> tuple[Array, list[int]]:
@@ -561,11 +559,9 @@ def _coupling(form: Legs, platform: PlatformMotion) -> Array:
     return np.concatenate([platform.R @ A_re[:3], platform.R @ A_re[3:]])[_rigid_rows(form)]
 
 
-def inverse(
-    form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
-) -> tuple[Array, Array]:
+def inverse(form: Legs, values: Sequence[Array], platform: PlatformMotion) -> tuple[Array, Array]:
     """Efforts of the motors, and accelerations of the modes of the platform."""
-    legs = PlatformEquations(form, values, platform, without)
+    legs = PlatformEquations(form, values, platform)
     (h, s, motors), B = legs.loads(passive=True), legs.columns
     if form.elastic is None:
         return solve(B, h) + motors, s
@@ -578,14 +574,12 @@ def inverse(
     return shared + motors, form.elastic.accelerations(y, s)
 
 
-def equations(
-    form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
-) -> tuple[Array, Array, Array, Array]:
+def equations(form: Legs, values: Sequence[Array], platform: PlatformMotion) -> tuple[Array, Array, Array, Array]:
     """A, h and B of A Vd + h = B tau, and the platform's elastic rows; it accelerates by gravity alone.
 
     Theory (20) to (22), [Khalil2007, eqs. (28)-(30)].
     """
-    legs = PlatformEquations(form, values, platform, without)
+    legs = PlatformEquations(form, values, platform)
     h, s, _ = legs.loads(passive=False)
     return legs.inertia(), h, legs.columns, s
 

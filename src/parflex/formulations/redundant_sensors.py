@@ -204,13 +204,10 @@ def _moving(form: RedundantSets, at: Pose, rates: Array, accelerations: Array) -
 
 
 # -- efforts -------------------------------------------------------------------------------------------
-def redundant_effort(
-    form: RedundantSets, q: Any, qd: Array, qdd: Array, without: tuple[str, ...] = (), wrenches: Given | None = None
-) -> Array:
+def redundant_effort(form: RedundantSets, q: Any, qd: Array, qdd: Array, wrenches: Given | None = None) -> Array:
     """D qdd + C qd + G - F_ext: efforts of the motors for accelerations of [q_a, q_s].
 
-    `q` are all positions; `wrenches` act on frames, in world axes. Joint terms of the file act unless `without` names
-    them. More motors than freedoms share what is needed.
+    `q` are all positions; `wrenches` act on frames, in world axes. More motors than freedoms share what is needed.
     """
     tree = form.robot.tree
     if len(form.motors) == len(form.control):
@@ -218,13 +215,13 @@ def redundant_effort(
         J_a = form.general.moving(q, np.zeros(len(form.general.independent))).reduction.matrix[motors]
         state = form.general.moving(q, least_squares(J_a, qd, units), wrenches)
         desired = least_squares(J_a, qdd - state.bias[motors], units)
-        return state.driven(state.forces(state.accelerations(desired), without), motors=motors)[0]
+        return state.driven(state.forces(state.accelerations(desired)), motors=motors)[0]
     at = pose(tree, q)
     legs = _LegMotion(form, at, qd)
     rates, accelerations = legs.rates, legs.accelerations(qdd)
     moving = _moving(form, at, rates, accelerations)
     forces = newton_euler(tree, at, moving, on_links(tree, at, wrenches or {})).forces
-    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without))
+    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations))
 
 
 def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
@@ -252,13 +249,11 @@ def joint_errors(form: RedundantSets, q: Any, reference: Array) -> Array:
     return np.array(wrapped, dtype=object if is_symbolic(differences) else float)
 
 
-def extended_effort(
-    form: RedundantSets, q: Any, qd: Array, reference: Sequence[Array], Kp: Any, Kv: Any, without: tuple[str, ...] = ()
-) -> Array:
+def extended_effort(form: RedundantSets, q: Any, qd: Array, reference: Sequence[Array], Kp: Any, Kv: Any) -> Array:
     """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r; without sensed joints the classical."""
     positions, rates, accelerations = reference
     errors = joint_errors(form, q, positions)
-    return redundant_effort(form, q, qd, accelerations + Kv * (rates - qd) + Kp * errors, without)
+    return redundant_effort(form, q, qd, accelerations + Kv * (rates - qd) + Kp * errors)
 
 
 # -- positions from sensors ------------------------------------------------------------------------------

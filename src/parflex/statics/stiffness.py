@@ -245,7 +245,7 @@ def _inside(
         diagnostics.append(Diagnostic("undetermined-forces", text))
     elements, still = element_values(here, None, lam), np.zeros(held_robot.tree.n)
     acting = checked_wrenches(held_robot.tree, loading.wrench)
-    beams = loads_of_beams(here, still, still, wrenches, acting, loading.without)
+    beams = loads_of_beams(here, still, still, wrenches, acting)
     diagnostics += missing_stress_warning(held_robot, {name: beam.chain for name, beam in beams.items()})
     sections = [entry for beam in beams.values() for entry in beam.at_ends(held_robot.tree)]
     diagnostics += slack_warnings(held_robot, elements)
