@@ -29,7 +29,7 @@ from parflex.spatial.dual import (
 from parflex.spatial.linear import is_symbolic
 from parflex.statics.linear_model import LinearModel, linear_model_of, tree_stiffness
 from parflex.statics.linear_system import StiffnessSolver
-from parflex.statics.loads import AppliedLoads, forces_along, held_like, multipliers
+from parflex.statics.loads import AppliedLoads, forces_along, held_robot, multipliers
 
 Array = np.ndarray
 
@@ -74,8 +74,8 @@ class HeldState:
         """The robot with slopes at the pose before loads deform it."""
         state, circumstances = self.state, self.state.case
         twin = acting_robot(state.twin, circumstances.without)
-        held_robot = held_like(twin, state.robot, state.q, circumstances)
-        return FollowingConfiguration(held_robot, state.q, self.model.configuration.reduction.partition)
+        held = held_robot(twin, state.q, circumstances, state.robot)
+        return FollowingConfiguration(held, state.q, self.model.configuration.reduction.partition)
 
     @cached_property
     def there(self) -> FollowingConfiguration:

@@ -29,7 +29,7 @@ from parflex.robot.robot import Robot
 from parflex.spatial.dual import seed_slopes, slopes
 from parflex.statics.linear_model import LinearModel, tree_stiffness
 from parflex.statics.load_case import LoadCase
-from parflex.statics.loads import held_like
+from parflex.statics.loads import held_robot
 from parflex.symbolic.derivative import gradient
 from parflex.symbolic.expression import Expression
 
@@ -123,7 +123,7 @@ def _traced(
     twin = acting_robot(file.robot_of(robot), without)
     tree = replace(twin.tree, known_length=robot.tree.length)  # a scale of solvers, which no form has in it
     twin = replace(twin, tree=tree, closures=replace(twin.closures, tree=tree), known_home=robot.home)
-    held = held_like(twin, robot, q, LoadCase(lock, servo=servo))
+    held = held_robot(twin, q, LoadCase(lock, servo=servo), robot)
     configuration = Configuration(held, q)
     phi: Array = np.zeros(tree.n, dtype=object)
     free = [k for k in range(tree.n) if k not in held.locked]

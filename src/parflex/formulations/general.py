@@ -104,17 +104,12 @@ class GeneralState(Record):
 
     def pushed(self, tau: Array, solve_mass: Callable[[Array, Array], Array] = solve_positive) -> tuple[Array, Any]:
         """Independent accelerations under efforts of the motors, theory (17), and the forces of lossy gears."""
-        applied = self.along_rates(tau)
-        lossless = solve_mass(self.mass_matrix, self.reduction.forces(applied) - self.c)
-        losses = self.losses
-        if losses is None:
-            return lossless, 0.0
-        J, loss_directions = self.reduction.matrix, losses.pushes.T
-        per_loss = solve_mass(self.mass_matrix, J.T @ loss_directions)
-        missing = self.forces(self.bias + J @ lossless) - applied
-        change = mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions
-        loss_sizes, forces = losses.forces(missing, change)
-        return lossless + per_loss @ loss_sizes, forces
+
+        def solved(c: Array, tau: Array) -> tuple[Array, Array]:
+            """Independent accelerations under efforts, for forces along the independent rates."""
+            return tau, solve_mass(self.mass_matrix, self.reduction.forces(self.along_rates(tau)) - c)
+
+        return with_losses(self, solved, self.c, tau)[1:]
 
     def efforts_for(self, accelerations: Array) -> tuple[Array, Array]:
         """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""

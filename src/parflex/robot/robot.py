@@ -209,16 +209,6 @@ class Robot(Answer):
         value: T = self.cache[key]
         return value
 
-    @cached_property
-    def inner_motions(self) -> dict[str, Any]:
-        """What is inside the elements of each beam, as far as it was made."""
-        return {}
-
-    @cached_property
-    def truncated_motions(self) -> dict[str, Any]:
-        """What each reduced beam leaves out, as far as it was made."""
-        return {}
-
     def locking(self, rates: Collection[int]) -> Robot:
         """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
         locked = self.locked | frozenset(rates)

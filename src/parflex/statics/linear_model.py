@@ -80,6 +80,17 @@ class LinearModel(Answer):
         return f"{brief(self.robot.name)}: {count_of(len(self.names), 'independent coordinate')}, {state}"
 
 
+class LinearAnswer(Answer):
+    """An answer of a linear `model`."""
+
+    model: LinearModel
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of the robot and of its linear model."""
+        return (*self.model.robot.diagnostics, *self.model.diagnostics)
+
+
 def linear_model(
     robot: Robot,
     pose: Pose | None = None,

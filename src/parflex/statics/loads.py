@@ -155,30 +155,22 @@ def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = 
     return robot.locking(locked_rates)
 
 
-def held_robot(robot: Robot, q: Array, case: LoadCase) -> Robot:
+def held_robot(robot: Robot, q: Array, case: LoadCase, like: Robot | None = None) -> Robot:
     """The robot with joints locked and motors held by servos, which pull towards the positions `q`.
 
     A servo is a spring and a damper in the row of its motor. A number is meant for all motors that are not locked
-    by name; a motor with a servo is not locked by `lock="actuators"`.
+    by name; a motor with a servo is not locked by `lock="actuators"`. A robot over any scalar moves `like` another one.
     """
-    stiffness = _by_motor(robot, case.servo, "servo", case.lock)
-    damping = _by_motor(robot, case.servo_damping, "servo-damping", case.lock)
+    stiffness = _by_motor(like or robot, case.servo, "servo", case.lock)
+    damping = _by_motor(like or robot, case.servo_damping, "servo-damping", case.lock)
     locked = locked_robot(robot, case.lock, stiffness.keys() | damping.keys())
-    if not stiffness and not damping:
+    if like is None and not stiffness and not damping:
         return locked
     tree = _with_servos(robot, q, stiffness, damping)
-    closures = replace(robot.closures, tree=tree)
     # springs change neither the home nor how the robot can move
-    return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
-
-
-def held_like(robot: Robot, like: Robot, q: Array, case: LoadCase) -> Robot:
-    """A robot over any scalar that is held as another one, which moves alike, at positions `q` of any scalar."""
-    stiffness = _by_motor(like, case.servo, "servo", case.lock)
-    locked = locked_robot(robot, case.lock, stiffness.keys())
-    tree = _with_servos(robot, q, stiffness, {})
+    home, mobility = (robot.home, locked.mobility) if like is None else (like.home, None)
     closures = replace(robot.closures, tree=tree)
-    return replace(locked, tree=tree, closures=closures, known_home=like.home)
+    return replace(locked, tree=tree, closures=closures, known_home=home, known_mobility=mobility)
 
 
 def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping: Mapping[int, float]) -> Tree:

@@ -24,7 +24,7 @@ from parflex.robot.limits import limit_warnings
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium, equilibrium_of
-from parflex.statics.linear_model import LinearModel, about_pose, linear_model_of, linearisation_state
+from parflex.statics.linear_model import LinearAnswer, LinearModel, about_pose, linear_model_of, linearisation_state
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import AppliedLoads, has_force_elements, least_multipliers
@@ -37,7 +37,7 @@ MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stiffness(Answer):
+class Stiffness(LinearAnswer):
     """Compliance and stiffness of a `frame` in world axes, of the linear `model`.
 
     Rows and columns are the `directions` x y z rx ry rz, planar x y theta. `compliance` has m/N, 1/N and rad/(N m),
@@ -50,11 +50,6 @@ class Stiffness(Answer):
     stiffness: Array | None
     rigid: list[str]
     model: LinearModel
-
-    @property
-    def diagnostics(self) -> Sequence[Diagnostic]:
-        """Diagnostics of the robot and of its linear model."""
-        return (*self.model.robot.diagnostics, *self.model.diagnostics)
 
     def _told(self) -> str:
         units = ["rad/(N m)" if word in ("rx", "ry", "rz", "theta") else "m/N" for word in self.directions]

@@ -22,7 +22,7 @@ from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot, frames_at
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.statics.linear_model import LinearModel, about_pose, tree_stiffness
-from parflex.statics.loads import cables_at_rest_length, held_like, held_robot, prepare_loads, prestressed_parts
+from parflex.statics.loads import cables_at_rest_length, held_robot, prepare_loads, prestressed_parts
 from parflex.statics.modes import Modes
 
 Array = np.ndarray
@@ -107,7 +107,7 @@ class StillSlopes:
 
     def __init__(self, design: SensitiveDesign, robot: Robot, here: Configuration, given: ResponseCase) -> None:
         self.here, self.count = here, len(design.keys)
-        self.twin = held_like(acting_robot(design.twin, given.without), robot, here.q, given)
+        self.twin = held_robot(acting_robot(design.twin, given.without), here.q, given, robot)
 
     @cached_property
     def _bodies(self) -> list[tuple[Array, Array]]:
