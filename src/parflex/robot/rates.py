@@ -145,7 +145,7 @@ class RequestedRates:
         """Return all rates, or accelerations less the bias: those requested, then nearest to each of `lower_blocks`."""
         solution, missed = solve_by_priority(self.here.motions, [self.block, *lower_blocks])
         self._refuse(missed[0])
-        # rates that constraints block are zero in J but rounding in a null space, whose sign gears with losses would take
+        # blocked rates are zero in J; in a null space they are rounding, with a sign that lossy gears would use
         return self.here.J @ solution[self.here.reduction.partition.independent]
 
     def refuse_impossible(self) -> None:
