@@ -18,8 +18,7 @@ import parflex
 from parflex.bodies.beam import Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
 from parflex.formulations.substructures import substructure_state
-from parflex.recursion.dynamics import JOINT_TERMS
-from parflex.robot.load import acting_robot
+from parflex.robot.load import JOINT_TERMS, acting_robot
 from parflex.robot.substructures import PREFERENCES, find_substructures
 from parflex.simulation.mesh_convergence import content_warnings
 

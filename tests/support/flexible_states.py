@@ -6,8 +6,8 @@ import numpy as np
 
 import parflex
 from parflex.dynamics.dynamics import state_at
-from parflex.recursion.dynamics import JOINT_TERMS, mass_matrix
-from parflex.robot.load import acting_configuration, acting_robot
+from parflex.recursion.dynamics import mass_matrix
+from parflex.robot.load import JOINT_TERMS, acting_configuration, acting_robot
 
 
 def reduced_equations(at: parflex.Configuration, rates: np.ndarray, without: tuple[str, ...] = ()) -> tuple:

@@ -23,8 +23,6 @@ from parflex.tree.tree import GROUND, Link, Tree
 
 Array = np.ndarray
 
-JOINT_TERMS = ("motor-inertia", "friction", "springs")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NewtonEuler(Record):

@@ -19,11 +19,11 @@ import numpy as np
 from parflex.bodies.reduced_beam import mirror_symmetric_part
 from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.records import Answer, Record, brief, count_of
+from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.recursion.dynamics import mass_matrix
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.load import with_refined_beams
-from parflex.robot.robot import Robot, file_frame, hertz_line
+from parflex.robot.robot import Robot, file_frame
 from parflex.spatial.dual import Dual
 from parflex.statics.equilibrium import NOT_STABLE
 from parflex.statics.linear_model import LinearAnswer, LinearModel, linear_model_of
@@ -89,7 +89,8 @@ class Modes(LinearAnswer):
         return self.model.about
 
     def _told(self) -> str:
-        modes = f"{count_of(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
+        count, hertz = len(self.frequencies), name_list([f"{value:.4g}" for value in self.frequencies])
+        modes = f"{count_of(count, 'mode')}, {f'{hertz} Hz' if count else 'no frequency'}"
         parts = [f"{brief(self.model.robot.name)}: {modes}"]
         if self.free_motions:
             parts.append(f"{count_of(len(self.free_motions), 'motion')} without stiffness")
