@@ -601,10 +601,10 @@ WORDS: dict[str, Word] = {
         _motion,
     ),
     "plan": Word(
-        "MotorMotion",
+        "Trajectory",
         "",
         "Time-optimal motion, from `plan_motion`.",
-        _instance("MotorMotion", "make one first: parflex.plan_motion(robot, motion)"),
+        _instance("Trajectory", "make one first: parflex.plan_motion(robot, motion)"),
     ),
     "time": Word("float", "s", "Duration.", _number(above=0.0, example=1.0)),
     "step": Word("float", "s", "Integration step.", _number(above=0.0, example=1e-3)),

@@ -127,7 +127,7 @@ def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypa
     robot = loaded(CASES[0])
     motion = parflex.plan_motion(robot, "circle")
     times = np.linspace(0.0, motion.end, 120)
-    knots = {"t": times} | dict(zip(robot.motors, motion.pieces.at(times).T, strict=True))
+    knots = {"t": times} | dict(zip(robot.motors, motion.value(times).T, strict=True))
     splined = parflex.plan_motion(robot, knots)
     worst, apart = np.zeros(5), 0.0
     for t in np.linspace(0.3, motion.end - 0.3, 12):  # away from the ramps, where a spline of so few knots is coarse
@@ -147,7 +147,7 @@ def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place(monkeypatch)
     monkeypatch.setattr("parflex.control.following.KNOT_STEP", 0.1)
     driven = track(robot, reference, robot.motors)
     assert np.isfinite(driven.pieces.coefficients).all()
-    assert np.abs(driven.pieces.at(0.0) - driven.pieces.at(1.0)).max() < 1e-9  # back at home
+    assert np.abs(driven.pieces.value(0.0) - driven.pieces.value(1.0)).max() < 1e-9  # back at home
 
 
 def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch):
@@ -173,7 +173,7 @@ def test_poses_ask_of_a_turn_only_what_the_robot_can_lead(tmp_path):
     middle = np.add(place(robot), [0.03, 0.5, 0.0]) / 2
     assert place(robot, robot.assemble(half)) == pytest.approx(middle, abs=1e-9)  # knots are exact
     run = parflex.run_control(robot, "line:x=0.03,y=0.5,time=0.6")
-    wanted, rates = (motion.pieces.at(run["t"], order) for order in (0, 1))
+    wanted, rates = (motion.value(run["t"], order) for order in (0, 1))
     found = np.stack([run[f"reference.{motor}"] for motor in motion.motors], axis=1)
     assert np.abs(found - wanted).max() < 2e-6 * np.abs(rates).max()  # both err by 1e-6 at most
 
@@ -242,7 +242,7 @@ def test_knots_are_doubled_until_quintics_fit_between_them():
     s = np.linspace(0, 1, 501)
     exact = np.array([road.at(one, robot.home)[1][motor] for one in s])
     assert len(pieces.breaks) > 41
-    assert np.abs(pieces.at(s, 1) - exact).max() < 1e-5  # of the midpoints, somewhat more beside
+    assert np.abs(pieces.value(s, 1) - exact).max() < 1e-5  # of the midpoints, somewhat more beside
     assert len(follow_path(robot, kinked(0.3), robot.home, 40).pieces.breaks) == 41
 
 

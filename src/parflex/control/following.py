@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +16,7 @@ from parflex.robot.limits import POSITION, check_limits, refuse_violations
 from parflex.robot.robot import Robot
 from parflex.trajectories.follow import Followed, Moving, RobotPath, follow_path, moving_frame
 from parflex.trajectories.frames import FrameMotion, FrameTrajectory
-from parflex.trajectories.polynomials import Polynomials, check_channels, joined
+from parflex.trajectories.trajectory import Trajectory, joined
 
 Array = np.ndarray
 TIMES = 2  # sets of times in memory: each may have a million
@@ -29,7 +29,7 @@ class Track(Record):
 
     reference: FrameTrajectory
     names: list[str]
-    pieces: Polynomials
+    pieces: Trajectory
     knots: Array = field(repr=False, compare=False)  # s
     q: Array = field(repr=False, compare=False)
     qd: Array = field(repr=False, compare=False)
@@ -62,7 +62,7 @@ class Track(Record):
         positions = dict(zip(tree.position_names, self.q[rows].T, strict=True))
         velocities = dict(zip(tree.rate_names, self.qd[rows].T, strict=True))
         found = check_limits(robot, positions, velocities, times=self.knots[rows])
-        found += check_channels(robot, self.names, self.pieces, end)
+        found += self.pieces.violations(robot, end)
         violations = {(violation.joint, violation.key): violation for violation in found}
         refuse_violations(
             violation for (joint, key), violation in violations.items() if key != POSITION or joint not in stopped
@@ -73,8 +73,7 @@ class Track(Record):
         times = np.clip(np.asarray(t, dtype=float), 0.0, self.reference.end)
 
         def build() -> tuple[tuple[Array, Array, Array], FrameMotion]:
-            value, rate, change = (self.pieces.at(times, order) for order in range(3))
-            return (value, rate, change), self.reference.at(times)
+            return self.pieces.at(times), self.reference.at(times)
 
         return cached("references at times", (times.shape, times.tobytes()), build, owners=(self,), limit=TIMES)
 
@@ -106,7 +105,14 @@ def track(robot: Robot, reference: FrameTrajectory, names: list[str]) -> Track:
         q = parts[-1].q[-1]
     knots, positions, velocities = (np.concatenate([getattr(part, word) for part in parts])
                                     for word in ("knots", "q", "qd"))  # fmt: skip
-    return Track(reference, names, joined([part.pieces for part in parts]), knots, positions, velocities)
+    return Track(
+        reference,
+        names,
+        replace(joined([part.pieces for part in parts]), names=tuple(names)),
+        knots,
+        positions,
+        velocities,
+    )
 
 
 def _left(t: float) -> str:

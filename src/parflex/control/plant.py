@@ -25,7 +25,7 @@ from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare
 from parflex.simulation.segments import Segment, Segments
 from parflex.simulation.start import relaxed_bodies
 from parflex.trajectories.follow import as_words, pose_coordinates, twist_coordinates
-from parflex.trajectories.polynomials import constant
+from parflex.trajectories.trajectory import constant
 
 Array = np.ndarray
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction in studies, change their sign

@@ -28,8 +28,9 @@ from parflex.trajectories.frames import (
     circle_segment,
     line_segment,
 )
-from parflex.trajectories.motor_motion import from_table, motion_table
-from parflex.trajectories.polynomials import hermite, splined, unit_law
+from parflex.trajectories.laws import splined, unit_law
+from parflex.trajectories.motions import from_table, motion_table
+from parflex.trajectories.trajectory import hermite
 
 Array = np.ndarray
 KNOT_STEP = 2e-3  # s between knots of a motion: quintics between them err by 1e-13 of it
@@ -277,7 +278,7 @@ def from_motion(robot: Robot, name: str, time: float) -> FrameTrajectory:
         raise InputError(f"there is no reference '{name}'", key="reference", value=name, hint=hint)
     _positive("time", time)
     planned = from_table(robot, *named_table, time)
-    rigid, q, rows = robot.locking(robot.tree.elastic), planned.start, []
+    rigid, q, rows = robot.locking(robot.tree.elastic), np.asarray(planned.start), []
     t = _knots(0.0, time, KNOT_STEP)
     base = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])[0]
     for moment in t:

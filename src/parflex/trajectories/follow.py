@@ -8,7 +8,7 @@ the path, its reference pose and the source code; other trajectories are followe
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -26,11 +26,11 @@ from parflex.robot.coordinate_names import WorldName
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import matrix_quaternion
 from parflex.trajectories.frames import FrameMotion, FrameSegment, FrameTrajectory, PathSegment
-from parflex.trajectories.polynomials import Polynomials, composed, hermite, joined
+from parflex.trajectories.trajectory import Trajectory, composed, hermite, joined
 
 Array = np.ndarray
 Moving = tuple[Configuration, Array, Array]  # the robot, all its rates and their derivatives, by a path or by time
-Found = tuple[Polynomials, Array, Array]  # motors, and all positions where they begin and end
+Found = tuple[Trajectory, Array, Array]  # motors, and all positions where they begin and end
 KNOTS = {"m": 240, "": 60}  # of a circle's turn or of a line, between poses: quintics err by 1e-12, 1e-9 of the way
 TIME_KNOTS = 60  # of a trajectory in time, half as many in each part: quintics between them err by 1e-9 of the way
 WAVE_ANGLE, MOST_WAVE_KNOTS = 0.2, 20_000  # rad of the fastest wave between knots
@@ -76,15 +76,15 @@ class RobotPath(Record):
 class Followed(Record):
     """Joints as functions of a path or of time, and all positions and rates at the knots."""
 
-    pieces: Polynomials
+    pieces: Trajectory
     knots: Array
     q: Array
     qd: Array
     values: Array  # (position and two derivatives, knot, joint)
 
 
-def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> tuple[Polynomials, Array]:
-    """Return the motors in time along the trajectory of a frame until a time, and all positions at its start."""
+def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> Trajectory:
+    """Return the motors in time along the trajectory of a frame until a time."""
     rigid, key = robot.locking(robot.tree.elastic), f"motions.{trajectory.name}"
     near, start, parts = trajectory.start, None, []
     for index, segment in enumerate(trajectory.segments):
@@ -105,7 +105,7 @@ def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> t
                 parts.append(followed.pieces)
         start = first if start is None else start
     assert start is not None
-    return joined(parts), trajectory.positions[0] if trajectory.positions else start
+    return replace(joined(parts), start=trajectory.positions[0] if trajectory.positions else start)
 
 
 def _time_knots(segment: FrameSegment, begin: float, end: float, key: str) -> int:
@@ -144,7 +144,7 @@ def follow_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegme
     data = cache.read_bytes(key)
     if data is not None:
         stored = read_npz(data)
-        return Polynomials(stored["breaks"], stored["coefficients"]), stored["first"], stored["last"]
+        return Trajectory(stored["breaks"], stored["coefficients"]), stored["first"], stored["last"]
     pieces, first, last = followed_segment(robot, trajectory, segment, near)
     arrays = {"breaks": pieces.breaks, "coefficients": pieces.coefficients, "first": first, "last": last}
     cache.write_bytes(key, npz_bytes(arrays))
@@ -278,7 +278,7 @@ def _off(units: Array, rates: list[int], path: RobotPath, followed: Followed) ->
     for k in (worst, count // 5, count // 2, 7 * count // 8):
         s = float(followed.knots[k] + h / 2)
         exact = joint_values(*path.at(s, followed.q[k]), rates)
-        apart = np.abs((pieces.at(s) - exact[0]) / h), np.abs(pieces.at(s, 1) - exact[1])
+        apart = np.abs((pieces.value(s) - exact[0]) / h), np.abs(pieces.value(s, 1) - exact[1])
         errors[k] = float(np.max(np.maximum(*apart) / units)) / fastest
     most = max(errors, key=lambda k: errors[k])
     return errors[most], ROUNDING / (h * fastest), most

@@ -30,8 +30,8 @@ from parflex.spatial.rotations import (
     rotation_from_vector,
     vector_from_rotation,
 )
-from parflex.trajectories.polynomials import POWERS, Polynomials, blended, constant, cruise, joined, splined, unit_law
-from parflex.trajectories.waves import Waves, waves_of
+from parflex.trajectories.laws import Waves, blended, cruise, splined, unit_law, waves_of
+from parflex.trajectories.trajectory import POWERS, Trajectory, constant, joined
 
 Array = np.ndarray
 SAME = 1e-12  # of the largest coordinate: points that are nearer to each other are one
@@ -137,13 +137,13 @@ def circle_segment(centre: Array, out: Array, axis: Array, turning: PathRotation
 class PlacePath(Record):
     """Positions, and with six channels rotation vectors (world axes) that count from `base`, as functions of time."""
 
-    channels: Polynomials | Waves
+    channels: Trajectory | Waves
     base: Array | None = None
     turn: str = "kept"
 
     def at(self, t: Array) -> FrameMotion:
         """Return poses and motions at times."""
-        value, rate, change = (self.channels.at(t, order) for order in range(3))
+        value, rate, change = self.channels.at(t)
         if self.base is None:
             return FrameMotion(value, None, rate, change)
         th, w, al = value[:, 3:], rate[:, 3:], change[:, 3:]
@@ -166,7 +166,7 @@ class FrameSegment(Record):
 
     path: PathSegment | PlacePath
     breaks: Array
-    law: Polynomials | None = None
+    law: Trajectory | None = None
 
     def at(self, t: Array) -> FrameMotion:
         """Return the motion at times; the frame rests before and behind them."""
@@ -175,7 +175,7 @@ class FrameSegment(Record):
         if self.law is None:
             motion = self.path.at(inside)
             return replace(motion, twist=motion.twist * moving, acceleration=motion.acceleration * moving)
-        s, speed, push = (self.law.at(inside, order) for order in range(3))
+        s, speed, push = self.law.at(inside)
         by_way = self.path.at(s[:, 0])
         acceleration = (by_way.acceleration * speed**2 + by_way.twist * push) * moving
         return replace(by_way, twist=by_way.twist * speed * moving, acceleration=acceleration)
@@ -222,7 +222,7 @@ class FrameTrajectory(Record):
         return FrameMotion(position, rotation, twist, acceleration, parts[0].turn)
 
     @cached_property
-    def given(self) -> Polynomials:
+    def accelerations(self) -> Trajectory:
         """Accelerations in world axes, of a platform that runs drive: ax ay az alx aly alz, in the plane ax ay al."""
         channels = [0, 1, 5] if self.planar else list(range(6))
         parts = [constant(np.zeros(len(channels)))]
@@ -231,7 +231,7 @@ class FrameTrajectory(Record):
             twist = segment.path.at(np.zeros(1)).twist[0, channels]  # constant between two poses
             orders = np.arange(2, segment.law.powers)
             powers = segment.law.coefficients[:, 2:] * (orders * (orders - 1))[None, :, None] * twist
-            parts.append(Polynomials(segment.law.breaks, powers).with_powers(max(POWERS, len(orders))))
+            parts.append(Trajectory(segment.law.breaks, powers).with_powers(max(POWERS, len(orders))))
         return joined(parts)
 
 

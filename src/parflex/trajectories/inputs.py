@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,7 +16,7 @@ from parflex.forces.forces import checked_wrench
 from parflex.records import Record, count_of
 from parflex.robot.motor_values import by_motor, motor_effort, read_efforts
 from parflex.robot.robot import Robot
-from parflex.trajectories.polynomials import POWERS, Polynomials, constant, linear, quintics
+from parflex.trajectories.trajectory import POWERS, Trajectory, constant, linear, quintics
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
@@ -32,6 +32,7 @@ BETWEEN = np.array([0.083, 0.52, 0.913])  # where quintics are compared: in no e
 TO_POWERS = np.linalg.inv(np.vander(NODES, increasing=True))
 CHECKED = np.vander(BETWEEN, POWERS, increasing=True) @ TO_POWERS
 ENDS, MIDDLE = np.array([0.0, 1.0]), np.array([0.5])
+WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 Function = Callable[[float], Array]
 
 
@@ -155,17 +156,17 @@ VALUES = Sampling(NODES, BETWEEN, _off_between, PIECE)
 MOTIONS = Sampling(ENDS, MIDDLE, _off_midway, MOTION_PIECE)
 
 
-def sampled_function(function: Function, span: InputSpan, key: str) -> Polynomials:
+def sampled_function(function: Function, span: InputSpan, key: str) -> Trajectory:
     """Return quintics through values of a function of time, held behind the end."""
     ends, values = sampled(function, span, key, VALUES)
     lengths = ends[:, 1] - ends[:, 0]
     powers = (TO_POWERS @ values) / lengths[:, None, None] ** np.arange(POWERS)[None, :, None]
     held = np.zeros((2, POWERS, values.shape[2]))
     held[0, 0], held[1, 0] = values[0, 0], values[-1, -1]
-    return Polynomials(np.concatenate([[-1.0], ends[:, 0], [span.end]]), np.concatenate([held[:1], powers, held[1:]]))
+    return Trajectory(np.concatenate([[-1.0], ends[:, 0], [span.end]]), np.concatenate([held[:1], powers, held[1:]]))
 
 
-def sampled_motion(function: Function, span: InputSpan) -> Polynomials:
+def sampled_motion(function: Function, span: InputSpan) -> Trajectory:
     """Return quintics through positions, velocities and accelerations (3, motor) of a function of time."""
     pieces, values = sampled(function, span, "motion", MOTIONS)
     t = np.append(pieces[:, 0], pieces[-1, 1])
@@ -173,7 +174,7 @@ def sampled_motion(function: Function, span: InputSpan) -> Polynomials:
     return quintics(t, list(begins), list(ends))
 
 
-def sampled_input(value: Any, size: int, span: InputSpan, key: str) -> Polynomials:
+def sampled_input(value: Any, size: int, span: InputSpan, key: str) -> Trajectory:
     """Return numbers, a function of time (quintics), or times and rows (straight lines) as polynomials."""
     try:
         if callable(value):
@@ -203,7 +204,7 @@ def _finite(rows: Array, key: str) -> Array:
     return rows
 
 
-def _lines(t: Array, rows: Array, key: str) -> Polynomials:
+def _lines(t: Array, rows: Array, key: str) -> Trajectory:
     _finite(t, key)
     if np.any(back := np.diff(t) < 0):
         row = int(np.argmax(back)) + 2
@@ -215,7 +216,7 @@ def _lines(t: Array, rows: Array, key: str) -> Polynomials:
     return constant(_finite(rows, key)[0]) if len(t) < 2 else linear(t, _finite(rows, key))
 
 
-def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Polynomials:
+def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Trajectory:
     """Return efforts of all motors, zero if not named. Each, or all, may be a function or a table of time."""
     names = robot.actuated_names
     if isinstance(effort, Mapping):
@@ -224,15 +225,17 @@ def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Polynomials
             _in_time(named.get(motor, 0.0), functools.partial(_one_effort, name), 1, span, f"effort.{name}")
             for motor, name in enumerate(names)
         ]
-        return functools.reduce(Polynomials.beside, parts) if parts else constant(np.zeros(0))
-    return _in_time(effort, functools.partial(read_efforts, robot), len(names), span, "effort")
+        efforts = functools.reduce(Trajectory.beside, parts) if parts else constant(np.zeros(0))
+    else:
+        efforts = _in_time(effort, functools.partial(read_efforts, robot), len(names), span, "effort")
+    return replace(efforts, names=tuple(names))
 
 
 def _one_effort(name: str, effort: Any) -> Array:
     return np.array([motor_effort(name, effort)])
 
 
-def _in_time(value: Any, read: Callable[[Any], Array], size: int, span: InputSpan, key: str) -> Polynomials:
+def _in_time(value: Any, read: Callable[[Any], Array], size: int, span: InputSpan, key: str) -> Trajectory:
     """Return a function of time or a table as polynomials, anything else as it is read."""
     if callable(value):
         return sampled_input(lambda t: read(value(t)), size, span, key)
@@ -244,13 +247,14 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 1
 
 
-def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Polynomials]:
+def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Trajectory]:
     """Return wrenches by frame in world axes: six or three numbers, functions of time, or tables of them."""
     result, tree = {}, robot.tree
     for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
         checked_wrench(tree, frame, np.zeros(3))  # the frame is there
         values = _rows(tree, frame, values) if _is_table(values) else values
-        result[frame] = _in_time(values, functools.partial(checked_wrench, tree, frame), 6, span, f"wrench.{frame}")
+        pieces = _in_time(values, functools.partial(checked_wrench, tree, frame), 6, span, f"wrench.{frame}")
+        result[frame] = replace(pieces, names=tuple(f"{frame}.{word}" for word in WRENCH))
     return result
 
 

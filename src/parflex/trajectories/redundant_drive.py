@@ -20,7 +20,7 @@ from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 FIT, GROSS = 1e-5, 0.1  # rad or typical lengths: splines through knots of a motion that fits are off by less
@@ -99,10 +99,10 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
         spare = with_driving_motors(robot, case.motion, case.grid.rows * case.grid.out_step, **words)
         names = tuple(spare.driven.actuated_names)
         driving = [robot.actuated_names.index(name) for name in names]
-        moved = replace(case.motion, motors=names, pieces=_columns(case.motion.pieces, driving), exact=None)
+        moved = case.motion.selected(driving)
         loads = range(len(robot.actuated), case.given.coefficients.shape[2])
         return replace(
-            case, robot=spare.driven, motion=moved, given=_columns(case.given, [*driving, *loads]), spare=spare
+            case, robot=spare.driven, motion=moved, given=case.given.selected([*driving, *loads]), spare=spare
         )
     for key, value in words.items():
         if is_specified(value):
@@ -117,15 +117,10 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
     return case
 
 
-def _columns(pieces: Polynomials, columns: list[int]) -> Polynomials:
-    return replace(pieces, coefficients=np.ascontiguousarray(pieces.coefficients[:, :, columns]))
-
-
 def with_driving_motors(
-    robot: Robot, motion: Any, end: float, weights: Any, preload: Any, effort_limit: Any
+    robot: Robot, motion: Trajectory, end: float, weights: Any, preload: Any, effort_limit: Any
 ) -> RedundantDrive:
     """Which motors drive a motion, and how all share the efforts; motions that do not fit are refused."""
-    pieces: Polynomials = motion.pieces
     allocation = read_allocation(robot, weights, preload, effort_limit)
     lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
     if lossy:
@@ -137,12 +132,12 @@ def with_driving_motors(
         )
     if allocation.has_preload:
         allocation = replace(allocation, preloaded=(), preload=np.zeros(0), near=allocation.home_preload(robot))
-    motors, q, rows = list(robot.actuated), motion.start, []
+    motors, q, rows = list(robot.actuated), np.asarray(motion.start), []
     places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
     units = robot.tree.rate_units
     worst: tuple[float, float, int] = (0.0, 0.0, 0)  # by how much, when, and which motor
     for t in np.linspace(0.0, end, CHECKED_TIMES + 1):
-        prescribed = pieces.at(float(t))[: len(motors)]
+        prescribed = motion.value(float(t))
         q = positions_of_all_motors(robot, prescribed, q)
         off = np.abs(q[places] - prescribed) / units[motors]
         worst = max(worst, (float(off.max()), float(t), int(off.argmax())))

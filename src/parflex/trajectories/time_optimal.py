@@ -16,7 +16,7 @@ width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,6 @@ from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.trajectories.follow import RobotPath
-from parflex.trajectories.polynomials import Polynomials, joined, through_law
 from parflex.trajectories.redundant_drive import is_redundant
 from parflex.trajectories.time_optimal_limits import (
     MotorLimits,
@@ -44,6 +43,7 @@ from parflex.trajectories.time_optimal_limits import (
     reversals,
     rows_along,
 )
+from parflex.trajectories.trajectory import Trajectory, joined, through_law
 
 Array = np.ndarray
 INTERVALS = 60  # of a part: the robot itself is asked at their ends and in their middles
@@ -65,10 +65,8 @@ FLAT = 1e-9  # of the largest: rows with a smaller factor of u say nothing of it
 NEAR = 1e-9  # relative: speeds that differ by rounding
 
 
-def fastest_motion(
-    robot: Robot, motion: MotionTable, name: str, ignore_limits: bool
-) -> tuple[Polynomials, Array, TimeOptimal]:
-    """Return motors in time, all positions at the start, and how the motion was found."""
+def fastest_motion(robot: Robot, motion: MotionTable, name: str, ignore_limits: bool) -> Trajectory:
+    """Return motors in time, with how the motion was found."""
     limits = limits_of(robot, motion, name)
     if np.isfinite([limits.low, limits.high]).any():  # losses depend on the acceleration in another way than terms do
         refuse_losses(robot.closures, "time-optimal motions do not know", f"motions.{name}.effort_limit")
@@ -80,7 +78,7 @@ def fastest_motion(
             value=str(list(motion.end_speeds)), hint="remove them, or give two points",
         )  # fmt: skip
     begin, start = 0.0, None
-    pieces: list[Polynomials] = []
+    pieces: list[Trajectory] = []
     timings: list[PartTiming] = []
     diagnostics = _loose(rigid, limits)
     for part in parts:
@@ -92,13 +90,14 @@ def fastest_motion(
         law, timing, exceeded = _fastest(rigid, part, places, limits, motion, begin)
         diagnostics += exceeded
         made = through_law(places.motors, law, law.breaks)
-        pieces.append(Polynomials(made.breaks + begin, made.coefficients))
+        pieces.append(Trajectory(made.breaks + begin, made.coefficients))
         timings.append(timing)
         begin += timing.time + motion.rest
     assert start is not None
     all_of_it = timings[-1].begin + timings[-1].time
     names = tuple(robot.actuated_names)
-    return joined(pieces), start, TimeOptimal(all_of_it, timings, names, limits.low, limits.high, tuple(diagnostics))
+    timing = TimeOptimal(all_of_it, timings, names, limits.low, limits.high, tuple(diagnostics))
+    return replace(joined(pieces), start=start, timing=timing)
 
 
 def _grid(rigid: Robot, part: RobotPath, near: Array) -> Array:
@@ -124,7 +123,7 @@ def _even_times(length: float, count: int) -> Array:
 
 def _fastest(
     rigid: Robot, part: RobotPath, places: PathPlaces, limits: MotorLimits, motion: MotionTable, begin: float
-) -> tuple[Polynomials, PartTiming, list[Diagnostic]]:
+) -> tuple[Trajectory, PartTiming, list[Diagnostic]]:
     """Terms of efforts are exact for viscous and Coulomb friction; others are fitted again about the motion found."""
     typical = np.abs(places.slopes[0] / rigid.tree.rate_units[list(rigid.actuated)]).max()
     speeds, pushes = np.full(len(places.s), 1 / typical), np.zeros(len(places.s))
@@ -160,7 +159,7 @@ def _state(pushes: Array, speeds: Array) -> Array:
 
 def _kept_within(
     part: RobotPath, rows: PhaseRows, places: PathPlaces, ends: tuple[float, float], width: float | None
-) -> tuple[PhaseProfile, Polynomials, float]:
+) -> tuple[PhaseProfile, Trajectory, float]:
     """Speeds whose motion keeps the limits at all places, those between the knots too."""
     s = np.unique(np.concatenate([_even_times(part.end, INTERVALS * FINER), places.s[::2]]))
     limits, slowness = rows.at(s)
@@ -207,7 +206,7 @@ def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
     return np.concatenate([limits, later], axis=1)
 
 
-def _exceeded(rows: PhaseRows, law: Polynomials, knots: Array) -> tuple[Array, Array]:
+def _exceeded(rows: PhaseRows, law: Trajectory, knots: Array) -> tuple[Array, Array]:
     """By how much rows (interval, row) and speeds (interval) are above what they may be, at most.
 
     Checked are the ends of all pieces of the law, where accelerations turn, places between them, and the knots at
@@ -278,7 +277,7 @@ def _against(rows: Array, names: tuple[tuple[str, str], ...]) -> str:
 
 
 def _told(
-    part: RobotPath, places: PathPlaces, rows: PhaseRows, profile: PhaseProfile, law: Polynomials, violation: float,
+    part: RobotPath, places: PathPlaces, rows: PhaseRows, profile: PhaseProfile, law: Trajectory, violation: float,
     forces: Array, limits: MotorLimits, rigid: Robot, begin: float,
 ) -> PartTiming:  # fmt: skip
     t = times_at(law, places.s)
@@ -444,7 +443,7 @@ def _highest(sets: Intervals, low: float, high: float) -> float:
     return min(edges, key=lambda edge: max(low - edge**2, edge**2 - high))
 
 
-def time_law(profile: PhaseProfile, width: float | None) -> Polynomials:
+def time_law(profile: PhaseProfile, width: float | None) -> Trajectory:
     """Return s in time for a profile, from rest to rest averaged over a window of a width in s, or a share of the time.
 
     With speeds at the ends there is no window, and the last piece goes on.
@@ -452,19 +451,19 @@ def time_law(profile: PhaseProfile, width: float | None) -> Polynomials:
     s, y, u = profile.s, profile.y, profile.u
     t = np.concatenate([[0.0], np.cumsum(2 * np.diff(s) / (y[1:] + y[:-1]))])
     rolling = y[0] != 0 or y[-1] != 0
-    law = Polynomials(t, np.stack([s, y, np.append(u, rolling * u[-1]) / 2], axis=1)[:, :, None])
+    law = Trajectory(t, np.stack([s, y, np.append(u, rolling * u[-1]) / 2], axis=1)[:, :, None])
     return law if rolling else law.averaged(WINDOW * float(t[-1]) if width is None else width)
 
 
-def _moving(law: Polynomials, t: Array) -> tuple[Array, Array, Array]:
+def _moving(law: Trajectory, t: Array) -> tuple[Array, Array, Array]:
     """Return place, speed and acceleration of a law; without a window the acceleration is that behind a knot."""
-    s, y, u = (law.at(t, order, behind=True)[:, 0] for order in range(3))
+    s, y, u = (law.value(t, order, behind=True)[:, 0] for order in range(3))
     return s, y, u
 
 
-def times_at(law: Polynomials, s: Array) -> Array:
+def times_at(law: Trajectory, s: Array) -> Array:
     """Return the times at which places are passed."""
-    t = np.interp(s, law.at(law.breaks)[:, 0], law.breaks)
+    t = np.interp(s, law.value(law.breaks)[:, 0], law.breaks)
     low, high = np.zeros_like(t), np.full_like(t, law.breaks[-1])
     for _ in range(60):  # bisection with Newton steps inside: near the ends the speed vanishes
         place, speed, _ = _moving(law, t)

@@ -31,8 +31,8 @@ from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
 from parflex.trajectories.follow import Moving, RobotPath, as_words, configuration_near, joint_values, moving_segment
 from parflex.trajectories.frames import path_length, paths_of
-from parflex.trajectories.motor_motion import positions_of
-from parflex.trajectories.polynomials import Polynomials, hermite
+from parflex.trajectories.motions import positions_of
+from parflex.trajectories.trajectory import Trajectory, hermite
 
 Array = np.ndarray
 SAMPLES = (0.5, 1.0, 1.5)  # of a speed: three give the terms in 1, y and y^2
@@ -238,7 +238,7 @@ class PathPlaces(Record):
     robots: tuple[Configuration, ...]
     rates: Array  # (place, rate)
     bends: Array
-    motors: Polynomials
+    motors: Trajectory
     slopes: Array  # first and second derivatives of the motors, (2, place, motor)
 
 
@@ -343,7 +343,7 @@ def reversals(rigid: Robot, part: RobotPath, near: Array, s: Array) -> list[floa
 
 def _refuse_sudden(part: RobotPath, s: Array, positions: Array, slopes: Array, units: Array) -> None:
     coarse = hermite(s[::2], positions[::2], *(row[::2] for row in slopes))
-    off = np.abs(coarse.at(s[1::2], 1) - slopes[0, 1::2]) / units
+    off = np.abs(coarse.value(s[1::2], 1) - slopes[0, 1::2]) / units
     largest = np.abs(slopes[0] / units).max()
     worst = int(np.argmax(off.max(axis=1)))
     if off[worst].max() > SUDDEN * largest:

@@ -1,4 +1,4 @@
-"""Sums of sines and chirps with exact derivatives; a smooth step over the ramp fades them in and out."""
+"""Laws of motion: from rest to rest, through points, at constant speed, sums of sines and chirps."""
 
 from __future__ import annotations
 
@@ -7,15 +7,83 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from parflex.errors import InputError
 from parflex.records import Record
 from parflex.robotfile.motion_schema import MotionTable
-from parflex.trajectories.polynomials import Polynomials, hermite, unit_law
+from parflex.trajectories.trajectory import Trajectory, hermite, quintic_powers
 
 Array = np.ndarray
+STEP = quintic_powers((0.0, 1.0), (0.0, 0.0), (0.0, 0.0))  # from 0 to 1, at rest at both ends
+SMOOTH = {"quintic": STEP, "septic": (0.0, 0.0, 0.0, 0.0, 35.0, -84.0, 70.0, -20.0)}  # septic: without jerk at the ends
+RISES = {"trapezoid": (0.0, 1.0), "constant-speed": STEP}  # of the speed from 0 to 1 on a ramp, before it is constant
 ANGLE = 0.1  # rad of the fastest wave between knots: quintics err by 2e-7 of its acceleration, 1e-11 of its way
 MOST = 2_000_000  # knots
+
+
+def unit_law(word: str, duration: float, ramp: float = 0.0) -> Trajectory:
+    """Return the share of the way from 0 to 1 in a time that begins at zero; 1 is held behind it."""
+    held = Polynomial([1.0])
+    if word in SMOOTH:
+        return _pieces([0.0, duration], [Polynomial(SMOOTH[word])(Polynomial([0.0, 1 / duration])), held])
+    top = 1 / (duration - ramp)
+    if ramp == 0:
+        return _pieces([0.0, duration], [Polynomial([0.0, top]), held])
+    distance = top * ramp * Polynomial(RISES[word]).integ()  # by shares of the ramp
+    up, down = distance(Polynomial([0.0, 1 / ramp])), 1 - distance(Polynomial([1.0, -1 / ramp]))
+    middle = duration - 2 * ramp
+    if middle <= 1e-12 * duration:
+        return _pieces([0.0, ramp, duration], [up, down, held])
+    between = Polynomial([distance(1.0), top])
+    return _pieces([0.0, ramp, ramp + middle, duration], [up, between, down, held])
+
+
+def cruise(speed: float, ramp: float) -> Trajectory:
+    """Return the way from rest, by a smooth step of the speed over a ramp, to a speed that has no end."""
+    way = speed * ramp * Polynomial(STEP).integ()
+    return _pieces([0.0, ramp], [way(Polynomial([0.0, 1 / ramp])), Polynomial([float(way(1.0)), speed])])
+
+
+def _pieces(breaks: Sequence[float], parts: Sequence[Polynomial]) -> Trajectory:
+    """Return polynomials of the time since each break, in one channel."""
+    coefficients = np.zeros((len(breaks), max(len(part.coef) for part in parts), 1))
+    for k, part in enumerate(parts):
+        coefficients[k, : len(part.coef), 0] = part.coef
+    return Trajectory(np.array(breaks, dtype=float), coefficients)
+
+
+def splined(times: Sequence[float] | Array, values: Array) -> Trajectory:
+    """Return a quintic spline through rows, at rest at both ends: its first four derivatives are continuous."""
+    from scipy.interpolate import make_interp_spline
+
+    rest = [(1, np.zeros(values.shape[1])), (2, np.zeros(values.shape[1]))]
+    spline = make_interp_spline(times, values, k=5, bc_type=(rest, rest))
+    return hermite(np.asarray(times, dtype=float), *(spline(times, order) for order in range(3)))
+
+
+def blended(times: Sequence[float] | Array, values: Array, blend: float, key: str) -> Trajectory:
+    """Return constant speeds between rows, and quintics from `blend` before to `blend` behind each corner.
+
+    The motion rests at both ends: their corners lie `blend` inside, so that quintics begin and end there.
+    """
+    t = np.array(times, dtype=float)
+    t[0] += blend
+    t[-1] -= blend
+    gaps = np.diff(t)
+    if gaps.min() < 2 * blend:
+        k = int(np.argmin(gaps))
+        raise InputError(
+            f"the blends of {blend:g} s overlap between the times {times[k]:g} and {times[k + 1]:g} s",
+            key=f"{key}.blend", value=blend, hint="make 'blend' shorter, or the times longer",
+        )  # fmt: skip
+    slopes = np.diff(values, axis=0) / gaps[:, None]
+    still = np.zeros((1, values.shape[1]))
+    before, behind = np.concatenate([still, slopes]), np.concatenate([slopes, still])
+    knots = np.stack([t - blend, t + blend], axis=1).ravel()
+    positions = np.stack([values - blend * before, values + blend * behind], axis=1).reshape(len(knots), -1)
+    rates = np.stack([before, behind], axis=1).reshape(len(knots), -1)
+    return hermite(knots, positions, rates, np.zeros_like(rates))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,7 +91,7 @@ class Waves(Record):
     """Values that begin at `start`: a sum of sines, or a chirp (its two frequencies and how it sweeps).
 
     Sines: start + sum of sine sin(2 pi f t) + cosine (cos(2 pi f t) - 1). Chirp: start + sine sin(phase(t)). Behind
-    `duration` the last values are held; with a `ramp` displacements are faded in and out.
+    `duration` the last values are held; with a `ramp` displacements are faded in and out by smooth steps.
     """
 
     start: Array
@@ -34,12 +102,8 @@ class Waves(Record):
     ramp: float
     sweep: str  # "": sines
 
-    def at(self, t: Any, order: int = 0) -> Array:
-        """Return values or one of two derivatives at times (rows)."""
-        return self.derivatives(t)[order]
-
-    def derivatives(self, t: Any) -> tuple[Array, Array, Array]:
-        """Return values and two derivatives at times, a row for each."""
+    def at(self, t: Any) -> tuple[Array, Array, Array]:
+        """Return values and two derivatives at a time, or rows of them."""
         times = np.atleast_1d(np.asarray(t, dtype=float))
         inside = np.clip(times, 0.0, self.duration)
         value, rate, change = self._chirped(inside) if self.sweep else self._summed(inside)
@@ -75,9 +139,9 @@ class Waves(Record):
 
     def _faded(self, t: Array, value: Array, rate: Array, change: Array) -> tuple[Array, Array, Array]:
         step = unit_law("quintic", self.ramp)
-        window, w1, w2 = (step.at(t, order) for order in range(3))
+        window, w1, w2 = (step.value(t, order) for order in range(3))
         if np.isfinite(self.duration):
-            back, b1, b2 = (step.at(self.duration - t, order) for order in range(3))
+            back, b1, b2 = (step.value(self.duration - t, order) for order in range(3))
             window, w1, w2 = window * back, w1 * back - window * b1, w2 * back + window * b2 - 2 * w1 * b1
         return window * value, window * rate + w1 * value, window * change + 2 * w1 * rate + w2 * value
 
@@ -86,7 +150,7 @@ class Waves(Record):
         ramps = (self.ramp, self.duration - self.ramp) if self.ramp else ()
         return np.array(sorted({0.0, *(t for t in ramps if t < end), end}))
 
-    def quintics(self, time: float) -> Polynomials:
+    def quintics(self, time: float) -> Trajectory:
         """Return quintics through exact positions, velocities and accelerations, until the end or a time."""
         end = min(self.duration, time)
         count = max(8, int(np.ceil(2 * np.pi * self.frequencies.max() * end / ANGLE)))
@@ -97,7 +161,7 @@ class Waves(Record):
                 hint="give a shorter time or lower frequencies",
             )  # fmt: skip
         t = np.linspace(0.0, end, count + 1)
-        return hermite(t, *self.derivatives(t))
+        return hermite(t, *self.at(t))
 
 
 def waves_of(motion: MotionTable, channels: Sequence[str], start: Array) -> Waves:
