@@ -667,7 +667,7 @@ WORDS: dict[str, Word] = {
     "jobs": Word("int", "", "Processes side by side; None: one per core."),
     "cluster": Word("str", "", "Address of a Dask scheduler whose workers compute; None: this machine."),
     "executor": Word("Executor", "", "Executor of `concurrent.futures` that computes."),
-    "bench": Word("Bench", "", "Compiled laws and plants from an earlier call."),
+    "bench": Word("StudySetup", "", "Compiled laws and plants from an earlier call."),
     "paper": Word("str", "", "Key of a paper; None: all.", _name),
     "quick": Word("bool", "", "Leave out simulations, studies and times.", checks.boolean),
     "refined": Word("Modes or Run", "", "Answer of `natural_frequencies` or `simulate` with `converge`."),

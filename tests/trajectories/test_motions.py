@@ -14,7 +14,6 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot
 
 import parflex
-from parflex.control.following import track
 from parflex.control.references import reference_from
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.trajectories import follow as following
@@ -273,7 +272,7 @@ def table(more, base=CIRCLE):
 def moving(of, arc):
     """The robot by the way along an arc: configuration, rates, accelerations."""
     segment, driven = arc
-    return following.moving_segment(of, of.tree.end_effector, driven, segment)
+    return following.moving_frame(of, of.tree.end_effector, driven, segment.at)
 
 
 def first_arc(of, motion):
@@ -396,9 +395,9 @@ def test_poses_with_directions_are_reached_and_joints_given_too(five_axes, monke
 
 @pytest.mark.verify
 def test_references_of_a_controller_keep_a_given_direction(five_axes, monkeypatch):
-    monkeypatch.setattr("parflex.control.following.KNOT_STEP", 0.125)
+    monkeypatch.setattr("parflex.trajectories.follow.TRACK_STEP", 0.125)
     wanted = reference_from(five_axes, "circle:radius=0.03,time=1,z=-0.45,zx=0.1,zy=0")
-    driven = track(five_axes, wanted, five_axes.actuated_names)
+    driven = following.track(five_axes, wanted, five_axes.actuated_names)
     for t in (0.0, 0.5, 1.0):  # at knots
         R = tool_at(five_axes, five_axes.assemble(by_motors(five_axes, driven.at(np.array([t]))[0][0])))[1]
         assert R[:, 2] == pytest.approx([0.1, 0.0, np.sqrt(0.99)], abs=1e-9)
@@ -413,7 +412,7 @@ def test_references_of_a_controller_keep_a_given_direction(five_axes, monkeypatc
     with pytest.raises(parflex.InputError, match="one component does not give the direction of 'tool'"):
         reference_from(five_axes, lambda t: {"zx": 0.1}, 1.0)
     kept = reference_from(five_axes, "circle:radius=0.03,time=1")  # its turn cannot be kept: it was refused
-    assert np.isfinite(track(five_axes, kept, five_axes.actuated_names).pieces.coefficients).all()
+    assert np.isfinite(following.track(five_axes, kept, five_axes.actuated_names).joints.coefficients).all()
 
 
 LINES = {"points": [[0, 0, 0], [0.1, 0, 0], [0.1, 0.1, 0]], "speed": 0.1, "ramp": 0.1}

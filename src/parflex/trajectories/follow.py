@@ -2,27 +2,30 @@
 
 The pose and motion of a prescribed frame give positions, rates and accelerations of all joints, with all bodies rigid.
 Geometric paths are followed along their length, once for all laws of time, and cached on disk under a key of the robot,
-the path, its reference pose and the source code; other trajectories are followed in time.
+the path, its reference pose and the source code; other trajectories, and references of controllers, are followed in
+time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure.newton import CLOSED
 from parflex.closure.targets import WORDS
 from parflex.codegen import cache
-from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.io import npz_bytes, read_npz
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.coordinate_names import WorldName
+from parflex.robot.limits import POSITION, check_limits, refuse_violations
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import matrix_quaternion
 from parflex.trajectories.frames import FrameMotion, FrameSegment, FrameTrajectory, PathSegment
@@ -34,6 +37,8 @@ Found = tuple[Trajectory, Array, Array]  # motors, and all positions where they 
 KNOTS = {"m": 240, "": 60}  # of a circle's turn or of a line, between poses: quintics err by 1e-12, 1e-9 of the way
 TIME_KNOTS = 60  # of a trajectory in time, half as many in each part: quintics between them err by 1e-9 of the way
 WAVE_ANGLE, MOST_WAVE_KNOTS = 0.2, 20_000  # rad of the fastest wave between knots
+TRACK_STEP = 1e-2  # s between knots of a reference; quintics err by 1e-9 rad on a circle of 0.1 m in two seconds
+TIMES = 2  # sets of times of references in memory: each may have a million
 ARRIVED = 1e-6  # rad or typical lengths from a pose
 FINE = 1e-6  # of the fastest motor's rate: knots are doubled where quintics are further off midway between them
 COARSE = 1e-3  # of it: what is still further off is refused
@@ -86,30 +91,27 @@ class Followed(Record):
 def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> Trajectory:
     """Return the motors in time along the trajectory of a frame until a time."""
     rigid, key = robot.locking(robot.tree.elastic), f"motions.{trajectory.name}"
-    near, start, parts = trajectory.start, None, []
+    moving = moving_frame(rigid, trajectory.frame, trajectory.driven, trajectory.at)
+    near, start, parts = trajectory.start, trajectory.positions[0] if trajectory.positions else None, []
     for index, segment in enumerate(trajectory.segments):
         if isinstance(segment.path, PathSegment):
             assert segment.law is not None
             along, first, near = follow_segment(robot, trajectory, segment.path, near)
-            lap = segment.path.length if segment.path.closed else None
-            parts.append(composed(along, segment.law, time, lap))
+            parts.append(composed(along, segment.law, time, segment.path.length if segment.path.closed else None))
             if trajectory.positions:
                 _refuse_elsewhere(rigid, near, trajectory.positions[index + 1], f"{key}.poses.{index + 1}")
         else:
-            first = near
-            for begin, end in pairwise(map(float, segment.breaks)):
-                moving = moving_frame(rigid, trajectory.frame, trajectory.driven, trajectory.at)
-                path = RobotPath(begin, end, moving, lambda t: f"the path is left at t = {t:.4g} s", key)
-                followed = follow_path(robot, path, near, _time_knots(segment, begin, end, key))
-                first, near = followed.q[0] if begin == segment.breaks[0] else first, followed.q[-1]
-                parts.append(followed.pieces)
+            count = _knots_in_time(segment, key)
+            path = RobotPath(0.0, 0.0, moving, lambda t: f"the path is left at t = {t:.4g} s", key)
+            followed = _follow_in_time(rigid, path, segment.breaks, near, count, rigid.actuated)
+            first, near = followed[0].q[0], followed[-1].q[-1]
+            parts += [part.pieces for part in followed]
         start = first if start is None else start
-    assert start is not None
-    return replace(joined(parts), start=trajectory.positions[0] if trajectory.positions else start)
+    return replace(joined(parts), start=start)
 
 
-def _time_knots(segment: FrameSegment, begin: float, end: float, key: str) -> int:
-    """Return the number of knots between two breaks: enough for quintics, and for the fastest wave."""
+def _knots_in_time(segment: FrameSegment, key: str) -> Callable[[float], int]:
+    """Return how many knots a part of a time has: enough for quintics, and for the fastest wave."""
     whole = float(segment.breaks[-1] - segment.breaks[0])
     fastest = getattr(segment.path.channels, "frequencies", np.zeros(1)).max()  # type: ignore[union-attr]
     waves = 2 * np.pi * fastest * whole / WAVE_ANGLE
@@ -118,7 +120,98 @@ def _time_knots(segment: FrameSegment, begin: float, end: float, key: str) -> in
             f"the waves of the frame would have {waves:.3g} knots", key=f"{key}.frequencies", value=float(fastest),
             hint="give a shorter time or lower frequencies",
         )  # fmt: skip
-    return max(TIME_KNOTS // 2, int(np.ceil(max(TIME_KNOTS, waves) * (end - begin) / whole)))
+    return lambda time: max(TIME_KNOTS // 2, int(np.ceil(max(TIME_KNOTS, waves) * time / whole)))
+
+
+def _follow_in_time(
+    rigid: Robot, path: RobotPath, breaks: Array, near: Array, count: Callable[[float], int], rates: Sequence[int]
+) -> list[Followed]:
+    """Follow a path of time from break to break."""
+    parts: list[Followed] = []
+    for begin, end in pairwise(map(float, breaks)):
+        parts.append(follow_path(rigid, replace(path, begin=begin, end=end), near, count(end - begin), rates))
+        near = parts[-1].q[-1]
+    return parts
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Track(Record):
+    """Joints along a reference, and all positions and rates of the robot at knots."""
+
+    reference: FrameTrajectory
+    joints: Trajectory
+    knots: Array  # s
+    q: Array
+    qd: Array
+
+    def at(self, t: Array) -> tuple[Array, Array, Array]:
+        """Return positions, rates and accelerations of the joints at times, a row for each."""
+        return self._sampled(t)[0]
+
+    def path(self, t: Array) -> FrameMotion:
+        """Return poses and motions of the end effector at times."""
+        return self._sampled(t)[1]
+
+    def _sampled(self, t: Array) -> tuple[tuple[Array, Array, Array], FrameMotion]:
+        """Return both; all runs of a study have the same times."""
+        times = np.clip(np.asarray(t, dtype=float), 0.0, self.reference.end)
+        key = times.shape, times.tobytes()
+        build = lambda: (self.joints.at(times), self.reference.at(times))  # noqa: E731
+        return cached("references at times", key, build, owners=(self,), limit=TIMES)
+
+    def refuse_violations(self, robot: Robot, end: float, stopped: Collection[str] = ()) -> None:
+        """Raise if the reference exceeds a limit of the robot until a time.
+
+        Motors and sensed joints are checked at any instant, the others at the knots; not the ranges of joints that are
+        `stopped` by stops.
+        """
+        rows, tree = self.knots <= end, robot.tree
+        positions = dict(zip(tree.position_names, self.q[rows].T, strict=True))
+        velocities = dict(zip(tree.rate_names, self.qd[rows].T, strict=True))
+        exceeded = check_limits(robot, positions, velocities, times=self.knots[rows])
+        exceeded += self.joints.violations(robot, end)
+        violations = {(violation.joint, violation.key): violation for violation in exceeded}
+        refuse_violations(
+            violation for (joint, key), violation in violations.items() if key != POSITION or joint not in stopped
+        )
+
+
+def track(robot: Robot, reference: FrameTrajectory, names: Sequence[str]) -> Track:
+    """Return joints of these names along a reference; an impossible pose, or a singularity on the way, is refused."""
+    rigid, side = robot.locking(robot.tree.elastic), 0.0
+    placed = moving_frame(rigid, reference.frame, reference.driven, reference.at)
+
+    def moving(t: float, near: Array) -> Moving:
+        nonlocal side
+        here, qd, qdd = placed(t, near)
+        now = _orientation(here, reference.driven)
+        if side * now < 0:
+            raise SingularError(
+                "it crosses a singularity of the platform",
+                key="reference",
+                value=reference.name,
+                hint="choose another working mode or another path",
+            )
+        side = now or side
+        return here, qd, qdd
+
+    left = lambda t: f"the reference cannot be tracked at t = {t:.4g} s"  # noqa: E731
+    path = RobotPath(0.0, 0.0, moving, left, "reference", strict=False)
+    rates = [rigid.tree.links[rigid.tree.number(name)].v.start for name in names]
+    count = lambda time: max(8, int(np.ceil(time / TRACK_STEP)))  # noqa: E731
+    parts = _follow_in_time(rigid, path, reference.breaks, rigid.home, count, rates)
+    knots, q, qd = (np.concatenate([getattr(part, word) for part in parts]) for word in ("knots", "q", "qd"))
+    joints = replace(joined([part.pieces for part in parts]), names=tuple(names), start=q[0])
+    return Track(reference, joints, knots, q, qd)
+
+
+def _orientation(here: Configuration, driven: Collection[int]) -> float:
+    """Return a number that changes its sign where the motors lose the platform, whatever the choice of coordinates."""
+    driven_rows = (here.frame_rows(here.robot.tree.end_effector) @ here.J)[list(driven)]
+    motors = here.J_a
+    if motors.shape[0] != motors.shape[1] or driven_rows.shape[0] != driven_rows.shape[1]:
+        return 0.0  # more motors, or freedoms, than are driven: no sign tells
+    return float(np.sign(np.linalg.det(motors)) * np.sign(np.linalg.det(driven_rows)))
 
 
 def moving_frame(
@@ -126,13 +219,6 @@ def moving_frame(
 ) -> Callable[[float, Array], Moving]:
     """Return the robot with a frame where a function of time or of a path places it."""
     return lambda s, near: joints_of_pose(rigid, frame, at(s), near, driven)
-
-
-def moving_segment(
-    rigid: Robot, frame: str, driven: Sequence[int], segment: PathSegment
-) -> Callable[[float, Array], Moving]:
-    """Return the robot by the way along a segment."""
-    return moving_frame(rigid, frame, driven, lambda s: segment.at(np.array([s])).row(0))
 
 
 def follow_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
@@ -167,14 +253,10 @@ def followed_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSeg
 
 
 def _followed(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
-    def left(s: float) -> str:
-        return (
-            f"the path stops {s:.4g} m from its start" if segment.unit else f"the motion is left at {s:.4g} of its way"
-        )
-
-    moving = moving_segment(robot.locking(robot.tree.elastic), trajectory.frame, trajectory.driven, segment)
-    path = RobotPath(0.0, segment.length, moving, left, f"motions.{trajectory.name}", segment.closed)
-    followed = follow_path(robot, path, near, KNOTS[segment.unit])
+    left = "the path stops {:.4g} m from its start" if segment.unit else "the motion is left at {:.4g} of its way"
+    moving = moving_frame(robot.locking(robot.tree.elastic), trajectory.frame, trajectory.driven, segment.at)
+    path = RobotPath(0.0, segment.length, moving, left.format, f"motions.{trajectory.name}", segment.closed)
+    followed = follow_path(robot, path, near, KNOTS[segment.unit], robot.actuated)
     return followed.pieces, followed.q[0], followed.q[-1]
 
 
@@ -205,9 +287,9 @@ def _refuse_elsewhere(rigid: Robot, q: Array, requested: Array, key: str) -> Non
         )
 
 
-def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: Sequence[int] | None = None) -> Followed:
-    """Return joints (by their rates; None: the motors) along a path; knots are doubled until quintics fit."""
-    rates = list(robot.actuated if rates is None else rates)
+def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: Sequence[int]) -> Followed:
+    """Return joints, by their rates, along a path; knots are doubled until quintics fit."""
+    rates = list(rates)
     units = robot.tree.rate_units[rates]
     for doubled in range(DOUBLED + 1 if path.strict else 2):
         followed = _at_knots(robot, path, near, count * 2**doubled, rates)

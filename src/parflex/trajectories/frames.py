@@ -103,8 +103,10 @@ class PathSegment(Record):
     turning: PathRotation | None = None  # of the frame, by the way; None: nothing is requested
     unit: str = "m"  # of s; "": a share
 
-    def at(self, s: Array) -> FrameMotion:
-        """Return poses, and derivatives by the way, at places."""
+    def at(self, s: Any) -> FrameMotion:
+        """Return the pose, and derivatives by the way, at a place, or rows of them."""
+        if not np.ndim(s):
+            return self.at(np.array([s])).row(0)
         if self.closed:
             c, d = np.cos(s / self.radius)[:, None], np.sin(s / self.radius)[:, None]
             out = self.cosine * c + self.sine * d
@@ -228,7 +230,7 @@ class FrameTrajectory(Record):
         parts = [constant(np.zeros(len(channels)))]
         for segment in self.segments:
             assert segment.law is not None
-            twist = segment.path.at(np.zeros(1)).twist[0, channels]  # constant between two poses
+            twist = segment.path.at(0.0).twist[channels]  # constant between two poses
             orders = np.arange(2, segment.law.powers)
             powers = segment.law.coefficients[:, 2:] * (orders * (orders - 1))[None, :, None] * twist
             parts.append(Trajectory(segment.law.breaks, powers).with_powers(max(POWERS, len(orders))))
@@ -448,7 +450,7 @@ def _along_tangents(rigid: Robot, motion: MotionTable, segments: list[PathSegmen
         raise InputError(
             "along corners the tangent jumps", key=key, value="tangent", hint="give a rotation vector for each point"
         )
-    begin = segments[0].at(np.zeros(1)).row(0)
+    begin = segments[0].at(0.0)
     z = pose(rigid.tree, rigid.home).of(rigid.tree.places[motion.frame or rigid.tree.end_effector])[0][:, 2]
     side = z - (z @ begin.twist) * begin.twist
     if np.linalg.norm(side) < 1e-6:

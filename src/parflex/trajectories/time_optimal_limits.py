@@ -29,7 +29,7 @@ from parflex.robot.limits import check_limits
 from parflex.robot.motor_values import by_motor
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
-from parflex.trajectories.follow import Moving, RobotPath, as_words, configuration_near, joint_values, moving_segment
+from parflex.trajectories.follow import Moving, RobotPath, as_words, configuration_near, joint_values, moving_frame
 from parflex.trajectories.frames import path_length, paths_of
 from parflex.trajectories.motions import positions_of
 from parflex.trajectories.trajectory import Trajectory, hermite
@@ -259,7 +259,7 @@ def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[RobotPa
             raise InputError(
                 "the law 'time-optimal' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
             )
-        parts.append(_part(name, length, moving_segment(rigid, frame, driven, path), path.unit))
+        parts.append(_part(name, length, moving_frame(rigid, frame, driven, path.at), path.unit))
     return parts, positions[0] if positions else rigid.home
 
 
