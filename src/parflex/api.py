@@ -626,7 +626,7 @@ WORDS: dict[str, Word] = {
     ),
     "radius": Word("float", "dimensionless", "Spectral radius of generalized-alpha: 1 damps nothing, 0 most.", _share),
     "progress": Word("callable", "", "Called with the progress at intervals.", _callable),
-    "reference": Word("str, Mapping, Reference or callable", SI, "Reference of the end effector."),
+    "reference": Word("str, Mapping, Reference, Trajectory or callable", SI, "Reference of the end effector."),
     "law": Word("{'pd', 'ctc', 'ctc-task', 'extended'}", "", "Control law.", _name),
     "model": Word("str", "", "Name of a model, as in `model`.", _name),
     "plant": Word("Robot", "", "Robot that moves; None: the robot itself.", _robot),

@@ -250,10 +250,10 @@ def test_joints_outside_their_limits_on_the_path_are_refused_before_its_speeds_a
 JOINTS = MOVE["joints"]
 BAD = {
     "has no limits": {"joints": JOINTS},
-    "is not positive": {"joints": JOINTS, "effort_limit": 0},
-    "-2 of 'left.1' is not positive": {"joints": JOINTS, "velocity_limit": {"left.1": -2}},
+    "is neither positive": {"joints": JOINTS, "effort_limit": 0},
+    "-2.* of 'left.1' is neither positive": {"joints": JOINTS, "velocity_limit": {"left.1": -2}},
     "velocity limits alone": {"joints": JOINTS, "velocity_limit": 1.0},
-    "is not a range": {"joints": JOINTS, "effort_limit": {"left.1": [2, 1]}},
+    "nor a range": {"joints": JOINTS, "effort_limit": {"left.1": [2, 1]}},
     "is not an actuated joint": {"joints": JOINTS, "effort_limit": {"lfet.1": 2}},
     "the limits exclude .* s = .* effort of '(left|right).1'": {"joints": JOINTS, "effort_limit": 0.02},
     "speed at the end of the path is not reachable: it is at most": {

@@ -336,7 +336,7 @@ def run_control(
     ----------
     robot : Robot
         Robot, from `load`.
-    reference : str, Mapping, Reference or callable
+    reference : str, Mapping, Reference, Trajectory or callable
         Reference of the end effector: words as in "circle:radius=0.1,time=2", a table of them, or a function of time
         (m, rad).
     law : {'pd', 'ctc', 'ctc-task', 'extended'}, default "ctc"

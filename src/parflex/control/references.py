@@ -62,11 +62,11 @@ def reference_from(
 
     `time` is the default duration.
     """
-    time = TIME if time is None else time
     if isinstance(reference, FrameTrajectory):
         return reference
     if isinstance(reference, Trajectory):
-        return from_motion(robot, reference, time)
+        return from_motion(robot, reference, time or (reference.end if np.isfinite(reference.end) else TIME))
+    time = TIME if time is None else time
     if callable(reference):
         return from_function(robot, reference, time, breaks)
     if not isinstance(reference, (str, Mapping)):
@@ -251,7 +251,7 @@ def from_function(
 
 
 def from_motion(robot: Robot, motion: str | Trajectory, time: float) -> FrameTrajectory:
-    """Return the end-effector motion that a motion of the motors, by name or from `plan_motion`, gives a rigid robot."""
+    """Return the motion of the end effector of the rigid robot under a motion of the motors, by name or a plan."""
     checks.number(time, "time", above=0.0, example=2)
     if isinstance(motion, Trajectory):
         planned = motion.until(time)

@@ -73,7 +73,7 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
     """Rows at all places; terms of efforts are fitted about speeds and accelerations."""
     motors = robot.actuated_names
     moving = zip(places.robots, places.rates, places.bends, speeds, pushes, strict=True)
-    terms = [_efforts(*each) for each in moving]
+    terms = [_effort_terms(*each) for each in moving]
     efforts, actuation = (np.array([each[k] for each in terms]) for k in range(2))
     freedoms, spare = actuation.shape[1], actuation.shape[1] != actuation.shape[2]
     winding = winding_motors(places.robots[0]) if spare else ()
@@ -87,12 +87,9 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
                 f"'{free}' has no effort limit, and there are more motors than freedoms", key="effort_limit",
                 value=free, hint="give every motor a lowest and a highest effort",
             )  # fmt: skip
-        made, named = _effort_rows(efforts, actuation, limits, motors, winding)
-        rows += made
-        names += named
+        rows, names = _effort_rows(efforts, actuation, limits, motors, winding)
     if not spare:
-        made = _tension_rows(efforts[:, freedoms:], speeds)
-        rows += made
+        rows += _tension_rows(efforts[:, freedoms:], speeds)
         names += [("tension", cable) for cable in cable_names(robot)]
     for k, most in enumerate(limits.acceleration):
         if np.isfinite(most):
@@ -100,8 +97,8 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
             row[:, 0], row[:, 1] = places.slopes[0, :, k] / most, places.slopes[1, :, k] / most
             rows += [row, -row]
             names += [("acceleration", motors[k])] * 2
-    speed = np.abs(places.slopes[0])
-    allowed = np.where(speed > 0, limits.velocity / np.where(speed > 0, speed, 1.0), np.inf)
+    with np.errstate(divide="ignore"):
+        allowed = limits.velocity / np.abs(places.slopes[0])
     every = np.stack(rows, axis=1) if rows else np.zeros((len(places.s), 0, 4))
     return PhaseRows(
         every, allowed.min(axis=1), tuple(map(int, allowed.argmin(axis=1))), tuple(names), efforts, actuation,
@@ -109,7 +106,7 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
     )  # fmt: skip
 
 
-def _efforts(here: Configuration, q1: Array, q2: Array, speed: float, push: float) -> tuple[Array, Array]:
+def _effort_terms(here: Configuration, q1: Array, q2: Array, speed: float, push: float) -> tuple[Array, Array]:
     """A, B, D, G of efforts, or of generalised forces where motors are spare; and what these are for efforts."""
     speeds = speed * np.array(SAMPLES)
     spare = here.J_a.shape[0] > here.J_a.shape[1]
@@ -138,17 +135,10 @@ def model_forces(rows: PhaseRows, places: PathPlaces, speeds: Array, pushes: Arr
 
 
 def _tension_rows(terms: Array, speeds: Array) -> list[Array]:
-    """Cables pull: their tension is at least zero, in shares of the largest at these speeds."""
-    rows = []
-    for k in range(terms.shape[1]):
-        cable_terms = terms[:, k]
-        usual = np.einsum(
-            "pk,kp->p", np.abs(cable_terms), np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)])
-        )
-        row = -cable_terms / max(float(usual.max()), 1e-300)
-        row[:, 3] += 1
-        rows.append(row)
-    return rows
+    """Return the rows of cables, whose tension is at least zero, in shares of the largest at these speeds."""
+    state = np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)])
+    usual = np.einsum("pkc,cp->pk", np.abs(terms), state).max(axis=0, initial=1e-300)
+    return list(np.moveaxis(np.array([0.0, 0.0, 0.0, 1.0]) - terms / usual[:, None], 1, 0))
 
 
 def _effort_rows(
@@ -160,12 +150,11 @@ def _effort_rows(
         for k in range(count):
             for bound, sign in ((limits.high[k], 1.0), (limits.low[k], -1.0)):
                 if np.isfinite(bound):
-                    rows.append(_bounded(efforts[:, k], sign, bound, _half(limits, k)))
+                    rows.append(_bounded(efforts[:, k], sign, limits, k))
                     names.append(("effort", motors[k]))
         return rows, names
     for k, (motor, sign) in enumerate(winding):  # the other end of a range that tension bounds from one side
-        bound = limits.high[motor] if sign > 0 else limits.low[motor]
-        rows.append(_bounded(efforts[:, freedoms + k], sign, bound, _half(limits, motor)))
+        rows.append(_bounded(efforts[:, freedoms + k], sign, limits, motor))
         names.append(("effort", motors[motor]))
     normals = None
     made = []
@@ -176,19 +165,14 @@ def _effort_rows(
     return [*rows, *facets.transpose(1, 0, 2)], [*names, *[("effort", "motors together")] * facets.shape[1]]
 
 
-def _bounded(terms: Array, sign: float, bound: float, half: float) -> Array:
-    """The row of sign (effort - bound) <= 0, in halves of the range."""
+def _bounded(terms: Array, sign: float, limits: MotorLimits, motor: int) -> Array:
+    """Return the row of sign (effort - bound) <= 0, in halves of the range, or in shares of the one bound there is."""
+    low, high = limits.low[motor], limits.high[motor]
+    bound = high if sign > 0 else low
+    half = (high - low) / 2 if np.isfinite(high - low) else abs(bound) or 1.0
     row = sign * terms / half
     row[:, 3] += 1 - sign * bound / half
     return row
-
-
-def _half(limits: MotorLimits, k: int) -> float:
-    """Half the range of efforts; the one bound that is there where the range is open."""
-    both = limits.low[k], limits.high[k]
-    if np.isfinite(both).all():
-        return (both[1] - both[0]) / 2
-    return abs(both[1] if np.isfinite(both[1]) else both[0]) or 1.0
 
 
 def _normals(W: Array, before: Array | None) -> Array:
@@ -376,27 +360,20 @@ def limits_of(robot: Robot, motion: MotionTable, name: str) -> MotorLimits:
 
 
 def _read(robot: Robot, limit: Any, key: str, name: str) -> Array:
-    """Lowest and highest values of all motors."""
+    """Return lowest and highest values of all motors; infinite where there is no limit."""
     motors, where = robot.actuated_names, f"motions.{name}.{key}"
     table = limit if isinstance(limit, Mapping) else dict.fromkeys(motors, limit)
     bounds = np.full((2, len(motors)), np.inf) * np.array([[-1.0], [1.0]])
     for motor, value in by_motor(motors, table, where, "limit").items():
         if value is None:
             continue
-        if isinstance(value, tuple):
-            if key != "effort_limit" or value[0] >= value[1]:
-                raise InputError(
-                    f"[{value[0]:g}, {value[1]:g}] is not a range for '{motors[motor]}'", key=where,
-                    value=str(list(value)), hint="give one positive number, or [lowest, highest] of efforts",
-                )  # fmt: skip
-            bounds[:, motor] = value
-        elif value <= 0:
+        pair = isinstance(value, tuple)
+        bounds[:, motor] = value if pair else (-value, value)
+        if bounds[0, motor] >= bounds[1, motor] or (pair and key != "effort_limit"):
             raise InputError(
-                f"the limit {value:g} of '{motors[motor]}' is not positive", key=where, value=value,
-                hint="give more than zero",
+                f"the limit {list(value) if pair else value} of '{motors[motor]}' is neither positive nor a range",
+                key=where, value=str(value), hint="give one positive number, or [lowest, highest] of efforts",
             )  # fmt: skip
-        else:
-            bounds[:, motor] = -value, value
     return bounds
 
 
