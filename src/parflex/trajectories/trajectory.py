@@ -98,7 +98,7 @@ class Trajectory(Answer):
         return self.value(times), moving * self.value(times, 1), moving * self.value(times, 2)
 
     def value(self, t: Array | float, order: int = 0, behind: bool = False) -> Array:
-        """Return values or derivatives of the pieces at times (rows); the outer pieces go on.
+        """Return values, or derivatives of an `order`, of the pieces at `t` in s, or rows of them; the outer pieces go on.
 
         At a break it is the end of the piece before it, with `behind` the begin of the next one.
         """
@@ -153,7 +153,7 @@ class Trajectory(Answer):
         return columns
 
     def jumps(self, order: int) -> tuple[Array, Array]:
-        """Return times of jumps of a derivative, and by how much each channel jumps (rows), without rounding."""
+        """Return times at which the derivative of an `order` jumps, and the jump of each channel (rows), without rounding."""
         lengths = np.diff(self.breaks)
         long = lengths > self._near(self.breaks[1:])
         times = self.breaks[1:][long]
@@ -169,42 +169,42 @@ class Trajectory(Answer):
         return times[significant], sizes[significant]
 
     def between(self, begin: float, end: float) -> Trajectory:
-        """Return the pieces from one time to another; the outer ones go on."""
+        """Return the pieces from the time `begin` to `end`; the outer ones go on."""
         after, before = begin + float(self._near(begin)), end - float(self._near(end))
         first = max(int(np.searchsorted(self.breaks, after, side="right")) - 1, 0)
         selected = slice(first, max(int(np.searchsorted(self.breaks, before)), first + 1))
         return Trajectory(self.breaks[selected], self.coefficients[selected])
 
     def cut(self, breaks: Array) -> Trajectory:
-        """Return the same functions with pieces that end at these times."""
+        """Return the same functions with pieces that begin at `breaks`."""
         orders = [self.value(breaks, order, behind=True) / math.factorial(order) for order in range(self.powers)]
         return Trajectory(np.asarray(breaks, dtype=float), np.stack(orders, axis=1))
 
     def selected(self, channels: Sequence[int]) -> Trajectory:
-        """Return some of the channels."""
+        """Return the `channels` of these numbers."""
         names = tuple(self.names[k] for k in channels) if self.names else ()
         coefficients = np.ascontiguousarray(self.coefficients[:, :, list(channels)])
         return replace(self, coefficients=coefficients, names=names, waves=None)
 
     def beside(self, other: Trajectory) -> Trajectory:
-        """Return the channels of both."""
+        """Return the channels of this trajectory and of the `other` one."""
         breaks, powers = np.union1d(self.breaks, other.breaks), max(self.powers, other.powers)
         both = [part.cut(breaks).with_powers(powers).coefficients for part in (self, other)]
         return Trajectory(breaks, np.concatenate(both, axis=2), self.names + other.names)
 
     def with_powers(self, count: int) -> Trajectory:
-        """Return the same with as many coefficients, of which the highest may be zero."""
+        """Return the same with `count` coefficients in each piece, of which the highest may be zero."""
         more = np.zeros((len(self.coefficients), count - self.powers, self.channels))
         return Trajectory(self.breaks, np.concatenate([self.coefficients, more], axis=1))
 
     def scaled(self, begin: float, first: Array, displacement: Array) -> Trajectory:
-        """Return channels that start at `first` at a time and move by this law (one channel, from 0 to 1)."""
+        """Return channels that go from `first` at `begin` by a `displacement`, by this law (one channel, from 0 to 1)."""
         coefficients = self.coefficients * np.asarray(displacement)[None, None, :]
         coefficients[:, 0] += first
         return Trajectory(self.breaks + begin, coefficients)
 
     def averaged(self, width: float) -> Trajectory:
-        """Return the means over the window of a width before each time, of a law at rest before its first break."""
+        """Return the means over a window of `width` s before each time, of a law at rest before its first break."""
         breaks = np.concatenate([[self.breaks[0] - width], self.breaks])
         rows = np.concatenate([np.zeros_like(self.coefficients[:1]), self.coefficients])
         rows[0, 0] = self.coefficients[0, 0]
@@ -216,9 +216,9 @@ class Trajectory(Answer):
         return Trajectory(knots, (now.coefficients - before.coefficients) / width)
 
     def violations(self, robot: Robot, end: float) -> list[Violation]:
-        """Return the limits of joints by the names of the channels that are exceeded until a time, at any instant.
+        """Return the limits of joints of the `robot`, by the names of channels, that are exceeded until `end`.
 
-        Lowest and highest positions and velocities lie between no rows; where velocities jump, both sides are checked.
+        Positions and velocities are checked at their extremes; where velocities jump, on both sides.
         """
         extremes = [self.extremes(end, order)[1].ravel() for order in range(2)] if end > 0 else []
         t = np.unique(np.concatenate([[0.0], *extremes]))
@@ -229,12 +229,12 @@ class Trajectory(Answer):
         return check_limits(robot, *by_name, times=np.tile(t, 2))
 
     def largest_values(self, end: float) -> tuple[Array, Array, Array]:
-        """Return way, largest velocity and largest acceleration of every channel from t = 0 until a time."""
+        """Return way, largest velocity and largest acceleration of every channel from t = 0 until `end`."""
         way, *rates = (self.extremes(end, order)[0] for order in range(3))
         return way[1] - way[0], *(np.abs(values).max(axis=0) for values in rates)
 
     def extremes(self, end: float, order: int) -> tuple[Array, Array]:
-        """Return lowest and highest values of a derivative of every channel until a time, and when: (2, channel)."""
+        """Return lowest and highest values of the derivative of an `order` until `end`, and when: (2, channel) both."""
         begins = np.maximum(-self.breaks, 0.0)  # since the break of a piece
         lengths = np.minimum(np.append(self.breaks[1:], np.inf), end) - self.breaks - begins
         inside = lengths > 0
