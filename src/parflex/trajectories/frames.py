@@ -30,7 +30,7 @@ from parflex.spatial.rotations import (
     rotation_from_vector,
     vector_from_rotation,
 )
-from parflex.trajectories.laws import Waves, blended, cruise, splined, unit_law, waves_of
+from parflex.trajectories.laws import Waves, cruise, law_through, laws_of_moves, waves_of
 from parflex.trajectories.trajectory import POWERS, Trajectory, constant, joined
 
 Array = np.ndarray
@@ -240,24 +240,20 @@ class FrameTrajectory(Record):
 def frame_trajectory(robot: Robot, name: str, motion: MotionTable, time: float = np.inf) -> FrameTrajectory:
     """Return the trajectory of the frame that the table of a motion moves; its law is one of given times."""
     frame, rigid = motion.frame or robot.tree.end_effector, robot.locking(robot.tree.elastic)
-    planar = robot.tree.planar
+    driven: Sequence[int] = range(2 if robot.tree.planar else 3)
+    start, positions = rigid.home, list[Array]()
     if motion.kind in ("sines", "chirp"):
-        near = rigid.assemble(dict(motion.start) or None)
-        waves = waves_of(motion, "xyz", pose(robot.tree, near).of(robot.tree.places[frame])[1])
-        segment = FrameSegment(PlacePath(waves), waves.smooth_until(min(waves.duration, time)))
-        return FrameTrajectory(name, frame, planar, range(2 if planar else 3), (segment,), near)
-    if motion.law_name in ("spline", "blend"):
-        points = _points(motion, name)
-        spline = motion.law_name == "spline"
-        key = f"motions.{name}"
-        places = splined(motion.times, points) if spline else blended(motion.times, points, motion.blend, key)
-        segment = FrameSegment(PlacePath(places), places.breaks)
-        return FrameTrajectory(name, frame, planar, range(2 if planar else 3), (segment,), rigid.home)
-    paths, driven, positions = paths_of(rigid, motion, name)
-    segments = tuple(_in_time(motion, paths, name))
-    return FrameTrajectory(
-        name, frame, planar, driven, segments, positions[0] if positions else robot.home, tuple(positions)
-    )
+        start = rigid.assemble(dict(motion.start) or None)
+        waves = waves_of(motion, "xyz", pose(robot.tree, start).of(robot.tree.places[frame])[1])
+        segments = [FrameSegment(PlacePath(waves), waves.smooth_until(min(waves.duration, time)))]
+    elif motion.law_name in ("spline", "blend"):
+        places = law_through(motion, _points(motion, name), name)
+        segments = [FrameSegment(PlacePath(places), places.breaks)]
+    else:
+        paths, driven, positions = paths_of(rigid, motion, name)
+        segments = _in_time(motion, paths, name)
+        start = positions[0] if positions else start
+    return FrameTrajectory(name, frame, robot.tree.planar, driven, tuple(segments), start, tuple(positions))
 
 
 def platform_trajectory(robot: Robot, name: str, motion: MotionTable | None = None) -> FrameTrajectory:
@@ -276,31 +272,22 @@ def platform_trajectory(robot: Robot, name: str, motion: MotionTable | None = No
 
 def _in_time(motion: MotionTable, paths: list[PathSegment], name: str) -> list[FrameSegment]:
     """Return paths one after the other, by a law of one move or at constant speed."""
-    segments: list[FrameSegment] = []
-    begin = motion.times[0] if motion.times else motion.rest if motion.poses else 0.0
-    for index, path in enumerate(paths):
-        length = path_length(motion, path)
-        if motion.speed is not None and not np.isfinite(length):
-            law = cruise(motion.speed, motion.ramp)
-            return [*segments, FrameSegment(path, np.append(law.breaks, np.inf), law)]
-        if not np.isfinite(length):
-            raise InputError(
-                f"the law '{motion.law_name}' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
-            )
-        if motion.speed is not None:  # less than requested where the path is shorter than both ramps
-            duration = length / min(motion.speed, length / motion.ramp) + motion.ramp
-        else:
-            duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
-        law = unit_law(motion.law_name, duration, motion.ramp).scaled(begin, np.zeros(1), np.array([length]))
-        segments.append(FrameSegment(path, law.breaks, law))
-        begin = motion.times[index + 1] if motion.times else begin + duration + motion.rest
-    return segments
+    lengths = [path_length(motion, path, name) for path in paths]
+    if motion.speed is not None and not np.isfinite(lengths[0]):
+        law = cruise(motion.speed, motion.ramp)
+        return [FrameSegment(paths[0], np.append(law.breaks, np.inf), law)]
+    laws = laws_of_moves(motion, lengths)
+    return [FrameSegment(path, law.breaks, law) for path, law in zip(paths, laws, strict=True)]
 
 
-def path_length(motion: MotionTable, path: PathSegment) -> float:
-    """Return the way along a path with all turns of a circle, infinite without `turns`."""
+def path_length(motion: MotionTable, path: PathSegment, name: str) -> float:
+    """Return the way along a path with all turns of a circle, infinite without `turns` at constant speed."""
     if motion.circle is None:
         return path.length
+    if motion.circle.turns is None and motion.speed is None:
+        raise InputError(
+            f"the law '{motion.law_name}' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
+        )
     return np.inf if motion.circle.turns is None else path.length * motion.circle.turns
 
 

@@ -174,23 +174,6 @@ def sampled_motion(function: Function, span: InputSpan) -> Trajectory:
     return quintics(t, list(begins), list(ends))
 
 
-def sampled_input(value: Any, size: int, span: InputSpan, key: str) -> Trajectory:
-    """Return numbers, a function of time (quintics), or times and rows (straight lines) as polynomials."""
-    try:
-        if callable(value):
-            return sampled_function(lambda t: _finite(_row(value(t), size), key), span, key)
-        if _is_table(value):
-            t = np.asarray(value[0], dtype=float)
-            return _lines(t, np.asarray(value[1], dtype=float).reshape(len(t), size), key)
-        return constant(_finite(_row(value, size), key))
-    except (TypeError, ValueError):
-        raise InputError(
-            f"'{key}' is not {count_of(size, 'number')}, a function of time or a table",
-            key=key,
-            hint="give numbers, f(t), or (times, rows)",
-        ) from None
-
-
 def _row(values: Any, size: int) -> Array:
     row = np.atleast_1d(np.asarray(values, dtype=float))
     if row.shape != (size,):
@@ -236,10 +219,20 @@ def _one_effort(name: str, effort: Any) -> Array:
 
 
 def _in_time(value: Any, read: Callable[[Any], Array], size: int, span: InputSpan, key: str) -> Trajectory:
-    """Return a function of time or a table as polynomials, anything else as it is read."""
-    if callable(value):
-        return sampled_input(lambda t: read(value(t)), size, span, key)
-    return sampled_input(value, size, span, key) if _is_table(value) else constant(read(value))
+    """Return a function of time (quintics), times and rows (straight lines), or what is read of anything else."""
+    if not callable(value) and not _is_table(value):
+        return constant(read(value))
+    try:
+        if callable(value):
+            return sampled_function(lambda t: _finite(_row(read(value(t)), size), key), span, key)
+        t = np.asarray(value[0], dtype=float)
+        return _lines(t, np.asarray(value[1], dtype=float).reshape(len(t), size), key)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"'{key}' is not {count_of(size, 'number')}, a function of time or a table",
+            key=key,
+            hint="give numbers, f(t), or (times, rows)",
+        ) from None
 
 
 def _is_table(value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,27 @@ def cruise(speed: float, ramp: float) -> Trajectory:
     return _pieces([0.0, ramp], [way(Polynomial([0.0, 1 / ramp])), Polynomial([float(way(1.0)), speed])])
 
 
+def laws_of_moves(motion: MotionTable, lengths: Sequence[float]) -> Iterator[Trajectory]:
+    """Yield for moves of a table, one after the other, the law from 0 to the length of each."""
+    begin = motion.times[0] if motion.times else motion.rest if motion.poses else 0.0
+    for index, length in enumerate(lengths):
+        if motion.speed is not None:  # less than requested where the path is shorter than both ramps
+            duration = length / min(motion.speed, length / motion.ramp) + motion.ramp
+        else:
+            duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
+        law = unit_law(motion.law_name, duration, motion.ramp)
+        law = law.averaged(motion.smoothing) if motion.smoothing else law
+        yield law.scaled(begin, np.zeros(1), np.array([length]))
+        begin = motion.times[index + 1] if motion.times else begin + duration + motion.smoothing + motion.rest
+
+
+def law_through(motion: MotionTable, rows: Array, name: str) -> Trajectory:
+    """Return the law of a table that goes through rows at its times: a spline, or lines with blended corners."""
+    if motion.law_name == "spline":
+        return splined(motion.times, rows)
+    return blended(motion.times, rows, motion.blend, f"motions.{name}.blend")
+
+
 def _pieces(breaks: Sequence[float], parts: Sequence[Polynomial]) -> Trajectory:
     """Return polynomials of the time since each break, in one channel."""
     coefficients = np.zeros((len(breaks), max(len(part.coef) for part in parts), 1))
@@ -75,7 +96,7 @@ def blended(times: Sequence[float] | Array, values: Array, blend: float, key: st
         k = int(np.argmin(gaps))
         raise InputError(
             f"the blends of {blend:g} s overlap between the times {times[k]:g} and {times[k + 1]:g} s",
-            key=f"{key}.blend", value=blend, hint="make 'blend' shorter, or the times longer",
+            key=key, value=blend, hint="make 'blend' shorter, or the times longer",
         )  # fmt: skip
     slopes = np.diff(values, axis=0) / gaps[:, None]
     still = np.zeros((1, values.shape[1]))

@@ -22,7 +22,7 @@ from parflex.trajectories.files import read_table
 from parflex.trajectories.follow import as_words, follow
 from parflex.trajectories.frames import FrameTrajectory, frame_trajectory, platform_trajectory
 from parflex.trajectories.inputs import InputSpan, sampled_motion
-from parflex.trajectories.laws import blended, splined, unit_law, waves_of
+from parflex.trajectories.laws import law_through, laws_of_moves, waves_of
 from parflex.trajectories.redundant_drive import is_redundant, positions_of_all_motors
 from parflex.trajectories.trajectory import Trajectory, hermite, joined
 
@@ -135,13 +135,15 @@ def motion_table(robot: Robot, motion: Any) -> tuple[str, MotionTable] | None:
     text = str(motion)
     if text in robot.description.motions:
         return text, robot.description.motions[text]
-    with _input_errors("motion" if text.lstrip().startswith("{") else text):
-        if text.lstrip().startswith("{"):
+    if text.lstrip().startswith("{"):
+        with _input_errors("motion"):
             raw = parse_toml(f"motion = {text}".encode(), "motion")["motion"]
-            return "given", _checked(robot, raw, "motion")
-        if text.endswith(".toml"):
-            return Path(text).stem, _checked(robot, parse_toml(read_bytes(text, "motion"), text), text)
-    return None
+        return "given", _checked(robot, raw, "motion")
+    if not text.endswith(".toml"):
+        return None
+    with _input_errors(text):
+        raw = parse_toml(read_bytes(text, "motion"), text)
+    return Path(text).stem, _checked(robot, raw, text)
 
 
 def with_time_law(robot: Robot, motion: Any) -> MotionTable:
@@ -330,39 +332,24 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> Trajecto
 def joint_moves(robot: Robot, motion: MotionTable, name: str) -> Trajectory:
     """Return moves one after the other, each by the law, or positions that are gone through."""
     rows, start = positions_of(robot, motion, name)
-    if motion.law_name == "spline":
-        return replace(splined(motion.times, rows), start=start)
-    if motion.law_name == "blend":
-        return replace(blended(motion.times, rows, motion.blend, f"motions.{name}"), start=start)
-    parts, begin = [], motion.times[0] if motion.times else 0.0
-    for index, (first, second) in enumerate(pairwise(rows)):
-        duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
-        law = unit_law(motion.law_name, duration, motion.ramp)
-        law = law.averaged(motion.smoothing) if motion.smoothing else law
-        parts.append(law.scaled(begin, first, second - first))
-        begin = motion.times[index + 1] if motion.times else begin + duration + motion.smoothing + motion.rest
-    return replace(joined(parts), start=start)
+    if motion.law_name in ("spline", "blend"):
+        return replace(law_through(motion, rows, name), start=start)
+    laws = zip(pairwise(rows), laws_of_moves(motion, [1.0] * (len(rows) - 1)), strict=True)
+    return replace(joined([law.scaled(0.0, first, second - first) for (first, second), law in laws]), start=start)
 
 
 def positions_of(robot: Robot, motion: MotionTable, name: str) -> tuple[Array, Array]:
-    """Positions of the motors between which moves go, a row each, and all positions at the start."""
-    names, initial_positions = robot.actuated_names, dict(motion.start)
-    rows = []
-    for index, table in enumerate(motion.joints):
-        values = by_motor(names, table, f"motions.{name}.joints.{index}", "position")
-        if index == 0:
-            initial_positions |= {names[motor]: value for motor, value in values.items()}
-            start, current = start_of(robot, initial_positions)
+    """Return positions of the motors between which moves go, a row each, and all positions at the start."""
+    kind, what = ("moves", "move") if motion.moves else ("joints", "position")
+    names, tables = robot.actuated_names, getattr(motion, kind)
+    steps = [by_motor(names, table, f"motions.{name}.{kind}.{k}", what) for k, table in enumerate(tables)]
+    first = {} if motion.moves else {names[motor]: value for motor, value in steps[0].items()}
+    start, current = start_of(robot, dict(motion.start) | first)
+    rows = [current.copy()] if motion.moves else []
+    for values in steps:
         for motor, value in values.items():
-            current[motor] = value
+            current[motor] = value + (current[motor] if motion.moves else 0.0)
         rows.append(current.copy())
-    if motion.moves:
-        start, current = start_of(robot, initial_positions)
-        rows = [current.copy()]
-        for index, move in enumerate(motion.moves):
-            for motor, value in by_motor(names, move, f"motions.{name}.moves.{index}", "move").items():
-                current[motor] += value
-            rows.append(current.copy())
     return np.array(rows), start
 
 

@@ -238,11 +238,7 @@ def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[RobotPa
     paths, driven, positions = paths_of(rigid, motion, name)
     frame, parts = motion.frame or rigid.tree.end_effector, []
     for path in paths:
-        length = path_length(motion, path)
-        if not np.isfinite(length):
-            raise InputError(
-                "the law 'time-optimal' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
-            )
+        length = path_length(motion, path, name)
         parts.append(_part(name, length, moving_frame(rigid, frame, driven, path.at), path.unit))
     return parts, positions[0] if positions else rigid.home
 

@@ -98,7 +98,7 @@ class Trajectory(Answer):
         return self.value(times), moving * self.value(times, 1), moving * self.value(times, 2)
 
     def value(self, t: Array | float, order: int = 0, behind: bool = False) -> Array:
-        """Return values, or derivatives of an `order`, of the pieces at `t` in s, or rows of them; the outer pieces go on.
+        """Return values, or derivatives of an `order`, of the pieces at `t` in s, or rows; the outer pieces go on.
 
         At a break it is the end of the piece before it, with `behind` the begin of the next one.
         """
@@ -153,7 +153,7 @@ class Trajectory(Answer):
         return columns
 
     def jumps(self, order: int) -> tuple[Array, Array]:
-        """Return times at which the derivative of an `order` jumps, and the jump of each channel (rows), without rounding."""
+        """Return when the derivative of an `order` jumps, and by how much each channel (rows), without rounding."""
         lengths = np.diff(self.breaks)
         long = lengths > self._near(self.breaks[1:])
         times = self.breaks[1:][long]
@@ -198,7 +198,7 @@ class Trajectory(Answer):
         return Trajectory(self.breaks, np.concatenate([self.coefficients, more], axis=1))
 
     def scaled(self, begin: float, first: Array, displacement: Array) -> Trajectory:
-        """Return channels that go from `first` at `begin` by a `displacement`, by this law (one channel, from 0 to 1)."""
+        """Return channels that go from `first` at `begin` by a `displacement`, by this law of one channel."""
         coefficients = self.coefficients * np.asarray(displacement)[None, None, :]
         coefficients[:, 0] += first
         return Trajectory(self.breaks + begin, coefficients)
