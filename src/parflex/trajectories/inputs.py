@@ -13,11 +13,10 @@ import numpy as np
 from parflex.checks import table
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrench
-from parflex.records import Record, count_of
+from parflex.records import Record
 from parflex.robot.motor_values import by_motor, motor_effort, read_efforts
 from parflex.robot.robot import Robot
 from parflex.trajectories.trajectory import POWERS, Trajectory, constant, linear, quintics
-from parflex.tree.tree import Tree
 
 Array = np.ndarray
 PIECE = 1.25e-3  # s: pieces of a function before they are halved; six values and three checks in each
@@ -174,21 +173,44 @@ def sampled_motion(function: Function, span: InputSpan) -> Trajectory:
     return quintics(t, list(begins), list(ends))
 
 
-def _row(values: Any, size: int) -> Array:
-    row = np.atleast_1d(np.asarray(values, dtype=float))
-    if row.shape != (size,):
-        raise ValueError
-    return row
+def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Trajectory:
+    """Return efforts of all motors, zero if not named. Each, or all, may be a function or a table of time."""
+    names = tuple(robot.actuated_names)
+    if not isinstance(effort, Mapping):
+        return replace(_in_time(effort, functools.partial(read_efforts, robot), span, "effort"), names=names)
+    named = by_motor(names, effort, "effort", "effort")
+    parts = [
+        _in_time(named.get(motor, 0.0), lambda value, name=name: np.array([motor_effort(name, value)]), span,
+                 f"effort.{name}")
+        for motor, name in enumerate(names)
+    ]  # fmt: skip
+    return replace(functools.reduce(Trajectory.beside, parts) if parts else constant(np.zeros(0)), names=names)
 
 
-def _finite(rows: Array, key: str) -> Array:
-    if not np.isfinite(rows).all():
-        raise InputError(f"'{key}' has numbers that are not finite", key=key, hint="correct the function or the table")
-    return rows
+def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Trajectory]:
+    """Return wrenches by frame in world axes: six or three numbers, functions of time, or tables of them."""
+    result = {}
+    for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
+        checked_wrench(robot.tree, frame, np.zeros(3))  # the frame is there
+        read = functools.partial(checked_wrench, robot.tree, frame)
+        names = tuple(f"{frame}.{word}" for word in WRENCH)
+        result[frame] = replace(_in_time(values, read, span, f"wrench.{frame}"), names=names)
+    return result
 
 
-def _lines(t: Array, rows: Array, key: str) -> Trajectory:
-    _finite(t, key)
+def _in_time(value: Any, read: Callable[[Any], Array], span: InputSpan, key: str) -> Trajectory:
+    """Return a function of time (quintics), times and rows (straight lines), or a constant."""
+    is_table = isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 1
+    if not is_table and not callable(value):
+        return constant(read(value))
+    try:
+        if callable(value):
+            return sampled_function(lambda t: read(value(t)), span, key)
+        t, rows = np.asarray(value[0], dtype=float), np.array([read(row) for row in value[1]])
+    except (TypeError, ValueError):
+        t, rows = np.full(1, np.nan), np.zeros(0)
+    if not len(t) or len(rows) != len(t) or not np.isfinite(t).all():
+        raise InputError(f"'{key}' is not a function of time or a table", key=key, hint="give f(t), or (times, rows)")
     if np.any(back := np.diff(t) < 0):
         row = int(np.argmax(back)) + 2
         raise InputError(
@@ -196,66 +218,4 @@ def _lines(t: Array, rows: Array, key: str) -> Trajectory:
             key=key,
             hint="order the rows by time; two rows at one time are a jump",
         )
-    return constant(_finite(rows, key)[0]) if len(t) < 2 else linear(t, _finite(rows, key))
-
-
-def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Trajectory:
-    """Return efforts of all motors, zero if not named. Each, or all, may be a function or a table of time."""
-    names = robot.actuated_names
-    if isinstance(effort, Mapping):
-        named = by_motor(names, effort, "effort", "effort")
-        parts = [
-            _in_time(named.get(motor, 0.0), functools.partial(_one_effort, name), 1, span, f"effort.{name}")
-            for motor, name in enumerate(names)
-        ]
-        efforts = functools.reduce(Trajectory.beside, parts) if parts else constant(np.zeros(0))
-    else:
-        efforts = _in_time(effort, functools.partial(read_efforts, robot), len(names), span, "effort")
-    return replace(efforts, names=tuple(names))
-
-
-def _one_effort(name: str, effort: Any) -> Array:
-    return np.array([motor_effort(name, effort)])
-
-
-def _in_time(value: Any, read: Callable[[Any], Array], size: int, span: InputSpan, key: str) -> Trajectory:
-    """Return a function of time (quintics), times and rows (straight lines), or what is read of anything else."""
-    if not callable(value) and not _is_table(value):
-        return constant(read(value))
-    try:
-        if callable(value):
-            return sampled_function(lambda t: _finite(_row(read(value(t)), size), key), span, key)
-        t = np.asarray(value[0], dtype=float)
-        return _lines(t, np.asarray(value[1], dtype=float).reshape(len(t), size), key)
-    except (TypeError, ValueError):
-        raise InputError(
-            f"'{key}' is not {count_of(size, 'number')}, a function of time or a table",
-            key=key,
-            hint="give numbers, f(t), or (times, rows)",
-        ) from None
-
-
-def _is_table(value: Any) -> bool:
-    """Whether a value is times and rows."""
-    return isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 1
-
-
-def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Trajectory]:
-    """Return wrenches by frame in world axes: six or three numbers, functions of time, or tables of them."""
-    result, tree = {}, robot.tree
-    for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
-        checked_wrench(tree, frame, np.zeros(3))  # the frame is there
-        values = _rows(tree, frame, values) if _is_table(values) else values
-        pieces = _in_time(values, functools.partial(checked_wrench, tree, frame), 6, span, f"wrench.{frame}")
-        result[frame] = replace(pieces, names=tuple(f"{frame}.{word}" for word in WRENCH))
-    return result
-
-
-def _rows(tree: Tree, frame: str, samples: tuple[Any, Any]) -> tuple[Any, Any]:
-    try:
-        rows = np.asarray(samples[1], dtype=float).reshape(len(samples[0]), -1)
-    except (TypeError, ValueError):
-        return samples  # refused when it is read
-    if rows.shape[1] in (3, 6) and np.isfinite(rows).all():
-        rows = np.array([checked_wrench(tree, frame, row) for row in rows]).reshape(len(rows), 6)
-    return samples[0], rows
+    return linear(t, rows) if len(t) > 1 else constant(rows[0])

@@ -97,23 +97,14 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
     robot = acting_robot(case.robot, case.without)
     if case.prescribed == "motors" and is_redundant(robot):
         spare = with_driving_motors(robot, case.motion, case.grid.rows * case.grid.out_step, **words)
-        names = tuple(spare.driven.actuated_names)
-        driving = [robot.actuated_names.index(name) for name in names]
-        moved = case.motion.selected(driving)
-        loads = range(len(robot.actuated), case.given.coefficients.shape[2])
-        return replace(
-            case, robot=spare.driven, motion=moved, given=case.given.selected([*driving, *loads]), spare=spare
-        )
+        driving = [robot.actuated.index(k) for k in spare.driven.actuated]
+        given = case.given.selected([*driving, *range(len(robot.actuated), case.given.channels)])
+        return replace(case, robot=spare.driven, motion=case.motion.selected(driving), given=given, spare=spare)
     for key, value in words.items():
         if is_specified(value):
-            raise InputError(
-                f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}",
-                key=key,
-                value=short_text(value),
-                hint="leave it out, or drive the motors"
-                if case.prescribed == "platform"
-                else "leave it out, or give a motion",
-            )
+            text = f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}"
+            hint = f"leave it out, or {'drive the motors' if case.prescribed == 'platform' else 'give a motion'}"
+            raise InputError(text, key=key, value=short_text(value), hint=hint)
     return case
 
 
@@ -145,7 +136,16 @@ def with_driving_motors(
             break
         rows.append(Configuration(robot, q).J_a / units[motors][:, None])
     if not worst[0] <= FIT:
-        raise _contradiction(robot, worst[1], worst[2], worst[0] * float(units[motors[worst[2]]]))
+        share, t, k = worst
+        unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[motors[k]]].joint.S_v) else "rad"
+        raise InputError(
+            f"the motions of the {len(motors)} motors do not fit the {len(motors) - actuation_redundancy(robot)} "
+            f"freedoms: at t = {t:.4g} s the nearest pose leaves '{motion.names[k]}' off by "
+            f"{share * units[motors[k]]:.4g} {unit}",
+            key="motion",
+            value=motion.names[k],
+            hint="give motions that the robot can have, e.g. along a path of its end effector",
+        )
     chosen = _best(np.array(rows))
     driven = replace(robot, actuated=tuple(motors[k] for k in chosen), known_home=robot.home)
     return RedundantDrive(robot, driven, allocation)
@@ -156,16 +156,3 @@ def _best(rows: Array) -> list[int]:
     count, freedoms = rows.shape[1:]
     sets = [list(chosen) for _, chosen in zip(range(MOST_SETS), combinations(range(count), freedoms), strict=False)]
     return max(sets, key=lambda chosen: float(np.linalg.svd(rows[:, chosen], compute_uv=False)[:, -1].min()))
-
-
-def _contradiction(robot: Robot, t: float, motor: int, off: float) -> InputError:
-    name = robot.actuated_names[motor]
-    freedoms = len(robot.actuated) - actuation_redundancy(robot)
-    unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[robot.actuated[motor]]].joint.S_v) else "rad"
-    return InputError(
-        f"the motions of the {len(robot.actuated)} motors do not fit the {freedoms} freedoms: at t = {t:.4g} s the "
-        f"nearest pose leaves '{name}' off by {off:.4g} {unit}",
-        key="motion",
-        value=name,
-        hint="give motions that the robot can have, e.g. along a path of its end effector",
-    )
