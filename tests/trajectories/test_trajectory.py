@@ -113,7 +113,7 @@ def test_fading_waves_multiplies_them_by_smooth_steps_at_both_ends():
     assert endless.at(0.25)[0] == pytest.approx([0.5 * np.sin(np.pi / 2)]) and endless.at(7.25)[0] == pytest.approx(
         [1.0]
     )
-    with pytest.raises(parflex.InputError, match=r"would have 6\.28e\+06 knots"):
+    with pytest.raises(parflex.InputError, match=r"would have 8e\+06 knots"):
         endless.quintics(1e5)
 
 
@@ -180,7 +180,7 @@ def test_extremes_are_those_of_calculus():
     assert sine.largest_values(2.0)[1] == pytest.approx([0.3 * 4 * np.pi], rel=1e-9)
     limited = parflex.load("5r", settings={"legs.frame.1.limits": [0.8, 3.5]})
     (violation,) = bent.violations(limited, 2.0)[:1]
-    assert (violation.joint, violation.time) == (LEFT, 0.5) and violation.value == pytest.approx(0.75)
+    assert violation.joint == LEFT and (violation.time, violation.value) == pytest.approx((0.5, 0.75))
 
 
 def test_tables_and_plans_without_an_end_need_a_time():

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.integrate import trapezoid
+from scipy.spatial.transform import Rotation
 
 from parflex import checks
 from parflex.control.laws import COMPENSATED, Law, make_law, read_gains
@@ -232,9 +233,7 @@ def _columns(
     error = np.linalg.norm((desired_p - position)[:, driven], axis=1)
     turn = np.zeros(len(t))
     if any(c > 2 for c in run.track.reference.driven):
-        E = desired_R @ rotation.transpose(0, 2, 1)
-        axial = np.stack([E[:, 2, 1] - E[:, 1, 2], E[:, 0, 2] - E[:, 2, 0], E[:, 1, 0] - E[:, 0, 1]], axis=1) / 2
-        turn = np.arctan2(np.linalg.norm(axial, axis=1), (np.trace(E, axis1=1, axis2=2) - 1) / 2)
+        turn = Rotation.from_matrix(desired_R @ rotation.transpose(0, 2, 1)).magnitude()
     columns |= {"error": error, "error.rotation": turn}
     for k, name in enumerate(robot.actuated_names):
         columns[f"effort.{name}"] = run.efforts[rows, k]

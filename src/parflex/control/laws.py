@@ -86,28 +86,17 @@ def make_law(
     if name not in LAWS:
         raise InputError(f"there is no law '{name}'", key="law", value=name, hint=did_you_mean(name, LAWS))
     if robot.tree.elastic:
-        raise InputError(
-            "a law needs the model of a rigid robot",
-            key="robot",
-            value=robot.name,
-            hint="give the rigid robot; 'control' takes the flexible one as its plant",
-        )
+        hint = "give the rigid robot; 'control' takes the flexible one as its plant"
+        raise InputError("a law needs the model of a rigid robot", key="robot", value=robot.name, hint=hint)
     if not robot.closures.size:
-        raise InputError(
-            "the control laws need a parallel robot, and this one has no loops",
-            key="robot",
-            value=robot.name,
-            hint="choose a robot with closures",
-        )
+        text = "the control laws need a parallel robot, and this one has no loops"
+        raise InputError(text, key="robot", value=robot.name, hint="choose a robot with closures")
     here = Configuration(robot, robot.home)
     here.refuse_undefined_actuation()
     if name == "extended" and not robot.sensed:
-        raise InputError(
-            "the extended law needs sensors in passive joints, and the robot has none",
-            key="law",
-            value=name,
-            hint="mark them in the robot file (sensed = true), or use the law ctc",
-        )
+        text = "the extended law needs sensors in passive joints, and the robot has none"
+        hint = "mark them in the robot file (sensed = true), or use the law ctc"
+        raise InputError(text, key="law", value=name, hint=hint)
     extended = name == "extended"
     geometry = model(robot, "geometry-redundant" if extended else "geometry-motors")
     program = model(robot, PROGRAMS[name], include=compensate, weights=weights, preload=preload)

@@ -84,21 +84,13 @@ def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Pl
 def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
     """The plant has the motors of the nominal robot, its sensed joints and an end effector."""
     if plant.actuated_names != nominal.actuated_names:
-        raise InputError(
-            "the plant and the robot of the law have different motors",
-            key="plant",
-            value=", ".join(plant.actuated_names),
-            hint="the motors must be " + ", ".join(nominal.actuated_names),
-        )
+        text, hint = "the plant and the robot of the law have different motors", ", ".join(nominal.actuated_names)
+        raise InputError(text, key="plant", value=", ".join(plant.actuated_names), hint=f"the motors must be {hint}")
     known = {link.name for link in plant.tree.links if link.joint.one_axis}
     missing = [name for name in sensed if name not in known]
     if missing:
-        raise InputError(
-            f"the plant has no joint '{missing[0]}' to measure",
-            key="plant",
-            value=plant.name,
-            hint="give its sensed joints the names they have in the robot of the law",
-        )
+        hint = "give its sensed joints the names they have in the robot of the law"
+        raise InputError(f"the plant has no joint '{missing[0]}' to measure", key="plant", value=plant.name, hint=hint)
 
 
 def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple[Array, Array]:

@@ -223,12 +223,8 @@ def from_function(
     def row(moment: float) -> Array:
         coordinates = function(float(moment))
         if not isinstance(coordinates, Mapping):
-            raise InputError(
-                "a reference must return a pose as a dictionary",
-                key="reference",
-                value=type(coordinates).__name__,
-                hint='e.g. {"x": 0.1}',
-            )
+            text, kind = "a reference must return a pose as a dictionary", type(coordinates).__name__
+            raise InputError(text, key="reference", value=kind, hint='e.g. {"x": 0.1}')
         return _words(robot, coordinates, centre, base)
 
     turn, segments = _turn([function(0.0)]), []

@@ -42,13 +42,8 @@ def read_table(path: str, key: str) -> dict[str, Array]:
                 return {name: values for name, values in read_npz(path).items() if name != SETTINGS}
             return _read_csv(path)
     except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError):
-        raise InputError(
-            "is not a table of numbers",
-            file=path,
-            key=key,
-            value=path,
-            hint="write a row of names, then rows of numbers",
-        ) from None
+        hint = "write a row of names, then rows of numbers"
+        raise InputError("is not a table of numbers", file=path, key=key, value=path, hint=hint) from None
 
 
 def _read_csv(path: str) -> dict[str, Array]:

@@ -186,12 +186,8 @@ def track(robot: Robot, reference: FrameTrajectory, names: Sequence[str]) -> Tra
         here, qd, qdd = placed(t, near)
         now = _orientation(here, reference.driven)
         if side * now < 0:
-            raise SingularError(
-                "it crosses a singularity of the platform",
-                key="reference",
-                value=reference.name,
-                hint="choose another working mode or another path",
-            )
+            text, hint = "it crosses a singularity of the platform", "choose another working mode or another path"
+            raise SingularError(text, key="reference", value=reference.name, hint=hint)
         side = now or side
         return here, qd, qdd
 
@@ -278,13 +274,9 @@ def _refuse_elsewhere(rigid: Robot, q: Array, requested: Array, key: str) -> Non
     far = {link.name: abs(float(away[link.q.start]) / rigid.tree.rate_units[link.v.start]) for link in single}
     worst = max(far, key=lambda joint: far[joint], default="")
     if worst and far[worst] > ARRIVED:
-        raise UnreachableError(
-            f"the motion ends in another configuration than this pose: place and turn of the end effector do not "
-            f"determine '{worst}'",
-            key=key,
-            value=worst,
-            hint="move the joints, or give poses of the end effector alone",
-        )
+        text = "the motion ends in another configuration than this pose: place and turn of the end effector do not "
+        hint = "move the joints, or give poses of the end effector alone"
+        raise UnreachableError(f"{text}determine '{worst}'", key=key, value=worst, hint=hint)
 
 
 def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: Sequence[int]) -> Followed:
@@ -298,11 +290,9 @@ def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: S
             break
         _refuse_jump(robot, path, rates, followed.knots[worst:], followed.q[worst], followed.values[0, worst:])
     if path.strict and off > COARSE + allowed:
-        raise UnreachableError(
-            f"{path.left(float(followed.knots[worst]))}: the motors would have to move too suddenly there",
-            key=path.key,
-            hint="keep away from singular poses, or give more components of the pose",
-        )
+        text = f"{path.left(float(followed.knots[worst]))}: the motors would have to move too suddenly there"
+        hint = "keep away from singular poses, or give more components of the pose"
+        raise UnreachableError(text, key=path.key, hint=hint)
     return followed
 
 
@@ -411,12 +401,9 @@ def joints_of_pose(rigid: Robot, frame: str, desired: FrameMotion, near: Array, 
         direction = zip(WORDS, map(float, desired.rotation[:, 2]), strict=True)
         return _led(rigid, place | {f"{frame}.{word}": value for word, value in direction}, desired, near)
     if desired.turn == "whole" and (loose or not turns):
-        raise InputError(
-            f"'{frame}' cannot have every rotation: its turn has fewer freedoms",
-            key="orientation",
-            value=frame,
-            hint="give the direction of its z axis, or its place alone",
-        )
+        text = f"'{frame}' cannot have every rotation: its turn has fewer freedoms"
+        hint = "give the direction of its z axis, or its place alone"
+        raise InputError(text, key="orientation", value=frame, hint=hint)
     if loose or (desired.rotation is None and rigid.pose_finder.leaves_free(place)):
         return _led(rigid, place, desired, near)
     components = [c for c in driven if c < 3 or desired.rotation is not None]

@@ -156,12 +156,8 @@ def with_time_law(robot: Robot, motion: Any) -> MotionTable:
         )  # fmt: skip
     entries = named_table[1].model_dump(exclude_unset=True)
     if "time-optimal" not in LAWS[named_table[1].kind]:
-        raise InputError(
-            f"a motion with '{named_table[1].kind}' has no path",
-            key="motion",
-            value=str(motion),
-            hint="give moves or points",
-        )
+        text = f"a motion with '{named_table[1].kind}' has no path"
+        raise InputError(text, key="motion", value=str(motion), hint="give moves or points")
     known = {named_table[1].kind, "frame", "start", *LAW_KEYS["time-optimal"]}  # once: a period would hide its time
     return _checked(robot, {key: entries[key] for key in entries if key in known} | {"law": "time-optimal"}, "motion")
 
@@ -255,12 +251,9 @@ def _repeated(once: Trajectory, period: float, name: str) -> Trajectory:
     """Return the motion again and again; it must end where it began, within the period."""
     moved = np.abs(once.coefficients[-1, 0] - once.coefficients[0, 0]).max(initial=0.0)
     if moved > 1e-9 or once.breaks[-1] > period * (1 + 1e-9):
-        raise InputError(
-            "a motion with a period ends where it began, within the period",
-            key=f"motions.{name}.period",
-            value=period,
-            hint="use a longer period, or moves that return to the start",
-        )
+        text = "a motion with a period ends where it began, within the period"
+        hint = "use a longer period, or moves that return to the start"
+        raise InputError(text, key=f"motions.{name}.period", value=period, hint=hint)
     return replace(once, period=period, waves=None)
 
 
@@ -272,12 +265,9 @@ def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpa
         values = np.asarray(function(float(moment)), dtype=float)
         values = values[:, None] if motors == 1 and values.shape == (3,) else values
         if values.shape != (3, motors) or not np.isfinite(values).all():
-            raise InputError(
-                "a motion gives position, velocity and acceleration of every motor",
-                key="motion",
-                value=str(values.shape),
-                hint=f"return three lists of {motors} finite numbers",
-            )
+            text = "a motion gives position, velocity and acceleration of every motor"
+            hint = f"return three lists of {motors} finite numbers"
+            raise InputError(text, key="motion", value=str(values.shape), hint=hint)
         return values
 
     return replace(_started(robot, "function", sampled_motion(row, span)), planned=span.end)

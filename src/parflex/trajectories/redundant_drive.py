@@ -115,12 +115,9 @@ def with_driving_motors(
     allocation = read_allocation(robot, weights, preload, effort_limit)
     lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
     if lossy:
-        raise InputError(
-            f"internal efforts change what the rigid coupling '{lossy[0]}' loses, so no motor can drive alone",
-            key="efficiency",
-            value=lossy[0],
-            hint="leave out friction, or use a controller",
-        )
+        text = f"internal efforts change what the rigid coupling '{lossy[0]}' loses, so no motor can drive alone"
+        hint = "leave out friction, or use a controller"
+        raise InputError(text, key="efficiency", value=lossy[0], hint=hint)
     if allocation.has_preload:
         allocation = replace(allocation, preloaded=(), preload=np.zeros(0), near=allocation.home_preload(robot))
     motors, q, rows = list(robot.actuated), np.asarray(motion.start), []
@@ -138,14 +135,11 @@ def with_driving_motors(
     if not worst[0] <= FIT:
         share, t, k = worst
         unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[motors[k]]].joint.S_v) else "rad"
-        raise InputError(
-            f"the motions of the {len(motors)} motors do not fit the {len(motors) - actuation_redundancy(robot)} "
-            f"freedoms: at t = {t:.4g} s the nearest pose leaves '{motion.names[k]}' off by "
-            f"{share * units[motors[k]]:.4g} {unit}",
-            key="motion",
-            value=motion.names[k],
-            hint="give motions that the robot can have, e.g. along a path of its end effector",
-        )
+        freedoms, off_by = len(motors) - actuation_redundancy(robot), f"{share * units[motors[k]]:.4g} {unit}"
+        text = f"the motions of the {len(motors)} motors do not fit the {freedoms} freedoms: at t = {t:.4g} s the "
+        text += f"nearest pose leaves '{motion.names[k]}' off by {off_by}"
+        hint = "give motions that the robot can have, e.g. along a path of its end effector"
+        raise InputError(text, key="motion", value=motion.names[k], hint=hint)
     chosen = _best(np.array(rows))
     driven = replace(robot, actuated=tuple(motors[k] for k in chosen), known_home=robot.home)
     return RedundantDrive(robot, driven, allocation)
