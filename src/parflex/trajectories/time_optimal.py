@@ -96,9 +96,9 @@ def fastest_motion(robot: Robot, motion: MotionTable, name: str, ignore_limits: 
             text = f"limits are exceeded by {100 * share:.2g} % of them on the path: the motion needs a check"
             diagnostics.append(Diagnostic("exceeded-on-path", text, value=share))
         begin += timing.time + motion.rest
-    motors = tuple(robot.actuated_names)
-    timing = TimeOptimal(begin - motion.rest, timings, motors, limits.low, limits.high, tuple(diagnostics))
-    return replace(joined(pieces), start=starts[0], timing=timing)
+    end, motors = timings[-1].begin + timings[-1].time, tuple(robot.actuated_names)
+    how = TimeOptimal(end, timings, motors, limits.low, limits.high, tuple(diagnostics))
+    return replace(joined(pieces), start=starts[0], timing=how)
 
 
 def _grid(rigid: Robot, part: RobotPath, near: Array) -> Array:
