@@ -38,7 +38,6 @@ from parflex.trajectories.time_optimal_limits import (
     PhaseRows,
     feasible_efforts,
     limits_of,
-    model_forces,
     parts_of,
     places_along,
     refuse_beyond_limits,
@@ -140,7 +139,7 @@ def _fastest(
         t = times_at(law, places.s)
         _, speeds, pushes = _moving(law, t)
         speeds = np.maximum(speeds, LEAST * speeds.max())  # friction at rest is that of a motion that begins
-        forces = model_forces(rows, places, speeds, pushes)
+        forces = places.forces(speeds, pushes)
         fitted = np.einsum("pfk,kp->pf", rows.efforts, _state(pushes, speeds))
         off = float(np.abs(forces - fitted).max() / max(np.abs(forces).max(), 1e-300))
         if off < FITTED:

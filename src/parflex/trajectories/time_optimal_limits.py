@@ -107,31 +107,23 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
 
 
 def _effort_terms(here: Configuration, q1: Array, q2: Array, speed: float, push: float) -> tuple[Array, Array]:
-    """A, B, D, G of efforts, or of generalised forces where motors are spare; and what these are for efforts."""
-    speeds = speed * np.array(SAMPLES)
-    spare = here.J_a.shape[0] > here.J_a.shape[1]
-    forces = [_forces(here, q1, q2, y, push, spare) for y in speeds]
-    A = _forces(here, q1, q2, speed, push + 1.0, spare) - forces[1]
+    """Return A, B, D, G of efforts, or of generalised forces with spare motors, and these forces for unit efforts."""
+    speeds, spare = speed * np.array(SAMPLES), here.J_a.shape[0] > here.J_a.shape[1]
+    forces = [_forces(here, q1, q2, y, push) for y in speeds]
+    A = _forces(here, q1, q2, speed, push + 1.0) - forces[1]
     still = np.array(forces) - push * A
     terms = np.linalg.solve(np.stack([speeds**2, speeds, np.ones(len(speeds))], axis=1), still)
     return np.stack([A, *terms], axis=1), here.J_a.T if spare else np.eye(len(here.J_a))
 
 
-def _forces(here: Configuration, q1: Array, q2: Array, y: float, push: float, spare: bool) -> Array:
-    """Efforts of the motors and tensions; where motors are spare, generalised forces and efforts without tension."""
+def _forces(here: Configuration, q1: Array, q2: Array, y: float, push: float) -> Array:
+    """Return efforts of the motors and tensions; with spare motors, generalised forces and efforts without tension."""
     state = state_at(here, q1 * y)
     f = state.forces(q2 * y**2 + push * q1)
-    if spare:
+    if here.J_a.shape[0] > here.J_a.shape[1]:
         return np.concatenate([here.J.T @ f, taut_bounds(here, f)])
     tau = state.efforts(f)
     return np.concatenate([tau, cable_tensions(here, f, tau)])
-
-
-def model_forces(rows: PhaseRows, places: PathPlaces, speeds: Array, pushes: Array) -> Array:
-    """What the model itself says at all places in the motion that was found."""
-    spare = rows.actuation.shape[1] != rows.actuation.shape[2]
-    moving = zip(places.robots, places.rates, places.bends, speeds, pushes, strict=True)
-    return np.array([_forces(*each, spare) for each in moving])
 
 
 def _tension_rows(terms: Array, speeds: Array) -> list[Array]:
@@ -224,6 +216,11 @@ class PathPlaces(Record):
     bends: Array
     motors: Trajectory
     slopes: Array  # first and second derivatives of the motors, (2, place, motor)
+
+    def forces(self, speeds: Array, pushes: Array) -> Array:
+        """Return the forces of the model itself at all places, at these speeds and accelerations."""
+        moving = zip(self.robots, self.rates, self.bends, speeds, pushes, strict=True)
+        return np.array([_forces(*each) for each in moving])
 
 
 def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[RobotPath], Array]:
