@@ -258,7 +258,7 @@ def from_motion(robot: Robot, motion: str | Trajectory, time: float) -> FrameTra
             hint = did_you_mean(motion, known) if known else f"the robot file defines no motions; {EXAMPLE}"
             raise InputError(f"there is no reference '{motion}'", key="reference", value=motion, hint=hint)
         planned = from_table(robot, *named_table, time)
-    rigid, q, rows = robot.locking(robot.tree.elastic), np.asarray(planned.start), []
+    rigid, q, rows = robot.locking(robot.tree.elastic), planned.start, []
     t = _knots(0.0, time, KNOT_STEP)
     base = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])[0]
     for moment in t:

@@ -229,7 +229,7 @@ class FrameTrajectory(Record):
         channels = [0, 1, 5] if self.planar else list(range(6))
         parts = [constant(np.zeros(len(channels)))]
         for segment in self.segments:
-            assert segment.law is not None
+            assert segment.law is not None and isinstance(segment.path, PathSegment)
             twist = segment.path.at(0.0).twist[channels]  # constant between two poses
             orders = np.arange(2, segment.law.powers)
             powers = segment.law.coefficients[:, 2:] * (orders * (orders - 1))[None, :, None] * twist

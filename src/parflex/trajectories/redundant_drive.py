@@ -120,7 +120,7 @@ def with_driving_motors(
         raise InputError(text, key="efficiency", value=lossy[0], hint=hint)
     if allocation.has_preload:
         allocation = replace(allocation, preloaded=(), preload=np.zeros(0), near=allocation.home_preload(robot))
-    motors, q, rows = list(robot.actuated), np.asarray(motion.start), []
+    motors, q, rows = list(robot.actuated), motion.start, []
     places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
     units = robot.tree.rate_units
     worst: tuple[float, float, int] = (0.0, 0.0, 0)  # by how much, when, and which motor

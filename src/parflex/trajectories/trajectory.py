@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -43,8 +43,8 @@ class Trajectory(Answer):
         Names of the channels: of a motion those of the motors, in order.
     name : str
         Name of the motion.
-    start : Array | None
-        All positions of the robot with rigid bodies at t = 0 (m, rad).
+    start : Array
+        All positions of the robot with rigid bodies at t = 0 (m, rad); empty without a robot.
     period : float | None
         Period after which the motion repeats (s).
     waves : Waves | None
@@ -59,7 +59,7 @@ class Trajectory(Answer):
     coefficients: Array
     names: tuple[str, ...] = ()
     name: str = ""
-    start: Array | None = None
+    start: Array = field(default_factory=lambda: np.zeros(0))
     period: float | None = None
     waves: Any = None
     timing: Any = None
@@ -223,10 +223,10 @@ class Trajectory(Answer):
         extremes = [self.extremes(end, order)[1].ravel() for order in range(2)] if end > 0 else []
         t = np.unique(np.concatenate([[0.0], *extremes]))
         position, velocity = (
-            np.concatenate([self.value(t, order, behind) for behind in (False, True)]).T for order in range(2)
+            dict(zip(self.names, np.concatenate([self.value(t, order), self.value(t, order, True)]).T, strict=True))
+            for order in range(2)
         )
-        by_name = (dict(zip(self.names, rows, strict=True)) for rows in (position, velocity))
-        return check_limits(robot, *by_name, times=np.tile(t, 2))
+        return check_limits(robot, position, velocity, times=np.tile(t, 2))
 
     def largest_values(self, end: float) -> tuple[Array, Array, Array]:
         """Return way, largest velocity and largest acceleration of every channel from t = 0 until `end`."""
