@@ -46,7 +46,6 @@ ROUNDING = 1e-10  # of the typical length, or a turn: positions are not known be
 DOUBLED = 3  # times
 HALVED = 8  # times, to distinguish a jump from a quick motion
 JUMP = 0.5  # of a step between knots: what stays of it in a piece that is 2^8 times shorter; of a root it is 1/16
-SUDDEN = 2.0  # times the faster of both rates: a longer step is checked before knots are added
 TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -284,7 +283,7 @@ def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: S
     rates = list(rates)
     units = robot.tree.rate_units[rates]
     for doubled in range(DOUBLED + 1 if path.strict else 2):
-        followed = _at_knots(robot, path, near, count * 2**doubled, rates)
+        followed = _at_knots(path, near, count * 2**doubled, rates)
         off, allowed, worst = _off(units, rates, path, followed)
         if off <= FINE + allowed:
             break
@@ -296,19 +295,14 @@ def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: S
     return followed
 
 
-def _at_knots(robot: Robot, path: RobotPath, near: Array, count: int, rates: list[int]) -> Followed:
-    knots, units = np.linspace(path.begin, path.end, count + 1), robot.tree.rate_units[rates]
-    q: list[Array] = []
-    qd: list[Array] = []
-    values: list[Array] = []
+def _at_knots(path: RobotPath, near: Array, count: int, rates: list[int]) -> Followed:
+    knots = np.linspace(path.begin, path.end, count + 1)
+    q, qd, values = list[Array](), list[Array](), list[Array]()
     for s in knots:
         here, velocity, acceleration = path.at(float(s), q[-1] if q else near)
         q.append(here.q)
         qd.append(velocity)
         values.append(joint_values(here, velocity, acceleration, rates))
-        if len(values) > 1 and _sudden(units, values[-2], values[-1], float(knots[1] - knots[0])):
-            before = len(values) - 2
-            _refuse_jump(robot, path, rates, knots[before:], q[before], [row[0] for row in values[before:]])
     rows = np.stack(values, axis=1)
     if np.isnan(rows[2]).any():
         rows[2] = _derivatives(knots, rows[1], path.closed)
@@ -328,11 +322,6 @@ def joint_values(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int
     """Return position and two derivatives of joints, by the numbers of their rates."""
     tree, chosen = here.robot.tree, list(rates)
     return np.array([here.q[[tree.links[tree.link_of_rate[k]].q.start for k in chosen]], qd[chosen], qdd[chosen]])
-
-
-def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
-    rate = max(_size(units, before[1]), _size(units, behind[1]))
-    return _size(units, behind[0] - before[0]) > SUDDEN * h * rate + ROUNDING
 
 
 def _off(units: Array, rates: list[int], path: RobotPath, followed: Followed) -> tuple[float, float, int]:
