@@ -91,7 +91,7 @@ def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> T
     """Return the motors in time along the trajectory of a frame until a time."""
     rigid, key = robot.locking(robot.tree.elastic), f"motions.{trajectory.name}"
     moving = moving_frame(rigid, trajectory.frame, trajectory.driven, trajectory.at)
-    near, start, parts = trajectory.start, trajectory.positions[0] if trajectory.positions else None, []
+    near, starts, parts = trajectory.start, list(trajectory.positions[:1]), []
     for index, segment in enumerate(trajectory.segments):
         if isinstance(segment.path, PathSegment):
             assert segment.law is not None
@@ -105,8 +105,8 @@ def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> T
             followed = _follow_in_time(rigid, path, segment.breaks, near, count, rigid.actuated)
             first, near = followed[0].q[0], followed[-1].q[-1]
             parts += [part.pieces for part in followed]
-        start = first if start is None else start
-    return replace(joined(parts), start=start)
+        starts.append(first)
+    return replace(joined(parts), start=starts[0])
 
 
 def _knots_in_time(segment: FrameSegment, key: str) -> Callable[[float], int]:

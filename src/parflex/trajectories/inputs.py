@@ -180,11 +180,14 @@ def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Trajectory:
         return replace(_in_time(effort, functools.partial(read_efforts, robot), span, "effort"), names=names)
     named = by_motor(names, effort, "effort", "effort")
     parts = [
-        _in_time(named.get(motor, 0.0), lambda value, name=name: np.array([motor_effort(name, value)]), span,
-                 f"effort.{name}")
+        _in_time(named.get(motor, 0.0), functools.partial(_one_effort, name), span, f"effort.{name}")
         for motor, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     return replace(functools.reduce(Trajectory.beside, parts) if parts else constant(np.zeros(0)), names=names)
+
+
+def _one_effort(name: str, effort: Any) -> Array:
+    return np.array([motor_effort(name, effort)])
 
 
 def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Trajectory]:
