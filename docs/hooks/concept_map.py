@@ -43,6 +43,10 @@ ROWS = {  # group: class and what it is, by column
         ("Expression", "a symbolic scalar"),
         ("Program", "a list of instructions"),
     ),
+    "motion": (
+        ("FrameTrajectory", "a frame in time"),
+        ("Trajectory", "channels in time"),
+    ),
     "time": (
         ("Recording", "measured time series"),
         ("Run", "simulated time series"),
@@ -68,6 +72,8 @@ ARROWS = (
     ("Formulation", "Expression", "trace"),
     ("Expression", "Program", "optimise"),
     ("Program", "Model", "emit"),
+    ("FrameTrajectory", "Trajectory", "follow"),
+    ("Trajectory", "Run", "prescribe"),
     ("Model", "LoopFunction", "step"),
     ("LoopFunction", "Run", "simulate"),
     ("Run", "Recording", "compare"),

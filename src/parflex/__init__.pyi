@@ -97,8 +97,8 @@ from parflex.statics.stiffness import Deflection as Deflection
 from parflex.statics.stiffness import Stiffness as Stiffness
 from parflex.statics.stiffness import cartesian_stiffness as cartesian_stiffness
 from parflex.statics.stiffness import deflection as deflection
-from parflex.trajectories.motor_motion import MotorMotion as MotorMotion
-from parflex.trajectories.motor_motion import plan_motion as plan_motion
+from parflex.trajectories.motions import plan_motion as plan_motion
+from parflex.trajectories.trajectory import Trajectory as Trajectory
 from parflex.updating.result import Updated as Updated
 from parflex.updating.update import update as update
 from parflex.view.map_figure import draw_map as draw_map

@@ -250,7 +250,7 @@ def test_twists_and_accelerations_of_a_path_are_its_derivatives():
         rate = np.concatenate([after.position - before.position, turn]) / (2 * h)
         assert largest(rate - here.twist) < 1e-8  # third derivatives of 10 times h squared, rounding over h
         assert largest((after.twist - before.twist) / (2 * h) - here.acceleration) < 1e-8  # the same
-        assert largest(path.given.at(t) - here.acceleration) < 1e-12 * 10  # the pieces that the loop gets
+        assert largest(path.accelerations.value(t) - here.acceleration) < 1e-12 * 10  # the pieces that the loop gets
         assert largest(here.rotation @ here.rotation.T - np.eye(3)) < 1e-14 * 10
     for t in (0.1, 1.1, 2.1, 3.1, 4.1):  # rests
         assert largest(path.at(t).twist) == largest(path.at(t).acceleration) == 0.0

@@ -10,9 +10,8 @@ from support.posing import end_effector, indices
 from support.robots import load_robot, write_robot
 
 import parflex
-from parflex.control.following import track
 from parflex.control.references import through
-from parflex.trajectories.follow import KNOTS, RobotPath, follow_path, joints_of_pose
+from parflex.trajectories.follow import KNOTS, RobotPath, follow_path, joints_of_pose, track
 from parflex.trajectories.frames import FrameMotion
 
 CASES = [("tripod-wrist", None), ("serial-arm", "five"), ("serial-arm", None)]
@@ -127,7 +126,7 @@ def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypa
     robot = loaded(CASES[0])
     motion = parflex.plan_motion(robot, "circle")
     times = np.linspace(0.0, motion.end, 120)
-    knots = {"t": times} | dict(zip(robot.motors, motion.pieces.at(times).T, strict=True))
+    knots = {"t": times} | dict(zip(robot.motors, motion.value(times).T, strict=True))
     splined = parflex.plan_motion(robot, knots)
     worst, apart = np.zeros(5), 0.0
     for t in np.linspace(0.3, motion.end - 0.3, 12):  # away from the ramps, where a spline of so few knots is coarse
@@ -144,10 +143,10 @@ def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypa
 def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place(monkeypatch):
     robot = loaded(CASES[0])
     reference = through(robot, ["home", {"x": 0.0, "y": 0.02, "z": 0.8}, "home"], 1.0)
-    monkeypatch.setattr("parflex.control.following.KNOT_STEP", 0.1)
+    monkeypatch.setattr("parflex.trajectories.follow.TRACK_STEP", 0.1)
     driven = track(robot, reference, robot.motors)
-    assert np.isfinite(driven.pieces.coefficients).all()
-    assert np.abs(driven.pieces.at(0.0) - driven.pieces.at(1.0)).max() < 1e-9  # back at home
+    assert np.isfinite(driven.joints.coefficients).all()
+    assert np.abs(driven.joints.value(0.0) - driven.joints.value(1.0)).max() < 1e-9  # back at home
 
 
 def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch):
@@ -157,7 +156,7 @@ def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch)
         return type(here)(here.robot, q), qd, qdd
 
     monkeypatch.setattr("parflex.trajectories.follow.joints_of_pose", jumping)
-    monkeypatch.setattr("parflex.control.following._orientation", lambda here, driven: 1.0)
+    monkeypatch.setattr("parflex.trajectories.follow._orientation", lambda here, driven: 1.0)
     with pytest.raises(parflex.UnreachableError, match=r"at t = 0\.\d+ s: 'left\.1' would jump by 0\.2") as caught:
         parflex.run_control(parflex.load("5r"), "line:x=0.03,y=0.5,time=1")
     assert caught.value.key == "reference"
@@ -173,8 +172,8 @@ def test_poses_ask_of_a_turn_only_what_the_robot_can_lead(tmp_path):
     middle = np.add(place(robot), [0.03, 0.5, 0.0]) / 2
     assert place(robot, robot.assemble(half)) == pytest.approx(middle, abs=1e-9)  # knots are exact
     run = parflex.run_control(robot, "line:x=0.03,y=0.5,time=0.6")
-    wanted, rates = (motion.pieces.at(run["t"], order) for order in (0, 1))
-    found = np.stack([run[f"reference.{motor}"] for motor in motion.motors], axis=1)
+    wanted, rates = (motion.value(run["t"], order) for order in (0, 1))
+    found = np.stack([run[f"reference.{motor}"] for motor in motion.names], axis=1)
     assert np.abs(found - wanted).max() < 2e-6 * np.abs(rates).max()  # both err by 1e-6 at most
 
 
@@ -238,18 +237,18 @@ def moved(position, rate, change, near):
 def test_knots_are_doubled_until_quintics_fit_between_them():
     robot = four_bar()
     road = kinked(0.02)
-    pieces, motor = follow_path(robot, road, robot.home, 40).pieces, indices(robot, robot.motors)
+    pieces, motor = follow_path(robot, road, robot.home, 40, robot.actuated).pieces, indices(robot, robot.motors)
     s = np.linspace(0, 1, 501)
     exact = np.array([road.at(one, robot.home)[1][motor] for one in s])
     assert len(pieces.breaks) > 41
-    assert np.abs(pieces.at(s, 1) - exact).max() < 1e-5  # of the midpoints, somewhat more beside
-    assert len(follow_path(robot, kinked(0.3), robot.home, 40).pieces.breaks) == 41
+    assert np.abs(pieces.value(s, 1) - exact).max() < 1e-5  # of the midpoints, somewhat more beside
+    assert len(follow_path(robot, kinked(0.3), robot.home, 40, robot.actuated).pieces.breaks) == 41
 
 
 def test_what_quintics_cannot_follow_is_refused():
     robot = four_bar()
     with pytest.raises(parflex.UnreachableError, match=r"left at 0.4.*too suddenly"):
-        follow_path(robot, kinked(1e-6), robot.home, 41)
+        follow_path(robot, kinked(1e-6), robot.home, 41, robot.actuated)
 
 
 def test_rates_that_do_not_belong_to_the_positions_are_refused():
@@ -257,4 +256,4 @@ def test_rates_that_do_not_belong_to_the_positions_are_refused():
     place = lambda s, q: moved(s, 0.0, 0.0, q)  # noqa: E731
     still = RobotPath(0.0, 1.0, place, lambda s: f"left at {s:.4g}", "road")
     with pytest.raises(parflex.UnreachableError, match="too suddenly"):
-        follow_path(robot, still, robot.home, 40)
+        follow_path(robot, still, robot.home, 40, robot.actuated)

@@ -71,8 +71,8 @@ def test_elements_do_not_change_a_path_and_a_changed_robot_has_another(monkeypat
     ways = following.followed_segment, following._followed
     found, expected = (how(robot, *line, robot.home) for how in ways)
     for s in np.linspace(0, 0.005, 9):
-        np.testing.assert_allclose(found[0].at(s), expected[0].at(s), rtol=0, atol=1e-13)  # rounding
-        np.testing.assert_allclose(found[0].at(s, 1), expected[0].at(s, 1), rtol=0, atol=1e-10)  # over 1 mm
+        np.testing.assert_allclose(found[0].value(s), expected[0].value(s), rtol=0, atol=1e-13)  # rounding
+        np.testing.assert_allclose(found[0].value(s, 1), expected[0].value(s, 1), rtol=0, atol=1e-10)  # over 1 mm
     for own, whole in zip(found[1:], expected[1:], strict=True):
         np.testing.assert_allclose(own, whole, rtol=0, atol=1e-13)
 

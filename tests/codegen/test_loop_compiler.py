@@ -17,7 +17,7 @@ from parflex.codegen.loop_compiler import simd_range, unrolled_range
 from parflex.codegen.loop_types import CompiledRecord, UnsupportedError, kind_of
 from parflex.integrators.driver import METHODS, method_named, new_work
 from parflex.simulation.problem import prepare_problem
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 LIMIT = 3
@@ -296,7 +296,7 @@ int run(System *s, Work *w, Tableau *b, double t, double h, int64_t every, d1 *q
 def test_the_loop_in_c_makes_the_steps_of_the_compiled_one(name, word, tmp_path):
     robot, method = parflex.load(name), method_named(word)
     problem = prepare_problem(robot, "efforts", numbers=method.numbers, sticking=True, width=1e-3)
-    system = problem.system(Polynomials(np.array([0.0, np.inf]), np.full((1, 1, robot.nu), EFFORTS[name])))
+    system = problem.system(Trajectory(np.array([0.0, np.inf]), np.full((1, 1, robot.nu), EFFORTS[name])))
     step = 1e-5 if robot.tree.elastic and word == "rk4" else STEP  # explicit steps must be stable
     found = []
     for in_c in (False, True):

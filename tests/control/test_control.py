@@ -14,11 +14,11 @@ from support.robots import load_robot, write_robot
 import parflex
 from parflex.control import references
 from parflex.control.control import LoopSettings, run_law
-from parflex.control.following import track
 from parflex.control.laws import LAWS, make_law
 from parflex.control.plant import make_plant, plant_family
 from parflex.control.references import reference_from
 from parflex.control.variation import KINDS, parameters_of, perturbed_robot
+from parflex.trajectories.follow import track
 
 MODES = {"+-+": (1, -1, 1), "-+-": (-1, 1, -1), "+++": (1, 1, 1), "++-": (1, 1, -1)}
 SIGNS = np.array(MODES["+-+"], dtype=float)
@@ -161,7 +161,7 @@ def test_errors_of_joints_are_taken_the_short_way_round(name):
     q = circle().at(np.array([0.0, 0.7]))[0][1]
     measured = q[: len(law(name).sensed)]
     rows = [[*(measured + 0.01 + turn), *np.zeros(2 * len(measured))] for turn in (0.0, 2 * np.pi, -2 * np.pi)]
-    efforts = [law(name)(measured, np.zeros(len(measured)), row, circle().start)[0] for row in rows]
+    efforts = [law(name)(measured, np.zeros(len(measured)), row, circle().joints.start)[0] for row in rows]
     assert np.abs(efforts[1] - efforts[0]).max() < 1e-9  # 2 pi is rounded
     assert np.abs(efforts[2] - efforts[0]).max() < 1e-9
 
@@ -203,7 +203,7 @@ def again(run, loop, name="ctc"):
     if loop.rates == "differences":
         qd = np.vstack([np.zeros(len(sensed)), np.diff(q, axis=0) / loop.sample_time])
     rows = law(name).reference_rows(circle(), run["t"])
-    efforts, pose = [], circle().start
+    efforts, pose = [], circle().joints.start
     for k in range(len(q)):
         _, pose = law(name)(q[k], qd[k], rows[k], pose)
         effort, pose = law(name)(q[k], qd[k], rows[k], pose)
@@ -287,7 +287,7 @@ def test_an_unstable_loop_is_reported_with_motor_and_time():
     [("---", 0.1, "singular"), ("+-+", 0.6, "at t = "), *((m, 0.1, "singular") for m in ("--+", "-++", "+--"))],
 )
 def test_a_reference_through_a_singularity_or_out_of_reach_is_refused(mode, radius, message, monkeypatch):
-    monkeypatch.setattr("parflex.control.following.KNOT_STEP", 0.04)
+    monkeypatch.setattr("parflex.trajectories.follow.TRACK_STEP", 0.04)
     with pytest.raises(parflex.ParflexError, match=message) as refusal:
         track(nominal(mode), references.circle(nominal(mode), radius, 2.0), JOINTS)
     assert refusal.value.key == "reference"

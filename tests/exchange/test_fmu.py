@@ -24,11 +24,11 @@ from support.robots import any_robot, load_robot
 from support.shared_libraries import libraries_in
 
 import parflex
-from parflex.control.following import track
 from parflex.control.laws import make_law
 from parflex.control.references import reference_from
 from parflex.exchange.fmu.export import step_notes
 from parflex.exchange.fmu.plant import make_plant
+from parflex.trajectories.follow import track
 
 ROWS = 40
 SOFT = ("qdd.", "ax", "ay", "az", "alx", "aly", "alz", "friction.", "energy.", "power.", "closure_error")

@@ -17,8 +17,7 @@ from parflex.integrators import tableaux
 from parflex.integrators.common import record
 from parflex.integrators.driver import Grid, grid_of, method_named, new_work, run_loop
 from parflex.symbolic.expression import Graph
-from parflex.trajectories import polynomials
-from parflex.trajectories import polynomials as quintics
+from parflex.trajectories import laws, trajectory
 
 TIME = 4.0
 
@@ -29,7 +28,7 @@ def reference() -> np.ndarray:
 
 
 def error_of(name: str, step: float, tolerance: float) -> float:
-    system, kernel = swinging(polynomials.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]])))
+    system, kernel = swinging(trajectory.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]])))
     grid = Grid(1.0, 1, 4, tolerance, step) if name == "dopri5" else grid_of(TIME, step, 1.0)
     track = run_loop(system, method_named(name), grid, [1.2, 0], [0, 0.5], ["a", "b"], tolerance)
     assert track.status == "ok" and kernel is not None and track.t[-1] == pytest.approx(TIME)
@@ -89,7 +88,7 @@ def test_explicit_coefficients_satisfy_the_conditions_of_their_order(method):
 
 def test_inputs_of_a_single_piece_follow_those_of_many_in_the_same_work():
     """What lies behind the piece in memory is read nowhere, though the work stood in a later piece of other inputs."""
-    system, _kernel = swinging(polynomials.linear(np.array([0.0, 1.0, 2.0, 3.0]), np.arange(4.0)[:, None]))
+    system, _kernel = swinging(trajectory.linear(np.array([0.0, 1.0, 2.0, 3.0]), np.arange(4.0)[:, None]))
     work, x, y = new_work(system, 2, 2), np.zeros(5), np.zeros(system.outputs)
     state = np.zeros(system.positions), np.zeros(system.rates)
     record(system, work, 2.5, *state, x, y)
@@ -108,7 +107,7 @@ def linear_system(A, D):
     graph.symbol("effort[0]")
     program = make_program(graph, "line", {"q": q, "position_rates": qd, "rate_changes": A @ q + D @ qd})
     kernel = Kernel(program)
-    return system_of(kernel, polynomials.constant(np.zeros(1)), size, 3 * size), kernel
+    return system_of(kernel, trajectory.constant(np.zeros(1)), size, 3 * size), kernel
 
 
 @pytest.mark.parametrize("name", ["gauss4", "gauss6", "generalized-alpha"])
@@ -142,13 +141,13 @@ def test_quintics_are_exact_for_pieces_of_degree_five():
     t = np.array([0.0, 0.3, 1.0, 1.4])
     shape = np.polynomial.Polynomial([1, -2, 0.5, 3, -1, 0.7])
     values = [np.array([shape.deriv(k)(t) if k else shape(t)]).T for k in range(3)]
-    found = polynomials.hermite(t, *values)
+    found = trajectory.hermite(t, *values)
     times = np.linspace(0, 1.39, 50)
     for order in range(3):
         wanted = shape.deriv(order)(times) if order else shape(times)
-        assert np.abs(found.at(times, order)[:, 0] - wanted).max() < 1e-11  # rounding of powers up to 1/0.3^5
-    assert found.at(9.0)[0] == pytest.approx(shape(1.4))
-    assert found.at(9.0, 1)[0] == 0.0
+        assert np.abs(found.value(times, order)[:, 0] - wanted).max() < 1e-11  # rounding of powers up to 1/0.3^5
+    assert found.value(9.0)[0] == pytest.approx(shape(1.4))
+    assert found.value(9.0, 1)[0] == 0.0
 
 
 def test_a_smooth_step_is_the_quintic_from_rest_to_rest():
@@ -160,15 +159,15 @@ def test_a_smooth_step_is_the_quintic_from_rest_to_rest():
 
     V = np.array([row for pair in zip(conditions(0.0), conditions(1.0), strict=True) for row in pair])
     given = rng.uniform(-1, 1, (3, 2))
-    assert np.array(quintics.quintic_powers(*given)) == pytest.approx(np.linalg.solve(V, given.ravel()), abs=1e-13)
+    assert np.array(trajectory.quintic_powers(*given)) == pytest.approx(np.linalg.solve(V, given.ravel()), abs=1e-13)
     step = np.linalg.solve(V, [0, 1, 0, 0, 0, 0])
     u, time = np.linspace(0, 1, 7), 2.5
-    law = quintics.unit_law("quintic", time)
+    law = laws.unit_law("quintic", time)
     for order in range(3):
-        values = law.at(u * time, order)[:, 0]
+        values = law.value(u * time, order)[:, 0]
         assert values == pytest.approx(poly.polyval(u, poly.polyder(step, order)) / time**order, abs=1e-13)
-    assert [law.at(time, order, behind=True)[0] for order in range(3)] == [1.0, 0.0, 0.0]  # at rest, exactly
-    assert quintics.cruise(2.0, time).at(u * time)[:, 0] == pytest.approx(
+    assert [law.value(time, order, behind=True)[0] for order in range(3)] == [1.0, 0.0, 0.0]  # at rest, exactly
+    assert laws.cruise(2.0, time).value(u * time)[:, 0] == pytest.approx(
         2.0 * time * poly.polyval(u, poly.polyint(step)), abs=1e-13
     )
 

@@ -191,7 +191,7 @@ def test_plans_beyond_limits_are_refused_and_no_others(name, seed):
         moves = [{motor: unit * rng.normal()}, {motor: unit * rng.normal()}]
         motion = {"moves": moves, "law": ["septic", "quintic"][seed], "duration": 0.5}
     free = parflex.plan_motion(robot, motion)
-    t = np.linspace(0, float(free.pieces.breaks[-1]), SPACED)
+    t = np.linspace(0, float(free.breaks[-1]), SPACED)
     values = np.array([free.at(float(moment))[:2] for moment in t])[:, :, free.motors.index(motor)]
     limits, most, (within, slow) = drawn_limits(rng, values[:, 0].min(), values[:, 0].max(), abs(values[:, 1]).max())
     for keys, kept in (({"limits": limits}, within), ({"velocity_limit": most}, slow)):

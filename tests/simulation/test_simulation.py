@@ -115,7 +115,7 @@ def test_every_method_gives_the_same_motion():
 
 
 def test_the_square_is_a_trapezoid_smoothed_by_a_box():
-    pieces = parflex.plan_motion(parflex.load("dualemps"), "square", 25.0).pieces
+    pieces = parflex.plan_motion(parflex.load("dualemps"), "square", 25.0)
     t = np.linspace(-0.1, 13.0, 131_001)
     h = t[1] - t[0]
     velocity = np.zeros((len(t), 2))
@@ -124,9 +124,9 @@ def test_the_square_is_a_trapezoid_smoothed_by_a_box():
     mean = np.cumsum(velocity, axis=0) * h
     width, inside = round(0.03 / h), slice(1000, 120_000)
     smooth = (mean[width:] - mean[:-width]) / 0.03
-    assert np.abs(pieces.at(t[width:], 1)[inside] - smooth[inside]).max() < 1e-3 * 0.14  # the sums err by h
-    assert pieces.at([0.0, 3.1, 6.2, 9.3, 12.4])[:, 0] == pytest.approx([0.02, 0.22, 0.22, 0.02, 0.02])
-    assert np.allclose(pieces.at(13.0), pieces.at(0.5), atol=1e-12)  # period 12.5 s
+    assert np.abs(pieces.value(t[width:], 1)[inside] - smooth[inside]).max() < 1e-3 * 0.14  # the sums err by h
+    assert pieces.value([0.0, 3.1, 6.2, 9.3, 12.4])[:, 0] == pytest.approx([0.02, 0.22, 0.22, 0.02, 0.02])
+    assert np.allclose(pieces.value(13.0), pieces.value(0.5), atol=1e-12)  # period 12.5 s
 
 
 @pytest.mark.verify
@@ -136,7 +136,7 @@ def test_the_rigid_robot_follows_the_circle_at_the_arc_speed(name, ramp):
     rigid, plan = of.locking(of.tree.elastic), parflex.plan_motion(of, name, 4.0)
     q = plan.start
     for t in np.linspace(0.0, 4.0, 23):
-        q = rigid.assemble(dict(zip(plan.motors, map(float, plan.at(t)[0]), strict=True)), q)
+        q = rigid.assemble(dict(zip(plan.names, map(float, plan.at(t)[0]), strict=True)), q)
         frames = parflex.frames(rigid, parflex.Configuration(rigid, q))
         u = min(t / ramp, 1.0)
         way = 0.2 * (ramp * (2.5 * u**4 - 3 * u**5 + u**6) + max(t - ramp, 0.0))
@@ -313,7 +313,7 @@ def test_lines_stop_at_their_points_and_may_be_repeated(tmp_path):
         for later in (0.0, 4.0):
             position, velocity, _ = plan.at(t + later)
             assert np.abs(velocity).max() < 1e-9
-            q = rigid.assemble(dict(zip(plan.motors, map(float, position), strict=True)), q)
+            q = rigid.assemble(dict(zip(plan.names, map(float, position), strict=True)), q)
             assert np.abs(parflex.frames(rigid, parflex.Configuration(rigid, q))["P"][0] - corner).max() < 1e-9
         t += 0.1
 

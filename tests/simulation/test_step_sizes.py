@@ -21,10 +21,10 @@ from support.swinging import exact, swinging
 import parflex
 from parflex.integrators import common
 from parflex.integrators.driver import Grid, method_named, new_work, run_loop
-from parflex.trajectories import polynomials
+from parflex.trajectories import trajectory
 
 ORDERS = {"gauss4": 4, "gauss6": 6, "generalized-alpha": 2}
-RAMP = polynomials.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]]))
+RAMP = trajectory.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]]))
 
 
 def coupled():

@@ -7,14 +7,14 @@ from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.integrators.driver import System
 from parflex.symbolic.expression import Graph
-from parflex.trajectories import polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 
 def whole(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def swinging(given: polynomials.Polynomials) -> tuple[System, Kernel]:
+def swinging(given: Trajectory) -> tuple[System, Kernel]:
     """Two swings coupled by a spring, pushed by a given effort; the kernel must outlive the system."""
     graph = Graph()
     q, qd = (np.array([graph.symbol(f"{name}[{k}]") for k in range(2)], dtype=object) for name in ("q", "qd"))
@@ -25,7 +25,7 @@ def swinging(given: polynomials.Polynomials) -> tuple[System, Kernel]:
     return system_of(kernel, given, 2, 6), kernel
 
 
-def system_of(kernel: Kernel, given: polynomials.Polynomials, size: int, outputs: int) -> System:
+def system_of(kernel: Kernel, given: Trajectory, size: int, outputs: int) -> System:
     """Return the system of a kernel without closures, whose rates are the derivatives of its positions."""
     rates = np.arange(size, dtype=np.int64)
     simple, none = np.stack([rates, rates], axis=1), whole()

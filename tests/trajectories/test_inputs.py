@@ -46,7 +46,7 @@ def test_a_function_of_time_is_followed_between_its_samples(name):
     pieces = sampled_function(lambda t: np.array([function(t)]), InputSpan(SHORT, breaks), "effort")
     exact = np.array([function(t) for t in MOMENTS])
     # quintics are refined until they are within 1e-6 of the range at three places of each piece; 5 for all others
-    assert np.abs(pieces.at(MOMENTS)[:, 0] - exact).max() < 5e-6 * max(np.ptp(exact), 1e-6 * exact[0])
+    assert np.abs(pieces.value(MOMENTS)[:, 0] - exact).max() < 5e-6 * max(np.ptp(exact), 1e-6 * exact[0])
     times, sizes = pieces.jumps(0)
     assert times == pytest.approx(breaks, abs=1e-12)
     if name == "a step":
@@ -104,7 +104,7 @@ def test_velocities_of_a_motion_jump_at_breaks_alone(rotor):
         parflex.plan_motion(rotor, kicked, SHORT)
     assert refusal.value.value == pytest.approx(0.00731, abs=1e-9) and "breaks=[0.00731]" in refusal.value.hint
     plan = parflex.plan_motion(rotor, kicked, SHORT, breaks=[0.00731])
-    times, sizes = plan.pieces.jumps(1)
+    times, sizes = plan.jumps(1)
     assert times == pytest.approx([0.00731, SHORT]) and sizes[:, 0] == pytest.approx([0.3, -0.3])
 
 

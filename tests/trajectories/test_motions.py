@@ -14,12 +14,11 @@ from support.oracles.reader import read_robot
 from support.robots import load_robot
 
 import parflex
-from parflex.control.following import track
 from parflex.control.references import reference_from
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.trajectories import follow as following
 from parflex.trajectories.frames import FrameTrajectory, paths_of
-from parflex.trajectories.polynomials import unit_law
+from parflex.trajectories.laws import unit_law
 
 LEFT, RIGHT = "left.1", "right.1"
 ROWS = [{LEFT: 0.9, RIGHT: 2.2}, {LEFT: 1.0, RIGHT: 2.1}, {LEFT: 0.8}]
@@ -67,9 +66,9 @@ def plan_of(name):
 
 def inner_times(plan, away):
     """Times away from breaks at which higher derivatives jump: differences would mix both sides."""
-    edges = [0.0, END, *(plan.pieces.breaks if plan.exact is None else ())]
-    if plan.exact is not None:
-        edges += [plan.exact.ramp, plan.exact.duration, plan.exact.duration - plan.exact.ramp]
+    edges = [0.0, END, *(plan.breaks if plan.waves is None else ())]
+    if plan.waves is not None:
+        edges += [plan.waves.ramp, plan.waves.duration, plan.waves.duration - plan.waves.ramp]
     if len(edges) > 60:  # knots of a path, that are many; breaks of its law are these
         edges = [0.0, END, *(0.4, 0.5, 0.9), *(0.2, 0.3, 0.8, 1.0), plan.end, plan.end - 0.2]
     return [t for t in TIMES if min(abs(t - edge) for edge in edges) > away and t > 0]
@@ -98,9 +97,9 @@ def test_velocities_and_accelerations_are_the_derivatives(name):
 def test_runs_get_quintics_that_follow_the_waves(name):
     plan = plan_of(name)
     times = inner_times(plan, 1e-3)
-    exact = np.stack(plan.exact.derivatives(times), axis=1)
+    exact = np.stack(plan.waves.at(times), axis=1)
     for order, share in ((0, 1e-9), (1, 1e-8), (2, 1e-6)):  # quintics through knots 0.1 rad of the fastest wave apart
-        off = plan.pieces.at(np.array(times), order) - exact[:, order]
+        off = plan.value(np.array(times), order) - exact[:, order]
         assert np.abs(off).max() < share * np.abs(exact[:, order]).max()
 
 
@@ -109,7 +108,7 @@ def test_laws_go_their_ways_at_rest_at_both_ends():
         first, last = plan.at(0.0), plan.at(plan.end)
         assert last[0][0] - first[0][0] == pytest.approx(0.2, abs=1e-12)
         assert np.abs([first[1], last[1]]).max() < 1e-12
-    jerk = plan_of("septic moves").pieces.at(np.array([0.0, 0.5]), 3)
+    jerk = plan_of("septic moves").value(np.array([0.0, 0.5]), 3)
     assert np.abs(jerk).max() < 1e-9  # the quintic has 60 times the way over the cube of the time
     middle = plan_of("moves at constant speed").at(0.25)
     assert middle[1][0] == pytest.approx(0.2 / 0.4) and middle[2][0] == pytest.approx(0, abs=1e-12)
@@ -120,8 +119,8 @@ def test_an_averaged_law_is_the_mean_over_its_window():
     averaged = law.averaged(width)
     shares = (np.arange(count) + 0.5) / count * width
     for t in (0.0, 0.1, 0.31, 0.5, 0.77, 1.05, 1.2):
-        mean = law.at(np.maximum(t - shares, 0.0))[:, 0].mean()  # by the midpoint rule: rests before its start
-        assert averaged.at(t)[0] == pytest.approx(mean, abs=1e-8)
+        mean = law.value(np.maximum(t - shares, 0.0))[:, 0].mean()  # by the midpoint rule: rests before its start
+        assert averaged.value(t)[0] == pytest.approx(mean, abs=1e-8)
     assert averaged.breaks[-1] == pytest.approx(1.2)
     for order in range(3):  # trapezoidal speeds, averaged, have continuous accelerations
         assert not len(averaged.jumps(order)[0])
@@ -136,7 +135,7 @@ def test_points_are_passed_at_their_times_and_blends_cut_corners():
     assert np.abs(spline.at(0.4)[1]).max() > 0.05  # without a stop
     assert 0.9 < plan_of("blend").at(0.4)[0][0] < 1.0
     for order in range(5):  # the first four derivatives of the spline are continuous
-        sides = [spline.pieces.at(0.4, order, behind=behind) for behind in (False, True)]
+        sides = [spline.value(0.4, order, behind=behind) for behind in (False, True)]
         assert sides[0] == pytest.approx(sides[1], rel=1e-9, abs=1e-9)
 
 
@@ -146,7 +145,7 @@ def test_frames_go_along_their_paths(name):
     plan, places = plan_of(name), []
     near = plan.start
     for t in np.linspace(0, min(plan.end, END), 9):
-        near = robot().assemble(dict(zip(plan.motors, map(float, plan.at(t)[0]), strict=True)), near)
+        near = robot().assemble(dict(zip(plan.names, map(float, plan.at(t)[0]), strict=True)), near)
         places.append(tool_at(robot(), near)[0][:2])
     places = np.array(places)
     if "circle" in name:
@@ -167,7 +166,7 @@ def test_a_motion_is_the_same_from_file_text_and_table(tmp_path):
     text = f'{{ moves = [{{ "{LEFT}" = 0.2 }}, {{ "{RIGHT}" = -0.1 }}], law = "septic", duration = 0.5 }}'
     for given in (str(file), text):
         plan = parflex.plan_motion(robot(), given, END)
-        assert np.array_equal(plan.pieces.coefficients, plan_of("septic moves").pieces.coefficients)
+        assert np.array_equal(plan.coefficients, plan_of("septic moves").coefficients)
 
 
 def test_the_command_line_plans_and_writes_a_table_and_largest_values_are_those_of_the_motion(tmp_path, capsys):
@@ -202,7 +201,7 @@ def test_a_plan_is_periodic_as_its_table(planned):
         runs = [parflex.simulate(robot(), motion, 4.0, **words) for motion in (plan, table)]
         for order, word in enumerate(("q", "qd")):
             rows = [run[f"{word}.{LEFT}"] for run in runs]
-            assert np.abs(rows[0] - [plan.at(t)[order][plan.motors.index(LEFT)] for t in runs[0].t]).max() < 1e-5
+            assert np.abs(rows[0] - [plan.at(t)[order][plan.names.index(LEFT)] for t in runs[0].t]).max() < 1e-5
             assert np.abs(rows[0] - rows[1]).max() < 1e-5
 
 
@@ -273,7 +272,7 @@ def table(more, base=CIRCLE):
 def moving(of, arc):
     """The robot by the way along an arc: configuration, rates, accelerations."""
     segment, driven = arc
-    return following.moving_segment(of, of.tree.end_effector, driven, segment)
+    return following.moving_frame(of, of.tree.end_effector, driven, segment.at)
 
 
 def first_arc(of, motion):
@@ -331,11 +330,11 @@ def test_the_tool_goes_round_the_cone_and_the_motors_return(five_axes, monkeypat
     along, first, last = following.follow_segment(five_axes, path, arc, five_axes.home)
     assert np.abs(first - last).max() < 1e-9  # whatever the way
     for s in (0.03, 0.2, 0.29):
-        p, R = tool_at(five_axes, five_axes.assemble(by_motors(five_axes, along.at(s))))
+        p, R = tool_at(five_axes, five_axes.assemble(by_motors(five_axes, along.value(s))))
         out = np.array([np.cos(s / 0.05), np.sin(s / 0.05), 0.0])
         assert np.abs(p - (0.05 * out + [0, 0, -0.45])).max() < 1e-8  # quintics between 60 knots
         assert np.abs(R[:, 2] - (np.cos(0.2) * np.array([0, 0, 1]) + np.sin(0.2) * out)).max() < 1e-7
-    bends = along.at(np.linspace(0, arc.length, 400), 2)
+    bends = along.value(np.linspace(0, arc.length, 400), 2)
     assert np.abs(np.diff(bends, axis=0)).max() < 0.1 * np.abs(bends).max()  # smooth
 
 
@@ -396,9 +395,9 @@ def test_poses_with_directions_are_reached_and_joints_given_too(five_axes, monke
 
 @pytest.mark.verify
 def test_references_of_a_controller_keep_a_given_direction(five_axes, monkeypatch):
-    monkeypatch.setattr("parflex.control.following.KNOT_STEP", 0.125)
+    monkeypatch.setattr("parflex.trajectories.follow.TRACK_STEP", 0.125)
     wanted = reference_from(five_axes, "circle:radius=0.03,time=1,z=-0.45,zx=0.1,zy=0")
-    driven = track(five_axes, wanted, five_axes.actuated_names)
+    driven = following.track(five_axes, wanted, five_axes.actuated_names)
     for t in (0.0, 0.5, 1.0):  # at knots
         R = tool_at(five_axes, five_axes.assemble(by_motors(five_axes, driven.at(np.array([t]))[0][0])))[1]
         assert R[:, 2] == pytest.approx([0.1, 0.0, np.sqrt(0.99)], abs=1e-9)
@@ -413,7 +412,7 @@ def test_references_of_a_controller_keep_a_given_direction(five_axes, monkeypatc
     with pytest.raises(parflex.InputError, match="one component does not give the direction of 'tool'"):
         reference_from(five_axes, lambda t: {"zx": 0.1}, 1.0)
     kept = reference_from(five_axes, "circle:radius=0.03,time=1")  # its turn cannot be kept: it was refused
-    assert np.isfinite(track(five_axes, kept, five_axes.actuated_names).pieces.coefficients).all()
+    assert np.isfinite(following.track(five_axes, kept, five_axes.actuated_names).joints.coefficients).all()
 
 
 LINES = {"points": [[0, 0, 0], [0.1, 0, 0], [0.1, 0.1, 0]], "speed": 0.1, "ramp": 0.1}

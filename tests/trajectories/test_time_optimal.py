@@ -75,11 +75,11 @@ def largest_share(robot, plan, limits, count=60):
     """Largest effort over its limit at random times, by the inverse model of the motion of the motors."""
     near, worst = plan.start, 0.0
     for t in np.sort(np.random.default_rng(7).uniform(0, plan.end, count)):
-        q, qd, qdd = (words(plan.motors, values) for values in plan.at(t))
+        q, qd, qdd = (words(plan.names, values) for values in plan.at(t))
         here = parflex.Configuration(robot, robot.assemble(q, near))
         near = here.q
         found = parflex.inverse_dynamics(robot, here, qd, qdd).efforts
-        worst = max(worst, *(abs(found[motor]) / limit for motor, limit in zip(plan.motors, limits, strict=True)))
+        worst = max(worst, *(abs(found[motor]) / limit for motor, limit in zip(plan.names, limits, strict=True)))
     return worst
 
 
@@ -155,7 +155,7 @@ def test_a_row_without_inertia_does_not_make_the_motion_chatter():
     assert plan.end == pytest.approx(0.71287, rel=3e-3)  # by oracles.fastest with 1600 intervals
     assert len(plan.timing.parts[0].switching) <= 5 and plan.timing.largest_violation <= 1e-6
     for order in range(3):  # what runs get is smooth up to its acceleration
-        assert not len(plan.pieces.jumps(order)[0][plan.pieces.jumps(order)[0] < plan.end])
+        assert not len(plan.jumps(order)[0][plan.jumps(order)[0] < plan.end])
 
 
 @pytest.mark.verify
@@ -191,7 +191,7 @@ def test_spare_motors_share_the_effort_within_their_ranges():
     assert np.median(distance) < 1e-2  # some motor is at a bound
     for k in (20, 60, 100):  # the efforts do what least norm does
         here = parflex.configure(robot, words(names, last * part.s[k]))
-        qd, qdd = (words(plan.motors, values) for values in plan.at(part.t[k])[1:])
+        qd, qdd = (words(plan.names, values) for values in plan.at(part.t[k])[1:])
         least = parflex.inverse_dynamics(robot, here, qd, qdd).efforts
         off = here.J_a.T @ (part.efforts[k] - np.array([least[motor] for motor in robot.motors]))
         assert np.abs(off).max() < 1e-4
@@ -250,10 +250,10 @@ def test_joints_outside_their_limits_on_the_path_are_refused_before_its_speeds_a
 JOINTS = MOVE["joints"]
 BAD = {
     "has no limits": {"joints": JOINTS},
-    "is not positive": {"joints": JOINTS, "effort_limit": 0},
-    "-2 of 'left.1' is not positive": {"joints": JOINTS, "velocity_limit": {"left.1": -2}},
+    "is neither positive": {"joints": JOINTS, "effort_limit": 0},
+    "-2.* of 'left.1' is neither positive": {"joints": JOINTS, "velocity_limit": {"left.1": -2}},
     "velocity limits alone": {"joints": JOINTS, "velocity_limit": 1.0},
-    "is not a range": {"joints": JOINTS, "effort_limit": {"left.1": [2, 1]}},
+    "nor a range": {"joints": JOINTS, "effort_limit": {"left.1": [2, 1]}},
     "is not an actuated joint": {"joints": JOINTS, "effort_limit": {"lfet.1": 2}},
     "the limits exclude .* s = .* effort of '(left|right).1'": {"joints": JOINTS, "effort_limit": 0.02},
     "speed at the end of the path is not reachable: it is at most": {

@@ -47,8 +47,7 @@ def motion(
     """Plan a motion of the motors: table, largest velocities and accelerations, time-optimal law."""
     from parflex import plan_motion
     from parflex.trajectories.files import check_target, write_table
-    from parflex.trajectories.motor_motion import with_time_law
-    from parflex.trajectories.polynomials import largest_values
+    from parflex.trajectories.motions import with_time_law
 
     if not 0 < step < float("inf"):
         raise InputError("'step' is not a positive number", key="step", value=step, hint="give e.g. 0.001")
@@ -68,11 +67,11 @@ def motion(
     written = [] if path is None else [str(file) for file in write_table(path, columns, {"motion": given})]
     answer: dict[str, Any] = {"files": written, "columns": list(columns), "rows": len(columns["t"])}
     answer["time"] = float(columns["t"][-1])
-    largest = zip(*largest_values(plan.until(answer["time"]).pieces, answer["time"]), strict=True)
+    largest = zip(*plan.until(answer["time"]).largest_values(answer["time"]), strict=True)
     words = ("way", "velocity", "acceleration")
     answer["motors"] = {
         name: dict(zip(words, map(float, values), strict=True))
-        for name, values in zip(plan.motors, largest, strict=True)
+        for name, values in zip(plan.names, largest, strict=True)
     }
     rows = [(name, *values.values()) for name, values in answer["motors"].items()]
     tables: list[Any] = [(f"motion in {answer['time']:.6g} s", ["motor", "way", "velocity", "acceleration"], rows)]

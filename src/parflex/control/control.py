@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.integrate import trapezoid
+from scipy.spatial.transform import Rotation
 
-from parflex.control.following import Track, track
-from parflex.control.laws import COMPENSATED, Law, checked_gains, gains_from, make_law
+from parflex import checks
+from parflex.control.laws import COMPENSATED, Law, make_law, read_gains
 from parflex.control.plant import (
     STARTS,
-    EndEffectorRows,
     Plant,
     check_plant,
     end_effector_rows,
@@ -38,6 +38,7 @@ from parflex.simulation.diagnostics import cable_warnings, coupling_summary
 from parflex.simulation.outputs import coupling_columns
 from parflex.simulation.runs import Run, Summary
 from parflex.simulation.simulate import say_first_compilation
+from parflex.trajectories.follow import Track, track
 
 Array = np.ndarray
 TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps
@@ -51,18 +52,6 @@ WORDS = {
 INDEXES = ("ise", "iae", "itae", "max")
 RATES = ("measured", "differences")
 MOST_DELAY = 10_000  # samples
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
-
-
-def _positive(value: Any) -> bool:
-    return _number(value) and bool(0 < value < np.inf)
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(0 <= value < 2**63)
 
 
 @dataclass(frozen=True)
@@ -82,28 +71,21 @@ class LoopSettings:
 
     def __post_init__(self) -> None:
         """Refuse what no loop can be."""
-        for keys, accepted, problem, hint in (
-            (("sample_time",), _positive, "is not a positive number", "give e.g. 0.001"),
-            (("step",), lambda value: value is None or _positive(value), "is not a positive number", "give e.g. 0.001"),
-            (("noise", "rate_noise", "resolution"), lambda value: _number(value) and 0 <= value < np.inf,
-             "is negative or not a number", "give zero or more"),
-            (("delay",), lambda value: _whole(value) and value <= MOST_DELAY, "is not a number of samples",
-             f"give 0, 1, 2, ... up to {MOST_DELAY}"),
-            (("seed",), _whole, "is not a whole number", "give 0, 1, 2, ..."),
-            (("start",), STARTS.__contains__, "is neither 'motors' nor 'platform'", "give one of the two"),
-            (("rates",), RATES.__contains__, "is neither 'measured' nor 'differences'", "give one of the two"),
-        ):  # fmt: skip
-            for key in keys:
-                value = getattr(self, key)
-                if not accepted(value):
-                    raise InputError(f"'{key}' {problem}", key=key, value=value, hint=hint)
+        checks.number(self.sample_time, "sample_time", above=0.0, example=1e-3)
+        if self.step is not None:
+            checks.number(self.step, "step", above=0.0, example=1e-3)
+        for key in ("noise", "rate_noise", "resolution"):
+            checks.number(getattr(self, key), key, least=0.0, example=1e-4)
+        checks.integer(self.delay, "delay", 0, MOST_DELAY)
+        checks.integer(self.seed, "seed", 0, 2**63 - 1)
+        checks.one_of(self.start, STARTS, "start")
+        checks.one_of(self.rates, RATES, "rates")
 
     def limits(self, motors: Sequence[str]) -> tuple[Array, Array]:
         """The lowest and the highest effort of each motor."""
-        limit = self.effort_limit
-        if _number(limit) and not limit > 0:  # type: ignore[operator]
-            raise InputError("an effort limit must be positive", key="effort_limit", value=limit, hint="give e.g. 20")
-        return read_limits(motors, limit)
+        if isinstance(self.effort_limit, float | int):
+            checks.number(self.effort_limit, "effort_limit", above=0.0, example=20)
+        return read_limits(motors, self.effort_limit)
 
 
 def run_law(
@@ -118,8 +100,7 @@ def run_law(
     nominal = law.robot
     check_plant(nominal, plant.robot, law.sensed)
     duration = track.reference.end if time is None else float(time)
-    if not 0 < duration < np.inf:
-        raise InputError("'time' is not a positive number", key="time", value=duration, hint="give e.g. 2")
+    checks.number(duration, "time", above=0.0, example=2)
     grid = grid_of(duration, min(loop.step or 1e-3, loop.sample_time), loop.sample_time)
     if grid.rows > MOST_ROWS:
         raise InputError(
@@ -159,8 +140,8 @@ class SampledRun:
         links = [law.robot.tree.links[law.robot.tree.number(name)] for name in law.sensed]
         places = [link.q.start for link in links]
         self.memory = Memory(
-            track.start.copy(), np.zeros(len(law.geometry.program.outputs)),
-            np.concatenate([track.start[places], track.start_rates[[link.v.start for link in links]]]),
+            track.q[0].copy(), np.zeros(len(law.geometry.program.outputs)),
+            np.concatenate([track.q[0, places], track.qd[0, [link.v.start for link in links]]]),
             np.zeros(motors_count),
             np.zeros((loop.delay + 1, motors_count)),
         )  # fmt: skip
@@ -215,11 +196,11 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
     elif integrated.status != "ok":
         failure, why = WORDS.get(run.status, ("plant", "the loops of the plant cannot be closed"))
         stopped = float(t[-1])
-    end_effector = end_effector_rows(run.plant, q)
-    if end_effector.crossed is not None and failure != "interrupted":
-        failure, stopped = "singularity", float(t[end_effector.crossed[0]])
-        why = f"the plant crosses a singularity {end_effector.crossed[1]}"
-    columns, error, turn = _columns(run, integrated, end_effector)
+    position, rotation, crossed = end_effector_rows(run.plant, q)
+    if crossed is not None and failure != "interrupted":
+        failure, stopped = "singularity", float(t[crossed[0]])
+        why = f"the plant crosses a singularity {crossed[1]}"
+    columns, error, turn = _columns(run, integrated, position, rotation)
     if failure in ("geometry", "plant"):
         failure, why = _unstable(run, columns, t <= stopped) or (failure, why)
     errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
@@ -233,12 +214,11 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
 
 
 def _columns(
-    run: SampledRun, integrated: IntegratedRows, end_effector: EndEffectorRows
+    run: SampledRun, integrated: IntegratedRows, position: Array, rotation: Array
 ) -> tuple[dict[str, Array], Array, Array]:
     rows = slice(0, len(integrated.t))
     t, robot = run.t[rows], run.plant.robot
     q = integrated.y[:, : robot.tree.nq]
-    position, rotation = end_effector.position, end_effector.rotation
     path = run.track.path(run.t)
     assert path.rotation is not None
     desired_p, desired_R = path.position[rows], path.rotation[rows]
@@ -253,20 +233,19 @@ def _columns(
     error = np.linalg.norm((desired_p - position)[:, driven], axis=1)
     turn = np.zeros(len(t))
     if any(c > 2 for c in run.track.reference.driven):
-        E = desired_R @ rotation.transpose(0, 2, 1)
-        axial = np.stack([E[:, 2, 1] - E[:, 1, 2], E[:, 0, 2] - E[:, 2, 0], E[:, 1, 0] - E[:, 0, 1]], axis=1) / 2
-        turn = np.arctan2(np.linalg.norm(axial, axis=1), (np.trace(E, axis1=1, axis2=2) - 1) / 2)
+        turn = Rotation.from_matrix(desired_R @ rotation.transpose(0, 2, 1)).magnitude()
     columns |= {"error": error, "error.rotation": turn}
     for k, name in enumerate(robot.actuated_names):
         columns[f"effort.{name}"] = run.efforts[rows, k]
     joints = run.track.at(run.t)[0][rows]
-    for k, name in enumerate(run.track.names):
-        columns[f"reference.{name}"] = joints[:, k]
-    places = run.plant.places(run.track.names)
-    rates = integrated.y[:, robot.tree.nq : 2 * robot.tree.nq]
-    for k, (name, p) in enumerate(zip(run.track.names, places, strict=True)):
-        columns[f"q.{name}"] = _near(q[:, p], joints[:, k], name in run.turning)
-    columns |= {f"qd.{name}": rates[:, p] for name, p in zip(run.track.names, places, strict=True)}
+    names = run.track.joints.names
+    columns |= {f"reference.{name}": joints[:, k] for k, name in enumerate(names)}
+    places = run.plant.places(names)
+    rates, angles = integrated.y[:, robot.tree.nq : 2 * robot.tree.nq], q[:, places]
+    turned = np.array([name in run.turning for name in names])  # programs may give angles between -pi and pi
+    angles = angles + turned * 2 * np.pi * np.round((joints - angles) / (2 * np.pi))
+    columns |= {f"q.{name}": angles[:, k] for k, name in enumerate(names)}
+    columns |= {f"qd.{name}": rates[:, p] for name, p in zip(names, places, strict=True)}
     return columns | coupling_columns(run.plant.problem, integrated.x, integrated.y, run.efforts[rows]), error, turn
 
 
@@ -290,11 +269,6 @@ def _unstable(run: SampledRun, columns: dict[str, Array], rows: Array) -> tuple[
     advice = f"{'add motor_inertia or ' * light}lower the gains"
     moment = 1e3 * float(run.t[left[name]])
     return "unstable", f"the control loop is unstable: motor {name} left its reference at {moment:.4g} ms; {advice}"
-
-
-def _near(values: Array, desired: Array, turning: bool) -> Array:
-    """Angles in the turn of the reference; programs may give them between -pi and pi."""
-    return values + 2 * np.pi * np.round((desired - values) / (2 * np.pi)) if turning else values
 
 
 def _settings(law: Law, plant: Plant, track: Track, loop: LoopSettings, duration: float) -> dict[str, Any]:
@@ -361,7 +335,7 @@ def run_control(
     ----------
     robot : Robot
         Robot, from `load`.
-    reference : str, Mapping, Reference or callable
+    reference : str, Mapping, Reference, Trajectory or callable
         Reference of the end effector: words as in "circle:radius=0.1,time=2", a table of them, or a function of time
         (m, rad).
     law : {'pd', 'ctc', 'ctc-task', 'extended'}, default "ctc"
@@ -428,9 +402,7 @@ def run_control(
     >>> run = parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1,time=2", "ctc")
     """
     robot, real = acting_robot(robot, without), acting_robot(plant or robot, without)
-    if (Kp is None) != (Kv is None):
-        raise InputError("Kp and Kv must be given together", key="Kv" if Kv is None else "Kp", hint="give both")
-    gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)
+    gains = read_gains(overshoot, peak_time, Kp, Kv)
     meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)
     desired = reference_from(robot, reference, time, breaks)  # words are read before anything is compiled

@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from parflex import checks
 from parflex.codegen.laws import motor_inertias
 from parflex.codegen.model import Model, model
-from parflex.control.following import Track
 from parflex.errors import InputError, UnreachableError, did_you_mean
 from parflex.forces.effort_allocation import Preload, Weights
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.trajectories.follow import Track
 
 Array = np.ndarray
 LAWS = ("pd", "ctc", "ctc-task", "extended")
@@ -65,7 +66,7 @@ class Law(Record):
     def reference_rows(self, track: Track, t: Array) -> Array:
         """What the law is given of the reference, a row for each time."""
         if self.name != "ctc-task":
-            columns = [track.names.index(name) for name in self.sensed]
+            columns = [track.joints.names.index(name) for name in self.sensed]
             return np.concatenate([part[:, columns] for part in track.at(t)], axis=1)
         path = track.path(t)
         assert path.rotation is not None
@@ -85,40 +86,25 @@ def make_law(
     if name not in LAWS:
         raise InputError(f"there is no law '{name}'", key="law", value=name, hint=did_you_mean(name, LAWS))
     if robot.tree.elastic:
-        raise InputError(
-            "a law needs the model of a rigid robot",
-            key="robot",
-            value=robot.name,
-            hint="give the rigid robot; 'control' takes the flexible one as its plant",
-        )
+        hint = "give the rigid robot; 'control' takes the flexible one as its plant"
+        raise InputError("a law needs the model of a rigid robot", key="robot", value=robot.name, hint=hint)
     if not robot.closures.size:
-        raise InputError(
-            "the control laws need a parallel robot, and this one has no loops",
-            key="robot",
-            value=robot.name,
-            hint="choose a robot with closures",
-        )
+        text = "the control laws need a parallel robot, and this one has no loops"
+        raise InputError(text, key="robot", value=robot.name, hint="choose a robot with closures")
     here = Configuration(robot, robot.home)
     here.refuse_undefined_actuation()
     if name == "extended" and not robot.sensed:
-        raise InputError(
-            "the extended law needs sensors in passive joints, and the robot has none",
-            key="law",
-            value=name,
-            hint="mark them in the robot file (sensed = true), or use the law ctc",
-        )
+        text = "the extended law needs sensors in passive joints, and the robot has none"
+        hint = "mark them in the robot file (sensed = true), or use the law ctc"
+        raise InputError(text, key="law", value=name, hint=hint)
     extended = name == "extended"
     geometry = model(robot, "geometry-redundant" if extended else "geometry-motors")
     program = model(robot, PROGRAMS[name], include=compensate, weights=weights, preload=preload)
     values = {"Kp": gains.Kp, "Kv": gains.Kv}
     if name == "pd":
-        inertia = dict(zip(robot.actuated_names, motor_inertias(here), strict=True))
-        gained = {"stiffness": gains.Kp, "damping": gains.Kv}
-        values = {
-            f"{word}[{motor}]": gain * motor_inertia
-            for word, gain in gained.items()
-            for motor, motor_inertia in inertia.items()
-        }
+        inertias = list(zip(robot.actuated_names, motor_inertias(here), strict=True))
+        gained = (("stiffness", gains.Kp), ("damping", gains.Kv))
+        values = {f"{word}[{motor}]": gain * inertia for word, gain in gained for motor, inertia in inertias}
     sensed = [*robot.actuated_names, *(robot.sensed_names if extended else ())]
     shared = {word: dict(table) for word, table in (("weights", weights), ("preload", preload)) if table}
     return Law(name, robot, sensed, geometry, program.with_parameters(values), gains, tuple(compensate), shared)
@@ -158,26 +144,20 @@ def gains_from(overshoot: float = 0.1, peak_time: float = 0.1) -> Gains:
     Gains
         `Kp` in 1/s^2, `Kv` in 1/s.
     """
-    if not _number(overshoot) or not 0 < overshoot < 1:
+    if not checks.number(overshoot, "overshoot", above=0.0) < 1:
         raise InputError(
             "an overshoot must lie between 0 and 1", key="overshoot", value=overshoot, hint="10 % is written 0.1"
         )
-    if not _number(peak_time) or not 0 < peak_time < math.inf:
-        raise InputError(
-            "a peak time must be positive", key="peak_time", value=peak_time, hint="give seconds, e.g. 0.1"
-        )
+    checks.number(peak_time, "peak_time", above=0.0)
     slope = -math.log(overshoot) / math.pi  # z / sqrt(1 - z^2)
     damped = math.pi / peak_time
     return Gains(damped**2 * (1 + slope**2), 2 * slope * damped)
 
 
-def checked_gains(Kp: Any, Kv: Any) -> Gains:
-    """Gains as they are given."""
-    for key, value in (("Kp", Kp), ("Kv", Kv)):
-        if not _number(value) or not 0 <= value < math.inf:
-            raise InputError(f"'{key}' is not a gain", key=key, value=value, hint="give zero or more")
-    return Gains(float(Kp), float(Kv))
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def read_gains(overshoot: float, peak_time: float, Kp: float | None, Kv: float | None) -> Gains:
+    """Return the gains as they are given, or those of an overshoot and a peak time."""
+    if Kp is None and Kv is None:
+        return gains_from(overshoot, peak_time)
+    if Kp is None or Kv is None:
+        raise InputError("Kp and Kv must be given together", key="Kv" if Kv is None else "Kp", hint="give both")
+    return Gains(checks.number(Kp, "Kp", least=0.0, example=1000), checks.number(Kv, "Kv", least=0.0, example=50))

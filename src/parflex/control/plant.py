@@ -10,7 +10,6 @@ import numpy as np
 
 from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model
-from parflex.control.following import Track
 from parflex.errors import InputError
 from parflex.forces.section_forces import beam_chains
 from parflex.integrators.common import evaluate
@@ -24,8 +23,8 @@ from parflex.simulation.outputs import add_outputs, base_columns, load_summary, 
 from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare_problem
 from parflex.simulation.segments import Segment, Segments
 from parflex.simulation.start import relaxed_bodies
-from parflex.trajectories.follow import as_words, pose_coordinates, twist_coordinates
-from parflex.trajectories.polynomials import constant
+from parflex.trajectories.follow import Track, as_words, pose_coordinates, twist_coordinates
+from parflex.trajectories.trajectory import constant
 
 Array = np.ndarray
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction in studies, change their sign
@@ -85,21 +84,13 @@ def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Pl
 def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
     """The plant has the motors of the nominal robot, its sensed joints and an end effector."""
     if plant.actuated_names != nominal.actuated_names:
-        raise InputError(
-            "the plant and the robot of the law have different motors",
-            key="plant",
-            value=", ".join(plant.actuated_names),
-            hint="the motors must be " + ", ".join(nominal.actuated_names),
-        )
+        text, hint = "the plant and the robot of the law have different motors", ", ".join(nominal.actuated_names)
+        raise InputError(text, key="plant", value=", ".join(plant.actuated_names), hint=f"the motors must be {hint}")
     known = {link.name for link in plant.tree.links if link.joint.one_axis}
     missing = [name for name in sensed if name not in known]
     if missing:
-        raise InputError(
-            f"the plant has no joint '{missing[0]}' to measure",
-            key="plant",
-            value=plant.name,
-            hint="give its sensed joints the names they have in the robot of the law",
-        )
+        hint = "give its sensed joints the names they have in the robot of the law"
+        raise InputError(f"the plant has no joint '{missing[0]}' to measure", key="plant", value=plant.name, hint=hint)
 
 
 def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple[Array, Array]:
@@ -110,10 +101,12 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
     """
     robot = plant.robot
     rigid = robot.locking(robot.tree.elastic)
-    near = _near(rigid, nominal, track.start)
+    known = dict(zip(nominal.tree.position_names, track.q[0], strict=True))  # by name, as a guess for the plant
+    named_homes = zip(rigid.tree.position_names, rigid.home, strict=True)
+    near = np.array([known.get(name, value) for name, value in named_homes])
     if start == "motors":
         coordinates = as_words(robot.actuated_names, near[plant.places(robot.actuated_names)])
-        speeds = track.start_rates[[nominal.tree.rate_names.index(name) for name in robot.actuated_names]]
+        speeds = track.qd[0][[nominal.tree.rate_names.index(name) for name in robot.actuated_names]]
         velocity = as_words(robot.actuated_names, speeds)
     else:
         begin, frame, driven = track.reference.at(0.0), rigid.tree.end_effector, track.reference.driven
@@ -128,28 +121,12 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
     return q, np.zeros(robot.tree.n) if still else qd
 
 
-def _near(rigid: Robot, nominal: Robot, start: Array) -> Array:
-    """Positions of the nominal robot, by name, as a guess for the plant."""
-    known = dict(zip(nominal.tree.position_names, start, strict=True))
-    values = zip(rigid.tree.position_names, rigid.home, strict=True)
-    return np.array([known.get(name, value) for name, value in values])
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class EndEffectorRows(Record):
-    """Where the end effector was in each row, and the first row behind a singularity with its kind, if any.
+def end_effector_rows(plant: Plant, q: Array) -> tuple[Array, Array, tuple[int, str] | None]:
+    """Return positions and rotations of the end effector in rows, and the first row behind a singularity and its kind.
 
     A singularity is crossed where a determinant changes its sign: of the motors' rates per independent rate (of the
     platform), or of the block that gives the dependent rates (of a leg). Flexible plants have neither.
     """
-
-    position: Array
-    rotation: Array
-    crossed: tuple[int, str] | None
-
-
-def end_effector_rows(plant: Plant, q: Array) -> EndEffectorRows:
-    """Check rows of all positions of the plant."""
     outputs = plant.watch(q=q)
     firsts: list[tuple[int, str]] = []
     for kind, name in (("of the platform", "motors"), ("of a leg", "closing")):
@@ -158,7 +135,7 @@ def end_effector_rows(plant: Plant, q: Array) -> EndEffectorRows:
             sign = np.sign(np.linalg.det(blocks))
             rows = np.flatnonzero(sign != sign[0])
             firsts += [(int(rows[0]), kind)] if len(rows) else []
-    return EndEffectorRows(outputs["position"], outputs["rotation"], min(firsts, default=None))
+    return outputs["position"], outputs["rotation"], min(firsts, default=None)
 
 
 def loads_on_plant(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex import checks
 from parflex.closure.targets import WORDS, shortest_rotation
 from parflex.codegen.laws import driven_components
 from parflex.errors import InputError, RobotFileError, did_you_mean
@@ -28,23 +29,28 @@ from parflex.trajectories.frames import (
     circle_segment,
     line_segment,
 )
-from parflex.trajectories.motor_motion import from_table, motion_table
-from parflex.trajectories.polynomials import hermite, splined, unit_law
+from parflex.trajectories.laws import splined, unit_law
+from parflex.trajectories.motions import from_table, motion_table
+from parflex.trajectories.trajectory import Trajectory, hermite
 
 Array = np.ndarray
 KNOT_STEP = 2e-3  # s between knots of a motion: quintics between them err by 1e-13 of it
 SAMPLE, FINE = 1e-3, 1e-6  # s between samples of a function; what a spline may be off between them, of the range
 BESIDE = 1e-12  # s: a function is asked so far before and behind a break
 MOST_KNOTS = 200_000
-LARGEST = 1e9  # m, s or turns
 TIME = 2.0  # s, by default
-OWN = {
+KINDS = {  # the words of each kind beside those of a pose, and the one that it needs
     "circle": ("radius", "time", "turns", "axis"),
     "line": ("time",),
     "quintic": ("file", "time"),
     "spline": ("file", "time"),
     "motion": ("name", "time"),
 }
+EXAMPLE = "write e.g. circle:radius=0.1,time=2"
+NEEDED = {
+    "circle": "add radius=0.1", "line": "add x=0.1", "quintic": "write quintic:FILE.csv",
+    "spline": "write spline:FILE.csv", "motion": "add name",
+}  # fmt: skip
 Reference = FrameTrajectory  # the public name
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -52,42 +58,55 @@ AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 def reference_from(
     robot: Robot, reference: Any, time: float | None = None, breaks: Sequence[float] = ()
 ) -> FrameTrajectory:
-    """Return the reference of a robot: as it is, a function of time, or words; `time` is the default duration."""
-    time = TIME if time is None else time
+    """Return the reference of a robot: as it is, a function of time, a motion of the motors, or words.
+
+    `time` is the default duration.
+    """
     if isinstance(reference, FrameTrajectory):
         return reference
+    if isinstance(reference, Trajectory):
+        return from_motion(robot, reference, time or (reference.end if np.isfinite(reference.end) else TIME))
+    time = TIME if time is None else time
     if callable(reference):
         return from_function(robot, reference, time, breaks)
     if not isinstance(reference, (str, Mapping)):
-        hint = "write e.g. circle:radius=0.1,time=2"
-        raise InputError("this is not a reference", key="reference", value=str(reference)[:40], hint=hint)
+        raise InputError("this is not a reference", key="reference", value=str(reference)[:40], hint=EXAMPLE)
     if isinstance(reference, str) and reference.strip() in robot.description.motions:  # a motion may be called "circle"
         table: dict[str, Any] = {"kind": "motion", "name": reference.strip()}
     else:
         table = parse_reference(reference) if isinstance(reference, str) else dict(reference)
     kind = table.pop("kind", None)
-    if kind not in tuple(OWN):  # a list is no kind either
+    if kind not in tuple(KINDS):  # a list is no kind either
         raise InputError(
             f"there is no kind '{kind}' of references", key="reference", value=str(kind),
-            hint=did_you_mean(str(kind), OWN),
+            hint=did_you_mean(str(kind), KINDS),
         )  # fmt: skip
-    words = {word: value for word, value in table.items() if word not in OWN[kind]}
-    pose_words = kind in ("circle", "line")
-    for word in words:
-        known = [*OWN[kind], *(("x", "y", "theta") if robot.tree.planar else COMPONENTS)] if pose_words else OWN[kind]
+    pose = {word: value for word, value in table.items() if word not in KINDS[kind]}
+    known = [*KINDS[kind]]
+    if kind in ("circle", "line"):
+        known += ("x", "y", "theta") if robot.tree.planar else COMPONENTS
+    for word in pose:
         component = word.removeprefix(f"{robot.tree.end_effector}.").removesuffix("_deg")
-        if not pose_words or component not in COMPONENTS:
-            raise InputError(
-                f"a {kind} has no '{word}'", key="reference", value=word, hint=did_you_mean(word, list(known))
-            )
-    return _of_kind(robot, kind, {"time": time, **table}, words)
+        if kind not in ("circle", "line") or component not in COMPONENTS:
+            raise InputError(f"a {kind} has no '{word}'", key="reference", value=word, hint=did_you_mean(word, known))
+    needed = "pose" if kind == "line" else KINDS[kind][0]
+    if needed not in table | ({"pose": pose} if pose else {}):
+        raise InputError(f"the {needed} of the {kind} is missing", key="reference", value=kind, hint=NEEDED[kind])
+    given = {"time": time} | {word: value for word, value in table.items() if word in KINDS[kind]}
+    if kind == "circle":
+        return circle(robot, **given, pose=pose or None)
+    if kind == "line":
+        return line(robot, pose, given["time"])
+    if kind == "motion":
+        return from_motion(robot, str(given["name"]), given["time"])
+    return _from_file(robot, kind, str(given["file"]), given["time"])
 
 
 def parse_reference(text: str) -> dict[str, Any]:
     """Return `circle:radius=0.1,time=2`, `line:x=0.1`, `spline:FILE.csv` or the name of a motion as a table."""
     kind, colon, rest = text.partition(":")
     kind = kind.strip()
-    if not colon and kind not in OWN:
+    if not colon and kind not in KINDS:
         return {"kind": "motion", "name": kind}
     table: dict[str, Any] = {"kind": kind}
     for part in filter(None, (piece.strip() for piece in rest.split(","))):
@@ -95,51 +114,16 @@ def parse_reference(text: str) -> dict[str, Any]:
         if not equals and kind in ("quintic", "spline"):
             table["file"] = word
         elif not equals or not word or not value:
-            raise InputError(
-                f"'{part}' is not KEY=VALUE", key="reference", value=text, hint="write e.g. circle:radius=0.1,time=2"
-            )
+            raise InputError(f"'{part}' is not KEY=VALUE", key="reference", value=text, hint=EXAMPLE)
         elif word in table:
             raise InputError(f"'{word}' is given twice", key="reference", value=text, hint="keep one of them")
         else:
-            table[word] = value if word in ("axis", "name", "file") else _number(value, text)
+            try:
+                table[word] = value if word in ("axis", "name", "file") else evaluate(value, {})
+            except RobotFileError as error:
+                message = f"'{value}' in '{text}' is not a number"
+                raise InputError(message, key="reference", value=text, hint=error.hint) from None
     return table
-
-
-def _number(value: str, text: str) -> float:
-    try:
-        return evaluate(value, {})
-    except RobotFileError as error:
-        raise InputError(
-            f"'{value}' in '{text}' is not a number", key="reference", value=text, hint=error.hint
-        ) from None
-
-
-NEEDED = {
-    "circle": ("radius", "the radius", "add radius=0.1"),
-    "motion": ("name", "the motion name", "add name"),
-    "quintic": ("file", "the pose file", "write spline:FILE.csv"),
-    "spline": ("file", "the pose file", "write spline:FILE.csv"),
-}
-
-
-def _of_kind(robot: Robot, kind: str, table: Mapping[str, Any], words: dict[str, Any]) -> FrameTrajectory:
-    time = table["time"]
-    if kind == "line":
-        if not words:
-            raise InputError("the end of the line is missing", key="reference", value=kind, hint="add x=0.1")
-        return line(robot, words, time)
-    needed, name, hint = NEEDED[kind]
-    if needed not in table:
-        raise InputError(f"{name} is missing", key="reference", value=kind, hint=hint)
-    if kind == "motion":
-        return from_motion(robot, str(table["name"]), time)
-    if kind != "circle":
-        return _from_file(robot, kind, str(table["file"]), time)
-    axis = table.get("axis", "z")
-    if isinstance(axis, str) and axis not in AXES:
-        raise InputError(f"there is no axis '{axis}'", key="reference", value=axis, hint="x, y or z")
-    normal = AXES[axis] if isinstance(axis, str) else axis
-    return circle(robot, table["radius"], time, pose=words or None, axis=normal, turns=table.get("turns", 1.0))
 
 
 def _from_file(robot: Robot, kind: str, file: str, time: float) -> FrameTrajectory:
@@ -164,21 +148,21 @@ def circle(
     time: float,
     *,
     pose: Any = None,
-    axis: Sequence[float] = (0.0, 0.0, 1.0),
+    axis: str | Sequence[float] = "z",
     turns: float = 1.0,
 ) -> FrameTrajectory:
     """Return a circle about the end effector's place in a pose (home), which also gives the constant orientation.
 
     It begins on the side of x (of y where the axis is x), and is quintic in time, from rest to rest.
     """
-    _positive("radius", radius)
-    _positive("time", time)
+    checks.number(radius, "radius", above=0.0)
+    checks.number(time, "time", above=0.0, example=2)
     centre, base = _place(robot, pose)
-    numbers = isinstance(axis, (list, tuple, np.ndarray)) and all(_is_number(part) for part in axis)
-    normal = np.array(axis, dtype=float) if numbers else np.zeros(0)
-    if normal.shape != (3,) or np.linalg.norm(normal) < 1e-9:
+    vector = AXES.get(axis, ()) if isinstance(axis, str) else axis
+    normal = checks.numbers(vector, (3,), "axis")
+    if np.linalg.norm(normal) < 1e-9:
         raise InputError("the axis of the circle has no direction", key="axis", value=str(axis), hint="give e.g. 0,0,1")
-    if not _is_number(turns) or turns == 0:
+    if not checks.number(turns, "turns", example=1):
         raise InputError("the number of turns is zero", key="turns", value=turns, hint="give e.g. 1")
     normal = normal / np.linalg.norm(normal)
     out = np.eye(3)[0] - normal[0] * normal
@@ -204,7 +188,7 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
     if len(poses) < 2:
         raise InputError("a reference needs two poses or more", key="poses", hint="add poses")
     if np.ndim(time) == 0:
-        _positive("time", time)
+        checks.number(time, "time", above=0.0, example=2)
         time = np.linspace(0.0, time, len(poses))
     times = np.asarray(time, dtype=float)
     if len(times) != len(poses) or times[0] != 0 or not np.all(np.diff(times) > 0) or not np.isfinite(times).all():
@@ -233,18 +217,14 @@ def from_function(
     """
     from scipy.interpolate import make_interp_spline
 
-    _positive("time", time)
+    checks.number(time, "time", above=0.0, example=2)
     centre, base = _place(robot, None)
 
     def row(moment: float) -> Array:
         coordinates = function(float(moment))
         if not isinstance(coordinates, Mapping):
-            raise InputError(
-                "a reference must return a pose as a dictionary",
-                key="reference",
-                value=type(coordinates).__name__,
-                hint='e.g. {"x": 0.1}',
-            )
+            text, kind = "a reference must return a pose as a dictionary", type(coordinates).__name__
+            raise InputError(text, key="reference", value=kind, hint='e.g. {"x": 0.1}')
         return _words(robot, coordinates, centre, base)
 
     turn, segments = _turn([function(0.0)]), []
@@ -266,17 +246,18 @@ def from_function(
     return _reference(robot, "function", segments)
 
 
-def from_motion(robot: Robot, name: str, time: float) -> FrameTrajectory:
-    """Return the end-effector motion that a motion of the robot file, or of a motion file, gives the rigid robot."""
-    named_table = motion_table(robot, name)
-    if named_table is None:
-        known = list(robot.description.motions)
-        hint = (
-            did_you_mean(name, known) if known else "the robot file defines no motions; use 'circle:radius=0.1,time=2'"
-        )
-        raise InputError(f"there is no reference '{name}'", key="reference", value=name, hint=hint)
-    _positive("time", time)
-    planned = from_table(robot, *named_table, time)
+def from_motion(robot: Robot, motion: str | Trajectory, time: float) -> FrameTrajectory:
+    """Return the motion of the end effector of the rigid robot under a motion of the motors, by name or a plan."""
+    checks.number(time, "time", above=0.0, example=2)
+    if isinstance(motion, Trajectory):
+        planned = motion.until(time)
+    else:
+        named_table = motion_table(robot, motion)
+        if named_table is None:
+            known = list(robot.description.motions)
+            hint = did_you_mean(motion, known) if known else f"the robot file defines no motions; {EXAMPLE}"
+            raise InputError(f"there is no reference '{motion}'", key="reference", value=motion, hint=hint)
+        planned = from_table(robot, *named_table, time)
     rigid, q, rows = robot.locking(robot.tree.elastic), planned.start, []
     t = _knots(0.0, time, KNOT_STEP)
     base = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])[0]
@@ -287,7 +268,7 @@ def from_motion(robot: Robot, name: str, time: float) -> FrameTrajectory:
         qd = here.rates(velocity)
         rows.append(_channels(here, qd, here.accelerations(acceleration, qd, velocity), base))
     pieces = hermite(t, *np.array(rows).transpose(1, 0, 2))
-    return _reference(robot, name, [FrameSegment(PlacePath(pieces, base), t[[0, -1]])])
+    return _reference(robot, planned.name, [FrameSegment(PlacePath(pieces, base), t[[0, -1]])])
 
 
 def _channels(here: Configuration, qd: Array, qdd: Array, base: Array) -> Array:
@@ -346,13 +327,3 @@ def _continuous(values: Array) -> Array:
             whole = np.round((values[k - 1, 3:] @ th / angle - angle) / (2 * np.pi))
             values[k, 3:] = th * (1 + 2 * np.pi * whole / angle)
     return values
-
-
-def _is_number(value: Any) -> bool:
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return number and abs(value) < LARGEST
-
-
-def _positive(key: str, value: Any) -> None:
-    if not _is_number(value) or not value > 0:
-        raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.1")

@@ -16,8 +16,7 @@ import numpy as np
 
 from parflex import jobs as jobs_module
 from parflex.control.control import INDEXES, LoopSettings, run_law
-from parflex.control.following import Track, track
-from parflex.control.laws import Gains, Law, checked_gains, gains_from, make_law
+from parflex.control.laws import Law, make_law, read_gains
 from parflex.control.plant import PlantFamily, plant_family
 from parflex.control.references import reference_from
 from parflex.control.study_file import StudyFile, read_study
@@ -27,6 +26,7 @@ from parflex.io import check_writable, write_text
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import acting_robot, load
 from parflex.robot.robot import Robot
+from parflex.trajectories.follow import Track, track
 
 Array = np.ndarray
 FORMAT = 3  # of the journal and the file of cases: raise it when they mean something else
@@ -79,7 +79,7 @@ class StudySetup:
         self.file = file
         loaded = load(file.robot, settings=file.settings, actuation=file.actuation, working_mode=file.working_mode)
         self.robot: Robot = acting_robot(loaded, file.without)
-        gains = gains_of(file)
+        gains = read_gains(**file.gains.model_dump())
         self.loop = LoopSettings(**file.loop.model_dump())
         self.loop.limits(self.robot.actuated_names)
         reference = reference_from(self.robot, file.reference)  # words are read before anything is compiled
@@ -126,12 +126,6 @@ class StudySetup:
         return answer
 
 
-def gains_of(file: StudyFile) -> Gains:
-    """The gains of a study."""
-    table = file.gains
-    return checked_gains(table.Kp, table.Kv) if table.Kp is not None else gains_from(table.overshoot, table.peak_time)
-
-
 def study_solver(content: dict[str, Any]) -> Callable[[Case], Any]:
     """In a worker that is no fork: its own bench."""
     return StudySetup(StudyFile.model_validate(content)).run
@@ -160,7 +154,7 @@ def run_study(
         Address of a Dask scheduler whose workers compute; None: this machine.
     progress : callable, default None
         Called with (cases done, all cases) at intervals.
-    bench : Bench, default None
+    bench : StudySetup, default None
         Compiled laws and plants from an earlier call.
 
     Returns

@@ -89,21 +89,21 @@ class MotionInstants:
         """Times between which the motion is smooth, from 0 to its end."""
         if self.course is not None:
             inside = self.course.breaks
-        elif self.planned.exact is not None:
-            inside = self.planned.exact.smooth_until(self.length)
+        elif self.planned.waves is not None:
+            inside = self.planned.waves.smooth_until(self.length)
         elif self.table.kind in ("sines", "chirp"):  # quintics of them, which repeat, meet smoothly enough
             inside = np.array([self.table.ramp, (self.table.duration or self.length) - self.table.ramp])
         else:
-            inside = self.planned.pieces.breaks
+            inside = self.planned.breaks
         least = 1e-9 * self.length
         return np.array([0.0, *inside[(inside > least) & (inside < self.length - least)], self.length])
 
     @cached_property
     def jumps(self) -> Array:
         """Times at which accelerations jump."""
-        if self.planned.exact is not None:
+        if self.planned.waves is not None:
             return np.zeros(0)
-        times = self.planned.pieces.jumps(2)[0]
+        times = self.planned.jumps(2)[0]
         return times[(times > 0) & (times < self.length)]
 
     def smooth_parts(self, steps: int, even: bool = False) -> list[Array]:
@@ -131,10 +131,10 @@ class MotionInstants:
 
     def motors_at(self, t: float, behind: bool = False) -> tuple[Array, Array, Array]:
         """Positions, velocities and accelerations of the motors; `behind` a jump, or before it."""
-        if self.planned.exact is not None:
-            return self.planned.exact.derivatives(t)
-        at = self.planned.pieces.at
-        return at(t), at(t, 1, behind), at(t, 2, behind)
+        if self.planned.waves is not None:
+            return self.planned.at(t)
+        value = self.planned.value
+        return value(t), value(t, 1, behind), value(t, 2, behind)
 
     def joints(self, t: float) -> Joints:
         """All positions, bodies undeformed, found from those at the nearest instant, and rates and accelerations.
@@ -152,7 +152,7 @@ class MotionInstants:
         return near if abs(nearest - t) <= NEAR * self.length else self._by_motors(t, near)
 
     def _by_motors(self, t: float, near: Array) -> Array:
-        values = dict(zip(self.planned.motors, self.motors_at(t)[0].tolist(), strict=True))
+        values = dict(zip(self.planned.names, self.motors_at(t)[0].tolist(), strict=True))
         return self.robot.assemble(values, near=near)
 
     def _found(self, t: float, near: Array) -> Joints:
@@ -170,7 +170,7 @@ class MotionInstants:
     def state_at(self, t: float, behind: bool = False, plain: bool = False) -> DesignState:
         """The design at an instant, moving; `plain` without slopes."""
         (q, qd, qdd), (_, speed, push) = self.joints(t), self.motors_at(t, behind)
-        rates, accelerations = (dict(zip(self.planned.motors, row.tolist(), strict=True)) for row in (speed, push))
+        rates, accelerations = (dict(zip(self.planned.names, row.tolist(), strict=True)) for row in (speed, push))
         moving = None if qd is None or qdd is None else (qd, qdd)
         if not self.by_motors and not plain:
             here = Configuration(self.robot.locking(self.robot.deformations), q)
@@ -191,7 +191,7 @@ class MotionInstants:
 
 def _planned(robot: Robot, name: str, time: float) -> tuple[Any, dict[float, Joints]]:
     """Motors in the motion, and instants that are known of it, once for all responses of a robot."""
-    from parflex.trajectories.motor_motion import from_table  # which plans, and is not needed elsewhere
+    from parflex.trajectories.motions import from_table  # which plans, and is not needed elsewhere
 
     key = "motion", name, time
     if key not in robot.cache:

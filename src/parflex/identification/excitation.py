@@ -27,7 +27,7 @@ from parflex.io import check_writable, refuse_overwrite, write_text
 from parflex.records import Answer, Record, brief
 from parflex.robot.robot import Robot
 from parflex.trajectories.files import check_target, write_table
-from parflex.trajectories.motor_motion import plan_motion
+from parflex.trajectories.motions import plan_motion
 
 Array = np.ndarray
 

@@ -17,8 +17,7 @@ from parflex.recursion.kinematics import pose
 from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem
-from parflex.trajectories.motor_motion import MotorMotion
-from parflex.trajectories.polynomials import extreme_rows
+from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.force_elements import gated_contacts
 from parflex.tree.tree import Tree
 
@@ -227,10 +226,8 @@ def run_limit_warnings(
         for violation in check_limits(robot, values["q"], values["qd"], efforts, columns["t"])
     }
     limited = any(link.limits is not None or link.velocity_limit is not None for link in robot.tree.links)
-    if isinstance(motion, MotorMotion) and limited:
-        t, q, qd = extreme_rows(motion.pieces, float(columns["t"][-1]))
-        positions, velocities = (dict(zip(motion.motors, part.T, strict=True)) for part in (q, qd))
-        between = check_limits(robot, positions, velocities, times=t)
+    if isinstance(motion, Trajectory) and limited:
+        between = motion.violations(robot, float(columns["t"][-1]))
         violations |= {(violation.joint, violation.key): violation for violation in between}
     return [violation.diagnostic for violation in violations.values()]
 

@@ -13,8 +13,7 @@ from parflex.errors import InputError
 from parflex.records import Record
 from parflex.robot.motor_values import by_motor, read_efforts
 from parflex.robot.robot import Robot
-from parflex.trajectories.motor_motion import MotorMotion
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 LEAST = {0.0: "that is not negative", -np.inf: "that is finite"}
@@ -147,7 +146,7 @@ class PD(Record):
 
 
 def controlled(
-    robot: Robot, controller: Controller, motion: MotorMotion | None, start: Array, inputs: Polynomials
+    robot: Robot, controller: Controller, motion: Trajectory | None, start: Array, inputs: Trajectory
 ) -> Callable[[int, Array, Array], None]:
     """What the loop calls before each sample: it writes efforts into the given inputs."""
     tree, motors = robot.tree, list(robot.actuated)

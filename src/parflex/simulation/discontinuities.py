@@ -19,7 +19,7 @@ from parflex.integrators.driver import System
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.simulation.problem import Problem
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 SAME_TIME = 1e-9  # s, or of the run where that is shorter: jumps that are nearer to each other are one
@@ -49,14 +49,14 @@ class InputSegments:
     jumps: list[dict[str, Any]]
 
 
-def jump_times(inputs: Polynomials, motors: int) -> Array:
+def jump_times(inputs: Trajectory, motors: int) -> Array:
     """When velocities or accelerations of motors that follow a motion jump, the first inputs, or what else is given."""
     motion, others = _channels(inputs, slice(0, motors)), _channels(inputs, slice(motors, None))
     return np.concatenate([motion.jumps(1)[0], motion.jumps(2)[0], others.jumps(0)[0]])
 
 
 def input_segments(
-    problem: Problem, inputs: Polynomials, time: float, near: float, begin: float = 0.0, instants: Array = NONE
+    problem: Problem, inputs: Trajectory, time: float, near: float, begin: float = 0.0, instants: Array = NONE
 ) -> InputSegments:
     """Given inputs in the stretches between their jumps, for a run from one time to another.
 
@@ -82,11 +82,11 @@ def input_segments(
     return InputSegments(first, tuple(corners), jumps)
 
 
-def _channels(inputs: Polynomials, which: slice) -> Polynomials:
-    return Polynomials(inputs.breaks, inputs.coefficients[:, :, which])
+def _channels(inputs: Trajectory, which: slice) -> Trajectory:
+    return Trajectory(inputs.breaks, inputs.coefficients[:, :, which])
 
 
-def _with(system: System, inputs: Polynomials) -> System:
+def _with(system: System, inputs: Trajectory) -> System:
     return system._replace(
         breaks=np.ascontiguousarray(inputs.breaks), coefficients=np.ascontiguousarray(inputs.coefficients)
     )
@@ -101,7 +101,7 @@ def _apart(times: Array, first: float, last: float, same: float) -> list[float]:
     return distinct
 
 
-def _refuse_gaps(motion: Polynomials, names: list[str], time: float) -> None:
+def _refuse_gaps(motion: Trajectory, names: list[str], time: float) -> None:
     """Positions of motors do not jump."""
     times, sizes = motion.jumps(0)
     for t, size in zip(times, sizes, strict=True):
@@ -116,11 +116,11 @@ def _refuse_gaps(motion: Polynomials, names: list[str], time: float) -> None:
 
 
 def _crossing(
-    problem: Problem, motion: Polynomials, time: float, size: Array, jumps: list[dict[str, Any]]
+    problem: Problem, motion: Trajectory, time: float, size: Array, jumps: list[dict[str, Any]]
 ) -> Callable[[Array, Array], tuple[Array, float]]:
     """What the motors' impulse at a time does, noted in `jumps` when it is done."""
     tree = problem.robot.tree
-    motors, behind = list(problem.robot.actuated), motion.at(time, 1, behind=True)
+    motors, behind = list(problem.robot.actuated), motion.value(time, 1, behind=True)
 
     def cross(q: Array, position_rates: Array) -> tuple[Array, float]:
         before = tree.rates(q, position_rates)

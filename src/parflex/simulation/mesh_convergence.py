@@ -60,7 +60,7 @@ from parflex.statics.mesh_error import (
     same_positions,
 )
 from parflex.trajectories.frames import FrameTrajectory
-from parflex.trajectories.motor_motion import MotorMotion
+from parflex.trajectories.trajectory import Trajectory
 
 LOG = logging.getLogger("parflex")
 
@@ -153,7 +153,7 @@ def _moved(robot: Robot, finer: Robot, arguments: Mapping[str, Any]) -> dict[str
     """What of the arguments belongs to a number of elements, for another."""
     moved: dict[str, Any] = {}
     motion, start = arguments.get("motion"), arguments.get("start")
-    if isinstance(motion, MotorMotion | FrameTrajectory):
+    if isinstance(motion, Trajectory | FrameTrajectory):
         moved["motion"] = replace(motion, start=same_positions(robot, finer, motion.start))
     if arguments.get("pose") is not None:
         moved["pose"] = at_same_pose(robot, finer, arguments["pose"])

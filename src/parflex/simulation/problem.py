@@ -34,7 +34,7 @@ from parflex.integrators.driver import Method, System, compile_loop
 from parflex.records import Record
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.force_elements import GatedContact, gated_contacts, has_contacts
 from parflex.tree.tree import Link, Tree
 
@@ -145,7 +145,7 @@ class Problem:
         """Of these the inertias that hold joints."""
         return [link.terms.rubbing.gate + 1 for link in self.sticking if link.terms.rubbing is not None]
 
-    def system(self, inputs: Polynomials) -> System:
+    def system(self, inputs: Trajectory) -> System:
         """The model for the loop, with given inputs."""
         kernel, paired = self.model.machine_code()[0], self._paired
         system = self._uncompiled(inputs)._replace(
@@ -154,7 +154,7 @@ class Problem:
         )  # fmt: skip
         return self._with_steps(system)
 
-    def _uncompiled(self, inputs: Polynomials) -> System:
+    def _uncompiled(self, inputs: Trajectory) -> System:
         """The same without addresses and programs of a step."""
         tree, robot, rates = self.robot.tree, self.robot, self.places
         motors = [rates.index(k) for k in robot.actuated] if self.driven else []
@@ -203,7 +203,7 @@ class Problem:
         """Whether its model takes seconds to compile."""
         return self.model.program.length > WRITTEN_OUT
 
-    def begin_compilation(self, inputs: Polynomials, method: Method, judging: bool) -> None:
+    def begin_compilation(self, inputs: Trajectory, method: Method, judging: bool) -> None:
         """Have long programs and the loop compiled while other things are found, the model while others are traced."""
         if not self.is_long:
             return

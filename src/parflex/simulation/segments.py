@@ -22,7 +22,7 @@ from parflex.simulation.discontinuities import InputSegments, input_segments
 from parflex.simulation.problem import BETTER, PartitionEvent, PartitionWatch, Problem, with_independent_rates
 from parflex.simulation.singular_passage import STAGES, PassageState, SingularPassage, UndeterminedBranchError
 from parflex.simulation.step_control import ends_inside
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 Control = Callable[[int, Array, Array], None]
@@ -112,7 +112,7 @@ class Runner:
     """Carries a run from segment to segment."""
 
     def __init__(
-        self, problem: Problem, inputs: Polynomials, method: Method, grid: Grid, tolerance: float,
+        self, problem: Problem, inputs: Trajectory, method: Method, grid: Grid, tolerance: float,
         control: Control | None, shown: Callable[[float], None] | None,
     ) -> None:  # fmt: skip
         self.problem, self.given, self.method = problem, inputs, method
@@ -226,7 +226,7 @@ class Runner:
         whole = replace(self.problem, names=everything, rows=())
         segments, rows = self._course(whole, row), list[tuple[int, PassageState]]()
         corners = [] if self.control is not None else list(segments.corners)  # its efforts are constant from row to row
-        first = Polynomials(segments.first.breaks, segments.first.coefficients)
+        first = Trajectory(segments.first.breaks, segments.first.coefficients)
         passage = SingularPassage(self.problem, first if self.control is None else self.given)
         at = PassageState(q, qd, qd, qd)
         try:
@@ -236,7 +236,7 @@ class Runner:
                 if corners and corners[0].time <= now + NEAR * step:
                     corner = corners.pop(0)
                     passage = SingularPassage(
-                        self.problem, Polynomials(corner.behind.breaks, corner.behind.coefficients)
+                        self.problem, Trajectory(corner.behind.breaks, corner.behind.coefficients)
                     )
                     at = passage.behind(corner, at)
                     continue
@@ -282,8 +282,8 @@ class Runner:
         free = robot.free
         pieces, t = self.given, row * self.grid.out_step
         changes = tree.rate_changes(at.qd, at.qdd)
-        inputs = pieces.at(t) if not self.problem.driven else np.concatenate(
-            [pieces.at(t, 2)[: len(robot.actuated)], pieces.at(t)[len(robot.actuated) :]]
+        inputs = pieces.value(t) if not self.problem.driven else np.concatenate(
+            [pieces.value(t, 2)[: len(robot.actuated)], pieces.value(t)[len(robot.actuated) :]]
         )  # fmt: skip
         gates = gates_at(tree, at.q, at.qd) if self.problem.gate_inputs else np.zeros(0)
         x = np.concatenate([at.q, at.qd[free], inputs, gates])

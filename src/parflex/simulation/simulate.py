@@ -85,9 +85,9 @@ from parflex.simulation.step_control import (
 from parflex.statics.small_deformation import deflection_warnings
 from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.inputs import InputSpan, specified_efforts, specified_wrenches
-from parflex.trajectories.motor_motion import MotorMotion, motion_of
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.motions import motion_of
 from parflex.trajectories.redundant_drive import RedundantDrive, redundant_case
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 
@@ -392,10 +392,10 @@ class RunCase:
 
     robot: Robot
     prescribed: str  # motors, platform or efforts: what is given in time
-    motion: MotorMotion | FrameTrajectory | None
-    given: Polynomials
+    motion: Trajectory | FrameTrajectory | None
+    given: Trajectory
     controller: Controller | None
-    wrenches: Mapping[str, Polynomials]
+    wrenches: Mapping[str, Trajectory]
     without: tuple[str, ...]
     start: Any
     pose: Any
@@ -450,7 +450,11 @@ def read_case(
             value=drive,
             hint="give a motion through poses, or drive the motors",
         )
-    inputs: Polynomials = moved.given if prescribed != "efforts" else specified_efforts(robot, effort, span)
+    inputs: Trajectory
+    if prescribed == "efforts":
+        inputs = specified_efforts(robot, effort, span)
+    else:
+        inputs = moved if isinstance(moved, Trajectory) else moved.accelerations
     for pieces in wrenches.values():
         inputs = inputs.beside(pieces)
     return RunCase(
@@ -498,7 +502,7 @@ def run_case(
         say_first_compilation(case.method.steps)
     control, inputs = None, case.given
     if case.controller is not None:
-        inputs = Polynomials(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
+        inputs = Trajectory(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
         assert not isinstance(case.motion, FrameTrajectory)
         control = controlled(case.robot, case.controller, case.motion, q, inputs)
     runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)

@@ -22,7 +22,7 @@ from parflex.integrators.tableaux import gauss
 from parflex.records import Record
 from parflex.simulation.discontinuities import Discontinuity
 from parflex.simulation.problem import Problem
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 CLOSED = 1e-13  # of the last correction of positions
@@ -106,7 +106,7 @@ class SingularPassage:
     """A robot near a singular pose, with what is given in time."""
 
     problem: Problem
-    given: Polynomials
+    given: Trajectory
 
     @cached_property
     def _scales(self) -> tuple[Array, Array]:
@@ -134,7 +134,7 @@ class SingularPassage:
         J, opening, speed, bias = outputs["rows"], outputs["opening"], np.zeros(len(outputs["bias"])), -outputs["bias"]
         if problem.driven:
             places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
-            position, velocity, acceleration = (self.given.at(t, order)[:motors] for order in range(3))
+            position, velocity, acceleration = (self.given.value(t, order)[:motors] for order in range(3))
             J = np.concatenate([J, np.eye(robot.tree.n)[list(robot.actuated)]])
             opening = np.concatenate([opening, q[places] - position])
             speed, bias = np.concatenate([speed, velocity]), np.concatenate([bias, acceleration])
@@ -188,13 +188,13 @@ class SingularPassage:
         M = units[:, None] * outputs["mass_matrix"][np.ix_(free, free)] * units
         push = -outputs["forces"]
         if not problem.driven:
-            push[motors] += self.given.at(t)[: len(motors)]
+            push[motors] += self.given.value(t)[: len(motors)]
         f = units * push[free]
         along, N = self._least(parts, bias), parts[2][self._rank :].T
         a = along + N @ np.linalg.solve(N.T @ M @ N, N.T @ (f - M @ along))
         qdd = np.zeros(tree.n)
         qdd[free] = units * a
-        effort = self.given.at(t)[: len(motors)]
+        effort = self.given.value(t)[: len(motors)]
         if problem.driven:
             U, s, Vt = parts
             multipliers = U[:, : self._rank] @ ((Vt[: self._rank] @ (M @ a - f)) / s[: self._rank])
@@ -210,7 +210,7 @@ class SingularPassage:
         return problem.power(q=at.q, position_rates=change, effort=at.effort, **self._wrenches(t))["power"]
 
     def _wrenches(self, t: float) -> dict[str, Array]:
-        loads = self.given.at(t)[len(self.problem.robot.actuated) :].reshape(-1, 6)
+        loads = self.given.value(t)[len(self.problem.robot.actuated) :].reshape(-1, 6)
         return {f"wrench_{name}": load for name, load in zip(self.problem.wrenches, loads, strict=True)}
 
     def derivative(self, at: PassageState) -> tuple[Array, Array]:

@@ -46,12 +46,11 @@ from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.zero_dynamics import check_system, held_frame, zero_dynamics
 from parflex.trajectories.frames import FrameTrajectory
-from parflex.trajectories.motor_motion import MotorMotion
-from parflex.trajectories.polynomials import Polynomials, constant
+from parflex.trajectories.trajectory import Trajectory, constant
 
 Array = np.ndarray
 
-Prescribed = MotorMotion | FrameTrajectory | None
+Prescribed = Trajectory | FrameTrajectory | None
 
 STARTS = ("rest", "relaxed", "equilibrium", "held")
 
@@ -110,7 +109,7 @@ class _Placed(Record):
 
 
 def start_state(
-    problem: Problem, robot: Robot, start: Any, pose: Any, motion: Prescribed, wrenches: Mapping[str, Polynomials]
+    problem: Problem, robot: Robot, start: Any, pose: Any, motion: Prescribed, wrenches: Mapping[str, Trajectory]
 ) -> StartState:
     """Where a run starts; `pose` is where one without a motion does.
 
@@ -151,13 +150,11 @@ def _check_start(start: Any, key: str) -> None:
         raise InputError(f"there is no start '{start}'", key=key, value=str(start), hint=hint)
 
 
-def _positions(
-    problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Polynomials], pose: Any
-) -> _Placed:
+def _positions(problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Trajectory], pose: Any) -> _Placed:
     """All positions for a word of the start; None: as is usual."""
     if start == "rest" or (start is None and not problem.robot.tree.elastic):
         return _Placed(q, "rest")
-    loads = {frame: pieces.at(0.0).tolist() for frame, pieces in wrenches.items()}
+    loads = {frame: pieces.value(0.0).tolist() for frame, pieces in wrenches.items()}
     here, robot = Configuration(problem.robot, q), problem.robot
     kind = start or _usual(problem, pose)
     if kind != "held" and len(problem.independent) <= len(robot.actuated):
@@ -240,8 +237,8 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
     """Velocities with which a motion begins, in the words of velocities."""
     if motion is None:
         return {}
-    if isinstance(motion, MotorMotion):
-        return dict(zip(robot.actuated_names, map(float, motion.pieces.at(0.0, 1)), strict=True))
+    if isinstance(motion, Trajectory):
+        return dict(zip(robot.actuated_names, map(float, motion.value(0.0, 1)), strict=True))
     twist = motion.at(0.0).twist
     if not twist.any():
         return {}
@@ -258,7 +255,7 @@ def _usual(problem: Problem, pose: Any) -> str:
 
 
 def _given_positions(
-    problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Prescribed, wrenches: Mapping[str, Polynomials]
+    problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Prescribed, wrenches: Mapping[str, Trajectory]
 ) -> _Placed:
     """All positions `q` of the tree, or a pose, undeformed unless `positions` gives its deformation."""
     for word in start:
@@ -281,7 +278,7 @@ def _given_positions(
         q = motion.start
     else:
         q = configure(robot, start.get("pose")).q
-    if isinstance(motion, MotorMotion):
+    if isinstance(motion, Trajectory):
         _same_positions(robot, q, motion)
     if start.get("positions") is None:
         return _Placed(q, "given")
@@ -325,9 +322,9 @@ def _closed(robot: Robot, q: Array) -> Array:
     return closed
 
 
-def _same_positions(robot: Robot, q: Array, motion: MotorMotion) -> None:
+def _same_positions(robot: Robot, q: Array, motion: Trajectory) -> None:
     """Refuse a start away from the start of the prescribed motor motion."""
-    for k, name, desired in zip(robot.actuated, robot.actuated_names, motion.pieces.at(0.0), strict=True):
+    for k, name, desired in zip(robot.actuated, robot.actuated_names, motion.value(0.0), strict=True):
         position = float(q[robot.tree.links[robot.tree.link_of_rate[k]].q.start])
         if abs(position - desired) > SAME * robot.tree.rate_units[k]:
             raise InputError(

@@ -25,7 +25,7 @@ from parflex.records import Record
 from parflex.simulation.diagnostics import frame_difference
 from parflex.simulation.discontinuities import jump_times
 from parflex.simulation.problem import Problem, metres_per_position
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.tree import Tree
 
 STEP = 5e-4  # s, or a twentieth of the run: the first step
@@ -169,7 +169,7 @@ def requested_steps(
     return StepRequest(replace(chosen, share=share, farthest=farthest), iterated, words)
 
 
-def needed_step(problem: Problem, method: Method, inputs: Polynomials, q: Array, qd: Array, time: float) -> float:
+def needed_step(problem: Problem, method: Method, inputs: Trajectory, q: Array, qd: Array, time: float) -> float:
     """Return the fixed step (s) that a motion needs: the mean of those that errors choose."""
     tree, method = problem.robot.tree, method_named("dopri5") if method.name == "rk4" else method
     length, first = tree.length, min(STEP, time / PROBES)
@@ -178,7 +178,7 @@ def needed_step(problem: Problem, method: Method, inputs: Polynomials, q: Array,
     return float(track.t[-1]) / max(track.counts["steps"], 1) if track.status == "ok" else math.inf
 
 
-def with_longest(grid: Grid, inputs: Polynomials) -> Grid:
+def with_longest(grid: Grid, inputs: Trajectory) -> Grid:
     """Steps that miss nothing of what is given: parts of the run and of the pieces of the inputs."""
     if not grid.begin:
         return grid
@@ -264,7 +264,7 @@ def estimated_error(
     }
 
 
-def acting_inputs(inputs: Polynomials, motors: int) -> Polynomials:
+def acting_inputs(inputs: Trajectory, motors: int) -> Trajectory:
     """What acts: accelerations of so many motors that follow a motion, efforts and wrenches as they are."""
     powers = np.arange(2, inputs.powers)
     coefficients = inputs.coefficients.copy()
@@ -272,13 +272,13 @@ def acting_inputs(inputs: Polynomials, motors: int) -> Polynomials:
     coefficients[:, : inputs.powers - 2, :motors] = (powers * (powers - 1))[:, None] * inputs.coefficients[
         :, 2:, :motors
     ]
-    return Polynomials(inputs.breaks, coefficients)
+    return Trajectory(inputs.breaks, coefficients)
 
 
 class InputWindows:
     """An input from 0 to a time, and how much of it windows see that steps are."""
 
-    def __init__(self, push: Polynomials, time: float) -> None:
+    def __init__(self, push: Trajectory, time: float) -> None:
         self.push, self.time, self.shortest = push, time, SHORTEST * min(1.0, time)
         self.breaks = push.breaks[(push.breaks > self.shortest) & (push.breaks < time - self.shortest)]
         edges = np.concatenate([[0.0], self.breaks, [time]])
@@ -291,7 +291,7 @@ class InputWindows:
     def _inside(self, a: Array, b: Array) -> Array:
         """Values (window, place, channel)."""
         times = a[:, None] + (b - a)[:, None] * NODES
-        return self.push.at(times.ravel()).reshape(*times.shape, self.push.channels)
+        return self.push.value(times.ravel()).reshape(*times.shape, self.push.channels)
 
     def with_breaks(self, a: Array, b: Array) -> Array:
         """Whether pieces end inside of windows."""
@@ -351,7 +351,7 @@ def _lagrange(share: Array) -> Array:
     return weights
 
 
-def ends_inside(problem: Problem, inputs: Polynomials, grid: Grid) -> Array:
+def ends_inside(problem: Problem, inputs: Trajectory, grid: Grid) -> Array:
     """Times at which steps end beside the jumps of the inputs, so that they see all that is given.
 
     There are none where nothing is integrated.

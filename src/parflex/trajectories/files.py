@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -38,19 +38,12 @@ def read_table(path: str, key: str) -> dict[str, Array]:
     check_suffix(path, key)
     try:
         with read_errors(path, key):
-            return _read_npz(path) if path.endswith(".npz") else _read_csv(path)
+            if path.endswith(".npz"):
+                return {name: values for name, values in read_npz(path).items() if name != SETTINGS}
+            return _read_csv(path)
     except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError):
-        raise InputError(
-            "is not a table of numbers",
-            file=path,
-            key=key,
-            value=path,
-            hint="write a row of names, then rows of numbers",
-        ) from None
-
-
-def _read_npz(path: str) -> dict[str, Array]:
-    return {name: values for name, values in read_npz(path).items() if name != SETTINGS}
+        hint = "write a row of names, then rows of numbers"
+        raise InputError("is not a table of numbers", file=path, key=key, value=path, hint=hint) from None
 
 
 def _read_csv(path: str) -> dict[str, Array]:
@@ -59,7 +52,7 @@ def _read_csv(path: str) -> dict[str, Array]:
     if lines and lines[0].lower().startswith("sep="):  # as Excel writes it
         lines = lines[1:]
     head, rows = lines[:1], [line for line in lines[1:] if line.strip()]
-    separator = _separator(rows)
+    separator = next((mark for mark in (";", "\t") if rows and mark in rows[0]), ",")  # commas may stand in numbers
     names = [name.strip() for name in next(csv.reader(head, delimiter=separator), [])]
     if separator != ",":
         rows = _with_points(rows, separator, path)
@@ -73,11 +66,6 @@ def _read_csv(path: str) -> dict[str, Array]:
     if not names or values.shape[1] != len(names) or len(set(names)) != len(names):
         raise ValueError
     return dict(zip(names, values.T, strict=True))
-
-
-def _separator(rows: list[str]) -> str:
-    """What stands between numbers of a table: semicolons and tabs are in no number, commas may be."""
-    return next((mark for mark in (";", "\t") if rows and mark in rows[0]), ",")
 
 
 def _with_points(rows: list[str], separator: str, path: str) -> list[str]:
@@ -117,12 +105,8 @@ def write_table(path: str | Path, columns: Mapping[str, Array], settings: Mappin
     settings_path = Path(f"{path}.{SETTINGS}.json")
     with atomic_files([target, settings_path]) as (file, settings_file):
         settings_file.write(text.encode())
-        _write_csv(file, columns)
+        head = io.StringIO()
+        csv.writer(head, lineterminator="\n").writerow(columns)
+        file.write(head.getvalue().encode())
+        np.savetxt(file, np.stack(list(columns.values()), axis=1), delimiter=",", fmt="%.17g")
     return [target, settings_path]
-
-
-def _write_csv(file: BinaryIO, columns: Mapping[str, Array]) -> None:
-    head = io.StringIO()
-    csv.writer(head, lineterminator="\n").writerow(columns)
-    file.write(head.getvalue().encode())
-    np.savetxt(file, np.stack(list(columns.values()), axis=1), delimiter=",", fmt="%.17g")

@@ -2,38 +2,43 @@
 
 The pose and motion of a prescribed frame give positions, rates and accelerations of all joints, with all bodies rigid.
 Geometric paths are followed along their length, once for all laws of time, and cached on disk under a key of the robot,
-the path, its reference pose and the source code; other trajectories are followed in time.
+the path, its reference pose and the source code; other trajectories, and references of controllers, are followed in
+time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure.newton import CLOSED
 from parflex.closure.targets import WORDS
 from parflex.codegen import cache
-from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.io import npz_bytes, read_npz
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.coordinate_names import WorldName
+from parflex.robot.limits import POSITION, check_limits, refuse_violations
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import matrix_quaternion
 from parflex.trajectories.frames import FrameMotion, FrameSegment, FrameTrajectory, PathSegment
-from parflex.trajectories.polynomials import Polynomials, composed, hermite, joined
+from parflex.trajectories.trajectory import Trajectory, composed, hermite, joined
 
 Array = np.ndarray
 Moving = tuple[Configuration, Array, Array]  # the robot, all its rates and their derivatives, by a path or by time
-Found = tuple[Polynomials, Array, Array]  # motors, and all positions where they begin and end
+Found = tuple[Trajectory, Array, Array]  # motors, and all positions where they begin and end
 KNOTS = {"m": 240, "": 60}  # of a circle's turn or of a line, between poses: quintics err by 1e-12, 1e-9 of the way
 TIME_KNOTS = 60  # of a trajectory in time, half as many in each part: quintics between them err by 1e-9 of the way
 WAVE_ANGLE, MOST_WAVE_KNOTS = 0.2, 20_000  # rad of the fastest wave between knots
+TRACK_STEP = 1e-2  # s between knots of a reference; quintics err by 1e-9 rad on a circle of 0.1 m in two seconds
+TIMES = 2  # sets of times of references in memory: each may have a million
 ARRIVED = 1e-6  # rad or typical lengths from a pose
 FINE = 1e-6  # of the fastest motor's rate: knots are doubled where quintics are further off midway between them
 COARSE = 1e-3  # of it: what is still further off is refused
@@ -41,7 +46,6 @@ ROUNDING = 1e-10  # of the typical length, or a turn: positions are not known be
 DOUBLED = 3  # times
 HALVED = 8  # times, to distinguish a jump from a quick motion
 JUMP = 0.5  # of a step between knots: what stays of it in a piece that is 2^8 times shorter; of a root it is 1/16
-SUDDEN = 2.0  # times the faster of both rates: a longer step is checked before knots are added
 TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -76,40 +80,37 @@ class RobotPath(Record):
 class Followed(Record):
     """Joints as functions of a path or of time, and all positions and rates at the knots."""
 
-    pieces: Polynomials
+    pieces: Trajectory
     knots: Array
     q: Array
     qd: Array
     values: Array  # (position and two derivatives, knot, joint)
 
 
-def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> tuple[Polynomials, Array]:
-    """Return the motors in time along the trajectory of a frame until a time, and all positions at its start."""
+def follow(robot: Robot, trajectory: FrameTrajectory, time: float = np.inf) -> Trajectory:
+    """Return the motors in time along the trajectory of a frame until a time."""
     rigid, key = robot.locking(robot.tree.elastic), f"motions.{trajectory.name}"
-    near, start, parts = trajectory.start, None, []
+    moving = moving_frame(rigid, trajectory.frame, trajectory.driven, trajectory.at)
+    near, starts, parts = trajectory.start, list(trajectory.positions[:1]), []
     for index, segment in enumerate(trajectory.segments):
         if isinstance(segment.path, PathSegment):
             assert segment.law is not None
             along, first, near = follow_segment(robot, trajectory, segment.path, near)
-            lap = segment.path.length if segment.path.closed else None
-            parts.append(composed(along, segment.law, time, lap))
+            parts.append(composed(along, segment.law, time, segment.path.length if segment.path.closed else None))
             if trajectory.positions:
                 _refuse_elsewhere(rigid, near, trajectory.positions[index + 1], f"{key}.poses.{index + 1}")
         else:
-            first = near
-            for begin, end in pairwise(map(float, segment.breaks)):
-                moving = moving_frame(rigid, trajectory.frame, trajectory.driven, trajectory.at)
-                path = RobotPath(begin, end, moving, lambda t: f"the path is left at t = {t:.4g} s", key)
-                followed = follow_path(robot, path, near, _time_knots(segment, begin, end, key))
-                first, near = followed.q[0] if begin == segment.breaks[0] else first, followed.q[-1]
-                parts.append(followed.pieces)
-        start = first if start is None else start
-    assert start is not None
-    return joined(parts), trajectory.positions[0] if trajectory.positions else start
+            count = _knots_in_time(segment, key)
+            path = RobotPath(0.0, 0.0, moving, lambda t: f"the path is left at t = {t:.4g} s", key)
+            followed = _follow_in_time(rigid, path, segment.breaks, near, count, rigid.actuated)
+            first, near = followed[0].q[0], followed[-1].q[-1]
+            parts += [part.pieces for part in followed]
+        starts.append(first)
+    return replace(joined(parts), start=starts[0])
 
 
-def _time_knots(segment: FrameSegment, begin: float, end: float, key: str) -> int:
-    """Return the number of knots between two breaks: enough for quintics, and for the fastest wave."""
+def _knots_in_time(segment: FrameSegment, key: str) -> Callable[[float], int]:
+    """Return how many knots a part of a time has: enough for quintics, and for the fastest wave."""
     whole = float(segment.breaks[-1] - segment.breaks[0])
     fastest = getattr(segment.path.channels, "frequencies", np.zeros(1)).max()  # type: ignore[union-attr]
     waves = 2 * np.pi * fastest * whole / WAVE_ANGLE
@@ -118,7 +119,94 @@ def _time_knots(segment: FrameSegment, begin: float, end: float, key: str) -> in
             f"the waves of the frame would have {waves:.3g} knots", key=f"{key}.frequencies", value=float(fastest),
             hint="give a shorter time or lower frequencies",
         )  # fmt: skip
-    return max(TIME_KNOTS // 2, int(np.ceil(max(TIME_KNOTS, waves) * (end - begin) / whole)))
+    return lambda time: max(TIME_KNOTS // 2, int(np.ceil(max(TIME_KNOTS, waves) * time / whole)))
+
+
+def _follow_in_time(
+    rigid: Robot, path: RobotPath, breaks: Array, near: Array, count: Callable[[float], int], rates: Sequence[int]
+) -> list[Followed]:
+    """Follow a path of time from break to break."""
+    parts: list[Followed] = []
+    for begin, end in pairwise(map(float, breaks)):
+        parts.append(follow_path(rigid, replace(path, begin=begin, end=end), near, count(end - begin), rates))
+        near = parts[-1].q[-1]
+    return parts
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Track(Record):
+    """Joints along a reference, and all positions and rates of the robot at knots."""
+
+    reference: FrameTrajectory
+    joints: Trajectory
+    knots: Array  # s
+    q: Array
+    qd: Array
+
+    def at(self, t: Array) -> tuple[Array, Array, Array]:
+        """Return positions, rates and accelerations of the joints at times, a row for each."""
+        return self._sampled(t)[0]
+
+    def path(self, t: Array) -> FrameMotion:
+        """Return poses and motions of the end effector at times."""
+        return self._sampled(t)[1]
+
+    def _sampled(self, t: Array) -> tuple[tuple[Array, Array, Array], FrameMotion]:
+        """Return both; all runs of a study have the same times."""
+        times = np.clip(np.asarray(t, dtype=float), 0.0, self.reference.end)
+        key = times.shape, times.tobytes()
+        build = lambda: (self.joints.at(times), self.reference.at(times))  # noqa: E731
+        return cached("references at times", key, build, owners=(self,), limit=TIMES)
+
+    def refuse_violations(self, robot: Robot, end: float, stopped: Collection[str] = ()) -> None:
+        """Raise if the reference exceeds a limit of the robot until a time.
+
+        Motors and sensed joints are checked at any instant, the others at the knots; not the ranges of joints that are
+        `stopped` by stops.
+        """
+        rows, tree = self.knots <= end, robot.tree
+        positions = dict(zip(tree.position_names, self.q[rows].T, strict=True))
+        velocities = dict(zip(tree.rate_names, self.qd[rows].T, strict=True))
+        exceeded = check_limits(robot, positions, velocities, times=self.knots[rows])
+        exceeded += self.joints.violations(robot, end)
+        violations = {(violation.joint, violation.key): violation for violation in exceeded}
+        refuse_violations(
+            violation for (joint, key), violation in violations.items() if key != POSITION or joint not in stopped
+        )
+
+
+def track(robot: Robot, reference: FrameTrajectory, names: Sequence[str]) -> Track:
+    """Return joints of these names along a reference; an impossible pose, or a singularity on the way, is refused."""
+    rigid, side = robot.locking(robot.tree.elastic), 0.0
+    placed = moving_frame(rigid, reference.frame, reference.driven, reference.at)
+
+    def moving(t: float, near: Array) -> Moving:
+        nonlocal side
+        here, qd, qdd = placed(t, near)
+        now = _orientation(here, reference.driven)
+        if side * now < 0:
+            text, hint = "it crosses a singularity of the platform", "choose another working mode or another path"
+            raise SingularError(text, key="reference", value=reference.name, hint=hint)
+        side = now or side
+        return here, qd, qdd
+
+    left = lambda t: f"the reference cannot be tracked at t = {t:.4g} s"  # noqa: E731
+    path = RobotPath(0.0, 0.0, moving, left, "reference", strict=False)
+    rates = [rigid.tree.links[rigid.tree.number(name)].v.start for name in names]
+    count = lambda time: max(8, int(np.ceil(time / TRACK_STEP)))  # noqa: E731
+    parts = _follow_in_time(rigid, path, reference.breaks, rigid.home, count, rates)
+    knots, q, qd = (np.concatenate([getattr(part, word) for part in parts]) for word in ("knots", "q", "qd"))
+    joints = replace(joined([part.pieces for part in parts]), names=tuple(names), start=q[0])
+    return Track(reference, joints, knots, q, qd)
+
+
+def _orientation(here: Configuration, driven: Collection[int]) -> float:
+    """Return a number that changes its sign where the motors lose the platform, whatever the choice of coordinates."""
+    driven_rows = (here.frame_rows(here.robot.tree.end_effector) @ here.J)[list(driven)]
+    motors = here.J_a
+    if motors.shape[0] != motors.shape[1] or driven_rows.shape[0] != driven_rows.shape[1]:
+        return 0.0  # more motors, or freedoms, than are driven: no sign tells
+    return float(np.sign(np.linalg.det(motors)) * np.sign(np.linalg.det(driven_rows)))
 
 
 def moving_frame(
@@ -126,13 +214,6 @@ def moving_frame(
 ) -> Callable[[float, Array], Moving]:
     """Return the robot with a frame where a function of time or of a path places it."""
     return lambda s, near: joints_of_pose(rigid, frame, at(s), near, driven)
-
-
-def moving_segment(
-    rigid: Robot, frame: str, driven: Sequence[int], segment: PathSegment
-) -> Callable[[float, Array], Moving]:
-    """Return the robot by the way along a segment."""
-    return moving_frame(rigid, frame, driven, lambda s: segment.at(np.array([s])).row(0))
 
 
 def follow_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
@@ -144,7 +225,7 @@ def follow_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegme
     data = cache.read_bytes(key)
     if data is not None:
         stored = read_npz(data)
-        return Polynomials(stored["breaks"], stored["coefficients"]), stored["first"], stored["last"]
+        return Trajectory(stored["breaks"], stored["coefficients"]), stored["first"], stored["last"]
     pieces, first, last = followed_segment(robot, trajectory, segment, near)
     arrays = {"breaks": pieces.breaks, "coefficients": pieces.coefficients, "first": first, "last": last}
     cache.write_bytes(key, npz_bytes(arrays))
@@ -167,14 +248,10 @@ def followed_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSeg
 
 
 def _followed(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
-    def left(s: float) -> str:
-        return (
-            f"the path stops {s:.4g} m from its start" if segment.unit else f"the motion is left at {s:.4g} of its way"
-        )
-
-    moving = moving_segment(robot.locking(robot.tree.elastic), trajectory.frame, trajectory.driven, segment)
-    path = RobotPath(0.0, segment.length, moving, left, f"motions.{trajectory.name}", segment.closed)
-    followed = follow_path(robot, path, near, KNOTS[segment.unit])
+    left = "the path stops {:.4g} m from its start" if segment.unit else "the motion is left at {:.4g} of its way"
+    moving = moving_frame(robot.locking(robot.tree.elastic), trajectory.frame, trajectory.driven, segment.at)
+    path = RobotPath(0.0, segment.length, moving, left.format, f"motions.{trajectory.name}", segment.closed)
+    followed = follow_path(robot, path, near, KNOTS[segment.unit], robot.actuated)
     return followed.pieces, followed.q[0], followed.q[-1]
 
 
@@ -196,47 +273,36 @@ def _refuse_elsewhere(rigid: Robot, q: Array, requested: Array, key: str) -> Non
     far = {link.name: abs(float(away[link.q.start]) / rigid.tree.rate_units[link.v.start]) for link in single}
     worst = max(far, key=lambda joint: far[joint], default="")
     if worst and far[worst] > ARRIVED:
-        raise UnreachableError(
-            f"the motion ends in another configuration than this pose: place and turn of the end effector do not "
-            f"determine '{worst}'",
-            key=key,
-            value=worst,
-            hint="move the joints, or give poses of the end effector alone",
-        )
+        text = "the motion ends in another configuration than this pose: place and turn of the end effector do not "
+        hint = "move the joints, or give poses of the end effector alone"
+        raise UnreachableError(f"{text}determine '{worst}'", key=key, value=worst, hint=hint)
 
 
-def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: Sequence[int] | None = None) -> Followed:
-    """Return joints (by their rates; None: the motors) along a path; knots are doubled until quintics fit."""
-    rates = list(robot.actuated if rates is None else rates)
+def follow_path(robot: Robot, path: RobotPath, near: Array, count: int, rates: Sequence[int]) -> Followed:
+    """Return joints, by their rates, along a path; knots are doubled until quintics fit."""
+    rates = list(rates)
     units = robot.tree.rate_units[rates]
     for doubled in range(DOUBLED + 1 if path.strict else 2):
-        followed = _at_knots(robot, path, near, count * 2**doubled, rates)
+        followed = _at_knots(path, near, count * 2**doubled, rates)
         off, allowed, worst = _off(units, rates, path, followed)
         if off <= FINE + allowed:
             break
         _refuse_jump(robot, path, rates, followed.knots[worst:], followed.q[worst], followed.values[0, worst:])
     if path.strict and off > COARSE + allowed:
-        raise UnreachableError(
-            f"{path.left(float(followed.knots[worst]))}: the motors would have to move too suddenly there",
-            key=path.key,
-            hint="keep away from singular poses, or give more components of the pose",
-        )
+        text = f"{path.left(float(followed.knots[worst]))}: the motors would have to move too suddenly there"
+        hint = "keep away from singular poses, or give more components of the pose"
+        raise UnreachableError(text, key=path.key, hint=hint)
     return followed
 
 
-def _at_knots(robot: Robot, path: RobotPath, near: Array, count: int, rates: list[int]) -> Followed:
-    knots, units = np.linspace(path.begin, path.end, count + 1), robot.tree.rate_units[rates]
-    q: list[Array] = []
-    qd: list[Array] = []
-    values: list[Array] = []
+def _at_knots(path: RobotPath, near: Array, count: int, rates: list[int]) -> Followed:
+    knots = np.linspace(path.begin, path.end, count + 1)
+    q, qd, values = list[Array](), list[Array](), list[Array]()
     for s in knots:
         here, velocity, acceleration = path.at(float(s), q[-1] if q else near)
         q.append(here.q)
         qd.append(velocity)
         values.append(joint_values(here, velocity, acceleration, rates))
-        if len(values) > 1 and _sudden(units, values[-2], values[-1], float(knots[1] - knots[0])):
-            before = len(values) - 2
-            _refuse_jump(robot, path, rates, knots[before:], q[before], [row[0] for row in values[before:]])
     rows = np.stack(values, axis=1)
     if np.isnan(rows[2]).any():
         rows[2] = _derivatives(knots, rows[1], path.closed)
@@ -258,11 +324,6 @@ def joint_values(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int
     return np.array([here.q[[tree.links[tree.link_of_rate[k]].q.start for k in chosen]], qd[chosen], qdd[chosen]])
 
 
-def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
-    rate = max(_size(units, before[1]), _size(units, behind[1]))
-    return _size(units, behind[0] - before[0]) > SUDDEN * h * rate + ROUNDING
-
-
 def _off(units: Array, rates: list[int], path: RobotPath, followed: Followed) -> tuple[float, float, int]:
     """Return how far rates of quintics are from exact ones midway between knots, how far they may be, the worst piece.
 
@@ -278,7 +339,7 @@ def _off(units: Array, rates: list[int], path: RobotPath, followed: Followed) ->
     for k in (worst, count // 5, count // 2, 7 * count // 8):
         s = float(followed.knots[k] + h / 2)
         exact = joint_values(*path.at(s, followed.q[k]), rates)
-        apart = np.abs((pieces.at(s) - exact[0]) / h), np.abs(pieces.at(s, 1) - exact[1])
+        apart = np.abs((pieces.value(s) - exact[0]) / h), np.abs(pieces.value(s, 1) - exact[1])
         errors[k] = float(np.max(np.maximum(*apart) / units)) / fastest
     most = max(errors, key=lambda k: errors[k])
     return errors[most], ROUNDING / (h * fastest), most
@@ -329,12 +390,9 @@ def joints_of_pose(rigid: Robot, frame: str, desired: FrameMotion, near: Array, 
         direction = zip(WORDS, map(float, desired.rotation[:, 2]), strict=True)
         return _led(rigid, place | {f"{frame}.{word}": value for word, value in direction}, desired, near)
     if desired.turn == "whole" and (loose or not turns):
-        raise InputError(
-            f"'{frame}' cannot have every rotation: its turn has fewer freedoms",
-            key="orientation",
-            value=frame,
-            hint="give the direction of its z axis, or its place alone",
-        )
+        text = f"'{frame}' cannot have every rotation: its turn has fewer freedoms"
+        hint = "give the direction of its z axis, or its place alone"
+        raise InputError(text, key="orientation", value=frame, hint=hint)
     if loose or (desired.rotation is None and rigid.pose_finder.leaves_free(place)):
         return _led(rigid, place, desired, near)
     components = [c for c in driven if c < 3 or desired.rotation is not None]

@@ -30,8 +30,8 @@ from parflex.spatial.rotations import (
     rotation_from_vector,
     vector_from_rotation,
 )
-from parflex.trajectories.polynomials import POWERS, Polynomials, blended, constant, cruise, joined, splined, unit_law
-from parflex.trajectories.waves import Waves, waves_of
+from parflex.trajectories.laws import Waves, cruise, law_through, laws_of_moves, waves_of
+from parflex.trajectories.trajectory import POWERS, Trajectory, constant, joined
 
 Array = np.ndarray
 SAME = 1e-12  # of the largest coordinate: points that are nearer to each other are one
@@ -103,8 +103,10 @@ class PathSegment(Record):
     turning: PathRotation | None = None  # of the frame, by the way; None: nothing is requested
     unit: str = "m"  # of s; "": a share
 
-    def at(self, s: Array) -> FrameMotion:
-        """Return poses, and derivatives by the way, at places."""
+    def at(self, s: Any) -> FrameMotion:
+        """Return the pose, and derivatives by the way, at a place, or rows of them."""
+        if not np.ndim(s):
+            return self.at(np.array([s])).row(0)
         if self.closed:
             c, d = np.cos(s / self.radius)[:, None], np.sin(s / self.radius)[:, None]
             out = self.cosine * c + self.sine * d
@@ -137,13 +139,13 @@ def circle_segment(centre: Array, out: Array, axis: Array, turning: PathRotation
 class PlacePath(Record):
     """Positions, and with six channels rotation vectors (world axes) that count from `base`, as functions of time."""
 
-    channels: Polynomials | Waves
+    channels: Trajectory | Waves
     base: Array | None = None
     turn: str = "kept"
 
     def at(self, t: Array) -> FrameMotion:
         """Return poses and motions at times."""
-        value, rate, change = (self.channels.at(t, order) for order in range(3))
+        value, rate, change = self.channels.at(t)
         if self.base is None:
             return FrameMotion(value, None, rate, change)
         th, w, al = value[:, 3:], rate[:, 3:], change[:, 3:]
@@ -166,7 +168,7 @@ class FrameSegment(Record):
 
     path: PathSegment | PlacePath
     breaks: Array
-    law: Polynomials | None = None
+    law: Trajectory | None = None
 
     def at(self, t: Array) -> FrameMotion:
         """Return the motion at times; the frame rests before and behind them."""
@@ -175,7 +177,7 @@ class FrameSegment(Record):
         if self.law is None:
             motion = self.path.at(inside)
             return replace(motion, twist=motion.twist * moving, acceleration=motion.acceleration * moving)
-        s, speed, push = (self.law.at(inside, order) for order in range(3))
+        s, speed, push = self.law.at(inside)
         by_way = self.path.at(s[:, 0])
         acceleration = (by_way.acceleration * speed**2 + by_way.twist * push) * moving
         return replace(by_way, twist=by_way.twist * speed * moving, acceleration=acceleration)
@@ -222,40 +224,36 @@ class FrameTrajectory(Record):
         return FrameMotion(position, rotation, twist, acceleration, parts[0].turn)
 
     @cached_property
-    def given(self) -> Polynomials:
+    def accelerations(self) -> Trajectory:
         """Accelerations in world axes, of a platform that runs drive: ax ay az alx aly alz, in the plane ax ay al."""
         channels = [0, 1, 5] if self.planar else list(range(6))
         parts = [constant(np.zeros(len(channels)))]
         for segment in self.segments:
-            assert segment.law is not None
-            twist = segment.path.at(np.zeros(1)).twist[0, channels]  # constant between two poses
+            assert segment.law is not None and isinstance(segment.path, PathSegment)
+            twist = segment.path.at(0.0).twist[channels]  # constant between two poses
             orders = np.arange(2, segment.law.powers)
             powers = segment.law.coefficients[:, 2:] * (orders * (orders - 1))[None, :, None] * twist
-            parts.append(Polynomials(segment.law.breaks, powers).with_powers(max(POWERS, len(orders))))
+            parts.append(Trajectory(segment.law.breaks, powers).with_powers(max(POWERS, len(orders))))
         return joined(parts)
 
 
 def frame_trajectory(robot: Robot, name: str, motion: MotionTable, time: float = np.inf) -> FrameTrajectory:
     """Return the trajectory of the frame that the table of a motion moves; its law is one of given times."""
     frame, rigid = motion.frame or robot.tree.end_effector, robot.locking(robot.tree.elastic)
-    planar = robot.tree.planar
+    driven: Sequence[int] = range(2 if robot.tree.planar else 3)
+    start, positions = rigid.home, list[Array]()
     if motion.kind in ("sines", "chirp"):
-        near = rigid.assemble(dict(motion.start) or None)
-        waves = waves_of(motion, "xyz", pose(robot.tree, near).of(robot.tree.places[frame])[1])
-        segment = FrameSegment(PlacePath(waves), waves.smooth_until(min(waves.duration, time)))
-        return FrameTrajectory(name, frame, planar, range(2 if planar else 3), (segment,), near)
-    if motion.law_name in ("spline", "blend"):
-        points = _points(motion, name)
-        spline = motion.law_name == "spline"
-        key = f"motions.{name}"
-        places = splined(motion.times, points) if spline else blended(motion.times, points, motion.blend, key)
-        segment = FrameSegment(PlacePath(places), places.breaks)
-        return FrameTrajectory(name, frame, planar, range(2 if planar else 3), (segment,), rigid.home)
-    paths, driven, positions = paths_of(rigid, motion, name)
-    segments = tuple(_in_time(motion, paths, name))
-    return FrameTrajectory(
-        name, frame, planar, driven, segments, positions[0] if positions else robot.home, tuple(positions)
-    )
+        start = rigid.assemble(dict(motion.start) or None)
+        waves = waves_of(motion, "xyz", pose(robot.tree, start).of(robot.tree.places[frame])[1])
+        segments = [FrameSegment(PlacePath(waves), waves.smooth_until(min(waves.duration, time)))]
+    elif motion.law_name in ("spline", "blend"):
+        places = law_through(motion, _points(motion, name), name)
+        segments = [FrameSegment(PlacePath(places), places.breaks)]
+    else:
+        paths, driven, positions = paths_of(rigid, motion, name)
+        segments = _in_time(motion, paths, name)
+        start = positions[0] if positions else start
+    return FrameTrajectory(name, frame, robot.tree.planar, driven, tuple(segments), start, tuple(positions))
 
 
 def platform_trajectory(robot: Robot, name: str, motion: MotionTable | None = None) -> FrameTrajectory:
@@ -274,31 +272,22 @@ def platform_trajectory(robot: Robot, name: str, motion: MotionTable | None = No
 
 def _in_time(motion: MotionTable, paths: list[PathSegment], name: str) -> list[FrameSegment]:
     """Return paths one after the other, by a law of one move or at constant speed."""
-    segments: list[FrameSegment] = []
-    begin = motion.times[0] if motion.times else motion.rest if motion.poses else 0.0
-    for index, path in enumerate(paths):
-        length = path_length(motion, path)
-        if motion.speed is not None and not np.isfinite(length):
-            law = cruise(motion.speed, motion.ramp)
-            return [*segments, FrameSegment(path, np.append(law.breaks, np.inf), law)]
-        if not np.isfinite(length):
-            raise InputError(
-                f"the law '{motion.law_name}' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
-            )
-        if motion.speed is not None:  # less than requested where the path is shorter than both ramps
-            duration = length / min(motion.speed, length / motion.ramp) + motion.ramp
-        else:
-            duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
-        law = unit_law(motion.law_name, duration, motion.ramp).scaled(begin, np.zeros(1), np.array([length]))
-        segments.append(FrameSegment(path, law.breaks, law))
-        begin = motion.times[index + 1] if motion.times else begin + duration + motion.rest
-    return segments
+    lengths = [path_length(motion, path, name) for path in paths]
+    if motion.speed is not None and not np.isfinite(lengths[0]):
+        law = cruise(motion.speed, motion.ramp)
+        return [FrameSegment(paths[0], np.append(law.breaks, np.inf), law)]
+    laws = laws_of_moves(motion, lengths)
+    return [FrameSegment(path, law.breaks, law) for path, law in zip(paths, laws, strict=True)]
 
 
-def path_length(motion: MotionTable, path: PathSegment) -> float:
-    """Return the way along a path with all turns of a circle, infinite without `turns`."""
+def path_length(motion: MotionTable, path: PathSegment, name: str) -> float:
+    """Return the way along a path with all turns of a circle, infinite without `turns` at constant speed."""
     if motion.circle is None:
         return path.length
+    if motion.circle.turns is None and motion.speed is None:
+        raise InputError(
+            f"the law '{motion.law_name}' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
+        )
     return np.inf if motion.circle.turns is None else path.length * motion.circle.turns
 
 
@@ -448,7 +437,7 @@ def _along_tangents(rigid: Robot, motion: MotionTable, segments: list[PathSegmen
         raise InputError(
             "along corners the tangent jumps", key=key, value="tangent", hint="give a rotation vector for each point"
         )
-    begin = segments[0].at(np.zeros(1)).row(0)
+    begin = segments[0].at(0.0)
     z = pose(rigid.tree, rigid.home).of(rigid.tree.places[motion.frame or rigid.tree.end_effector])[0][:, 2]
     side = z - (z @ begin.twist) * begin.twist
     if np.linalg.norm(side) < 1e-6:

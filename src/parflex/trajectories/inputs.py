@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,11 +13,10 @@ import numpy as np
 from parflex.checks import table
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrench
-from parflex.records import Record, count_of
+from parflex.records import Record
 from parflex.robot.motor_values import by_motor, motor_effort, read_efforts
 from parflex.robot.robot import Robot
-from parflex.trajectories.polynomials import POWERS, Polynomials, constant, linear, quintics
-from parflex.tree.tree import Tree
+from parflex.trajectories.trajectory import POWERS, Trajectory, constant, linear, quintics
 
 Array = np.ndarray
 PIECE = 1.25e-3  # s: pieces of a function before they are halved; six values and three checks in each
@@ -32,6 +31,7 @@ BETWEEN = np.array([0.083, 0.52, 0.913])  # where quintics are compared: in no e
 TO_POWERS = np.linalg.inv(np.vander(NODES, increasing=True))
 CHECKED = np.vander(BETWEEN, POWERS, increasing=True) @ TO_POWERS
 ENDS, MIDDLE = np.array([0.0, 1.0]), np.array([0.5])
+WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 Function = Callable[[float], Array]
 
 
@@ -155,17 +155,17 @@ VALUES = Sampling(NODES, BETWEEN, _off_between, PIECE)
 MOTIONS = Sampling(ENDS, MIDDLE, _off_midway, MOTION_PIECE)
 
 
-def sampled_function(function: Function, span: InputSpan, key: str) -> Polynomials:
+def sampled_function(function: Function, span: InputSpan, key: str) -> Trajectory:
     """Return quintics through values of a function of time, held behind the end."""
     ends, values = sampled(function, span, key, VALUES)
     lengths = ends[:, 1] - ends[:, 0]
     powers = (TO_POWERS @ values) / lengths[:, None, None] ** np.arange(POWERS)[None, :, None]
     held = np.zeros((2, POWERS, values.shape[2]))
     held[0, 0], held[1, 0] = values[0, 0], values[-1, -1]
-    return Polynomials(np.concatenate([[-1.0], ends[:, 0], [span.end]]), np.concatenate([held[:1], powers, held[1:]]))
+    return Trajectory(np.concatenate([[-1.0], ends[:, 0], [span.end]]), np.concatenate([held[:1], powers, held[1:]]))
 
 
-def sampled_motion(function: Function, span: InputSpan) -> Polynomials:
+def sampled_motion(function: Function, span: InputSpan) -> Trajectory:
     """Return quintics through positions, velocities and accelerations (3, motor) of a function of time."""
     pieces, values = sampled(function, span, "motion", MOTIONS)
     t = np.append(pieces[:, 0], pieces[-1, 1])
@@ -173,38 +173,47 @@ def sampled_motion(function: Function, span: InputSpan) -> Polynomials:
     return quintics(t, list(begins), list(ends))
 
 
-def sampled_input(value: Any, size: int, span: InputSpan, key: str) -> Polynomials:
-    """Return numbers, a function of time (quintics), or times and rows (straight lines) as polynomials."""
+def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Trajectory:
+    """Return efforts of all motors, zero if not named. Each, or all, may be a function or a table of time."""
+    names = tuple(robot.actuated_names)
+    if not isinstance(effort, Mapping):
+        return replace(_in_time(effort, functools.partial(read_efforts, robot), span, "effort"), names=names)
+    named = by_motor(names, effort, "effort", "effort")
+    parts = [
+        _in_time(named.get(motor, 0.0), functools.partial(_one_effort, name), span, f"effort.{name}")
+        for motor, name in enumerate(names)
+    ]
+    return replace(functools.reduce(Trajectory.beside, parts) if parts else constant(np.zeros(0)), names=names)
+
+
+def _one_effort(name: str, effort: Any) -> Array:
+    return np.array([motor_effort(name, effort)])
+
+
+def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Trajectory]:
+    """Return wrenches by frame in world axes: six or three numbers, functions of time, or tables of them."""
+    result = {}
+    for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
+        checked_wrench(robot.tree, frame, np.zeros(3))  # the frame is there
+        read = functools.partial(checked_wrench, robot.tree, frame)
+        names = tuple(f"{frame}.{word}" for word in WRENCH)
+        result[frame] = replace(_in_time(values, read, span, f"wrench.{frame}"), names=names)
+    return result
+
+
+def _in_time(value: Any, read: Callable[[Any], Array], span: InputSpan, key: str) -> Trajectory:
+    """Return a function of time (quintics), times and rows (straight lines), or a constant."""
+    is_table = isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 1
+    if not is_table and not callable(value):
+        return constant(read(value))
     try:
         if callable(value):
-            return sampled_function(lambda t: _finite(_row(value(t), size), key), span, key)
-        if _is_table(value):
-            t = np.asarray(value[0], dtype=float)
-            return _lines(t, np.asarray(value[1], dtype=float).reshape(len(t), size), key)
-        return constant(_finite(_row(value, size), key))
+            return sampled_function(lambda t: read(value(t)), span, key)
+        t, rows = np.asarray(value[0], dtype=float), np.array([read(row) for row in value[1]])
     except (TypeError, ValueError):
-        raise InputError(
-            f"'{key}' is not {count_of(size, 'number')}, a function of time or a table",
-            key=key,
-            hint="give numbers, f(t), or (times, rows)",
-        ) from None
-
-
-def _row(values: Any, size: int) -> Array:
-    row = np.atleast_1d(np.asarray(values, dtype=float))
-    if row.shape != (size,):
-        raise ValueError
-    return row
-
-
-def _finite(rows: Array, key: str) -> Array:
-    if not np.isfinite(rows).all():
-        raise InputError(f"'{key}' has numbers that are not finite", key=key, hint="correct the function or the table")
-    return rows
-
-
-def _lines(t: Array, rows: Array, key: str) -> Polynomials:
-    _finite(t, key)
+        t, rows = np.full(1, np.nan), np.zeros(0)
+    if not len(t) or len(rows) != len(t) or not np.isfinite(t).all():
+        raise InputError(f"'{key}' is not a function of time or a table", key=key, hint="give f(t), or (times, rows)")
     if np.any(back := np.diff(t) < 0):
         row = int(np.argmax(back)) + 2
         raise InputError(
@@ -212,53 +221,4 @@ def _lines(t: Array, rows: Array, key: str) -> Polynomials:
             key=key,
             hint="order the rows by time; two rows at one time are a jump",
         )
-    return constant(_finite(rows, key)[0]) if len(t) < 2 else linear(t, _finite(rows, key))
-
-
-def specified_efforts(robot: Robot, effort: Any, span: InputSpan) -> Polynomials:
-    """Return efforts of all motors, zero if not named. Each, or all, may be a function or a table of time."""
-    names = robot.actuated_names
-    if isinstance(effort, Mapping):
-        named = by_motor(names, effort, "effort", "effort")
-        parts = [
-            _in_time(named.get(motor, 0.0), functools.partial(_one_effort, name), 1, span, f"effort.{name}")
-            for motor, name in enumerate(names)
-        ]
-        return functools.reduce(Polynomials.beside, parts) if parts else constant(np.zeros(0))
-    return _in_time(effort, functools.partial(read_efforts, robot), len(names), span, "effort")
-
-
-def _one_effort(name: str, effort: Any) -> Array:
-    return np.array([motor_effort(name, effort)])
-
-
-def _in_time(value: Any, read: Callable[[Any], Array], size: int, span: InputSpan, key: str) -> Polynomials:
-    """Return a function of time or a table as polynomials, anything else as it is read."""
-    if callable(value):
-        return sampled_input(lambda t: read(value(t)), size, span, key)
-    return sampled_input(value, size, span, key) if _is_table(value) else constant(read(value))
-
-
-def _is_table(value: Any) -> bool:
-    """Whether a value is times and rows."""
-    return isinstance(value, tuple) and len(value) == 2 and np.ndim(value[0]) == 1
-
-
-def specified_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: InputSpan) -> dict[str, Polynomials]:
-    """Return wrenches by frame in world axes: six or three numbers, functions of time, or tables of them."""
-    result, tree = {}, robot.tree
-    for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
-        checked_wrench(tree, frame, np.zeros(3))  # the frame is there
-        values = _rows(tree, frame, values) if _is_table(values) else values
-        result[frame] = _in_time(values, functools.partial(checked_wrench, tree, frame), 6, span, f"wrench.{frame}")
-    return result
-
-
-def _rows(tree: Tree, frame: str, samples: tuple[Any, Any]) -> tuple[Any, Any]:
-    try:
-        rows = np.asarray(samples[1], dtype=float).reshape(len(samples[0]), -1)
-    except (TypeError, ValueError):
-        return samples  # refused when it is read
-    if rows.shape[1] in (3, 6) and np.isfinite(rows).all():
-        rows = np.array([checked_wrench(tree, frame, row) for row in rows]).reshape(len(rows), 6)
-    return samples[0], rows
+    return linear(t, rows) if len(t) > 1 else constant(rows[0])

@@ -20,7 +20,7 @@ from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 FIT, GROSS = 1e-5, 0.1  # rad or typical lengths: splines through knots of a motion that fits are off by less
@@ -97,44 +97,27 @@ def redundant_case(case: Any, words: Mapping[str, Any]) -> Any:
     robot = acting_robot(case.robot, case.without)
     if case.prescribed == "motors" and is_redundant(robot):
         spare = with_driving_motors(robot, case.motion, case.grid.rows * case.grid.out_step, **words)
-        names = tuple(spare.driven.actuated_names)
-        driving = [robot.actuated_names.index(name) for name in names]
-        moved = replace(case.motion, motors=names, pieces=_columns(case.motion.pieces, driving), exact=None)
-        loads = range(len(robot.actuated), case.given.coefficients.shape[2])
-        return replace(
-            case, robot=spare.driven, motion=moved, given=_columns(case.given, [*driving, *loads]), spare=spare
-        )
+        driving = [robot.actuated.index(k) for k in spare.driven.actuated]
+        given = case.given.selected([*driving, *range(len(robot.actuated), case.given.channels)])
+        return replace(case, robot=spare.driven, motion=case.motion.selected(driving), given=given, spare=spare)
     for key, value in words.items():
         if is_specified(value):
-            raise InputError(
-                f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}",
-                key=key,
-                value=short_text(value),
-                hint="leave it out, or drive the motors"
-                if case.prescribed == "platform"
-                else "leave it out, or give a motion",
-            )
+            text = f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}"
+            hint = f"leave it out, or {'drive the motors' if case.prescribed == 'platform' else 'give a motion'}"
+            raise InputError(text, key=key, value=short_text(value), hint=hint)
     return case
 
 
-def _columns(pieces: Polynomials, columns: list[int]) -> Polynomials:
-    return replace(pieces, coefficients=np.ascontiguousarray(pieces.coefficients[:, :, columns]))
-
-
 def with_driving_motors(
-    robot: Robot, motion: Any, end: float, weights: Any, preload: Any, effort_limit: Any
+    robot: Robot, motion: Trajectory, end: float, weights: Any, preload: Any, effort_limit: Any
 ) -> RedundantDrive:
     """Which motors drive a motion, and how all share the efforts; motions that do not fit are refused."""
-    pieces: Polynomials = motion.pieces
     allocation = read_allocation(robot, weights, preload, effort_limit)
     lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
     if lossy:
-        raise InputError(
-            f"internal efforts change what the rigid coupling '{lossy[0]}' loses, so no motor can drive alone",
-            key="efficiency",
-            value=lossy[0],
-            hint="leave out friction, or use a controller",
-        )
+        text = f"internal efforts change what the rigid coupling '{lossy[0]}' loses, so no motor can drive alone"
+        hint = "leave out friction, or use a controller"
+        raise InputError(text, key="efficiency", value=lossy[0], hint=hint)
     if allocation.has_preload:
         allocation = replace(allocation, preloaded=(), preload=np.zeros(0), near=allocation.home_preload(robot))
     motors, q, rows = list(robot.actuated), motion.start, []
@@ -142,7 +125,7 @@ def with_driving_motors(
     units = robot.tree.rate_units
     worst: tuple[float, float, int] = (0.0, 0.0, 0)  # by how much, when, and which motor
     for t in np.linspace(0.0, end, CHECKED_TIMES + 1):
-        prescribed = pieces.at(float(t))[: len(motors)]
+        prescribed = motion.value(float(t))
         q = positions_of_all_motors(robot, prescribed, q)
         off = np.abs(q[places] - prescribed) / units[motors]
         worst = max(worst, (float(off.max()), float(t), int(off.argmax())))
@@ -150,7 +133,13 @@ def with_driving_motors(
             break
         rows.append(Configuration(robot, q).J_a / units[motors][:, None])
     if not worst[0] <= FIT:
-        raise _contradiction(robot, worst[1], worst[2], worst[0] * float(units[motors[worst[2]]]))
+        share, t, k = worst
+        unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[motors[k]]].joint.S_v) else "rad"
+        freedoms, off_by = len(motors) - actuation_redundancy(robot), f"{share * units[motors[k]]:.4g} {unit}"
+        text = f"the motions of the {len(motors)} motors do not fit the {freedoms} freedoms: at t = {t:.4g} s the "
+        text += f"nearest pose leaves '{motion.names[k]}' off by {off_by}"
+        hint = "give motions that the robot can have, e.g. along a path of its end effector"
+        raise InputError(text, key="motion", value=motion.names[k], hint=hint)
     chosen = _best(np.array(rows))
     driven = replace(robot, actuated=tuple(motors[k] for k in chosen), known_home=robot.home)
     return RedundantDrive(robot, driven, allocation)
@@ -161,16 +150,3 @@ def _best(rows: Array) -> list[int]:
     count, freedoms = rows.shape[1:]
     sets = [list(chosen) for _, chosen in zip(range(MOST_SETS), combinations(range(count), freedoms), strict=False)]
     return max(sets, key=lambda chosen: float(np.linalg.svd(rows[:, chosen], compute_uv=False)[:, -1].min()))
-
-
-def _contradiction(robot: Robot, t: float, motor: int, off: float) -> InputError:
-    name = robot.actuated_names[motor]
-    freedoms = len(robot.actuated) - actuation_redundancy(robot)
-    unit = "m" if np.any(robot.tree.links[robot.tree.link_of_rate[robot.actuated[motor]]].joint.S_v) else "rad"
-    return InputError(
-        f"the motions of the {len(robot.actuated)} motors do not fit the {freedoms} freedoms: at t = {t:.4g} s the "
-        f"nearest pose leaves '{name}' off by {off:.4g} {unit}",
-        key="motion",
-        value=name,
-        hint="give motions that the robot can have, e.g. along a path of its end effector",
-    )

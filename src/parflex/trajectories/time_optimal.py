@@ -16,7 +16,9 @@ width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,6 @@ from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import MotionTable
 from parflex.trajectories.follow import RobotPath
-from parflex.trajectories.polynomials import Polynomials, joined, through_law
 from parflex.trajectories.redundant_drive import is_redundant
 from parflex.trajectories.time_optimal_limits import (
     MotorLimits,
@@ -37,13 +38,13 @@ from parflex.trajectories.time_optimal_limits import (
     PhaseRows,
     feasible_efforts,
     limits_of,
-    model_forces,
     parts_of,
     places_along,
     refuse_beyond_limits,
     reversals,
     rows_along,
 )
+from parflex.trajectories.trajectory import Trajectory, joined, through_law
 
 Array = np.ndarray
 INTERVALS = 60  # of a part: the robot itself is asked at their ends and in their middles
@@ -65,10 +66,8 @@ FLAT = 1e-9  # of the largest: rows with a smaller factor of u say nothing of it
 NEAR = 1e-9  # relative: speeds that differ by rounding
 
 
-def fastest_motion(
-    robot: Robot, motion: MotionTable, name: str, ignore_limits: bool
-) -> tuple[Polynomials, Array, TimeOptimal]:
-    """Return motors in time, all positions at the start, and how the motion was found."""
+def fastest_motion(robot: Robot, motion: MotionTable, name: str, ignore_limits: bool) -> Trajectory:
+    """Return motors in time, with how the motion was found."""
     limits = limits_of(robot, motion, name)
     if np.isfinite([limits.low, limits.high]).any():  # losses depend on the acceleration in another way than terms do
         refuse_losses(robot.closures, "time-optimal motions do not know", f"motions.{name}.effort_limit")
@@ -79,40 +78,38 @@ def fastest_motion(
             "speeds at the ends belong to a path of one part", key=f"motions.{name}.end_speeds",
             value=str(list(motion.end_speeds)), hint="remove them, or give two points",
         )  # fmt: skip
-    begin, start = 0.0, None
-    pieces: list[Polynomials] = []
-    timings: list[PartTiming] = []
+    begin, starts, pieces, timings = 0.0, [], list[Trajectory](), list[PartTiming]()
     diagnostics = _loose(rigid, limits)
     for part in parts:
         places = places_along(rigid, part, _grid(rigid, part, near), near)
         if not ignore_limits:
             refuse_beyond_limits(part, places)
-        start = places.robots[0].q if start is None else start
+        starts.append(places.robots[0].q)
         near = places.robots[-1].q
-        law, timing, exceeded = _fastest(rigid, part, places, limits, motion, begin)
-        diagnostics += exceeded
+        law, timing = _fastest(rigid, part, places, limits, motion, begin)
         made = through_law(places.motors, law, law.breaks)
-        pieces.append(Polynomials(made.breaks + begin, made.coefficients))
+        pieces.append(Trajectory(made.breaks + begin, made.coefficients))
         timings.append(timing)
+        share = timing.largest_violation
+        if share > WARNED:
+            text = f"limits are exceeded by {100 * share:.2g} % of them on the path: the motion needs a check"
+            diagnostics.append(Diagnostic("exceeded-on-path", text, value=share))
         begin += timing.time + motion.rest
-    assert start is not None
-    all_of_it = timings[-1].begin + timings[-1].time
-    names = tuple(robot.actuated_names)
-    return joined(pieces), start, TimeOptimal(all_of_it, timings, names, limits.low, limits.high, tuple(diagnostics))
+    end, motors = timings[-1].begin + timings[-1].time, tuple(robot.actuated_names)
+    how = TimeOptimal(end, timings, motors, limits.low, limits.high, tuple(diagnostics))
+    return replace(joined(pieces), start=starts[0], timing=how)
 
 
 def _grid(rigid: Robot, part: RobotPath, near: Array) -> Array:
-    """Knots at which the robot itself is asked, and their middles.
+    """Return knots at which the robot itself is asked, and their middles.
 
     Where a joint with Coulomb friction turns back, efforts jump: there are knots on both sides.
     """
-    turns = reversals(rigid, part, near, np.linspace(0.0, part.end, SEARCHED + 1))
-    reversal_knots = np.array([turn + side * APART * part.end for turn in turns for side in (-1, 1)])
-    knots = _even_times(part.end, INTERVALS)
-    far = [k for k in knots if not turns or np.abs(np.array(turns) - k).min() > 2 * APART * part.end]
-    knots = np.unique(
-        np.concatenate([far, reversal_knots[(reversal_knots > 0) & (reversal_knots < part.end)], knots[[0, -1]]])
-    )
+    apart, knots = APART * part.end, _even_times(part.end, INTERVALS)
+    for turn in reversals(rigid, part, near, np.linspace(0.0, part.end, SEARCHED + 1)):
+        near_turn = (np.abs(knots - turn) <= 2 * apart) & (knots > 0) & (knots < part.end)
+        sides = [place for place in (turn - apart, turn + apart) if 0 < place < part.end]
+        knots = np.unique(np.concatenate([knots[~near_turn], sides]))
     return np.sort(np.concatenate([knots, (knots[1:] + knots[:-1]) / 2]))
 
 
@@ -124,25 +121,42 @@ def _even_times(length: float, count: int) -> Array:
 
 def _fastest(
     rigid: Robot, part: RobotPath, places: PathPlaces, limits: MotorLimits, motion: MotionTable, begin: float
-) -> tuple[Polynomials, PartTiming, list[Diagnostic]]:
-    """Terms of efforts are exact for viscous and Coulomb friction; others are fitted again about the motion found."""
+) -> tuple[Trajectory, PartTiming]:
+    """Return the law of a part, with its timing.
+
+    Terms of efforts are exact for viscous and Coulomb friction; others are fitted again about the motion found.
+    """
     typical = np.abs(places.slopes[0] / rigid.tree.rate_units[list(rigid.actuated)]).max()
     speeds, pushes = np.full(len(places.s), 1 / typical), np.zeros(len(places.s))
     for _ in range(REFITS):
         rows = rows_along(rigid, places, limits, speeds, pushes)
-        _refuse_free(rows, part)
+        if all(limit == "tension" for limit, _ in rows.names):
+            raise InputError(
+                "velocity limits alone leave accelerations without bounds", key=f"{part.key}.acceleration_limit",
+                hint="add acceleration_limit or effort_limit",
+            )  # fmt: skip
         profile, law, violation = _kept_within(part, rows, places, motion.end_speeds, motion.smoothing or None)
-        _, speeds, pushes = _moving(law, times_at(law, places.s))
+        t = times_at(law, places.s)
+        _, speeds, pushes = _moving(law, t)
         speeds = np.maximum(speeds, LEAST * speeds.max())  # friction at rest is that of a motion that begins
-        forces = model_forces(rows, places, speeds, pushes)
+        forces = places.forces(speeds, pushes)
         fitted = np.einsum("pfk,kp->pf", rows.efforts, _state(pushes, speeds))
         off = float(np.abs(forces - fitted).max() / max(np.abs(forces).max(), 1e-300))
         if off < FITTED:
             break
-    timing = _told(part, places, rows, profile, law, violation + off * (off >= FITTED), forces, limits, rigid, begin)
-    share = timing.largest_violation
-    text = f"limits are exceeded by {100 * share:.2g} % of them on the path: the motion needs a check"
-    return law, timing, [] if share <= WARNED else [Diagnostic("exceeded-on-path", text, value=share)]
+    push = np.where(np.abs(profile.u) > 1e-6 * np.abs(profile.u).max(initial=0.0), np.sign(profile.u), 0)
+    turns = np.flatnonzero(np.diff(push)) + 1
+    switching = [
+        {"s": float(profile.s[k]), "time": begin + float(time), "speed": float(profile.y[k])}
+        for k, time in zip(turns, times_at(law, profile.s[turns]), strict=True)
+    ]
+    freedoms = rows.actuation.shape[1]
+    efforts = feasible_efforts(rows.actuation, forces[:, :freedoms], limits, rows.winding, forces[:, freedoms:])
+    return law, PartTiming(
+        begin, float(law.breaks[-1]), part.unit, places.s, begin + t, _moving(law, t)[1],
+        np.interp(places.s, profile.s, profile.most), efforts, _active_limits(rows, profile, rigid.actuated_names),
+        switching, violation + off * (off >= FITTED),
+    )  # fmt: skip
 
 
 def _loose(rigid: Robot, limits: MotorLimits) -> list[Diagnostic]:
@@ -160,7 +174,7 @@ def _state(pushes: Array, speeds: Array) -> Array:
 
 def _kept_within(
     part: RobotPath, rows: PhaseRows, places: PathPlaces, ends: tuple[float, float], width: float | None
-) -> tuple[PhaseProfile, Polynomials, float]:
+) -> tuple[PhaseProfile, Trajectory, float]:
     """Speeds whose motion keeps the limits at all places, those between the knots too."""
     s = np.unique(np.concatenate([_even_times(part.end, INTERVALS * FINER), places.s[::2]]))
     limits, slowness = rows.at(s)
@@ -207,7 +221,7 @@ def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
     return np.concatenate([limits, later], axis=1)
 
 
-def _exceeded(rows: PhaseRows, law: Polynomials, knots: Array) -> tuple[Array, Array]:
+def _exceeded(rows: PhaseRows, law: Trajectory, knots: Array) -> tuple[Array, Array]:
     """By how much rows (interval, row) and speeds (interval) are above what they may be, at most.
 
     Checked are the ends of all pieces of the law, where accelerations turn, places between them, and the knots at
@@ -225,41 +239,25 @@ def _exceeded(rows: PhaseRows, law: Polynomials, knots: Array) -> tuple[Array, A
     return over, fast
 
 
-def _refuse_free(rows: PhaseRows, part: RobotPath) -> None:
-    if all(limit == "tension" for limit, _ in rows.names):
-        raise InputError(
-            "velocity limits alone leave accelerations without bounds", key=f"{part.key}.acceleration_limit",
-            hint="add acceleration_limit or effort_limit",
-        )  # fmt: skip
-
-
 def _excluded(
     error: ExcludedError, part: RobotPath, rows: Array, named: tuple[tuple[str, str], ...], s: Array
 ) -> UnreachableError:
-    """Where on the path and by which limits no motion is left."""
-    place = float(s[error.place])
-    where, key = f"at s = {place:.4g} of {part.end:.4g}", part.key
-    names = _against(rows, named)
+    """Return where on the path and by which limits no motion is left."""
+    value, key = float(s[error.place]), part.key
+    where, hint = f"at s = {value:.4g} of {part.end:.4g}", "raise these limits, or take another path"
     if error.why in ("start", "end"):
-        least, most = error.allowed[0][0], error.allowed[-1][1]
+        least, value_at_most = error.allowed[0][0], error.allowed[-1][1]
         if least > 0:
-            return UnreachableError(
-                f"the limits exclude rest {where}: {names}; the speed there is at least {least:.4g}",
-                key=key, value=place, hint="raise these limits, or take another path",
-            )  # fmt: skip
-        return UnreachableError(
-            f"the speed at the {error.why} of the path is not reachable: it is at most {most:.4g}",
-            key=f"{key}.end_speeds", value=most, hint="give less",
-        )  # fmt: skip
-    if error.why == "limits":
-        return UnreachableError(
-            f"the limits exclude the path {where}: {names}",
-            key=key, value=place, hint="raise these limits, or keep away from there",
-        )  # fmt: skip
-    return UnreachableError(
-        f"the limits exclude the path behind s = {place:.4g} of {part.end:.4g}: no speed there reaches its end",
-        key=key, value=place, hint="raise the limits, or give another speed at the end",
-    )  # fmt: skip
+            text = f"the limits exclude rest {where}: {_against(rows, named)}; the speed there is at least {least:.4g}"
+        else:
+            text = f"the speed at the {error.why} of the path is not reachable: it is at most {value_at_most:.4g}"
+            key, value, hint = f"{key}.end_speeds", value_at_most, "give less"
+    elif error.why == "limits":
+        text = f"the limits exclude the path {where}: {_against(rows, named)}"
+    else:
+        text = f"the limits exclude the path behind s = {value:.4g} of {part.end:.4g}: no speed there reaches its end"
+        hint = "raise the limits, or give another speed at the end"
+    return UnreachableError(text, key=key, value=value, hint=hint)
 
 
 def _against(rows: Array, names: tuple[tuple[str, str], ...]) -> str:
@@ -277,40 +275,22 @@ def _against(rows: Array, names: tuple[tuple[str, str], ...]) -> str:
     return " and ".join(words) + " cannot be kept" + ("" if len(words) == 1 else " together")
 
 
-def _told(
-    part: RobotPath, places: PathPlaces, rows: PhaseRows, profile: PhaseProfile, law: Polynomials, violation: float,
-    forces: Array, limits: MotorLimits, rigid: Robot, begin: float,
-) -> PartTiming:  # fmt: skip
-    t = times_at(law, places.s)
-    names = [*rows.names, *(("velocity", motor) for motor in rigid.actuated_names)]
-    acting = _acting(rows, profile)
-    push = np.where(np.abs(profile.u) > 1e-6 * np.abs(profile.u).max(initial=0.0), np.sign(profile.u), 0)
-    turns = [k + 1 for k in range(len(push) - 1) if push[k] != push[k + 1]]
-    switching = [
-        {
-            "s": float(profile.s[k]),
-            "time": begin + float(times_at(law, profile.s[k : k + 1])[0]),
-            "speed": float(profile.y[k]),
-        }
-        for k in turns
-    ]
-    freedoms = rows.actuation.shape[1]
-    efforts = feasible_efforts(rows.actuation, forces[:, :freedoms], limits, rows.winding, forces[:, freedoms:])
-    most = np.interp(places.s, profile.s, profile.most)
-    return PartTiming(
-        begin, float(law.breaks[-1]), part.unit, places.s, begin + t, _moving(law, t)[1], most, efforts,
-        limit_intervals(profile.s, acting, names), switching, violation,
-    )  # fmt: skip
-
-
-def _acting(rows: PhaseRows, profile: PhaseProfile) -> Array:
-    """Of each interval the row that is nearest to its bound, or the velocity of a motor."""
+def _active_limits(rows: PhaseRows, profile: PhaseProfile, motors: Sequence[str]) -> list[dict[str, Any]]:
+    """Return stretches on which one row is nearest to its bound, or the velocity of one motor."""
     middle = (profile.s[1:] + profile.s[:-1]) / 2
     limits, slowness = rows.at(middle)
     speed = (profile.y[1:] + profile.y[:-1]) / 2
     values = np.einsum("prk,kp->pr", limits, _state(profile.u, speed))
-    motors = np.array(rows.fastest)[np.clip(np.searchsorted(rows.s, middle), 0, len(rows.s) - 1)]
-    return np.where(speed * slowness > values.max(axis=1), len(rows.names) + motors, values.argmax(axis=1))
+    fastest = np.array(rows.fastest)[np.clip(np.searchsorted(rows.s, middle), 0, len(rows.s) - 1)]
+    acting = np.where(speed * slowness > values.max(axis=1), len(rows.names) + fastest, values.argmax(axis=1))
+    names = [*rows.names, *(("velocity", motor) for motor in motors)]
+    ends = np.flatnonzero([*(names[k] != names[n] for k, n in pairwise(acting)), True])
+    begins = [0, *(ends[:-1] + 1)]
+    return [
+        {"s": float(profile.s[first]), "to": float(profile.s[last + 1]), "limit": limit, "joint": joint}
+        for first, last in zip(begins, ends, strict=True)
+        for limit, joint in [names[acting[first]]]
+    ]
 
 
 class ExcludedError(Exception):
@@ -444,7 +424,7 @@ def _highest(sets: Intervals, low: float, high: float) -> float:
     return min(edges, key=lambda edge: max(low - edge**2, edge**2 - high))
 
 
-def time_law(profile: PhaseProfile, width: float | None) -> Polynomials:
+def time_law(profile: PhaseProfile, width: float | None) -> Trajectory:
     """Return s in time for a profile, from rest to rest averaged over a window of a width in s, or a share of the time.
 
     With speeds at the ends there is no window, and the last piece goes on.
@@ -452,19 +432,19 @@ def time_law(profile: PhaseProfile, width: float | None) -> Polynomials:
     s, y, u = profile.s, profile.y, profile.u
     t = np.concatenate([[0.0], np.cumsum(2 * np.diff(s) / (y[1:] + y[:-1]))])
     rolling = y[0] != 0 or y[-1] != 0
-    law = Polynomials(t, np.stack([s, y, np.append(u, rolling * u[-1]) / 2], axis=1)[:, :, None])
+    law = Trajectory(t, np.stack([s, y, np.append(u, rolling * u[-1]) / 2], axis=1)[:, :, None])
     return law if rolling else law.averaged(WINDOW * float(t[-1]) if width is None else width)
 
 
-def _moving(law: Polynomials, t: Array) -> tuple[Array, Array, Array]:
+def _moving(law: Trajectory, t: Array) -> tuple[Array, Array, Array]:
     """Return place, speed and acceleration of a law; without a window the acceleration is that behind a knot."""
-    s, y, u = (law.at(t, order, behind=True)[:, 0] for order in range(3))
+    s, y, u = (law.value(t, order, behind=True)[:, 0] for order in range(3))
     return s, y, u
 
 
-def times_at(law: Polynomials, s: Array) -> Array:
+def times_at(law: Trajectory, s: Array) -> Array:
     """Return the times at which places are passed."""
-    t = np.interp(s, law.at(law.breaks)[:, 0], law.breaks)
+    t = np.interp(s, law.value(law.breaks)[:, 0], law.breaks)
     low, high = np.zeros_like(t), np.full_like(t, law.breaks[-1])
     for _ in range(60):  # bisection with Newton steps inside: near the ends the speed vanishes
         place, speed, _ = _moving(law, t)
@@ -476,71 +456,29 @@ def times_at(law: Polynomials, s: Array) -> Array:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartTiming(Record):
-    """One part of the path, from rest to rest.
+    """One part of the path, from rest to rest."""
 
-    Attributes
-    ----------
-    begin : float
-        When it begins (s).
-    time : float
-        Its duration (s).
-    unit : str
-        Unit of the path parameter, 'm' along a path of a frame; else it is a share.
-    s : Array
-        Places along it.
-    t : Array
-        Times at which they are passed, from `begin` on (s).
-    speed : Array
-        Path speed at the places.
-    most : Array
-        Highest path speed that the limits allow there.
-    efforts : Array
-        Motor efforts (N, N m), a row for each place.
-    active : list[dict[str, Any]]
-        Stretches `s`, `to` on which a limit acts, `limit` and `joint`.
-    switching : list[dict[str, Any]]
-        Places `s` and times `time` at which the path acceleration changes its sign.
-    largest_violation : float
-        By how much a limit is exceeded at most, between the knots too, as a share of it (dimensionless).
-    """
-
-    begin: float
-    time: float
-    unit: str
-    s: Array
-    t: Array
-    speed: Array
-    most: Array
-    efforts: Array
-    active: list[dict[str, Any]]
-    switching: list[dict[str, Any]]
-    largest_violation: float
+    begin: float  # s
+    time: float  # its duration, s
+    unit: str  # of the path parameter: "m" along a path of a frame; else it is a share
+    s: Array  # places along it
+    t: Array  # times at which they are passed, from `begin` on, s
+    speed: Array  # path speed at the places
+    most: Array  # highest path speed that the limits allow there
+    efforts: Array  # of the motors (N, N m), a row for each place
+    active: list[dict[str, Any]]  # stretches `s`, `to` on which a limit acts, `limit` and `joint`
+    switching: list[dict[str, Any]]  # places `s` and times `time` at which the path acceleration changes its sign
+    largest_violation: float  # by how much a limit is exceeded at most, between the knots too, as a share of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TimeOptimal(Answer):
-    """How a time-optimal motion was found: parts of the path, limits, and diagnostics.
+    """How a time-optimal motion was found: parts of the path, limits, and diagnostics."""
 
-    Attributes
-    ----------
-    time : float
-        Duration with rests (s).
-    parts : list[PartTiming]
-        Parts of the path.
-    motors : tuple[str, ...]
-        Names of the motors.
-    effort_low : Array
-        Lowest efforts (N, N m).
-    effort_high : Array
-        Highest efforts (N, N m).
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
-    """
-
-    time: float
+    time: float  # duration with rests, s
     parts: list[PartTiming]
     motors: tuple[str, ...]
-    effort_low: Array
+    effort_low: Array  # N, N m
     effort_high: Array
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -550,40 +488,20 @@ class TimeOptimal(Answer):
         return max(part.largest_violation for part in self.parts)
 
     def answer(self) -> dict[str, Any]:
-        """What is said in JSON."""
-        return {
-            "time": self.time,
-            "parts": [
-                {
-                    "begin": part.begin, "time": part.time, "length": float(part.s[-1]), "unit": part.unit,
-                    "active": part.active, "switching": part.switching, "largest_violation": part.largest_violation,
-                }
-                for part in self.parts
-            ],
-            "largest_violation": self.largest_violation,
-        }  # fmt: skip
+        """Return the entries of a JSON answer."""
+        words = ("begin", "time", "unit", "active", "switching", "largest_violation")
+        parts = [{word: getattr(part, word) for word in words} | {"length": float(part.s[-1])} for part in self.parts]
+        return {"time": self.time, "parts": parts, "largest_violation": self.largest_violation}
 
     def tables(self) -> list[Any]:
-        """What is said as tables."""
+        """Return the tables of the command line."""
         rows = [
-            (index + 1, row["s"], row["to"], row["limit"], row["joint"])
-            for index, part in enumerate(self.parts)
+            (index, row["s"], row["to"], row["limit"], row["joint"])
+            for index, part in enumerate(self.parts, start=1)
             for row in part.active
         ]
-        violation_rows = [("largest violation between knots", f"{self.largest_violation:.2g} of the limit")]
+        violation = f"{self.largest_violation:.2g} of the limit"
         return [
             ("limits that act", ["part", "from s", "to s", "limit", "motor"], rows),
-            ("", ["", "value"], violation_rows),
+            ("", ["", "value"], [("largest violation between knots", violation)]),
         ]
-
-
-def limit_intervals(s: Array, acting: Array, names: list[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Runs of intervals on which the same limit acts."""
-    intervals: list[dict[str, Any]] = []
-    for k, index in enumerate(acting):
-        limit, joint = names[index]
-        if intervals and (intervals[-1]["limit"], intervals[-1]["joint"]) == (limit, joint):
-            intervals[-1]["to"] = float(s[k + 1])
-        else:
-            intervals.append({"s": float(s[k]), "to": float(s[k + 1]), "limit": limit, "joint": joint})
-    return intervals

@@ -29,10 +29,10 @@ from parflex.robot.limits import check_limits
 from parflex.robot.motor_values import by_motor
 from parflex.robot.robot import Robot
 from parflex.robotfile.motion_schema import LIMIT_KEYS, MotionTable
-from parflex.trajectories.follow import Moving, RobotPath, as_words, configuration_near, joint_values, moving_segment
+from parflex.trajectories.follow import Moving, RobotPath, as_words, configuration_near, joint_values, moving_frame
 from parflex.trajectories.frames import path_length, paths_of
-from parflex.trajectories.motor_motion import positions_of
-from parflex.trajectories.polynomials import Polynomials, hermite
+from parflex.trajectories.motions import positions_of
+from parflex.trajectories.trajectory import Trajectory, hermite
 
 Array = np.ndarray
 SAMPLES = (0.5, 1.0, 1.5)  # of a speed: three give the terms in 1, y and y^2
@@ -73,7 +73,7 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
     """Rows at all places; terms of efforts are fitted about speeds and accelerations."""
     motors = robot.actuated_names
     moving = zip(places.robots, places.rates, places.bends, speeds, pushes, strict=True)
-    terms = [_efforts(*each) for each in moving]
+    terms = [_effort_terms(*each) for each in moving]
     efforts, actuation = (np.array([each[k] for each in terms]) for k in range(2))
     freedoms, spare = actuation.shape[1], actuation.shape[1] != actuation.shape[2]
     winding = winding_motors(places.robots[0]) if spare else ()
@@ -87,12 +87,9 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
                 f"'{free}' has no effort limit, and there are more motors than freedoms", key="effort_limit",
                 value=free, hint="give every motor a lowest and a highest effort",
             )  # fmt: skip
-        made, named = _effort_rows(efforts, actuation, limits, motors, winding)
-        rows += made
-        names += named
+        rows, names = _effort_rows(efforts, actuation, limits, motors, winding)
     if not spare:
-        made = _tension_rows(efforts[:, freedoms:], speeds)
-        rows += made
+        rows += _tension_rows(efforts[:, freedoms:], speeds)
         names += [("tension", cable) for cable in cable_names(robot)]
     for k, most in enumerate(limits.acceleration):
         if np.isfinite(most):
@@ -100,8 +97,8 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
             row[:, 0], row[:, 1] = places.slopes[0, :, k] / most, places.slopes[1, :, k] / most
             rows += [row, -row]
             names += [("acceleration", motors[k])] * 2
-    speed = np.abs(places.slopes[0])
-    allowed = np.where(speed > 0, limits.velocity / np.where(speed > 0, speed, 1.0), np.inf)
+    with np.errstate(divide="ignore"):
+        allowed = limits.velocity / np.abs(places.slopes[0])
     every = np.stack(rows, axis=1) if rows else np.zeros((len(places.s), 0, 4))
     return PhaseRows(
         every, allowed.min(axis=1), tuple(map(int, allowed.argmin(axis=1))), tuple(names), efforts, actuation,
@@ -109,46 +106,31 @@ def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Ar
     )  # fmt: skip
 
 
-def _efforts(here: Configuration, q1: Array, q2: Array, speed: float, push: float) -> tuple[Array, Array]:
-    """A, B, D, G of efforts, or of generalised forces where motors are spare; and what these are for efforts."""
-    speeds = speed * np.array(SAMPLES)
-    spare = here.J_a.shape[0] > here.J_a.shape[1]
-    forces = [_forces(here, q1, q2, y, push, spare) for y in speeds]
-    A = _forces(here, q1, q2, speed, push + 1.0, spare) - forces[1]
+def _effort_terms(here: Configuration, q1: Array, q2: Array, speed: float, push: float) -> tuple[Array, Array]:
+    """Return A, B, D, G of efforts, or of generalised forces with spare motors, and these forces for unit efforts."""
+    speeds, spare = speed * np.array(SAMPLES), here.J_a.shape[0] > here.J_a.shape[1]
+    forces = [_forces(here, q1, q2, y, push) for y in speeds]
+    A = _forces(here, q1, q2, speed, push + 1.0) - forces[1]
     still = np.array(forces) - push * A
     terms = np.linalg.solve(np.stack([speeds**2, speeds, np.ones(len(speeds))], axis=1), still)
     return np.stack([A, *terms], axis=1), here.J_a.T if spare else np.eye(len(here.J_a))
 
 
-def _forces(here: Configuration, q1: Array, q2: Array, y: float, push: float, spare: bool) -> Array:
-    """Efforts of the motors and tensions; where motors are spare, generalised forces and efforts without tension."""
+def _forces(here: Configuration, q1: Array, q2: Array, y: float, push: float) -> Array:
+    """Return efforts of the motors and tensions; with spare motors, generalised forces and efforts without tension."""
     state = state_at(here, q1 * y)
     f = state.forces(q2 * y**2 + push * q1)
-    if spare:
+    if here.J_a.shape[0] > here.J_a.shape[1]:
         return np.concatenate([here.J.T @ f, taut_bounds(here, f)])
     tau = state.efforts(f)
     return np.concatenate([tau, cable_tensions(here, f, tau)])
 
 
-def model_forces(rows: PhaseRows, places: PathPlaces, speeds: Array, pushes: Array) -> Array:
-    """What the model itself says at all places in the motion that was found."""
-    spare = rows.actuation.shape[1] != rows.actuation.shape[2]
-    moving = zip(places.robots, places.rates, places.bends, speeds, pushes, strict=True)
-    return np.array([_forces(*each, spare) for each in moving])
-
-
 def _tension_rows(terms: Array, speeds: Array) -> list[Array]:
-    """Cables pull: their tension is at least zero, in shares of the largest at these speeds."""
-    rows = []
-    for k in range(terms.shape[1]):
-        cable_terms = terms[:, k]
-        usual = np.einsum(
-            "pk,kp->p", np.abs(cable_terms), np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)])
-        )
-        row = -cable_terms / max(float(usual.max()), 1e-300)
-        row[:, 3] += 1
-        rows.append(row)
-    return rows
+    """Return the rows of cables, whose tension is at least zero, in shares of the largest at these speeds."""
+    state = np.stack([speeds**2, speeds**2, speeds, np.ones_like(speeds)])
+    usual = np.einsum("pkc,cp->pk", np.abs(terms), state).max(axis=0, initial=1e-300)
+    return list(np.moveaxis(np.array([0.0, 0.0, 0.0, 1.0]) - terms / usual[:, None], 1, 0))
 
 
 def _effort_rows(
@@ -160,12 +142,11 @@ def _effort_rows(
         for k in range(count):
             for bound, sign in ((limits.high[k], 1.0), (limits.low[k], -1.0)):
                 if np.isfinite(bound):
-                    rows.append(_bounded(efforts[:, k], sign, bound, _half(limits, k)))
+                    rows.append(_bounded(efforts[:, k], sign, limits, k))
                     names.append(("effort", motors[k]))
         return rows, names
     for k, (motor, sign) in enumerate(winding):  # the other end of a range that tension bounds from one side
-        bound = limits.high[motor] if sign > 0 else limits.low[motor]
-        rows.append(_bounded(efforts[:, freedoms + k], sign, bound, _half(limits, motor)))
+        rows.append(_bounded(efforts[:, freedoms + k], sign, limits, motor))
         names.append(("effort", motors[motor]))
     normals = None
     made = []
@@ -176,19 +157,14 @@ def _effort_rows(
     return [*rows, *facets.transpose(1, 0, 2)], [*names, *[("effort", "motors together")] * facets.shape[1]]
 
 
-def _bounded(terms: Array, sign: float, bound: float, half: float) -> Array:
-    """The row of sign (effort - bound) <= 0, in halves of the range."""
+def _bounded(terms: Array, sign: float, limits: MotorLimits, motor: int) -> Array:
+    """Return the row of sign (effort - bound) <= 0, in halves of the range, or in shares of the one bound there is."""
+    low, high = limits.low[motor], limits.high[motor]
+    bound = high if sign > 0 else low
+    half = (high - low) / 2 if np.isfinite(high - low) else abs(bound) or 1.0
     row = sign * terms / half
     row[:, 3] += 1 - sign * bound / half
     return row
-
-
-def _half(limits: MotorLimits, k: int) -> float:
-    """Half the range of efforts; the one bound that is there where the range is open."""
-    both = limits.low[k], limits.high[k]
-    if np.isfinite(both).all():
-        return (both[1] - both[0]) / 2
-    return abs(both[1] if np.isfinite(both[1]) else both[0]) or 1.0
 
 
 def _normals(W: Array, before: Array | None) -> Array:
@@ -238,8 +214,13 @@ class PathPlaces(Record):
     robots: tuple[Configuration, ...]
     rates: Array  # (place, rate)
     bends: Array
-    motors: Polynomials
+    motors: Trajectory
     slopes: Array  # first and second derivatives of the motors, (2, place, motor)
+
+    def forces(self, speeds: Array, pushes: Array) -> Array:
+        """Return the forces of the model itself at all places, at these speeds and accelerations."""
+        moving = zip(self.robots, self.rates, self.bends, speeds, pushes, strict=True)
+        return np.array([_forces(*each) for each in moving])
 
 
 def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[RobotPath], Array]:
@@ -254,12 +235,8 @@ def parts_of(robot: Robot, motion: MotionTable, name: str) -> tuple[list[RobotPa
     paths, driven, positions = paths_of(rigid, motion, name)
     frame, parts = motion.frame or rigid.tree.end_effector, []
     for path in paths:
-        length = path_length(motion, path)
-        if not np.isfinite(length):
-            raise InputError(
-                "the law 'time-optimal' needs an end", key=f"motions.{name}.circle.turns", hint="add turns = 1"
-            )
-        parts.append(_part(name, length, moving_segment(rigid, frame, driven, path), path.unit))
+        length = path_length(motion, path, name)
+        parts.append(_part(name, length, moving_frame(rigid, frame, driven, path.at), path.unit))
     return parts, positions[0] if positions else rigid.home
 
 
@@ -343,7 +320,7 @@ def reversals(rigid: Robot, part: RobotPath, near: Array, s: Array) -> list[floa
 
 def _refuse_sudden(part: RobotPath, s: Array, positions: Array, slopes: Array, units: Array) -> None:
     coarse = hermite(s[::2], positions[::2], *(row[::2] for row in slopes))
-    off = np.abs(coarse.at(s[1::2], 1) - slopes[0, 1::2]) / units
+    off = np.abs(coarse.value(s[1::2], 1) - slopes[0, 1::2]) / units
     largest = np.abs(slopes[0] / units).max()
     worst = int(np.argmax(off.max(axis=1)))
     if off[worst].max() > SUDDEN * largest:
@@ -376,27 +353,20 @@ def limits_of(robot: Robot, motion: MotionTable, name: str) -> MotorLimits:
 
 
 def _read(robot: Robot, limit: Any, key: str, name: str) -> Array:
-    """Lowest and highest values of all motors."""
+    """Return lowest and highest values of all motors; infinite where there is no limit."""
     motors, where = robot.actuated_names, f"motions.{name}.{key}"
     table = limit if isinstance(limit, Mapping) else dict.fromkeys(motors, limit)
     bounds = np.full((2, len(motors)), np.inf) * np.array([[-1.0], [1.0]])
     for motor, value in by_motor(motors, table, where, "limit").items():
         if value is None:
             continue
-        if isinstance(value, tuple):
-            if key != "effort_limit" or value[0] >= value[1]:
-                raise InputError(
-                    f"[{value[0]:g}, {value[1]:g}] is not a range for '{motors[motor]}'", key=where,
-                    value=str(list(value)), hint="give one positive number, or [lowest, highest] of efforts",
-                )  # fmt: skip
-            bounds[:, motor] = value
-        elif value <= 0:
+        pair = isinstance(value, tuple)
+        bounds[:, motor] = value if pair else (-value, value)
+        if bounds[0, motor] >= bounds[1, motor] or (pair and key != "effort_limit"):
             raise InputError(
-                f"the limit {value:g} of '{motors[motor]}' is not positive", key=where, value=value,
-                hint="give more than zero",
+                f"the limit {list(value) if pair else value} of '{motors[motor]}' is neither positive nor a range",
+                key=where, value=str(value), hint="give one positive number, or [lowest, highest] of efforts",
             )  # fmt: skip
-        else:
-            bounds[:, motor] = -value, value
     return bounds
 
 

@@ -14,7 +14,7 @@ from parflex.design.sensitivity import Sensitivities
 from parflex.errors import InputError
 from parflex.simulation.runs import Run
 from parflex.statics.modes import Modes
-from parflex.trajectories.motor_motion import MotorMotion
+from parflex.trajectories.trajectory import Trajectory
 from parflex.view.style import (
     LINES,
     MEASURED,
@@ -197,12 +197,12 @@ def _shown(values: Sequence[float | None]) -> Array:
     return np.where(np.isfinite(numbers), np.maximum(numbers, LEAST), np.nan)
 
 
-def draw_timing(plan: MotorMotion, path: str | Path | None = None) -> Figure:
+def draw_timing(plan: Trajectory, path: str | Path | None = None) -> Figure:
     """Phase plane (path speed over place, with the highest speed that limits allow) and efforts over time.
 
     Parameters
     ----------
-    plan : MotorMotion
+    plan : Trajectory
         Time-optimal motion, from `plan_motion`.
     path : str or Path, default None
         File to write: SVG, PDF or PNG; None writes none.

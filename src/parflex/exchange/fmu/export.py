@@ -29,7 +29,7 @@ from parflex.robot.robot import Robot
 from parflex.simulation.outputs import recorded_frames
 from parflex.simulation.problem import metres_per_unit
 from parflex.simulation.step_control import needed_step
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.force_elements import has_contacts
 
 TOKEN = "{token of this model}"
@@ -254,7 +254,7 @@ def step_notes(plant: FmuPlant) -> tuple[str, ...]:
     else:
         mass = sum(float(link.body.m) for link in tree.links)
         coefficients[0, 0, : len(motors)] = _holding(problem.robot, q) + mass * FALL * metres
-    step = needed_step(problem, plant.method, Polynomials(np.zeros(1), coefficients), q, qd, SHORT)
+    step = needed_step(problem, plant.method, Trajectory(np.zeros(1), coefficients), q, qd, SHORT)
     if step > plant.step * (1 - 1e-6):
         return ()
     return (

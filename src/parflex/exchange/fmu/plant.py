@@ -35,7 +35,7 @@ from parflex.simulation.quantities import unit_of
 from parflex.simulation.simulate import FRICTION_WIDTH
 from parflex.simulation.start import start_state
 from parflex.simulation.step_control import DEFAULT_SHARES, ITERATION_TOLERANCE, LEAST
-from parflex.trajectories.polynomials import Polynomials
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
@@ -165,7 +165,7 @@ def make_plant(
     problem = with_plant_parameters(_well_chosen(problem, started.q, independent), values)
     motors = len(robot.actuated)
     powers = 3 if problem.driven else 1
-    polynomials = Polynomials(np.array([0.0, np.inf]), np.zeros((1, powers, motors + 6 * len(wrenches))))
+    polynomials = Trajectory(np.array([0.0, np.inf]), np.zeros((1, powers, motors + 6 * len(wrenches))))
     system = problem.system(polynomials)
     work = new_work(system, chosen.stages, chosen.unknowns)
     if chosen.name == "dopri5":

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.io import read_bytes
-from parflex.records import Answer
 from parflex.robot.limits import refuse_violations
 from parflex.robot.motor_values import by_motor
 from parflex.robot.robot import Robot
@@ -24,23 +22,13 @@ from parflex.trajectories.files import read_table
 from parflex.trajectories.follow import as_words, follow
 from parflex.trajectories.frames import FrameTrajectory, frame_trajectory, platform_trajectory
 from parflex.trajectories.inputs import InputSpan, sampled_motion
-from parflex.trajectories.polynomials import (
-    Polynomials,
-    blended,
-    check_channels,
-    hermite,
-    joined,
-    repeated,
-    splined,
-    unit_law,
-)
+from parflex.trajectories.laws import law_through, laws_of_moves, waves_of
 from parflex.trajectories.redundant_drive import is_redundant, positions_of_all_motors
-from parflex.trajectories.waves import Waves, waves_of
+from parflex.trajectories.trajectory import Trajectory, hermite, joined
 
 Array = np.ndarray
 LONGEST = 1e4  # s
 Limits = float | Mapping[str, Any] | None
-MOST_ROWS = 5_000_000  # of a table
 
 
 def plan_motion(
@@ -53,7 +41,7 @@ def plan_motion(
     acceleration_limit: Limits = None,
     breaks: Sequence[float] = (),
     ignore_limits: bool = False,
-) -> MotorMotion:
+) -> Trajectory:
     """Plan a motion of the motors, without a run.
 
     Limits that are given are those of a time-optimal motion; they replace those of its table. A motion in which a motor
@@ -80,7 +68,7 @@ def plan_motion(
 
     Returns
     -------
-    MotorMotion
+    Trajectory
         Motion for `simulate`; `at(t)` has position, velocity and acceleration of the motors (SI), `table(step)` all of
         them, `timing` how a time-optimal one was found.
 
@@ -100,15 +88,14 @@ def plan_motion(
         if callable(motion) and time is None:
             raise InputError("a function of time has no end", key="time", hint="give time=...")
         plan = motion_of(robot, motion, InputSpan(1.0 if time is None else time, breaks))
-        if not isinstance(plan, MotorMotion):
+        if not isinstance(plan, Trajectory):
             raise InputError("this is a motion of the platform", key="motion", hint="give a motion of the motors")
     else:
         name, table = named_table
         table = _checked(robot, table.model_dump(exclude_unset=True) | limits, "motion") if limits else table
         plan = from_table(robot, name, table, _length(table, time), ignore_limits)
     if not ignore_limits:
-        end = max(float(plan.pieces.breaks[-1]), time or 0.0)
-        refuse_violations(check_channels(robot, plan.motors, plan.pieces, end))
+        refuse_violations(plan.violations(robot, max(float(plan.breaks[-1]), time or 0.0)))
     return plan
 
 
@@ -148,13 +135,15 @@ def motion_table(robot: Robot, motion: Any) -> tuple[str, MotionTable] | None:
     text = str(motion)
     if text in robot.description.motions:
         return text, robot.description.motions[text]
-    with _input_errors("motion" if text.lstrip().startswith("{") else text):
-        if text.lstrip().startswith("{"):
+    if text.lstrip().startswith("{"):
+        with _input_errors("motion"):
             raw = parse_toml(f"motion = {text}".encode(), "motion")["motion"]
-            return "given", _checked(robot, raw, "motion")
-        if text.endswith(".toml"):
-            return Path(text).stem, _checked(robot, parse_toml(read_bytes(text, "motion"), text), text)
-    return None
+        return "given", _checked(robot, raw, "motion")
+    if not text.endswith(".toml"):
+        return None
+    with _input_errors(text):
+        raw = parse_toml(read_bytes(text, "motion"), text)
+    return Path(text).stem, _checked(robot, raw, text)
 
 
 def with_time_law(robot: Robot, motion: Any) -> MotionTable:
@@ -167,12 +156,8 @@ def with_time_law(robot: Robot, motion: Any) -> MotionTable:
         )  # fmt: skip
     entries = named_table[1].model_dump(exclude_unset=True)
     if "time-optimal" not in LAWS[named_table[1].kind]:
-        raise InputError(
-            f"a motion with '{named_table[1].kind}' has no path",
-            key="motion",
-            value=str(motion),
-            hint="give moves or points",
-        )
+        text = f"a motion with '{named_table[1].kind}' has no path"
+        raise InputError(text, key="motion", value=str(motion), hint="give moves or points")
     known = {named_table[1].kind, "frame", "start", *LAW_KEYS["time-optimal"]}  # once: a period would hide its time
     return _checked(robot, {key: entries[key] for key in entries if key in known} | {"law": "time-optimal"}, "motion")
 
@@ -201,115 +186,12 @@ def _checked(robot: Robot, raw: dict[str, Any], file: str) -> MotionTable:
     return table
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MotorMotion(Answer):
-    """A motion of the motors, from `plan_motion`.
-
-    Sines and chirps are `exact`; their `pieces` are quintics through them, for the time loop.
-
-    Attributes
-    ----------
-    name : str
-        Name of the motion.
-    motors : tuple[str, ...]
-        Names of the motors, in order.
-    pieces : Polynomials
-        Piecewise polynomials of the positions of the motors (m, rad).
-    start : Array
-        All positions of the robot with rigid bodies at t = 0 (m, rad).
-    exact : Waves | None
-        Sines or a chirp.
-    period : float | None
-        Period after which it repeats (s).
-    timing : TimeOptimal | None
-        How a time-optimal motion was found.
-    planned : float | None
-        Until when a motion without an end, or a function, is known (s).
-    """
-
-    name: str
-    motors: tuple[str, ...]
-    pieces: Polynomials
-    start: Array
-    exact: Waves | None = None
-    period: float | None = None
-    timing: Any = None
-    planned: float | None = None
-
-    @property
-    def diagnostics(self) -> Sequence[Diagnostic]:
-        """Diagnostics of a time-optimal law."""
-        return () if self.timing is None else self.timing.diagnostics
-
-    @property
-    def given(self) -> Polynomials:
-        """What the time loop gets."""
-        return self.pieces
-
-    def at(self, t: float) -> tuple[Array, Array, Array]:
-        """Return position, velocity and acceleration at `t` in s; motors rest before zero and behind the end."""
-        position, velocity, acceleration = self._rows(np.array([t]))[0]
-        return position, velocity, acceleration
-
-    @property
-    def end(self) -> float:
-        """When the last positions are reached, in s; infinite for what is repeated and waves without an end."""
-        if self.period is not None:
-            return np.inf
-        return self.exact.duration if self.exact is not None else float(self.pieces.breaks[-1])
-
-    def until(self, time: float) -> MotorMotion:
-        """The same with pieces until `time` in s, for a run: repeated, or more of the exact waves."""
-        self._known(time)
-        if self.period is not None:
-            return replace(self, pieces=repeated(self.pieces, self.period, time))
-        if self.exact is not None and self.pieces.breaks[-1] < min(time, self.exact.duration):
-            return replace(self, pieces=self.exact.quintics(time))
-        return self
-
-    def _known(self, t: float) -> None:
-        """Refuses times behind what was planned of a motion that goes on."""
-        if self.planned is not None and t > self.planned * (1 + 1e-9):
-            raise InputError(
-                f"the motion is planned until t = {self.planned:g} s only", key="time", value=float(t),
-                hint=f"give plan_motion time={t:g} or more",
-            )  # fmt: skip
-
-    def table(self, step: float = 1e-3, time: float | None = None) -> dict[str, Array]:
-        """Columns `t` (s), JOINT, JOINT.velocity and JOINT.acceleration (SI) every `step` s until its end or `time` s.
-
-        What is repeated ends after a period; other motions without an end need `time`.
-        """
-        end = (self.period or self.end) if time is None else time
-        if not np.isfinite(end):
-            raise InputError("the motion has no end", key="time", hint="say until when the table goes")
-        if not end / step <= MOST_ROWS:
-            raise InputError(
-                f"the table would have {end / step:.3g} rows", key="step", value=step, hint=f"at most {MOST_ROWS}"
-            )
-        t = np.append(np.arange(0.0, end * (1 - 1e-9), step), end)
-        rows = self._rows(t)
-        columns = {"t": t}
-        for order, word in enumerate(("", ".velocity", ".acceleration")):
-            columns |= {f"{motor}{word}": rows[:, order, k] for k, motor in enumerate(self.motors)}
-        return columns
-
-    def _rows(self, t: Array) -> Array:
-        """Return what `at` gives, at rising times: (time, order, motor)."""
-        if self.exact is not None:
-            return np.stack(self.exact.derivatives(t), axis=1)
-        self._known(float(t[-1]))
-        inside = np.maximum(t, 0.0) if self.period is None else np.fmod(np.maximum(t, 0.0), self.period)
-        still = (t >= 0)[:, None]
-        return np.stack([self.pieces.at(inside), *(still * self.pieces.at(inside, k) for k in (1, 2))], axis=1)
-
-
-def motion_of(robot: Robot, source: Any, span: InputSpan, drive: str = "motors") -> MotorMotion | FrameTrajectory:
+def motion_of(robot: Robot, source: Any, span: InputSpan, drive: str = "motors") -> Trajectory | FrameTrajectory:
     """A motion: a table by its name in the robot file or as given, knots (.csv, .npz), or a function of time.
 
     That of the platform (`drive`) goes through poses.
     """
-    if isinstance(source, MotorMotion):
+    if isinstance(source, Trajectory):
         return source.until(span.end)
     if isinstance(source, FrameTrajectory):
         return source
@@ -339,47 +221,43 @@ def motion_of(robot: Robot, source: Any, span: InputSpan, drive: str = "motors")
     )  # fmt: skip
 
 
-def from_table(robot: Robot, name: str, motion: MotionTable, time: float, ignore_limits: bool = True) -> MotorMotion:
+def from_table(robot: Robot, name: str, motion: MotionTable, time: float, ignore_limits: bool = True) -> Trajectory:
     """Return the motion of a table, repeated or held until a time; time-optimal ones within limits of positions."""
     if not robot.actuated:
         raise InputError("the robot has no motors", key="motion", value=name, hint="mark joints as actuated")
-    exact, timing, until, waves = None, None, max(time, motion.period or 0.0), motion.kind in ("sines", "chirp")
+    until, waves = max(time, motion.period or 0.0), motion.kind in ("sines", "chirp")
     if motion.law_name == "time-optimal":
         from parflex.trajectories.time_optimal import fastest_motion
 
-        pieces, start, timing = fastest_motion(robot, motion, name, ignore_limits)
+        moved = fastest_motion(robot, motion, name, ignore_limits)
     elif motion.frame is not None or motion.along_path or motion.poses:
-        pieces, start = follow(robot, frame_trajectory(robot, name, motion, until), until)
+        moved = follow(robot, frame_trajectory(robot, name, motion, until), until)
     elif waves:
-        exact, start = joint_waves(robot, motion, name)
-        pieces = exact.quintics(until)
+        moved = joint_waves(robot, motion, name, until)
     else:
-        pieces, start = joint_moves(robot, motion, name)
-    planned = None
+        moved = joint_moves(robot, motion, name)
+    moved = replace(moved, names=tuple(robot.actuated_names), name=name)
     if motion.period is not None:
-        pieces, exact = _repeated(pieces, motion.period, time, name), None
-    elif exact is None and (  # the motion of a frame goes on behind what is planned
-        (waves and (motion.duration is None or pieces.breaks[-1] < motion.duration * (1 - 1e-9)))
-        or (motion.speed is not None and motion.circle is not None and motion.circle.turns is None)
+        return _repeated(moved, motion.period, name).until(time)
+    goes_on = motion.speed is not None and motion.circle is not None and motion.circle.turns is None
+    if moved.waves is None and (  # the motion of a frame goes on behind what is planned
+        goes_on or (waves and (motion.duration is None or moved.breaks[-1] < motion.duration * (1 - 1e-9)))
     ):
-        planned = float(pieces.breaks[-1])
-    return MotorMotion(name, tuple(robot.actuated_names), pieces, start, exact, motion.period, timing, planned)
+        return replace(moved, planned=float(moved.breaks[-1]))
+    return moved
 
 
-def _repeated(pieces: Polynomials, period: float, time: float, name: str) -> Polynomials:
+def _repeated(once: Trajectory, period: float, name: str) -> Trajectory:
     """Return the motion again and again; it must end where it began, within the period."""
-    moved = np.abs(pieces.coefficients[-1, 0] - pieces.coefficients[0, 0]).max(initial=0.0)
-    if moved > 1e-9 or pieces.breaks[-1] > period * (1 + 1e-9):
-        raise InputError(
-            "a motion with a period ends where it began, within the period",
-            key=f"motions.{name}.period",
-            value=period,
-            hint="use a longer period, or moves that return to the start",
-        )
-    return repeated(pieces, period, time)
+    moved = np.abs(once.coefficients[-1, 0] - once.coefficients[0, 0]).max(initial=0.0)
+    if moved > 1e-9 or once.breaks[-1] > period * (1 + 1e-9):
+        text = "a motion with a period ends where it began, within the period"
+        hint = "use a longer period, or moves that return to the start"
+        raise InputError(text, key=f"motions.{name}.period", value=period, hint=hint)
+    return replace(once, period=period, waves=None)
 
 
-def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpan) -> MotorMotion:
+def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpan) -> Trajectory:
     """Return a function of time that gives position, velocity and acceleration of all motors, as quintics."""
     motors = len(robot.actuated)
 
@@ -387,26 +265,25 @@ def from_function(robot: Robot, function: Callable[[float], Any], span: InputSpa
         values = np.asarray(function(float(moment)), dtype=float)
         values = values[:, None] if motors == 1 and values.shape == (3,) else values
         if values.shape != (3, motors) or not np.isfinite(values).all():
-            raise InputError(
-                "a motion gives position, velocity and acceleration of every motor",
-                key="motion",
-                value=str(values.shape),
-                hint=f"return three lists of {motors} finite numbers",
-            )
+            text = "a motion gives position, velocity and acceleration of every motor"
+            hint = f"return three lists of {motors} finite numbers"
+            raise InputError(text, key="motion", value=str(values.shape), hint=hint)
         return values
 
     return replace(_started(robot, "function", sampled_motion(row, span)), planned=span.end)
 
 
-def _started(robot: Robot, name: str, pieces: Polynomials) -> MotorMotion:
+def _started(robot: Robot, name: str, pieces: Trajectory) -> Trajectory:
     """Return the motion with all positions at the start, which follow from those of the motors."""
-    motors, first = tuple(robot.actuated_names), pieces.at(0.0)
+    motors, first = tuple(robot.actuated_names), pieces.value(0.0)
     if is_redundant(robot):
-        return MotorMotion(name, motors, pieces, positions_of_all_motors(robot, first, robot.home))
-    return MotorMotion(name, motors, pieces, robot.locking(robot.tree.elastic).assemble(as_words(motors, first)))
+        start = positions_of_all_motors(robot, first, robot.home)
+    else:
+        start = robot.locking(robot.tree.elastic).assemble(as_words(motors, first))
+    return replace(pieces, names=motors, name=name, start=start)
 
 
-def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMotion:
+def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> Trajectory:
     """Columns `t`, `JOINT`, `JOINT.velocity`, `JOINT.acceleration`; a spline gives rates that are not there."""
     from scipy.interpolate import make_interp_spline
 
@@ -442,42 +319,27 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMot
     return _started(robot, file, joined(parts))
 
 
-def joint_moves(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, Array]:
-    """Moves one after the other, each by the law, or positions that are gone through."""
+def joint_moves(robot: Robot, motion: MotionTable, name: str) -> Trajectory:
+    """Return moves one after the other, each by the law, or positions that are gone through."""
     rows, start = positions_of(robot, motion, name)
-    if motion.law_name == "spline":
-        return splined(motion.times, rows), start
-    if motion.law_name == "blend":
-        return blended(motion.times, rows, motion.blend, f"motions.{name}"), start
-    parts, begin = [], motion.times[0] if motion.times else 0.0
-    for index, (first, second) in enumerate(pairwise(rows)):
-        duration = motion.duration if motion.duration is not None else motion.times[index + 1] - motion.times[index]
-        law = unit_law(motion.law_name, duration, motion.ramp)
-        law = law.averaged(motion.smoothing) if motion.smoothing else law
-        parts.append(law.scaled(begin, first, second - first))
-        begin = motion.times[index + 1] if motion.times else begin + duration + motion.smoothing + motion.rest
-    return joined(parts), start
+    if motion.law_name in ("spline", "blend"):
+        return replace(law_through(motion, rows, name), start=start)
+    laws = zip(pairwise(rows), laws_of_moves(motion, [1.0] * (len(rows) - 1)), strict=True)
+    return replace(joined([law.scaled(0.0, first, second - first) for (first, second), law in laws]), start=start)
 
 
 def positions_of(robot: Robot, motion: MotionTable, name: str) -> tuple[Array, Array]:
-    """Positions of the motors between which moves go, a row each, and all positions at the start."""
-    names, initial_positions = robot.actuated_names, dict(motion.start)
-    rows = []
-    for index, table in enumerate(motion.joints):
-        values = by_motor(names, table, f"motions.{name}.joints.{index}", "position")
-        if index == 0:
-            initial_positions |= {names[motor]: value for motor, value in values.items()}
-            start, current = start_of(robot, initial_positions)
+    """Return positions of the motors between which moves go, a row each, and all positions at the start."""
+    kind, what = ("moves", "move") if motion.moves else ("joints", "position")
+    names, tables = robot.actuated_names, getattr(motion, kind)
+    steps = [by_motor(names, table, f"motions.{name}.{kind}.{k}", what) for k, table in enumerate(tables)]
+    first = {} if motion.moves else {names[motor]: value for motor, value in steps[0].items()}
+    start, current = start_of(robot, dict(motion.start) | first)
+    rows = [current.copy()] if motion.moves else []
+    for values in steps:
         for motor, value in values.items():
-            current[motor] = value
+            current[motor] = value + (current[motor] if motion.moves else 0.0)
         rows.append(current.copy())
-    if motion.moves:
-        start, current = start_of(robot, initial_positions)
-        rows = [current.copy()]
-        for index, move in enumerate(motion.moves):
-            for motor, value in by_motor(names, move, f"motions.{name}.moves.{index}", "move").items():
-                current[motor] += value
-            rows.append(current.copy())
     return np.array(rows), start
 
 
@@ -487,11 +349,12 @@ def start_of(robot: Robot, joint_positions: dict[str, float]) -> tuple[Array, Ar
     return start, start[[robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]].copy()
 
 
-def joint_waves(robot: Robot, motion: MotionTable, name: str) -> tuple[Waves, Array]:
-    """Sines or a chirp of motors, and all positions at the start."""
+def joint_waves(robot: Robot, motion: MotionTable, name: str, time: float) -> Trajectory:
+    """Return sines or a chirp of motors, with pieces until a time."""
     start, first = start_of(robot, dict(motion.start))
     names, tables = robot.actuated_names, {}
     for key in ("sines", "cosines", "chirp"):
         amplitudes = by_motor(names, getattr(motion, key), f"motions.{name}.{key}", "amplitude")
         tables[key] = {names[motor]: value for motor, value in amplitudes.items()}
-    return waves_of(motion.model_copy(update=tables), names, first), start
+    waves = waves_of(motion.model_copy(update=tables), names, first)
+    return replace(waves.quintics(time), start=start, waves=waves)
