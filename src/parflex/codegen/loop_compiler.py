@@ -73,7 +73,7 @@ class Loop:
     test: Node
     body: list[Any]
     counter: Node | None = None
-    step: Node | None = None
+    step: Any = None
     mark: str = ""  # "simd_range" or "unrolled_range"
 
 
@@ -471,7 +471,8 @@ class _FunctionTyping:
         return _element(array, indices)
 
     def _value_BinOp(self, node: ast.BinOp) -> Node:
-        return self._operate(node.op, *self._values([node.left, node.right]), node)
+        left, right = self._values([node.left, node.right])
+        return self._operate(node.op, left, right, node)
 
     def _operate(self, op: ast.operator, a: Any, b: Any, node: ast.AST) -> Node:
         """Arithmetic on two numbers; of whole numbers it is whole, but for quotients and most powers."""

@@ -255,7 +255,7 @@ class _FunctionText:
             case "variable":
                 return [b.new(f"load {text}, {pointer_to(text)} {slot}") for slot, text in self.slots[node.parts[0]]]
             case "field":
-                return self._field(*node.parts, kind)
+                return self._field(node.parts[0], node.parts[1], kind)
             case "shape":
                 return [self._value(node.parts[0])[1 + node.parts[1]]]
             case "address":
