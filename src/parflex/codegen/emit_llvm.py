@@ -231,7 +231,8 @@ def _chunk(
             starts = (layout.arguments, layout.results[k], layout.inner)
             x, y, work = (b.address("%work", str(start * b.lanes))[1] for start in starts)
             b.call(
-                f"{name}_function{function_number(operation)}", f"{POINTER} {x}, {POINTER} {y}, i64 1, {POINTER} {work}"
+                f"@{name}_function{function_number(operation)}",
+                f"{POINTER} {x}, {POINTER} {y}, i64 1, {POINTER} {work}",
             )
             continue
         if operation in ("sin", "cos"):

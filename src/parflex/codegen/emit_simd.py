@@ -185,7 +185,7 @@ class _Piece:
         starts = (memory.arguments, memory.places[number], memory.inner)
         x, y, work = (self.one.address("%work", str(start))[1] for start in starts)
         pointer = POINTER
-        b.call(f"{NAME}_function{function}", f"{pointer} {x}, {pointer} {y}, i64 1, {pointer} {work}")
+        b.call(f"@{NAME}_function{function}", f"{pointer} {x}, {pointer} {y}, i64 1, {pointer} {work}")
 
     def _put(self, operands: Sequence[Lanes], array: str, start: int, wide: bool) -> None:
         """Store operands one behind the other, those that lie so in memory in one go."""

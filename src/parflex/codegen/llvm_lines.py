@@ -35,6 +35,12 @@ done:
   ret void
 }}"""
 
+
+def pointer_to(kind: str) -> str:
+    """The type of a pointer."""
+    return "ptr" if POINTER == "ptr" else f"{kind}*"
+
+
 ROUNDING = 1.5 * 2.0**52  # a double of this size has no bits behind the point
 
 # pi/2 in three parts, each the rounded rest of the one before
@@ -148,9 +154,8 @@ class Lines:
     def address(self, array: str, offset: str) -> tuple[str, str]:
         """The type of a pointer to values, and the place that lies `offset` doubles behind the start of an array."""
         place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
-        if self.lanes == 1 or POINTER == "ptr":
-            return POINTER, place
-        return f"{self.real}*", self.cast(place, POINTER, f"{self.real}*")
+        pointer = pointer_to(self.real)
+        return pointer, place if pointer == POINTER else self.cast(place, POINTER, pointer)
 
     def load(self, array: str, offset: str) -> str:
         """The values at a place of an array."""
@@ -184,17 +189,17 @@ class Lines:
 
     def copy(self, to: str, to_offset: str, source: str, source_offset: str, count: int) -> None:
         """Copy values that lie side by side from one array to another; offsets in doubles."""
-        pointer = POINTER if POINTER == "ptr" else f"{self.real}*"
+        pointer = pointer_to(self.real)
         self.declared.add(COPY.format(lanes=self.lanes, array=POINTER, pointer=pointer, kind=self.real))
         target, begin = (
             self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
             for array, offset in ((to, to_offset), (source, source_offset))
         )
-        self.call(f"copy_{self.lanes}", f"{POINTER} {target}, {POINTER} {begin}, i64 {count * self.lanes}")
+        self.call(f"@copy_{self.lanes}", f"{POINTER} {target}, {POINTER} {begin}, i64 {count * self.lanes}")
 
     def call(self, function: str, arguments: str) -> None:
         """Call a function without a value."""
-        self.lines.append(f"  call void @{function}({arguments})")
+        self.lines.append(f"  call void {function}({arguments})")
 
 
 def polynomial(b: Lines, coefficients: tuple[float, ...], z: str) -> str:

@@ -1,535 +1,130 @@
-"""LLVM IR from loops written in a subset of Python.
+"""The typed form of loops written in a subset of Python; `loop_llvm` and `loop_c` print it.
 
-The subset is what numerical loops need: numbers, arrays by indices and slices, fields of bundles, `for` over ranges,
-arrays and tuples, `while`, `if`, and calls of other such functions. Variables have one type each; a variable that is an
+The subset is what numerical loops need: numbers, arrays by indices and slices, fields of records, `for` over ranges,
+arrays and tuples, `while`, `if`, and calls of other such functions. Variables have one kind each; a variable that is an
 integer at first and real later is real from the start. Iterations of `for k in simd_range(count)` are independent
 and run in SIMD lanes.
+
+In the typed form expressions are pure: calls, conditional expressions and `and`, `or` become statements that assign
+temporary variables, and tuples become their members.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import math
-from dataclasses import dataclass
-from struct import pack
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from parflex.codegen.llvm_lines import POINTER
 from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ZERO_KIND, ArrayKind, Kind, RecordKind, UnsupportedError
 
 WIDTH = {FLAG: 0, WHOLE: 1, REAL: 2}
 
-ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
+ARITHMETIC = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
+}  # fmt: skip
 
-COMPARISONS = {
-    ast.Lt: ("slt", "olt"),
-    ast.LtE: ("sle", "ole"),
-    ast.Gt: ("sgt", "ogt"),
-    ast.GtE: ("sge", "oge"),
-    ast.Eq: ("eq", "oeq"),
-    ast.NotEq: ("ne", "une"),
-}
+COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 
-REAL_INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil"}  # of `math`; whole numbers stay reals
-
-INVARIANT = ", !invariant.load !0"  # nothing changes a bundle while compiled code runs, so that loads leave loops
-
-UNROLL_COUNT = 4  # turns that are written out
+REAL_FUNCTIONS = ("sqrt", "floor", "ceil")  # of `math`; whole numbers stay reals
 
 
 @dataclass(frozen=True)
-class StaticValue:
-    """Something of Python that has no value in compiled code: a module, a function, a method."""
+class Node:
+    """A typed expression.
+
+    A `number` has its value, a `variable` its name, a `field` a record and a name, a `shape` an array and an axis, an
+    `element` or a `part` an array and its indices, which are nodes, or pairs of nodes for slices. Other operations have
+    nodes.
+    """
+
+    op: str
+    kind: Kind
+    parts: tuple[Any, ...]
+
+
+@dataclass
+class Assign:
+    """Assign a value to a variable or an element of an array."""
+
+    target: Node
+    value: Node
+
+
+@dataclass
+class If:
+    """Do one of two lists of statements."""
+
+    test: Node
+    body: list[Any]
+    orelse: list[Any]
+
+
+@dataclass
+class Loop:
+    """Repeat the body while the test, found behind the statements of the head, holds; a counter is counted on."""
+
+    head: list[Any]
+    test: Node
+    body: list[Any]
+    counter: Node | None = None
+    step: Any = None
+    mark: str = ""  # "simd_range" or "unrolled_range"
+
+
+@dataclass
+class Call:
+    """Call a typed function, or what a printer writes itself, and assign the results."""
+
+    function: Any
+    arguments: list[Node]
+    results: list[Node]
+
+
+@dataclass
+class Leave:
+    """Leave the turn of a loop (`continue`) or the loop (`break`)."""
+
+    how: str
+
+
+@dataclass
+class Return:
+    """Return values."""
+
+    values: list[Node]
+
+
+@dataclass
+class TypedFunction:
+    """A function for arguments of given kinds."""
+
+    name: str
+    parameters: list[Node]
+    returned: Kind = None  # () without a value, a tuple of kinds for several
+    variables: dict[str, Kind] = field(default_factory=dict)
+    body: list[Any] = field(default_factory=list)
+    inside: bool = False  # whether it is called in a loop over a `simd_range`, of which it becomes a part
+
+
+@dataclass(frozen=True)
+class Static:
+    """An object of Python without a value in compiled code: a module, a function."""
 
     held: Any
 
 
-@dataclass(frozen=True)
-class Value:
-    """A value by the names of its parts: one of a number, pointer, shape and strides of an array, all of a tuple."""
-
-    kind: Kind
-    parts: tuple[str, ...]
-
-    @property
-    def members(self) -> list[Value]:
-        """Values of a tuple."""
-        values, start = [], 0
-        for kind in self.kind:
-            stop = start + width_of(kind)
-            values.append(Value(kind, self.parts[start:stop]))
-            start = stop
-        return values
-
-
-def width_of(kind: Kind) -> int:
-    """Parts of a value."""
-    if isinstance(kind, tuple):
-        return sum(width_of(part) for part in kind)
-    return 1 + 2 * kind.indices if isinstance(kind, ArrayKind) else 1
-
-
-def tuple_of(values: list[Value]) -> Value:
-    """Values as one."""
-    return Value(tuple(value.kind for value in values), tuple(part for value in values for part in value.parts))
-
-
-class LoopLines:
-    """Lines of a function, the kinds of the values that they give, and how one becomes the other."""
-
-    def __init__(self, unit: Any, function: Any) -> None:
-        self.unit, self.function = unit, function
-        self.lines: list[str] = []
-        self.slots: list[tuple[str, str]] = []
-        self.variables: dict[str, tuple[Kind, tuple[str, ...]]] = {}
-        self.count = 0
-        self.ended = False
-        self.group = ""  # behind loads and stores of arrays: those of a loop whose turns are apart from each other
-        self.inside = False  # whether the function becomes a part of such a loop
-
-    # -- lines -------------------------------------------------------------------------------------------
-
-    def new(self, text: str) -> str:
-        """An instruction with a value."""
-        self.count += 1
-        self.lines.append(f"  %v{self.count} = {text}")
-        return f"%v{self.count}"
-
-    def label(self) -> str:
-        """A new one."""
-        self.count += 1
-        return f"b{self.count}"
-
-    def begin(self, label: str) -> None:
-        """A block."""
-        self.lines.append(f"{label}:")
-        self.ended = False
-
-    def go(self, label: str) -> None:
-        """To a block, if this one has not ended."""
-        if not self.ended:
-            self.lines.append(f"  br label %{label}")
-
-    def branch(self, flag: str, first: str, second: str) -> None:
-        """To one of two blocks."""
-        self.lines.append(f"  br i1 {flag}, label %{first}, label %{second}")
-
-    def slot(self, text: str) -> str:
-        """Memory for a value; LLVM makes registers of it."""
-        name = f"%s{len(self.slots)}"
-        self.slots.append((name, text))
-        return name
-
-    def store(self, value: Value, slot: str, text: str) -> None:
-        """A number into its slot."""
-        self.lines.append(f"  store {text} {value.parts[0]}, {self.pointer(text)} {slot}")
-
-    def pointer(self, text: str) -> str:
-        """The type of a pointer to this type: younger LLVM has one alone."""
-        return "ptr" if POINTER == "ptr" else f"{text}*"
-
-    def types(self, kind: Kind) -> list[str]:
-        """Types of the parts of a value."""
-        if isinstance(kind, tuple):
-            return [text for part in kind for text in self.types(part)]
-        if isinstance(kind, ArrayKind):
-            return [self.pointer(kind.element)] + [WHOLE] * (2 * kind.indices)
-        return [WHOLE if isinstance(kind, RecordKind) else kind]
-
-    def result_type(self, kind: Kind) -> str:
-        """The type that a function gives back."""
-        if kind == () or kind is None:
-            return "void"
-        return f"{{ {', '.join(self.types(kind))} }}" if isinstance(kind, tuple) else self.types(kind)[0]
-
-    def packed(self, value: Value) -> str:
-        """A value as one of LLVM."""
-        if not isinstance(value.kind, tuple):
-            return value.parts[0]
-        aggregate, kind = "undef", self.result_type(value.kind)
-        for k, (text, part) in enumerate(zip(self.types(value.kind), value.parts, strict=True)):
-            aggregate = self.new(f"insertvalue {kind} {aggregate}, {text} {part}, {k}")
-        return aggregate
-
-    # -- kinds -------------------------------------------------------------------------------------------
-
-    def wider(self, a: Kind, b: Kind, node: ast.AST) -> Kind:
-        """The kind that holds values of both."""
-        if a == b:
-            return a
-        if isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-            return tuple(self.wider(x, y, node) for x, y in zip(a, b, strict=True))
-        if a in WIDTH and b in WIDTH:
-            return max(a, b, key=lambda kind: WIDTH[kind])
-        raise UnsupportedError("a value would have two kinds", node)
-
-    def convert(self, value: Value, kind: Kind) -> Value:
-        """The same number, or numbers, in a wider kind."""
-        if value.kind == kind:
-            return value
-        if isinstance(kind, tuple):
-            return tuple_of(
-                [self.convert(member, member_kind) for member, member_kind in zip(value.members, kind, strict=True)]
-            )
-        if value.kind not in WIDTH or WIDTH[value.kind] > WIDTH[kind]:
-            raise UnsupportedError(f"{value.kind} does not fit {kind}", self.function.tree)
-        part = value.parts[0]
-        if value.kind == FLAG:
-            return Value(kind, (self.new(f"{'uitofp' if kind == REAL else 'zext'} i1 {part} to {kind}"),))
-        if part.lstrip("-").isdigit():
-            return self.real(float(part))
-        return Value(REAL, (self.new(f"sitofp i64 {part} to double"),))
-
-    def real(self, value: float) -> Value:
-        """A number."""
-        return Value(REAL, (f"0x{pack('>d', value).hex().upper()}",))
-
-
-class Operations(LoopLines):
-    """Operations on values."""
-
-    def operate(self, op: ast.operator, a: Value, b: Value, node: ast.AST) -> Value:
-        """Arithmetic on two numbers; of whole numbers it is whole, but for quotients."""
-        if isinstance(op, ast.Pow):
-            return self._power(a, b)
-        kind = self.wider(self.wider(a.kind, b.kind, node), WHOLE, node)
-        if isinstance(op, (ast.FloorDiv, ast.Mod)) and kind == WHOLE:
-            return self._divided(isinstance(op, ast.Mod), a.parts[0], b.parts[0])
-        kind = REAL if isinstance(op, ast.Div) else kind
-        x, y = self.convert(a, kind).parts[0], self.convert(b, kind).parts[0]
-        if isinstance(op, ast.Div):
-            return Value(REAL, (self.new(f"fdiv double {x}, {y}"),))
-        if type(op) not in ARITHMETIC:
-            raise UnsupportedError("loops know no such operation", node)
-        opcode = f"f{ARITHMETIC[type(op)]}" if kind == REAL else f"{ARITHMETIC[type(op)]} nsw"
-        return Value(kind, (self.new(f"{opcode} {kind} {x}, {y}"),))
-
-    def _divided(self, remainder: bool, a: str, b: str) -> Value:
-        """Quotient or rest of whole numbers as Python has them: rounded down."""
-        over = self.new(f"srem i64 {a}, {b}")
-        unlike = self.new(f"icmp slt i64 {self.new(f'xor i64 {over}, {b}')}, 0")
-        below = self.new(f"and i1 {unlike}, {self.new(f'icmp ne i64 {over}, 0')}")
-        if remainder:
-            return Value(WHOLE, (self.new(f"add i64 {over}, {self.new(f'select i1 {below}, i64 {b}, i64 0')}"),))
-        less = self.new(f"zext i1 {below} to i64")
-        return Value(WHOLE, (self.new(f"sub i64 {self.new(f'sdiv i64 {a}, {b}')}, {less}"),))
-
-    def _power(self, a: Value, b: Value) -> Value:
-        """Small whole powers are products."""
-        if b.kind == WHOLE and b.parts[0] in ("2", "3"):
-            value = a
-            for _ in range(int(b.parts[0]) - 1):
-                value = self.operate(ast.Mult(), value, a, self.function.tree)
-            return value
-        return self.intrinsic("pow", [self.convert(a, REAL), self.convert(b, REAL)])
-
-    def intrinsic(self, name: str, values: list[Value]) -> Value:
-        """A function of reals that LLVM knows."""
-        self.unit.declare(f"declare double @llvm.{name}.f64({', '.join(['double'] * len(values))})")
-        arguments = ", ".join(f"double {value.parts[0]}" for value in values)
-        return Value(REAL, (self.new(f"call double @llvm.{name}.f64({arguments})"),))
-
-    def compared(self, op: ast.cmpop, a: Value, b: Value, node: ast.AST) -> str:
-        """A flag."""
-        if type(op) not in COMPARISONS:
-            raise UnsupportedError("loops know no such comparison", node)
-        kind = self.wider(self.wider(a.kind, b.kind, node), WHOLE, node)
-        x, y = self.convert(a, kind).parts[0], self.convert(b, kind).parts[0]
-        how = COMPARISONS[type(op)][kind == REAL]
-        return self.new(f"{'fcmp' if kind == REAL else 'icmp'} {how} {kind} {x}, {y}")
-
-    def length(self, value: Value, node: ast.AST) -> Value:
-        """Of an array, along its first index."""
-        if not isinstance(value.kind, ArrayKind):
-            raise UnsupportedError("it has no length", node)
-        return Value(WHOLE, (value.parts[1],))
-
-    def absolute(self, value: Value, node: ast.AST) -> Value:
-        """Without its sign."""
-        if value.kind == REAL:
-            return self.intrinsic("fabs", [value])
-        negative = self.new(f"icmp slt i64 {value.parts[0]}, 0")
-        negated = self.new(f"sub i64 0, {value.parts[0]}")
-        return Value(WHOLE, (self.new(f"select i1 {negative}, i64 {negated}, i64 {value.parts[0]}"),))
-
-    def to_whole(self, value: Value, node: ast.AST) -> Value:
-        """Cut off behind the point."""
-        if value.kind == REAL:
-            return Value(WHOLE, (self.new(f"fptosi double {value.parts[0]} to i64"),))
-        return self.convert(value, WHOLE)
-
-    def to_real(self, value: Value, node: ast.AST) -> Value:
-        """As a real."""
-        return self.convert(value, REAL)
-
-    def extreme(self, of_reals: str, of_wholes: str, values: list[Value], node: ast.AST) -> Value:
-        """The first value, but for another beyond it: as Python has it of numbers that are none."""
-        kind = values[0].kind
-        for value in values[1:]:
-            kind = self.wider(kind, value.kind, node)
-        extremum, *others = [self.convert(value, kind).parts[0] for value in values]
-        how = f"fcmp {of_reals}" if kind == REAL else f"icmp {of_wholes}"
-        for other in others:
-            beyond = self.new(f"{how} {kind} {other}, {extremum}")
-            extremum = self.new(f"select i1 {beyond}, {kind} {other}, {kind} {extremum}")
-        return Value(kind, (extremum,))
-
-
-class Expressions(Operations):
-    """Values of expressions."""
-
-    def whole(self, node: ast.expr) -> Value:
-        """A whole number."""
-        value = self.value(node)
-        if value.kind != WHOLE:
-            raise UnsupportedError("no whole number", node)
-        return value
-
-    def truth(self, node: ast.expr) -> str:
-        """A flag; a number is true where it is not zero."""
-        value = self.value(node)
-        if value.kind == FLAG:
-            return value.parts[0]
-        if value.kind == WHOLE:
-            return self.new(f"icmp ne i64 {value.parts[0]}, 0")
-        if value.kind == REAL:
-            return self.new(f"fcmp une double {value.parts[0]}, 0.0")
-        raise UnsupportedError("neither true nor false", node)
-
-    # -- expressions -------------------------------------------------------------------------------------
-
-    def value(self, node: ast.expr) -> Value:
-        """Of any expression."""
-        write = getattr(self, f"value_{type(node).__name__}", None)
-        if write is None:
-            raise UnsupportedError("loops know no such expression", node)
-        return write(node)
-
-    def value_Constant(self, node: ast.Constant) -> Value:
-        """A number."""
-        return self.constant(node.value, node)
-
-    def constant(self, value: Any, node: ast.AST) -> Value:
-        """A number of Python, or something that has no value here."""
-        if isinstance(value, bool):
-            return Value(FLAG, (str(value).lower(),))
-        if isinstance(value, int):
-            return Value(WHOLE, (str(value),))
-        return self.real(value) if isinstance(value, float) else Value(StaticValue(value), ())
-
-    def value_Name(self, node: ast.Name) -> Value:
-        """A variable, or what the module or Python has under that name."""
-        if node.id in self.variables:
-            kind, slots = self.variables[node.id]
-            parts = [
-                self.new(f"load {text}, {self.pointer(text)} {slot}")
-                for slot, text in zip(slots, self.types(kind), strict=True)
-            ]
-            return Value(kind, tuple(parts))
-        if node.id in self.function.names:
-            return self.constant(self.function.names[node.id], node)
-        if hasattr(builtins, node.id):
-            return Value(StaticValue(getattr(builtins, node.id)), ())
-        raise UnsupportedError("it has no value yet", node)
-
-    def value_Tuple(self, node: ast.Tuple) -> Value:
-        """Several values."""
-        return tuple_of([self.value(element) for element in node.elts])
-
-    def value_Attribute(self, node: ast.Attribute) -> Value:
-        """A field of a bundle, the shape or the address of an array, or something of a module."""
-        if isinstance(node.value, ast.Attribute) and node.value.attr == "ctypes" and node.attr == "data":
-            array = self.value(node.value.value)
-            return Value(WHOLE, (self.new(f"ptrtoint {self.types(array.kind)[0]} {array.parts[0]} to i64"),))
-        owner = self.value(node.value)
-        if isinstance(owner.kind, StaticValue):
-            return self.constant(getattr(owner.kind.held, node.attr), node)
-        if isinstance(owner.kind, RecordKind) and node.attr in owner.kind.found:
-            return self.field(owner.parts[0], *owner.kind.found[node.attr])
-        if isinstance(owner.kind, ArrayKind) and node.attr == "shape":
-            n = owner.kind.indices
-            return Value((WHOLE,) * n, owner.parts[1 : 1 + n])
-        raise UnsupportedError("there is no such field", node)
-
-    def field(self, address: str, place: int, kind: Kind) -> Value:
-        """What stands in a bundle."""
-
-        def word(offset: int, text: str) -> str:
-            byte_address = self.new(f"add i64 {address}, {8 * (place + offset)}")
-            pointer = self.new(f"inttoptr i64 {byte_address} to {self.pointer(text)}")
-            return self.new(f"load {text}, {self.pointer(text)} {pointer}{INVARIANT}")
-
-        if not isinstance(kind, ArrayKind):
-            if kind == ZERO_KIND:
-                return Value(WHOLE, (ZERO_KIND,))
-            if kind == FLAG:
-                return Value(FLAG, (self.new(f"icmp ne i64 {word(0, WHOLE)}, 0"),))
-            return Value(kind, (word(0, kind),))
-        data = word(0, self.pointer(kind.element))
-        return self.contiguous(kind, data, [word(1 + k, WHOLE) for k in range(kind.indices)])
-
-    def contiguous(self, kind: ArrayKind, data: str, shape: list[str]) -> Value:
-        """An array whose strides follow from its shape."""
-        strides = ["1"]
-        for extent in reversed(shape[1:]):
-            strides.insert(0, extent if strides[0] == "1" else self.new(f"mul nsw i64 {strides[0]}, {extent}"))
-        return Value(kind, (data, *shape, *strides))
-
-    def value_Subscript(self, node: ast.Subscript) -> Value:
-        """A number of an array, a part of it, or a member of a tuple."""
-        container = self.value(node.value)
-        if isinstance(container.kind, tuple):
-            return container.members[int(ast.literal_eval(node.slice))]
-        element = self.element(container, self.indices(container, node.slice))
-        return element
-
-    def indices(self, array: Value, node: ast.expr) -> list[Any]:
-        """Whole numbers, and pairs of them for slices; numbers below zero count from the end."""
-        if not isinstance(array.kind, ArrayKind):
-            raise UnsupportedError("only arrays have indices", node)
-        subscripts = node.elts if isinstance(node, ast.Tuple) else [node]
-        indices: list[Any] = []
-        for subscript, extent in zip(subscripts, array.parts[1 : 1 + array.kind.indices], strict=False):
-            if isinstance(subscript, ast.Slice):
-                if subscript.step is not None:
-                    raise UnsupportedError("slices have no steps", node)
-                bounds = [self.whole(end) if end is not None else None for end in (subscript.lower, subscript.upper)]
-                indices.append((bounds[0] or Value(WHOLE, ("0",)), bounds[1] or Value(WHOLE, (extent,))))
-                continue
-            index = self.whole(subscript)
-            if index.parts[0].startswith("-"):
-                index = Value(WHOLE, (self.new(f"add i64 {extent}, {index.parts[0]}"),))
-            indices.append(index)
-        return indices
-
-    def element(self, array: Value, indices: list[Any]) -> Value:
-        """The number, or the part of an array."""
-        kind, place, shape, strides = self._offset(array, indices)
-        if not shape:
-            return Value(kind, (self.new(f"load {kind}, {self.pointer(kind)} {place}{self.group}"),))
-        return Value(ArrayKind(kind, len(shape)), (place, *shape, *strides))
-
-    def _offset(self, array: Value, indices: list[Any]) -> tuple[str, str, list[str], list[str]]:
-        """Kind of the elements, where the first one lies, and shape and strides of what is left."""
-        n, kind, place = array.kind.indices, array.kind.element, array.parts[0]
-        shape, strides = list(array.parts[1 : 1 + n]), list(array.parts[1 + n :])
-        remaining: list[tuple[str, str]] = []
-        for index, stride in zip(indices, strides, strict=False):
-            start = index[0] if isinstance(index, tuple) else index
-            offset = start.parts[0] if stride == "1" else self.new(f"mul nsw i64 {start.parts[0]}, {stride}")
-            if offset != "0":
-                place = self.new(f"getelementptr inbounds {kind}, {self.pointer(kind)} {place}, i64 {offset}")
-            if isinstance(index, tuple):
-                low, high = index[0].parts[0], index[1].parts[0]
-                remaining.append((high if low == "0" else self.new(f"sub nsw i64 {high}, {low}"), stride))
-        remaining += zip(shape[len(indices) :], strides[len(indices) :], strict=True)
-        return kind, place, [extent for extent, _ in remaining], [stride for _, stride in remaining]
-
-    def place_of(self, node: ast.Subscript) -> tuple[str, str]:
-        """Kind and place of a number in an array."""
-        array = self.value(node.value)
-        kind, place, shape, _ = self._offset(array, self.indices(array, node.slice))
-        if shape:
-            raise UnsupportedError("numbers are assigned one by one", node)
-        return kind, place
-
-    # -- operations --------------------------------------------------------------------------------------
-
-    def value_BinOp(self, node: ast.BinOp) -> Value:
-        """Arithmetic."""
-        return self.operate(node.op, self.value(node.left), self.value(node.right), node)
-
-    def value_UnaryOp(self, node: ast.UnaryOp) -> Value:
-        """Not, or the negative."""
-        if isinstance(node.op, ast.Not):
-            return Value(FLAG, (self.new(f"xor i1 {self.truth(node.operand)}, true"),))
-        value = self.value(node.operand)
-        if not isinstance(node.op, ast.USub) or value.kind not in (WHOLE, REAL):
-            raise UnsupportedError("loops know no such operation", node)
-        part = value.parts[0]
-        if value.kind == REAL:
-            return Value(REAL, (self.new(f"fneg double {part}"),))
-        return Value(WHOLE, (f"-{part}" if part.isdigit() else self.new(f"sub nsw i64 0, {part}"),))
-
-    def value_Compare(self, node: ast.Compare) -> Value:
-        """One comparison, or a chain of them."""
-        values = [self.value(operand) for operand in (node.left, *node.comparators)]
-        flags = [self.compared(op, a, b, node) for op, a, b in zip(node.ops, values, values[1:], strict=False)]
-        combined = flags[0]
-        for flag in flags[1:]:
-            combined = self.new(f"and i1 {combined}, {flag}")
-        return Value(FLAG, (combined,))
-
-    def value_BoolOp(self, node: ast.BoolOp) -> Value:
-        """And, or: what follows is found only where it matters."""
-        result_slot, after = self.slot(FLAG), self.label()
-        for k, operand in enumerate(node.values):
-            flag = self.truth(operand)
-            self.store(Value(FLAG, (flag,)), result_slot, FLAG)
-            if k == len(node.values) - 1:
-                self.go(after)
-            else:
-                following = self.label()
-                self.branch(flag, *((following, after) if isinstance(node.op, ast.And) else (after, following)))
-                self.begin(following)
-        self.begin(after)
-        return Value(FLAG, (self.new(f"load i1, {self.pointer(FLAG)} {result_slot}"),))
-
-    def value_IfExp(self, node: ast.IfExp) -> Value:
-        """One of two values, of which only that one is found."""
-        first, second, after = (self.label() for _ in range(3))
-        self.branch(self.truth(node.test), first, second)
-        self.begin(first)
-        body_value = self.value(node.body)
-        behind = len(self.lines)
-        self.begin(second)
-        else_value = self.value(node.orelse)
-        kind = self.wider(body_value.kind, else_value.kind, node)
-        slots = [(self.slot(text), text) for text in self.types(kind)]
-        self._keep(else_value, kind, slots, after)
-        written, self.lines = self.lines, self.lines[:behind]
-        self._keep(body_value, kind, slots, after)  # its lines belong before the second block
-        self.lines += written[behind:]
-        self.begin(after)
-        return Value(kind, tuple(self.new(f"load {text}, {self.pointer(text)} {slot}") for slot, text in slots))
-
-    def _keep(self, value: Value, kind: Kind, slots: list[tuple[str, str]], after: str) -> None:
-        for part, (slot, text) in zip(self.convert(value, kind).parts, slots, strict=True):
-            self.lines.append(f"  store {text} {part}, {self.pointer(text)} {slot}")
-        self.lines.append(f"  br label %{after}")
-
-    # -- calls -------------------------------------------------------------------------------------------
-
-    def range_of(self, bounds: list[Value]) -> tuple[Value, Value, Value]:
-        """Start, stop and step of a range; the sign of the step is known."""
-        zero, one = Value(WHOLE, ("0",)), Value(WHOLE, ("1",))
-        if len(bounds) == 1:
-            return zero, bounds[0], one
-        return bounds[0], bounds[1], (bounds[2] if len(bounds) > 2 else one)
-
-    def value_Call(self, node: ast.Call) -> Value:
-        """Of a function of Python that is known here, of another loop, or of a program."""
-        called = self.value(node.func)
-        if not isinstance(called.kind, StaticValue) or node.keywords:
-            raise UnsupportedError("loops cannot call this", node)
-        function, values = called.kind.held, [self.value(argument) for argument in node.args]
-        if hasattr(function, "called_in"):
-            return function.called_in(self, values)
-        write = {len: self.length, abs: self.absolute, int: self.to_whole, float: self.to_real}.get(function)
-        if write is not None:
-            return write(values[0], node)
-        if function in (min, max):
-            return self.extreme("ogt" if function is max else "olt", "sgt" if function is max else "slt", values, node)
-        name = getattr(function, "__name__", "")
-        if function is getattr(math, name, None):
-            number = self.convert(values[0], REAL)
-            if name == "isfinite":
-                size = self.intrinsic("fabs", [number]).parts[0]
-                return Value(FLAG, (self.new(f"fcmp olt double {size}, {self.real(math.inf).parts[0]}"),))
-            if name in REAL_INTRINSICS:
-                return self.intrinsic(REAL_INTRINSICS[name], [number])
-        raise UnsupportedError("loops cannot call this", node)
+class Native:
+    """A function that printers write themselves: `llvm(lines, arguments)`, `c(arguments)`; it returns nothing."""
+
+    def __call__(self, *arguments: Any) -> None:
+        """Refuse a call by Python."""
+        raise TypeError("only compiled loops call this")
 
 
 def simd_range(count: int) -> range:
@@ -542,242 +137,496 @@ def unrolled_range(count: int) -> range:
     return range(count)
 
 
-class WidenError(Exception):
-    """A variable must have been of a wider kind from the start."""
-
-    def __init__(self, name: str, kind: Kind) -> None:
-        super().__init__(name)
-        self.name, self.kind = name, kind
+RANGES = (range, simd_range, unrolled_range)
 
 
-class FunctionText(Expressions):
-    """Writes the lines of a function for arguments of some kinds."""
+class TypedLoop:
+    """The functions of a loop, callees first: one for each Python function and the kinds of its arguments."""
 
-    def __init__(
-        self, unit: Any, function: Any, kinds: tuple[Kind, ...], wide: dict[str, Kind], inside: bool = False
-    ) -> None:
-        super().__init__(unit, function)
-        self.wide, self.inside = wide, inside
-        self.loops: list[tuple[str, str]] = []  # labels of `continue` and `break`
-        self.returned: Kind = wide.get("return")
-        self.ended = False
-        names = [argument.arg for argument in function.tree.args.args]
-        if len(names) != len(kinds):
-            raise UnsupportedError(f"{function.name} takes {len(names)} arguments, not {len(kinds)}", function.tree)
-        self.parameters: list[str] = []
-        for name, kind in zip(names, kinds, strict=True):
-            self.assign_name(name, self.parameter_value(kind, name))
+    def __init__(self) -> None:
+        self.functions: list[TypedFunction] = []
+        self._known: dict[tuple[Any, tuple[Kind, ...], bool], TypedFunction] = {}
 
-    def parameter_value(self, kind: Kind, name: str) -> Value:
-        """The value of an argument, its parts as parameters."""
-        parts = tuple(f"%{name}.{k}" for k in range(len(self.types(kind))))
-        self.parameters += [f"{kind_text} {part}" for kind_text, part in zip(self.types(kind), parts, strict=True)]
-        return Value(kind, parts)
+    def function(self, source: Any, kinds: tuple[Kind, ...], inside: bool = False) -> TypedFunction:
+        """The function for arguments of these kinds, typed when it is first called."""
+        plain = getattr(source, "function", source)
+        if (plain, kinds, inside) not in self._known:
+            typed = _FunctionTyping(self, plain, kinds, inside).typed()
+            same = sum(other.name.partition("__")[0] == typed.name for other in self.functions)
+            typed.name += f"__{same}" if same else ""
+            self._known[plain, kinds, inside] = typed
+            self.functions.append(typed)
+        return self._known[plain, kinds, inside]
 
-    def write(self) -> str:
-        """The whole function."""
-        self.block(self.function.tree.body)
+
+@cache
+def _definition(function: Callable[..., Any]) -> ast.FunctionDef:
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    if not isinstance(definition, ast.FunctionDef):
+        raise UnsupportedError("a loop is a function with a name", definition)
+    return definition
+
+
+class _FunctionTyping:
+    """Types a function; statements go to `statements`, the block that is being written."""
+
+    def __init__(self, loop: TypedLoop, function: Any, kinds: tuple[Kind, ...], inside: bool) -> None:
+        self.loop, self.function, self.inside = loop, function, inside
+        self.tree = _definition(function)
+        self.names = [argument.arg for argument in self.tree.args.args]
+        if len(self.names) != len(kinds):
+            why = f"{function.__name__} takes {len(self.names)} arguments, not {len(kinds)}"
+            raise UnsupportedError(why, self.tree)
+        self.variables: dict[str, Kind] = dict(zip(self.names, kinds, strict=True))
+        self.tuples: dict[str, int] = {}  # variables that hold so many values
+        self.returned: Kind = None
+
+    def typed(self) -> TypedFunction:
+        """Type the body until all kinds are known: names may become real further below."""
+        parameters = [self._variable(name) for name in self.names]
+        before: Any = None
+        while before != (self.variables, self.returned):
+            before = dict(self.variables), self.returned
+            self.temporaries: dict[str, Kind] = {}
+            self.statements: list[Any] = []
+            self.loops: list[bool] = []  # whether one may leave them
+            body = self._block(self.tree.body)
         if not self.ended:
             if self.returned not in (None, ()):
-                raise UnsupportedError("not every way through it returns a value", self.function.tree)
+                raise UnsupportedError("not every way through it returns a value", self.tree)
             self.returned = ()
-            self.lines.append("  ret void")
-        how = " alwaysinline" if self.inside else ""
-        head = f"define internal {self.result_type(self.returned)} @{{name}}({', '.join(self.parameters)}){how} {{"
-        slots = [f"  {slot} = alloca {kind}" for slot, kind in self.slots]
-        return "\n".join([head, "entry:", *slots, *self.lines, "}", ""])
+        variables = self.variables | self.temporaries
+        name = self.function.__name__
+        return TypedFunction(name, parameters, self.returned, variables, body, self.inside)
 
     # -- statements --------------------------------------------------------------------------------------
 
-    def block(self, statements: list[ast.stmt]) -> None:
-        """Statements one after the other; nothing follows one that leaves."""
-        for statement in statements:
-            if self.ended:
-                return
-            write = getattr(self, f"write_{type(statement).__name__}", None)
-            if write is None:
-                raise UnsupportedError("loops know no such statement", statement)
-            write(statement)
+    def _block(self, nodes: Sequence[ast.stmt]) -> list[Any]:
+        outer, self.statements = self.statements, []
+        self.ended = False
+        for node in nodes:
+            if self.ended:  # nothing follows a statement that leaves
+                break
+            write = getattr(self, f"_write_{type(node).__name__}", None)
+            if write is None or (getattr(node, "orelse", None) and not isinstance(node, ast.If)):
+                raise UnsupportedError("loops know no such statement", node)
+            write(node)
+        block, self.statements = self.statements, outer
+        return block
 
-    def write_Expr(self, node: ast.Expr) -> None:
-        """A call, or a docstring."""
-        if not isinstance(node.value, ast.Constant):
-            self.value(node.value)
+    def _write_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):  # else a docstring
+            self._value(node.value)
+            if isinstance(node.value, ast.Call):
+                while self.statements[-1].results:
+                    del self.temporaries[self.statements[-1].results.pop().parts[0]]
 
-    def write_Pass(self, node: ast.Pass) -> None:
-        """Nothing."""
+    def _write_Pass(self, node: ast.Pass) -> None:
+        pass
 
-    def write_Assign(self, node: ast.Assign) -> None:
-        """One value to one target or more."""
-        value = self.value(node.value)
+    def _write_Assign(self, node: ast.Assign) -> None:
+        value = self._value(node.value)
+        if len(node.targets) > 1 or isinstance(node.targets[0], ast.Tuple):  # all are known before the first is put
+            value = self._stored(value)
         for target in node.targets:
-            self.assign(target, value)
+            self._assign(target, value)
 
-    def write_AugAssign(self, node: ast.AugAssign) -> None:
-        """The target in place of a value of the operation."""
-        if isinstance(node.target, ast.Subscript):  # its place is found once
-            kind, place = self.place_of(node.target)
-            before = Value(kind, (self.new(f"load {kind}, {self.pointer(kind)} {place}{self.group}"),))
-            after = self.convert(self.operate(node.op, before, self.value(node.value), node), kind)
-            self.lines.append(f"  store {kind} {after.parts[0]}, {self.pointer(kind)} {place}{self.group}")
-            return
-        before = self.value(ast.copy_location(ast.Name(node.target.id, ast.Load()), node))  # type: ignore[union-attr]
-        self.assign(node.target, self.operate(node.op, before, self.value(node.value), node))
-
-    def write_If(self, node: ast.If) -> None:
-        """Two ways."""
-        first, second, after = (self.label() for _ in range(3))
-        self.branch(self.truth(node.test), first, second)
-        ends = []
-        for label, body in ((first, node.body), (second, node.orelse)):
-            self.begin(label)
-            self.block(body)
-            ends.append(self.ended)
-            self.go(after)
-        if all(ends):
-            self.ended = True
+    def _write_AugAssign(self, node: ast.AugAssign) -> None:
+        place = self._value(node.target)
+        before, value = self._followed([place], node.value)
+        value = self._operate(node.op, before, value, node)
+        if isinstance(node.target, ast.Name):
+            self._assign_name(node.target.id, value, node)
         else:
-            self.begin(after)
+            self.statements.append(Assign(place, self._convert(value, place.kind, node)))
 
-    def write_While(self, node: ast.While) -> None:
-        """Again while the test holds."""
-        test, body, after = (self.label() for _ in range(3))
-        self.go(test)
-        self.begin(test)
-        self.branch(self.truth(node.test), body, after)
-        self._body(node, body, test, after)
+    def _write_If(self, node: ast.If) -> None:
+        test = self._truth(node.test)
+        body, ended = self._block(node.body), self.ended
+        statement = If(test, body, self._block(node.orelse))
+        self.ended = self.ended and ended
+        self.statements.append(statement)
 
-    def _body(self, node: ast.While | ast.For, body: str, again: str, after: str) -> None:
-        if node.orelse:
-            raise UnsupportedError("loops have no else", node)
-        self.begin(body)
-        self.loops.append((again, after))
-        self.block(node.body)
+    def _write_While(self, node: ast.While) -> None:
+        head, test = self._apart(node.test, self._truth)
+        self.statements.append(Loop(head, test, self._turn(node.body)))
+        self.ended = False
+
+    def _turn(self, nodes: Sequence[ast.stmt], may_leave: bool = True) -> list[Any]:
+        self.loops.append(may_leave)
+        body = self._block(nodes)
         self.loops.pop()
-        self.go(again)
-        self.begin(after)
+        return body
 
-    def write_For(self, node: ast.For) -> None:
-        """Over a range, the numbers of an array, or the members of a tuple, whose body is written for each."""
-        called = node.iter
-        callee = self.value(called.func).kind if isinstance(called, ast.Call) else None
-        if (
-            isinstance(called, ast.Call)
-            and isinstance(callee, StaticValue)
-            and callee.held in (range, simd_range, unrolled_range)
-        ):
-            bounds, mark, outside = [self.whole(argument) for argument in called.args], "", self.group
-            if callee.held is simd_range:
-                self.group, mark = self.unit.side_by_side(bounds[0].parts[0])
-            elif callee.held is unrolled_range:
-                mark = self.unit.loop(f'!"llvm.loop.unroll.count", i32 {UNROLL_COUNT}')
-            self._over_range(node, bounds, mark=mark)
-            self.group = outside
+    def _write_For(self, node: ast.For) -> None:
+        called = self._value(node.iter.func) if isinstance(node.iter, ast.Call) else None
+        if isinstance(called, Static) and called.held in RANGES:
+            bounds = [self._whole(argument) for argument in node.iter.args]  # type: ignore[attr-defined]
+            self._over_range(node, bounds, called.held.__name__)
             return
-        values = self.value(called)
-        if isinstance(values.kind, tuple):
-            for member in values.members:
-                body, again, after = self.label(), self.label(), self.label()
-                self.go(body)
-                self.assign_in_block(node.target, member, body)
-                self.loops.append((again, after))
-                self.block(node.body)
-                self.loops.pop()
-                self.go(again)
-                self.begin(again)
-                if member is values.members[-1]:
-                    self.go(after)
-                    self.begin(after)
-                elif any(isinstance(part, ast.Break) for part in ast.walk(node)):
-                    raise UnsupportedError("no break from a loop over a tuple", node)
-            return
-        if not isinstance(values.kind, ArrayKind) or values.kind.indices != 1:
+        values = self._stored(self._value(node.iter))
+        if isinstance(values, Node) and isinstance(values.kind, ArrayKind) and values.kind.indices == 1:
+            self._over_range(node, [Node("shape", WHOLE, (values, 0))], "", values)
+        elif isinstance(values, tuple):  # written out
+            self.ended = False
+            for member in values:
+                if not self.ended:
+                    self._assign(node.target, member)
+                    self.statements += self._turn(node.body, may_leave=False)
+        else:
             raise UnsupportedError("loops go over ranges, arrays of one index and tuples", node)
-        one = Value(WHOLE, ("1",))
-        count = Value(WHOLE, (values.parts[1],))
-        self._over_range(node, [Value(WHOLE, ("0",)), count, one], values)
 
-    def assign_in_block(self, target: ast.expr, value: Value, label: str) -> None:
-        """Begin a block and assign in it."""
-        self.begin(label)
-        self.assign(target, value)
+    def _over_range(self, node: ast.For, bounds: list[Node], mark: str, array: Node | None = None) -> None:
+        start, stop = (_number(0), bounds[0]) if len(bounds) == 1 else bounds[:2]
+        counter, stop = self._temporary(WHOLE), self._stored(stop)
+        step = self._stored(bounds[2]) if len(bounds) > 2 else _number(1)
+        self.statements.append(Assign(counter, start))
+        outside, self.inside = self.inside, self.inside or mark == "simd_range"
+        first = self._block_of(node.target, counter if array is None else _element(array, [counter]))
+        body = first + self._turn(node.body)
+        self.inside, self.ended = outside, False
+        backwards = step.op == "number" and step.parts[0] < 0  # a step that is not a number here goes forwards
+        test = Node("gt" if backwards else "lt", FLAG, (counter, stop))
+        self.statements.append(Loop([], test, body, counter, step, mark))
 
-    def _over_range(self, node: ast.For, bounds: list[Value], array: Value | None = None, mark: str = "") -> None:
-        start, stop, step = self.range_of(bounds)
-        counter = self.slot(WHOLE)
-        self.store(start, counter, WHOLE)
-        test, body, again, after = (self.label() for _ in range(4))
-        self.go(test)
-        self.begin(test)
-        index = self.new(f"load i64, {self.pointer(WHOLE)} {counter}")
-        how = "sgt" if step.parts[0].startswith("-") else "slt"
-        self.branch(self.new(f"icmp {how} i64 {index}, {stop.parts[0]}"), body, after)
-        self.begin(body)
-        value = Value(WHOLE, (index,))
-        self.assign(node.target, value if array is None else self.element(array, [value]))
-        self.loops.append((again, after))
-        self.block(node.body)
-        self.loops.pop()
-        self.go(again)
-        self.begin(again)
-        self.store(Value(WHOLE, (self.new(f"add nsw i64 {index}, {step.parts[0]}"),)), counter, WHOLE)
-        self.lines.append(f"  br label %{test}{mark}")
-        self.begin(after)
+    def _block_of(self, target: ast.expr, value: Any) -> list[Any]:
+        outer, self.statements = self.statements, []
+        self._assign(target, value)
+        block, self.statements = self.statements, outer
+        return block
 
-    def write_Break(self, node: ast.Break) -> None:
-        """Out of the loop."""
-        self.go(self.loops[-1][1])
+    def _write_Break(self, node: ast.Break | ast.Continue) -> None:
+        if not self.loops[-1]:
+            raise UnsupportedError("nothing leaves a loop over a tuple", node)
+        self.statements.append(Leave(type(node).__name__.lower()))
         self.ended = True
 
-    def write_Continue(self, node: ast.Continue) -> None:
-        """To the next turn."""
-        self.go(self.loops[-1][0])
+    def _write_Continue(self, node: ast.Continue) -> None:
+        self._write_Break(node)
+
+    def _write_Return(self, node: ast.Return) -> None:
+        value = self._value(node.value) if node.value is not None else ()
+        values = list(value) if isinstance(value, tuple) else [self._known(value, node)]
+        kinds = tuple(self._known(value, node).kind for value in values)
+        if self.returned is not None:
+            known = self.returned if isinstance(self.returned, tuple) else (self.returned,)
+            if len(known) != len(kinds):
+                raise UnsupportedError("it returns other numbers of values", node)
+            kinds = tuple(_wider(a, b, node) for a, b in zip(known, kinds, strict=True))
+        self.returned = kinds if isinstance(value, tuple) else kinds[0]
+        self.statements.append(Return([self._convert(v, k, node) for v, k in zip(values, kinds, strict=True)]))
         self.ended = True
 
-    def write_Return(self, node: ast.Return) -> None:
-        """A value, values, or none."""
-        value = self.value(node.value) if node.value is not None else Value((), ())
-        if self.returned is None:
-            self.returned = value.kind
-        if self.returned == ():
-            self.lines.append("  ret void")
-        else:
-            if self.returned != value.kind:
-                wider = self.wider(self.returned, value.kind, node)
-                if wider != self.returned:
-                    raise WidenError("return", wider)
-                value = self.convert(value, wider)
-            self.lines.append(f"  ret {self.result_type(value.kind)} {self.packed(value)}")
-        self.ended = True
-
-    # -- what is assigned to -----------------------------------------------------------------------------
-
-    def assign(self, target: ast.expr, value: Value) -> None:
-        """A name, a place of an array, or several at once."""
+    def _assign(self, target: ast.expr, value: Any) -> None:
         if isinstance(target, ast.Name):
-            self.assign_name(target.id, value)
+            self._assign_name(target.id, value, target)
         elif isinstance(target, ast.Subscript):
-            kind, place = self.place_of(target)
-            part = self.convert(value, kind).parts[0]
-            self.lines.append(f"  store {kind} {part}, {self.pointer(kind)} {place}{self.group}")
-        elif isinstance(target, ast.Tuple) and isinstance(value.kind, tuple) and len(value.kind) == len(target.elts):
-            for element, member in zip(target.elts, value.members, strict=True):
-                self.assign(element, member)
+            value, place = self._followed([value], target)
+            if not isinstance(place, Node) or place.op != "element":
+                raise UnsupportedError("numbers are assigned one by one", target)
+            self.statements.append(Assign(place, self._convert(self._known(value, target), place.kind, target)))
+        elif isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(value) == len(target.elts):
+            for element, member in zip(target.elts, value, strict=True):
+                self._assign(element, member)
         else:
             raise UnsupportedError("nothing that a loop can assign to", target)
 
-    def assign_name(self, name: str, value: Value) -> None:
-        """Into the slots of a variable, which it gets at its first value."""
-        if isinstance(value.kind, StaticValue):
-            raise UnsupportedError(f"'{name}' would be no value", self.function.tree)
-        if name not in self.variables:
-            kind = self.wide.get(name, value.kind)
-            self.variables[name] = (kind, tuple(self.slot(text) for text in self.types(kind)))
-        kind, slots = self.variables[name]
-        if kind != value.kind:
-            wider = self.wider(kind, value.kind, self.function.tree)
-            if wider != kind:
-                raise WidenError(name, wider)
-            value = self.convert(value, kind)
-        for slot, text, part in zip(slots, self.types(kind), value.parts, strict=True):
-            self.lines.append(f"  store {text} {part}, {self.pointer(text)} {slot}")
+    def _assign_name(self, name: str, value: Any, node: ast.AST) -> None:
+        if isinstance(value, tuple):
+            if name in self.variables or self.tuples.setdefault(name, len(value)) != len(value):
+                raise UnsupportedError("a value would have two kinds", node)
+            for k, member in enumerate(value):
+                self._assign_name(f"{name}__{k}", member, node)
+            return
+        kind = self._known(value, node).kind
+        self.variables[name] = _wider(self.variables.get(name, kind), kind, node)
+        self.statements.append(Assign(self._variable(name), self._convert(value, self.variables[name], node)))
+
+    # -- temporary variables -----------------------------------------------------------------------------
+
+    def _variable(self, name: str) -> Node:
+        return Node("variable", self.variables[name], (name,))
+
+    def _temporary(self, kind: Kind) -> Node:
+        name = f"t{len(self.temporaries)}_"
+        self.temporaries[name] = kind
+        return Node("variable", kind, (name,))
+
+    def _stored(self, value: Any) -> Any:
+        """The value as it is here, whatever statements follow."""
+        if isinstance(value, tuple):
+            return tuple(self._stored(member) for member in value)
+        if isinstance(value, Static) or value.op == "number":
+            return value
+        target = self._temporary(value.kind)
+        self.statements.append(Assign(target, value))
+        return target
+
+    def _followed(self, values: list[Any], node: ast.expr) -> list[Any]:
+        """Values, and that of an expression found behind them."""
+        start = len(self.statements)
+        value = self._value(node)
+        statements, self.statements[start:] = self.statements[start:], []
+        if statements:
+            values = [self._stored(earlier) for earlier in values]
+            self.statements += statements
+        return [*values, value]
+
+    def _values(self, nodes: Sequence[ast.expr]) -> list[Any]:
+        values: list[Any] = []
+        for node in nodes:
+            values = self._followed(values, node)
+        return values
+
+    def _apart(self, node: ast.expr, read: Callable[[ast.expr], Any]) -> tuple[list[Any], Any]:
+        """The statements of an expression, and its value."""
+        outer, self.statements = self.statements, []
+        value = read(node)
+        statements, self.statements = self.statements, outer
+        return statements, value
+
+    # -- expressions: a node, a tuple of them, or something static ---------------------------------------
+
+    def _value(self, node: ast.expr) -> Any:
+        read = getattr(self, f"_value_{type(node).__name__}", None)
+        if read is None:
+            raise UnsupportedError("loops know no such expression", node)
+        return read(node)
+
+    def _known(self, value: Any, node: ast.AST) -> Node:
+        if not isinstance(value, Node):
+            raise UnsupportedError("it is not one value", node)
+        return value
+
+    def _whole(self, node: ast.expr) -> Node:
+        value = self._value(node)
+        if not isinstance(value, Node) or value.kind != WHOLE:
+            raise UnsupportedError("no whole number", node)
+        return value
+
+    def _truth(self, node: ast.expr) -> Node:
+        """A flag; a number is true where it is not zero."""
+        value = self._known(self._value(node), node)
+        if value.kind not in WIDTH:
+            raise UnsupportedError("neither true nor false", node)
+        return value if value.kind == FLAG else _compared("ne", value, _number(0), node)
+
+    def _value_Constant(self, node: ast.Constant) -> Any:
+        return _number(node.value)
+
+    def _value_Name(self, node: ast.Name) -> Any:
+        if node.id in self.variables:
+            return self._variable(node.id)
+        if node.id in self.tuples:
+            members = (f"{node.id}__{k}" for k in range(self.tuples[node.id]))
+            return tuple(self._value_Name(ast.Name(member)) for member in members)
+        if node.id in self.function.__globals__:
+            return _number(self.function.__globals__[node.id])
+        if hasattr(builtins, node.id):
+            return Static(getattr(builtins, node.id))
+        raise UnsupportedError("it has no value yet", node)
+
+    def _value_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self._values(node.elts))
+
+    def _value_Attribute(self, node: ast.Attribute) -> Any:
+        """A field of a record, the shape or the address of an array, or something of a module."""
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "ctypes" and node.attr == "data":
+            return Node("address", WHOLE, (self._array(self._value(node.value.value), node),))
+        owner = self._value(node.value)
+        if isinstance(owner, Static):
+            return _number(getattr(owner.held, node.attr))
+        if isinstance(owner, Node) and isinstance(owner.kind, RecordKind) and node.attr in owner.kind.found:
+            kind = owner.kind.found[node.attr][1]
+            return _number(0) if kind == ZERO_KIND else Node("field", kind, (owner, node.attr))
+        if node.attr == "shape":
+            array = self._array(owner, node)
+            return tuple(Node("shape", WHOLE, (array, axis)) for axis in range(array.kind.indices))
+        raise UnsupportedError("there is no such field", node)
+
+    def _array(self, value: Any, node: ast.AST) -> Node:
+        """An array that is a variable or a field."""
+        if not isinstance(value, Node) or not isinstance(value.kind, ArrayKind):
+            raise UnsupportedError("only arrays have indices and a length", node)
+        return self._stored(value) if value.op == "part" else value
+
+    def _value_Subscript(self, node: ast.Subscript) -> Any:
+        """A member of a tuple, a number of an array, or a part of it; numbers below zero count from the end."""
+        container = self._value(node.value)
+        if isinstance(container, tuple):
+            return container[int(ast.literal_eval(node.slice))]
+        array = self._array(container, node)
+        indices: list[Any] = []
+        for axis, index in enumerate(node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]):
+            extent = Node("shape", WHOLE, (array, axis))
+            if not isinstance(index, ast.Slice):
+                value = self._whole(index)
+                from_end = value.op == "number" and value.parts[0] < 0
+                indices.append(Node("add", WHOLE, (extent, value)) if from_end else value)
+            elif index.step is not None:
+                raise UnsupportedError("slices have no steps", node)
+            else:
+                low = _number(0) if index.lower is None else self._whole(index.lower)
+                indices.append((low, extent if index.upper is None else self._whole(index.upper)))
+        return _element(array, indices)
+
+    def _value_BinOp(self, node: ast.BinOp) -> Node:
+        left, right = self._values([node.left, node.right])
+        return self._operate(node.op, left, right, node)
+
+    def _operate(self, op: ast.operator, a: Any, b: Any, node: ast.AST) -> Node:
+        """Arithmetic on two numbers; of whole numbers it is whole, but for quotients and most powers."""
+        a, b = self._known(a, node), self._known(b, node)
+        if isinstance(op, ast.Pow):
+            if b.op == "number" and b.parts[0] in (2, 3) and b.kind == WHOLE:
+                a = a if a.op == "variable" else self._stored(a)
+                square = self._operate(ast.Mult(), a, a, node)
+                return square if b.parts[0] == 2 else self._operate(ast.Mult(), square, a, node)
+            return Node("pow", REAL, (self._convert(a, REAL, node), self._convert(b, REAL, node)))
+        kind = _wider(_wider(a.kind, b.kind, node), WHOLE, node)
+        if type(op) not in ARITHMETIC or (isinstance(op, (ast.FloorDiv, ast.Mod)) and kind == REAL):
+            raise UnsupportedError("loops know no such operation", node)
+        kind = REAL if isinstance(op, ast.Div) else kind
+        return Node(ARITHMETIC[type(op)], kind, (self._convert(a, kind, node), self._convert(b, kind, node)))
+
+    def _value_UnaryOp(self, node: ast.UnaryOp) -> Node:
+        if isinstance(node.op, ast.Not):
+            return Node("not", FLAG, (self._truth(node.operand),))
+        value = self._known(self._value(node.operand), node)
+        if not isinstance(node.op, ast.USub) or value.kind not in (WHOLE, REAL):
+            raise UnsupportedError("loops know no such operation", node)
+        return _number(-value.parts[0]) if value.op == "number" else Node("neg", value.kind, (value,))
+
+    def _value_Compare(self, node: ast.Compare) -> Node:
+        values = [self._known(value, node) for value in self._values([node.left, *node.comparators])]
+        result: Node | None = None
+        for op, a, b in zip(node.ops, values, values[1:], strict=False):
+            if type(op) not in COMPARISONS:
+                raise UnsupportedError("loops know no such comparison", node)
+            flag = _compared(COMPARISONS[type(op)], a, b, node)
+            result = flag if result is None else Node("and", FLAG, (result, flag))
+        assert result is not None
+        return result
+
+    def _value_BoolOp(self, node: ast.BoolOp) -> Node:
+        """What follows the first value is found only where it matters."""
+        result, block = self._temporary(FLAG), self.statements
+        for k, operand in enumerate(node.values):
+            statements, flag = self._apart(operand, self._truth)
+            block += [*statements, Assign(result, flag)]
+            if k < len(node.values) - 1:
+                following: list[Any] = []
+                branches = (following, []) if isinstance(node.op, ast.And) else ([], following)
+                block.append(If(result, *branches))
+                block = following
+        return result
+
+    def _value_IfExp(self, node: ast.IfExp) -> Any:
+        """Only the value that is chosen is found."""
+        test = self._truth(node.test)
+        (body, first), (orelse, second) = self._apart(node.body, self._value), self._apart(node.orelse, self._value)
+        self.statements.append(If(test, body, orelse))
+        return self._chosen(first, second, body, orelse, node)
+
+    def _chosen(self, first: Any, second: Any, body: list[Any], orelse: list[Any], node: ast.AST) -> Any:
+        if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
+            return tuple(self._chosen(a, b, body, orelse, node) for a, b in zip(first, second, strict=True))
+        kind = _wider(self._known(first, node).kind, self._known(second, node).kind, node)
+        result = self._temporary(kind)
+        body.append(Assign(result, self._convert(first, kind, node)))
+        orelse.append(Assign(result, self._convert(second, kind, node)))
+        return result
+
+    def _value_Call(self, node: ast.Call) -> Any:
+        """Of a function of Python that is known here, of another loop, or of a program."""
+        called = self._value(node.func)
+        if not isinstance(called, Static) or node.keywords:
+            raise UnsupportedError("loops cannot call this", node)
+        function = called.held
+        if function is len:
+            return Node("shape", WHOLE, (self._array(self._value(node.args[0]), node), 0))
+        values = [self._known(value, node) for value in self._values(node.args)]
+        if isinstance(function, Native) or inspect.isfunction(getattr(function, "function", function)):
+            return self._call(function, values)
+        if function is float:
+            return self._convert(values[0], REAL, node)
+        if function is int:
+            return values[0] if values[0].kind == WHOLE else Node("convert", WHOLE, (values[0],))
+        if function is abs and values[0].kind == REAL:
+            return Node("fabs", REAL, (values[0],))
+        if function is abs:
+            return Node("max", WHOLE, (values[0], Node("neg", WHOLE, (values[0],))))
+        if function in (min, max):
+            return self._extreme(function.__name__, values, node)
+        name = getattr(function, "__name__", "")
+        if function is getattr(math, name, None) and name in (*REAL_FUNCTIONS, "isfinite"):
+            number = self._convert(values[0], REAL, node)
+            if name != "isfinite":
+                return Node(name, REAL, (number,))
+            return Node("lt", FLAG, (Node("fabs", REAL, (number,)), _number(math.inf)))
+        raise UnsupportedError("loops cannot call this", node)
+
+    def _call(self, function: Any, values: list[Node]) -> Any:
+        returned: Kind = ()
+        if not isinstance(function, Native):
+            function = self.loop.function(function, tuple(value.kind for value in values), self.inside)
+            returned = function.returned
+        results = [self._temporary(kind) for kind in (returned if isinstance(returned, tuple) else (returned,))]
+        self.statements.append(Call(function, values, results))
+        return tuple(results) if isinstance(returned, tuple) else results[0]
+
+    def _extreme(self, name: str, values: list[Node], node: ast.AST) -> Node:
+        """The first value, but for another beyond it: as Python has it of numbers that are none."""
+        kind = values[0].kind
+        for value in values[1:]:
+            kind = _wider(kind, value.kind, node)
+        result, *others = [self._convert(value, kind, node) for value in values]
+        for other in others:
+            result = Node(name, kind, (result, other))
+        return result
+
+    def _convert(self, value: Node, kind: Kind, node: ast.AST) -> Node:
+        """The same number in a wider kind."""
+        if _wider(value.kind, kind, node) != kind:
+            raise UnsupportedError(f"{value.kind} does not fit {kind}", node)
+        return _converted(value, kind)
+
+
+def _number(value: Any) -> Any:
+    """A number of Python, or something static."""
+    if isinstance(value, bool):
+        return Node("number", FLAG, (value,))
+    if isinstance(value, int):
+        return Node("number", WHOLE, (int(value),))
+    return Node("number", REAL, (float(value),)) if isinstance(value, float) else Static(value)
+
+
+def _converted(value: Node, kind: Kind) -> Node:
+    if value.kind == kind:
+        return value
+    return (
+        _number({REAL: float, WHOLE: int}[kind](value.parts[0]))
+        if value.op == "number"
+        else Node("convert", kind, (value,))
+    )
+
+
+def _compared(op: str, a: Node, b: Node, node: ast.AST) -> Node:
+    kind = _wider(_wider(a.kind, b.kind, node), WHOLE, node)
+    return Node(op, FLAG, (_converted(a, kind), _converted(b, kind)))
+
+
+def _element(array: Node, indices: list[Any]) -> Node:
+    """The number, or the part of an array."""
+    remaining = array.kind.indices - sum(isinstance(index, Node) for index in indices)
+    kind = ArrayKind(array.kind.element, remaining) if remaining else array.kind.element
+    return Node("part" if remaining else "element", kind, (array, tuple(indices)))
+
+
+def _wider(a: Kind, b: Kind, node: ast.AST) -> Kind:
+    """The kind that holds values of both."""
+    if a == b:
+        return a
+    if a in WIDTH and b in WIDTH:
+        return max(a, b, key=lambda kind: WIDTH[kind])
+    raise UnsupportedError("a value would have two kinds", node)

@@ -12,8 +12,6 @@ from __future__ import annotations
 import ast
 import ctypes
 import hashlib
-import inspect
-import textwrap
 import threading
 from collections.abc import Callable
 from functools import cache
@@ -26,18 +24,10 @@ import numpy as np
 
 from parflex.codegen import cache as disk_cache
 from parflex.codegen.llvm_jit import execution_engine, host_target, target_machine
-from parflex.codegen.loop_compiler import FunctionText, Value, WidenError, width_of
-from parflex.codegen.loop_types import (
-    FLAG,
-    REAL,
-    WHOLE,
-    ArrayKind,
-    CompiledRecord,
-    Kind,
-    UnsupportedError,
-    kind_of,
-    signature,
-)
+from parflex.codegen.llvm_lines import Lines, pointer_to
+from parflex.codegen.loop_compiler import Native
+from parflex.codegen.loop_llvm import LoopModule
+from parflex.codegen.loop_types import FLAG, REAL, ArrayKind, CompiledRecord, Kind, kind_of, signature
 
 Array = np.ndarray
 
@@ -55,11 +45,6 @@ class LoopFunction:
         self.ready: dict[tuple[Kind, ...], _Compiled] = {}
         self._lock = threading.Lock()
 
-    @property
-    def tree(self) -> ast.FunctionDef:
-        """Its Python."""
-        return _tree(self.function)
-
     def __call__(self, *values: Any) -> Any:
         """Run it."""
         return self.compiled(tuple(kind_of(value) for value in values))(values)
@@ -76,120 +61,6 @@ class LoopFunction:
     def is_compiled(self) -> bool:
         """Whether it was compiled before, now or by an earlier process."""
         return bool(self.ready) or disk_cache.read_bytes(key_of(self, ())) is not None
-
-    def called_in(self, lines: Any, values: list[Value]) -> Value:
-        """A call from another function."""
-        kinds = tuple(value.kind for value in values)
-        name, returned = lines.unit.function(self, kinds, lines.inside or bool(lines.group))
-        arguments = [
-            f"{text} {part}"
-            for value in values
-            for text, part in zip(lines.types(value.kind), value.parts, strict=True)
-        ]
-        call = f"call {lines.result_type(returned)} @{name}({', '.join(arguments)}){lines.group}"
-        if returned == ():
-            lines.lines.append(f"  {call}")
-            return Value((), ())
-        result = lines.new(call)
-        if not isinstance(returned, tuple):
-            return Value(returned, (result,))
-        kind = lines.result_type(returned)
-        parts = [lines.new(f"extractvalue {kind} {result}, {k}") for k in range(width_of(returned))]
-        return Value(returned, tuple(parts))
-
-
-@cache
-def _tree(function: Callable[..., Any]) -> ast.FunctionDef:
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    if not isinstance(definition, ast.FunctionDef):
-        raise UnsupportedError("a loop is a function with a name", definition)
-    return definition
-
-
-class _Unit:
-    """The module of a loop: each function that is called once for each kinds of its arguments."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.declared: set[str] = set()
-        self.known: dict[tuple[int, tuple[Kind, ...], bool], tuple[str, Kind]] = {}
-        self.notes = ["!{}"]  # what is said to LLVM of loads, stores and loops
-
-    def note(self, text: str) -> str:
-        """The name of something that is said."""
-        self.notes.append(text)
-        return f"!{len(self.notes) - 1}"
-
-    def loop(self, *properties: str) -> str:
-        """Words behind the way back of a loop."""
-        names = [self.note(f"!{{{text}}}") for text in properties]
-        operands = ", ".join([f"!{len(self.notes)}", *names])  # a loop names itself first
-        return f", !llvm.loop {self.note(f'distinct !{{{operands}}}')}"
-
-    def side_by_side(self, count: str) -> tuple[str, str]:
-        """Words behind loads and stores of a loop whose turns are apart from each other, and behind its way back.
-
-        As many turns are done at once as the processor has lanes, or as there are.
-        """
-        lanes = host_target()[-1]
-        group, width = self.note("distinct !{}"), min(int(count), lanes) if count.isdigit() else lanes
-        properties = '!"llvm.loop.vectorize.enable", i1 true', f'!"llvm.loop.vectorize.width", i32 {width}'
-        return f", !llvm.access.group {group}", self.loop(f'!"llvm.loop.parallel_accesses", {group}', *properties)
-
-    def declare(self, line: str) -> None:
-        """A function that LLVM knows."""
-        self.declared.add(line)
-
-    def function(self, function: LoopFunction, kinds: tuple[Kind, ...], inside: bool = False) -> tuple[str, Kind]:
-        """Name and result of a function; it is written when it is first called.
-
-        One that is called `inside` a loop becomes part of it: only what stands there is done side by side.
-        """
-        key = (id(function), kinds, inside)
-        if key not in self.known:
-            wide: dict[str, Kind] = {}
-            while True:
-                writer = FunctionText(self, function, kinds, wide, inside)
-                try:
-                    text = writer.write()
-                    break
-                except WidenError as error:
-                    wide[error.name] = error.kind
-            name = f"f{len(self.known)}_{function.name}"
-            self.texts.append(text.replace("@{name}", f"@{name}", 1))
-            self.known[key] = (name, writer.returned)
-        return self.known[key]
-
-    def text(self, function: LoopFunction, kinds: tuple[Kind, ...]) -> str:
-        """The whole, with `entry`: parts of its arguments, then where the result goes."""
-        _, returned = self.function(function, kinds)
-        lines = FunctionText.__new__(FunctionText)
-        super(FunctionText, lines).__init__(self, function)
-        lines.parameters, values = [], []
-        for k, kind in enumerate(kinds):
-            if not isinstance(kind, ArrayKind):
-                text = WHOLE if kind == FLAG else lines.types(kind)[0]
-                lines.parameters.append(f"{text} %a{k}")
-                values.append(Value(kind, (lines.new(f"icmp ne i64 %a{k}, 0") if kind == FLAG else f"%a{k}",)))
-                continue
-            shape = [f"%a{k}.{i}" for i in range(kind.indices)]
-            lines.parameters += [f"{lines.pointer(kind.element)} %a{k}", *(f"i64 {extent}" for extent in shape)]
-            values.append(lines.contiguous(kind, f"%a{k}", shape))
-        result = function.called_in(lines, values)
-        for k, value in enumerate(result.members if isinstance(result.kind, tuple) else [result]):
-            kind = value.kind
-            text, part = kind, value.parts[0]
-            if kind == FLAG:
-                text, part = WHOLE, lines.new(f"zext i1 {part} to i64")
-            place = lines.new(f"getelementptr i64, {lines.pointer(WHOLE)} %result, i64 {k}")
-            if text == REAL:
-                text, part = WHOLE, lines.new(f"bitcast double {part} to i64")
-            lines.lines.append(f"  store {text} {part}, {lines.pointer(WHOLE)} {place}")
-        parameter_list = ", ".join([*lines.parameters, f"{lines.pointer(WHOLE)} %result"])
-        entry = "\n".join([f"define void @entry({parameter_list}) {{", *lines.lines, "  ret void", "}", ""])
-        self.returned = returned
-        notes = [f"!{k} = {note}" for k, note in enumerate(self.notes)]
-        return "\n".join([*self.texts, entry, *sorted(self.declared), *notes, ""])
 
 
 def key_of(function: LoopFunction, kinds: tuple[Kind, ...]) -> str:
@@ -219,9 +90,8 @@ class _Compiled:
         key = key_of(function, kinds)
         data = disk_cache.read_bytes(key)
         if data is None:
-            unit = _Unit()
-            text = unit.text(function, kinds)
-            data = repr(unit.returned).encode() + b"\0" + _machine_code(text, function.wide)
+            text, kind = LoopModule().text(function, kinds)
+            data = repr(kind).encode() + b"\0" + _machine_code(text, function.wide)
             disk_cache.write_bytes(key, data)
             disk_cache.write_bytes(key_of(function, ()), b"compiled")
         header, code = data.split(b"\0", 1)
@@ -279,19 +149,8 @@ def _machine_code(text: str, wide: bool = True) -> bytes:
     return machine.emit_object(module)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
-    """A short function that becomes part of those that call it."""
-    return LoopFunction(function)
-
-
-def inner(function: Callable[..., Any]) -> Any:
-    """A function for other compiled ones: it is made machine code and kept as a part of these."""
-    return LoopFunction(function)
-
-
-def compiled(function: Callable[..., Any]) -> Any:
-    """The function as machine code, from the cache if it is there."""
-    return LoopFunction(function)
+# decorators of a short function, of one that only other loops call, and of a loop that Python calls
+inlined = inner = compiled = LoopFunction
 
 
 def compiled_scalar(function: Callable[..., Any]) -> Any:
@@ -299,21 +158,30 @@ def compiled_scalar(function: Callable[..., Any]) -> Any:
     return LoopFunction(function, wide=False)
 
 
-class _ModelCall:
-    """`call_model(address, x, y)` in a loop: call `one(x, y, 1)` of a compiled model; all arguments are addresses."""
+class ProgramCall(Native):
+    """`call_model(address, x, y)` or `call_lanes(address, x, y, count, work)` in a loop: call a program by addresses.
 
-    def __call__(self, address: int, x: int, y: int) -> None:
-        raise TypeError("models are called by compiled loops alone")
+    The program is `one(x, y, 1)` of a compiled model, or one with a place to work in.
+    """
 
     @staticmethod
-    def called_in(lines: Any, values: list[Value]) -> Value:
-        """The call."""
-        place = lines.pointer("i8")
-        kind = "ptr" if place == "ptr" else f"void ({place}, {place}, i64)*"
-        function = lines.new(f"inttoptr i64 {values[0].parts[0]} to {kind}")
-        x, y = (lines.new(f"inttoptr i64 {value.parts[0]} to {place}") for value in values[1:])
-        lines.lines.append(f"  call void {function}({place} {x}, {place} {y}, i64 1)")
-        return Value((), ())
+    def llvm(b: Lines, arguments: list[str]) -> None:
+        """Lines of the call."""
+        place = pointer_to("i8")
+        address, x, y, *others = arguments
+        pointers = [x, y, *others[1:]]
+        kinds = [place, place, "i64", place][: len(pointers) + 1]
+        kind = "ptr" if place == "ptr" else f"void ({', '.join(kinds)})*"
+        function = b.new(f"inttoptr i64 {address} to {kind}")
+        x, y, *work = (b.new(f"inttoptr i64 {pointer} to {place}") for pointer in pointers)
+        values = zip(kinds, [x, y, *(others[:1] or "1"), *work], strict=True)
+        b.call(function, ", ".join(f"{text} {value}" for text, value in values))
+
+    @staticmethod
+    def c(arguments: list[str]) -> str:
+        """The call of a model in C."""
+        address, x, y = arguments
+        return f"((program_t)(intptr_t)({address}))({x}, {y}, 1)"
 
 
-call_model = _ModelCall()
+call_model = ProgramCall()

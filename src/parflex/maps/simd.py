@@ -10,14 +10,14 @@ denormal numbers count as zero: arithmetic on these is a hundred times slower.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 
 from parflex.codegen.llvm_jit import Kernel, aligned_zeros, host_target
-from parflex.codegen.loop_compiler import Value, unrolled_range
-from parflex.codegen.loop_functions import compiled, inner
+from parflex.codegen.llvm_lines import Lines, pointer_to
+from parflex.codegen.loop_compiler import Native, unrolled_range
+from parflex.codegen.loop_functions import ProgramCall, compiled, inner
 from parflex.codegen.loop_types import CompiledRecord
 
 Array = np.ndarray
@@ -84,45 +84,22 @@ def mode_index(mode: int, field: int, lane: int) -> int:
     return (mode * FIELDS + field) * LANES + lane
 
 
-class _LanesCall:
-    """`call_lanes(address, x, y, count, work)` in a loop: call `lanes_in` of a program through addresses."""
-
-    def __call__(self, address: int, x: int, y: int, count: int, work: int) -> None:
-        raise TypeError("programs are called by compiled loops alone")
-
-    @staticmethod
-    def called_in(lines: Any, values: list[Value]) -> Value:
-        """The call."""
-        place = lines.pointer("i8")
-        kind = "ptr" if place == "ptr" else f"void ({place}, {place}, i64, {place})*"
-        function = lines.new(f"inttoptr i64 {values[0].parts[0]} to {kind}")
-        x, y, work = (lines.new(f"inttoptr i64 {values[k].parts[0]} to {place}") for k in (1, 2, 4))
-        arguments = f"{place} {x}, {place} {y}, i64 {values[3].parts[0]}, {place} {work}"
-        lines.lines.append(f"  call void {function}({arguments})")
-        return Value((), ())
-
-
-class _ControlWord:
+class _ControlWord(Native):
     """`control_word(word)` in a loop: set the control word of this thread; nothing happens on other processors."""
 
-    def __call__(self, word: int) -> None:
-        raise TypeError("the control word is set by compiled loops alone")
-
     @staticmethod
-    def called_in(lines: Any, values: list[Value]) -> Value:
-        """The setting."""
+    def llvm(b: Lines, arguments: list[str]) -> None:
+        """Lines of the setting."""
         if KNOWN:
-            place, word = lines.pointer("i8"), lines.pointer("i32")
-            lines.unit.declare(f"declare void @llvm.x86.sse.ldmxcsr({place})")
-            slot = lines.new("alloca i32")
-            short = lines.new(f"trunc i64 {values[0].parts[0]} to i32")
-            lines.lines.append(f"  store i32 {short}, {word} {slot}")
-            argument = slot if place == "ptr" else lines.new(f"bitcast {word} {slot} to {place}")
-            lines.lines.append(f"  call void @llvm.x86.sse.ldmxcsr({place} {argument})")
-        return Value((), ())
+            place, word = pointer_to("i8"), pointer_to("i32")
+            b.declared.add(f"declare void @llvm.x86.sse.ldmxcsr({place})")
+            slot = b.new("alloca i32")
+            b.lines.append(f"  store i32 {b.new(f'trunc i64 {arguments[0]} to i32')}, {word} {slot}")
+            argument = slot if place == "ptr" else b.cast(slot, word, place)
+            b.call("@llvm.x86.sse.ldmxcsr", f"{place} {argument}")
 
 
-call_lanes, control_word = _LanesCall(), _ControlWord()
+call_lanes, control_word = ProgramCall(), _ControlWord()
 
 
 @compiled

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.mobility import SMALL, scale
-from parflex.codegen.c_types import REAL, WHOLE, View, bundle_type
-from parflex.codegen.loop_c import Translator
+from parflex.codegen.loop_c import c_text, c_type
+from parflex.codegen.loop_compiler import TypedLoop
+from parflex.codegen.loop_types import REAL, WHOLE, ArrayKind, RecordKind, kind_of
 from parflex.codegen.model import cached_program
 from parflex.codegen.options import Options
 from parflex.codegen.outputs import closure_rows_program
@@ -56,16 +57,14 @@ def wrench_channels(problem: Problem) -> list[int]:
 
 def loop_text(method: Method, system: System, work: Work) -> str:
     """The loop of the method, and what begins a run, as C."""
-    types = [
-        bundle_type(title, bundle)
-        for title, bundle in (("System", system), ("Work", work), ("Tableau", method.tableau))
-    ]
-    row, rows, translator = View("d", 1), View("d", 2), Translator()
-    loop = translator.function(method.steps, (*types, REAL, REAL, WHOLE, row, row, REAL, rows, rows))
-    translator.function(record, (*types[:2], REAL, row, row, row, row))
-    translator.function(settle, (*types[:2], REAL, row, row))
-    names = f"#define LOOP {loop.name}\n#define LOOP_RESULT {loop.returns.c}\n"
-    return "#include <math.h>\n#include <stdint.h>\n" + translator.text() + names
+    records = kind_of(system), kind_of(work)
+    tableau = RecordKind("Tableau", kind_of(method.tableau).held)
+    row, rows, typed = ArrayKind(REAL, 1), ArrayKind(REAL, 2), TypedLoop()
+    loop = typed.function(method.steps, (*records, tableau, REAL, REAL, WHOLE, row, row, REAL, rows, rows))
+    typed.function(record, (*records, REAL, row, row, row, row))
+    typed.function(settle, (*records, REAL, row, row))
+    names = f"#define LOOP {loop.name}\n#define LOOP_RESULT {c_type(loop.returned)}\n"
+    return "#include <math.h>\n#include <stdint.h>\n" + c_text(typed) + names
 
 
 def data_text(
@@ -227,13 +226,12 @@ def _wire(system: System, work: Work, tableau: Any, programs: Collection[str]) -
                 )
                 body.append(f"  {word}->{name} = {address};")
             elif isinstance(value, np.ndarray):
-                kind = "d" if value.dtype.kind == "f" else "i"
+                kind = kind_of(value)
                 in_instance = word == "system" and name in OWN
                 if not in_instance:
-                    c = "double" if kind == "d" else "int64_t"
-                    tables.append(f"static {c} {word}_{name}[] = {{{_numbers(value) or '0'}}};")
+                    tables.append(f"static {c_type(kind.element)} {word}_{name}[] = {{{_numbers(value) or '0'}}};")
                 at = f"s->{name}" if in_instance else f"{word}_{name}"
-                body.append(f"  {{ {kind}{value.ndim} v = {_view(value, at)}; {word}->{name} = v; }}")
+                body.append(f"  {{ {c_type(kind)} v = {_view(value, at)}; {word}->{name} = v; }}")
             else:
                 body.append(f"  {word}->{name} = {value!r};")
     for name, (first, array) in _memory(work).items():
