@@ -229,8 +229,9 @@ def test_mistakes_of_long_records_are_named_and_right_records_accepted(name, fig
                 continue
             text = suspect.of(wrong)
             assert text is None or words in text
-            symmetric = name == "emps" and "signs" in words  # both directions of this axis are equal
-            requested, named = requested + (not symmetric), named + (text is not None)
+            # both directions of this axis are nearly equal; weights are nearly all of the efforts of the other record
+            if (name, words.split()[0]) not in (("emps", "signs"), ("3rrr", "time")):
+                requested, named = requested + 1, named + (text is not None)
         assert not any(suspect.of(record, factors) for factors in suspect.rough(rng, 4))
     figure(f"{name}: mistakes named, of {requested}", named, str(requested))
     assert named == requested
