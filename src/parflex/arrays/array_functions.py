@@ -655,15 +655,10 @@ class StateCalls:
             target = last if known else all_accelerations(configuration, rates, last)
             target = target if len(target) == robot.nu else target[motors]
         target = target - configuration.acceleration_bias(rates)[motors]
+        driven = (configuration, rates, np.eye(robot.nv)[motors], target, wrenches, False, allocation)
         if not robot.tree.elastic:
-            rows = np.eye(robot.nv)[motors]
-            return dynamics.partly_driven_inverse(configuration, rates, rows, target, wrenches, False, allocation)
-        model = dynamics.state_at(configuration, rates, wrenches)
-        shared, qdd, _ = dynamics.driven_by(model, model.J_a, target, allocation)
-        diagnostics = deflection_warnings(robot.tree, configuration.q)
-        diagnostics += dynamics.equilibrium_warnings(configuration, qdd, moving=last is not None) if qd is None else []
-        efforts = dict(zip(robot.actuated_names, map(float, shared.tau), strict=True))
-        return Result(robot, configuration, rates, qdd, efforts, False, None, tuple(diagnostics))
+            return dynamics.partly_driven_inverse(*driven)
+        return dynamics.flexible_inverse(*driven, moving=last is not None if qd is None else None)
 
 
 inverse_dynamics.short_way = partial(short_answer, "inverse")  # type: ignore[attr-defined]

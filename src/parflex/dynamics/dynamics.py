@@ -18,6 +18,7 @@ import numpy as np
 import scipy
 
 from parflex.checks import numbers, one_of
+from parflex.closure.constraints import Distance
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError
 from parflex.forces.coupling_losses import with_losses
@@ -31,7 +32,7 @@ from parflex.forces.effort_allocation import (
     read_allocation,
     slack_warnings,
 )
-from parflex.forces.forces import Without, Wrench, checked_wrenches, element_values_in_motion
+from parflex.forces.forces import Without, Wrench, checked_wrenches, element_values, multipliers_of
 from parflex.forces.reactions import reactions_of
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
@@ -82,7 +83,9 @@ def inverse_dynamics(
     here = acting_configuration(robot, pose, without)
     allocation = read_allocation(here.robot, weights, preload, effort_limit)
     if robot.tree.elastic:
-        result = flexible_inverse(here, velocity, acceleration, wrench, reactions, allocation)
+        qd, moving = here.rates(velocity), bool(velocity or acceleration)
+        rows, desired, notes = _driven(here, velocity, acceleration, qd, here.acceleration_bias(qd))
+        result = flexible_inverse(here, qd, rows, desired, wrench, reactions, allocation, notes, moving)
     else:
         if not is_joint_motion(here.robot, velocity, acceleration):
             here.refuse_singular_legs()
@@ -144,7 +147,8 @@ class Outcome(Record):
         robot, (qd, qdd, tau) = configuration.robot, (self.qd, self.qdd, self.tau)
         efforts = dict(zip(robot.actuated_names, map(float, tau), strict=True))
         wrenches = reactions_of(configuration, qd, qdd, self.forces(), tau, wrench, diagnostics) if reactions else None
-        values = element_values_in_motion(configuration, qd, self.forces, tau)
+        rods = any(isinstance(row, Distance) for row in robot.closures.constraints)
+        values = element_values(configuration, qd, multipliers_of(configuration, self.forces(), tau) if rods else None)
         diagnostics += slack_warnings(robot, values) if elements else []
         elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
         return Result(
@@ -472,30 +476,26 @@ def _given(
 
 def flexible_inverse(
     configuration: Configuration,
-    velocity: Mapping[str, float] | None,
-    acceleration: Mapping[str, float] | None,
-    wrenches: Wrench | None,
+    qd: Array,
+    rows: Array,
+    desired: Array,
+    wrench: Wrench | None,
     reactions: bool,
     allocation: EffortAllocation,
+    notes: Sequence[Diagnostic] = (),
+    moving: bool | None = None,
 ) -> Result:
-    """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to deform.
+    """Efforts at which `rows` of all accelerations are as `desired`, and elastic accelerations: bodies are free.
 
     M qdd + c = J_a^T tau and J_x qdd = (accelerations of what is driven) are solved together, [Long2014, eq. (46)]
-    for a driven platform.
+    for a driven platform. Whether the state is an equilibrium is judged in a motion, or not `moving`; None: not.
     """
-    robot = configuration.robot
-    by_frame = not is_joint_motion(robot, velocity, acceleration) and bool(velocity or acceleration)
-    qd = configuration.rates(velocity)
-    state = state_at(configuration, qd, wrenches)
-    rows, desired = _driven_rows_and_targets(configuration, velocity, acceleration, qd, state.bias, by_frame)
-    near_singular = check_system(configuration, robot.tree.end_effector) if by_frame else []
-    shared, qdd, loss_forces = driven_by(state, rows, desired, allocation)
-    diagnostics = [*robot.diagnostics, *shared.diagnostics, *deflection_warnings(robot.tree, configuration.q)]
-    if by_frame:
-        diagnostics += [*near_singular, *_growth_warnings(configuration)]
-    diagnostics += equilibrium_warnings(configuration, qdd, moving=bool(velocity or acceleration))
+    robot, state = configuration.robot, state_at(configuration, qd, wrench)
+    shared, qdd, loss_forces = driven_by(state, rows @ configuration.J, desired, allocation)
+    diagnostics = [*robot.diagnostics, *shared.diagnostics, *deflection_warnings(robot.tree, configuration.q), *notes]
+    diagnostics += [] if moving is None else equilibrium_warnings(configuration, qdd, moving)
     outcome = Outcome(configuration, qd, qdd, shared.tau, lambda: state.forces(qdd) - loss_forces, diagnostics)
-    return outcome.result(wrenches, reactions, actuation_redundancy(robot) > 0, internal=shared.internal)
+    return outcome.result(wrench, reactions, actuation_redundancy(robot) > 0, internal=shared.internal)
 
 
 def driven_by(
@@ -560,29 +560,27 @@ def _redundant_efforts_by_rows(
     return shared, qdd, loss_forces
 
 
-def _driven_rows_and_targets(
+def _driven(
     configuration: Configuration,
     velocity: Mapping[str, float] | None,
     acceleration: Mapping[str, float] | None,
     qd: Array,
     b: Array,
-    by_frame: bool,
-) -> tuple[Array, Array]:
-    """Rows of what is driven, per independent rate, and their prescribed accelerations less the bias.
+) -> tuple[Array, Array, list[Diagnostic]]:
+    """Rows of what drives a flexible robot, per rate, their accelerations less the bias, and diagnostics.
 
     Motors, or all components of the end effector; what is not given does not accelerate.
     """
-    robot = configuration.robot
-    if not by_frame:
+    robot, frame = configuration.robot, configuration.robot.tree.end_effector
+    if is_joint_motion(robot, velocity, acceleration) or not (velocity or acceleration):
         elastic = elastic_names(robot.tree)
         motor_values = {word: value for word, value in (acceleration or {}).items() if word not in elastic}
         joints, _ = read_motion(robot.tree, motor_values, "acceleration")
         for name in [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]:
             text, hint = f"'{name}' is not a motor", "give accelerations of motors"
             raise InputError(text, key="acceleration", value=name, hint=hint)
-        desired = np.array([joints.get(k, 0.0) for k in robot.actuated])
-        return configuration.J_a, desired - b[list(robot.actuated)]
-    frame = robot.tree.end_effector
+        motors = list(robot.actuated)
+        return np.eye(robot.nv)[motors], np.array([joints.get(k, 0.0) for k in motors]) - b[motors], []
     _, frames = read_motion(robot.tree, {**(velocity or {}), **(acceleration or {})}, "acceleration")
     for name in [name for name in frames if name != frame]:
         text = f"'{name}' is not the end effector"
@@ -591,7 +589,8 @@ def _driven_rows_and_targets(
     parts = [0, 1, 5] if robot.tree.planar else list(range(6))
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
     desired = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
-    return (configuration.frame_rows(frame) @ configuration.J)[parts], desired
+    notes = [*check_system(configuration, frame), *_growth_warnings(configuration)]
+    return configuration.frame_rows(frame)[parts], desired, notes
 
 
 def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool) -> list[Diagnostic]:

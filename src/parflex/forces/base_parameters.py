@@ -119,12 +119,8 @@ def _check(robot: Robot, samples: int) -> None:
     """Flexible bodies are not given by ten parameters each."""
     bent = next((link.name for link in robot.tree.links if link.body.size), None)
     if bent is not None:
-        raise InputError(
-            f"'{bent}' is flexible, and base parameters are defined for rigid bodies only",
-            key="base_parameters",
-            value=bent,
-            hint="load the robot with rigid=True",
-        )
+        text = f"'{bent}' is flexible, and base parameters are defined for rigid bodies only"
+        raise InputError(text, key="base_parameters", value=bent, hint="load the robot with rigid=True")
     if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 10_000:
         raise InputError("the number of samples must be positive", key="samples", value=samples, hint="give e.g. 40")
 
@@ -174,12 +170,10 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
         grouped[labels[k]] = " ".join(f"{weight:+.6g} {labels[target]}" for weight, target in terms)
     used = np.zeros_like(values)
     used[kept] = values[kept]
-    links = tuple(
-        replace(link, body=body_from_parameters(used[10 * j : 10 * j + 10])) for j, link in enumerate(tree.links)
-    )
-    lean = replace(
-        robot, tree=replace(tree, links=links), closures=replace(robot.closures, tree=replace(tree, links=links))
-    )
+    bodies = (body_from_parameters(part) for part in used.reshape(-1, 10))
+    links = tuple(replace(link, body=body) for link, body in zip(tree.links, bodies, strict=True))
+    tree = replace(tree, links=links)
+    lean = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
     return BaseParameters([labels[k] for k in kept], values[kept], grouped, len(candidates), lean)
 
 

@@ -72,12 +72,9 @@ class CouplingLosses(Record):
             if np.abs(new_losses - losses).max() <= SETTLED * (np.abs(new_losses).max() + np.abs(effort).max()):
                 return result, forces
             losses = new_losses
-        raise SingularError(
-            f"spare motors at their limits and what '{self.gears[0].name}' loses do not fit each other",
-            key="efficiency",
-            value=self.gears[0].name,
-            hint="give wider effort limits, or leave out friction",
-        )
+        name, hint = self.gears[0].name, "give wider effort limits, or leave out friction"
+        text = f"spare motors at their limits and what '{name}' loses do not fit each other"
+        raise SingularError(text, key="efficiency", value=name, hint=hint)
 
     def _solved(self, start: Array, K: Array) -> Array:
         """Losses where efforts are start + K losses, and losses the share of efforts that the direction of power says.
@@ -112,10 +109,8 @@ class CouplingLosses(Record):
         return solutions[0][1]
 
     def _shares(self, directions: Any) -> Array:
-        shares = [
-            gear_loss(t, s, g.efficiency, g.back) for g, t, s in zip(self.gears, self.turns, directions, strict=True)
-        ]
-        return np.array(shares)
+        sides = zip(self.gears, self.turns, directions, strict=True)
+        return np.array([gear_loss(turn, side, gear.efficiency, gear.back) for gear, turn, side in sides])
 
     def _regular(self, K: Array) -> Any:
         """One, and in programs not a number where a gear jams, so that a run ends there."""
@@ -128,12 +123,9 @@ class CouplingLosses(Record):
     def _jamming_error(self, K: Array, shares: Array) -> SingularError:
         """What is said where no direction of power fits, or several do."""
         worst = self.gears[int(np.argmin(1.0 - np.diag(K) * shares))].name
-        return SingularError(
-            f"the coupling '{worst}' jams in this motion: its losses leave no direction of power, or more than one",
-            key="efficiency",
-            value=worst,
-            hint="give it a stiffness, a higher efficiency_back, or leave out friction",
-        )
+        text = f"the coupling '{worst}' jams in this motion: its losses leave no direction of power, or more than one"
+        hint = "give it a stiffness, a higher efficiency_back, or leave out friction"
+        return SingularError(text, key="efficiency", value=worst, hint=hint)
 
 
 def coupling_losses(closures: Closures, reduction: Reduction, qd: Array) -> CouplingLosses | None:
@@ -178,12 +170,11 @@ def refuse_losses(closures: Closures, who: str, key: str = "efficiency") -> None
     """Raise where a rigid coupling loses power, of which `who` (with its verb) does not know."""
     for row in closures.constraints:
         if isinstance(row, Coupling) and row.lossy:
-            raise InputError(
+            text, hint = (
                 f"{who} what the rigid coupling '{row.name}' loses",
-                key=key,
-                value=row.name,
-                hint="leave out friction, or use the inverse model",
+                "leave out friction, or use the inverse model",
             )
+            raise InputError(text, key=key, value=row.name, hint=hint)
 
 
 def refuse_undetermined_losses(closures: Closures, q: Array, free: Array) -> None:
@@ -201,9 +192,6 @@ def refuse_undetermined_losses(closures: Closures, q: Array, free: Array) -> Non
 
 def undetermined_loss_error(name: str) -> SingularError:
     """What is said where other rows hold the same, so that the effort in a gear is open, and with it the loss."""
-    return SingularError(
-        f"the coupling '{name}' repeats what holds the robot anyway: its effort is undetermined, and so is its loss",
-        key="efficiency",
-        value=name,
-        hint="remove the coupling or what it repeats, or leave out friction",
-    )
+    text = f"the coupling '{name}' repeats what holds the robot anyway: its effort is undetermined, and so is its loss"
+    hint = "remove the coupling or what it repeats, or leave out friction"
+    return SingularError(text, key="efficiency", value=name, hint=hint)

@@ -79,8 +79,11 @@ class EffortAllocation(Record):
 
     def criteria(self, preload: str = "preload") -> str:
         """Return the criteria of the choice in words."""
-        norm = "least norm" if self.weights is None else "least weighted norm"
-        return ", ".join([norm, *[preload] * self.has_preload, *["limits"] * self.bounded])
+        return ", ".join([self._norm, *[preload] * self.has_preload, *["limits"] * self.bounded])
+
+    @property
+    def _norm(self) -> str:
+        return "least norm" if self.weights is None else "least weighted norm"
 
     def solve(
         self, A: Array, g: Array, configuration: Configuration | None = None, f: Array | None = None
@@ -135,13 +138,9 @@ class EffortAllocation(Record):
         """Raise InputError if the preload names more motors than there are independent internal efforts."""
         if len(self.preloaded) > redundancy:
             names = ", ".join(f"'{self.names[k]}'" for k in self.preloaded)
-            raise InputError(
-                f"the preload names {len(self.preloaded)} motors ({names}), but {redundancy} of them determine the "
-                "internal efforts",
-                key="preload",
-                value=names,
-                hint=f"name {redundancy} at most, or all motors for the internal efforts nearest to them",
-            )
+            text = f"the preload names {len(self.preloaded)} motors ({names}), but {redundancy} of them determine the "
+            hint = f"name {redundancy} at most, or all motors for the internal efforts nearest to them"
+            raise InputError(f"{text}internal efforts", key="preload", value=names, hint=hint)
 
     def home_preload(self, robot: Robot) -> Array:
         """Return `near` of a program: efforts of all motors, from the preload at the home pose."""
@@ -187,24 +186,17 @@ class EffortAllocation(Record):
         idle = size <= IDLE * size.max()
         if idle[places].any():
             name = self.names[places[int(idle[places].argmax())]]
-            raise InputError(
-                f"'{name}' cannot be preloaded at this pose: the other motors cannot work against it",
-                key="preload",
-                value=name,
-                hint="preload " + " or ".join(f"'{n}'" for n, none in zip(self.names, idle, strict=True) if not none),
-            )
+            text = f"'{name}' cannot be preloaded at this pose: the other motors cannot work against it"
+            others = " or ".join(f"'{other}'" for other, none in zip(self.names, idle, strict=True) if not none)
+            raise InputError(text, key="preload", value=name, hint=f"preload {others}")
         z = np.linalg.lstsq(N[places], self.preload, rcond=IDLE)[0]
         missed = np.abs(N[places] @ z - self.preload)
         if missed.max() > MISSED * max(float(np.abs(self.preload).max()), 1e-300):
             worst = int(missed.argmax())
-            name = self.names[places[worst]]
-            raise InputError(
-                f"no internal efforts are as the preload states: the nearest give '{name}' "
-                f"{float(N[places[worst]] @ z):.6g} instead of {float(self.preload[worst]):.6g}",
-                key="preload",
-                value=name,
-                hint="name fewer motors, or efforts in the ratio of the internal ones",
-            )
+            name, nearest = self.names[places[worst]], f"{float(N[places[worst]] @ z):.6g}"
+            text = f"no internal efforts are as the preload states: the nearest give '{name}' {nearest} instead of "
+            hint = "name fewer motors, or efforts in the ratio of the internal ones"
+            raise InputError(f"{text}{float(self.preload[worst]):.6g}", key="preload", value=name, hint=hint)
         return N @ z
 
     def _free_directions(self, N: Array) -> Array:
@@ -224,19 +216,17 @@ class EffortAllocation(Record):
         k = int(outside.argmax())
         limit = lower[k] if nearest[k] < lower[k] else upper[k]
         kept = "with the stated preload " if self.preloaded else ""
-        contradicts = self.preloaded and shortest_within(N, tau, lower, upper) is not None
-        raise InputError(
+        text = (
             f"{kept}no internal efforts keep the motors within their limits: at best '{self.names[k]}' has "
             f"{nearest[k]:.6g} for a limit of {limit:.6g}, {outside[k]:.4g} too much"
             if N.shape[1]
             else f"the effort of '{self.names[k]}' is {nearest[k]:.6g}, which leaves its limit of {limit:.6g} by "
-            f"{outside[k]:.4g}, and without spare motors there is no choice",
-            key="effort_limit",
-            value=self.names[k],
-            hint="change the preload, which contradicts limits that can be met"
-            if contradicts
-            else "widen the limits, or ask for a slower motion, a smaller load or another pose",
+            f"{outside[k]:.4g}, and without spare motors there is no choice"
         )
+        hint = "widen the limits, or ask for a slower motion, a smaller load or another pose"
+        if self.preloaded and shortest_within(N, tau, lower, upper) is not None:
+            hint = "change the preload, which contradicts limits that can be met"
+        raise InputError(text, key="effort_limit", value=self.names[k], hint=hint)
 
     def _with_taut_cables(
         self, result: AllocatedEfforts, configuration: Configuration, A: Array, f: Array
@@ -282,13 +272,10 @@ class EffortAllocation(Record):
         return report
 
     def _diagnostic(self) -> Diagnostic:
-        norm = "least norm" if self.weights is None else "least weighted norm"
         criteria = [" and of the preload"] * self.has_preload + [", within their limits"] * self.bounded
         mixed = MIXED if self.mixed and self.weights is None else ""
-        text = (
-            f"there are more motors than degrees of freedom: the efforts are those of {norm}{''.join(criteria)}{mixed}"
-        )
-        return Diagnostic("redundant-motors", text)
+        text = f"there are more motors than degrees of freedom: the efforts are those of {self._norm}"
+        return Diagnostic("redundant-motors", f"{text}{''.join(criteria)}{mixed}")
 
 
 # -- criteria from keywords ------------------------------------------------------------------------------------------
@@ -325,17 +312,14 @@ def read_allocation(
         upper=upper if limited else None,
         mixed=len({bool(np.any(robot.tree.links[robot.tree.link_of_rate[k]].joint.S_v)) for k in robot.actuated}) > 1,
     )
-    for key, value in (("weights", weights), ("preload", preload)):
-        redundancy = actuation_redundancy(robot) if value else 0
-        if value and redundancy <= 0:
-            raise InputError(
-                f"the robot has as many freedoms as motors, or more, so '{key}' has no effect",
-                key=key,
-                value=short_text(value),
-                hint=f"leave it out, or mark more joints as actuated than the {len(motors) - redundancy} freedoms",
-            )
-        if key == "preload" and value:
-            allocation.check_preload_count(redundancy)
+    redundancy = actuation_redundancy(robot) if weights or preload else 1
+    if redundancy <= 0:
+        key, value = ("weights", weights) if weights else ("preload", preload)
+        text = f"the robot has as many freedoms as motors, or more, so '{key}' has no effect"
+        hint = f"leave it out, or mark more joints as actuated than the {len(motors) - redundancy} freedoms"
+        raise InputError(text, key=key, value=short_text(value), hint=hint)
+    if preload:
+        allocation.check_preload_count(redundancy)
     return allocation
 
 
@@ -343,12 +327,9 @@ def _read_weights(motors: Sequence[str], weights: Any) -> Array:
     result = np.ones(len(motors))
     for motor, value in by_motor(motors, weights, "weights", "weight").items():
         if not (_is_number(value) and 0 < float(value) < np.inf):
-            raise InputError(
-                f"the weight of '{motors[motor]}' is not a positive number",
-                key="weights",
-                value=short_text(value),
-                hint="a larger weight means less effort; for a motor that gives none, limit its effort to 0",
-            )
+            text = f"the weight of '{motors[motor]}' is not a positive number"
+            hint = "a larger weight means less effort; for a motor that gives none, limit its effort to 0"
+            raise InputError(text, key="weights", value=short_text(value), hint=hint)
         result[motor] = float(value)
     return result
 
@@ -360,23 +341,19 @@ def read_limits(motors: Sequence[str], effort_limit: Any) -> tuple[Array, Array]
     for motor, value in by_motor(motors, table, "effort_limit", "effort limit").items():
         if value is None:
             continue
-        pair = isinstance(value, list | tuple | np.ndarray) and np.shape(value) == (2,)
-        if not pair and not (_is_number(value) and value >= 0):
-            raise InputError(
-                f"the effort limit of '{motors[motor]}' must be positive or a pair of a lowest and a highest effort",
-                key="effort_limit",
-                value=short_text(value),
-                hint="give e.g. 20, or [5, 300] for a cable",
-            )
-        low, high = value if pair else (-value, value)
-        low, high = -np.inf if low is None else low, np.inf if high is None else high
-        if not (_is_number(low) and _is_number(high) and low <= high and low < np.inf and high > -np.inf):
-            raise InputError(
-                f"the effort limits of '{motors[motor]}' are not a lowest and a highest effort",
-                key="effort_limit",
-                value=short_text(value),
-                hint="give them in this order, e.g. [5, 300]",
-            )
+        pair, text = isinstance(value, list | tuple | np.ndarray) and np.shape(value) == (2,), ""
+        if pair:
+            low, high = -np.inf if value[0] is None else value[0], np.inf if value[1] is None else value[1]
+            if not (_is_number(low) and _is_number(high) and low <= high and low < np.inf and high > -np.inf):
+                text = f"the effort limits of '{motors[motor]}' are not a lowest and a highest effort"
+                hint = "give them in this order, e.g. [5, 300]"
+        elif _is_number(value) and value >= 0:
+            low, high = -value, value
+        else:
+            text = f"the effort limit of '{motors[motor]}' must be positive or a pair of a lowest and a highest effort"
+            hint = "give e.g. 20, or [5, 300] for a cable"
+        if text:
+            raise InputError(text, key="effort_limit", value=short_text(value), hint=hint)
         lower[motor], upper[motor] = float(low), float(high)
     return lower, upper
 

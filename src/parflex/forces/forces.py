@@ -8,7 +8,7 @@ friction, damping) apply no impulse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,11 +24,8 @@ from parflex.robot.configuration import Configuration
 from parflex.tree.tree import Place, Tree
 
 Array = np.ndarray
-
 Wrench = Mapping[str, Sequence[float] | np.ndarray]
-
 Without = Sequence[str]
-
 Values = dict[str, dict[str, Any]]
 
 
@@ -184,19 +181,6 @@ def element_values(configuration: Configuration, qd: Array | None = None, lam: A
         _, length, rate = line_between(at, row.places, entry.name, moving)
         values[entry.name] = _shown(length, rate, None if lam is None else -lam[part][0])
     return values
-
-
-def element_values_in_motion(
-    configuration: Configuration, qd: Array, forces: Callable[[], Array], tau: Array
-) -> Values:
-    """The same in a motion in which these forces of the open tree act; they are asked for only where needed."""
-    robot = configuration.robot
-    if not robot.description.element:
-        return {}
-    has_distance_rows = any(isinstance(row, Distance) for row in robot.closures.constraints)
-    return element_values(
-        configuration, qd, multipliers_of(configuration, forces(), tau) if has_distance_rows else None
-    )
 
 
 def _shown(length: Any, rate: Any, force: Any) -> dict[str, Any]:

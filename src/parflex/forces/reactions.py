@@ -35,7 +35,10 @@ def reactions_of(
     robot = configuration.robot
     lam = multipliers_of(configuration, f, tau)
     undetermined = _undetermined(configuration)
-    closures, acting = closure_wrenches(configuration, lam)
+    loop_wrenches, acting = closure_loads(robot, configuration.at, lam)
+    closures: dict[str, Any] = {
+        name: {"force": force.tolist(), "moment": moment.tolist()} for name, (force, moment) in loop_wrenches.items()
+    }
     result = tree_newton_euler(configuration, qd, qdd, wrenches, more=acting)
     loose = _undetermined_joints(configuration, undetermined)
     if len(undetermined):
@@ -89,15 +92,6 @@ def _undetermined(configuration: Configuration) -> Array:
     return (U[:, rank(rows) :] * configuration.robot.closures.row_units()[:, None]).T
 
 
-def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str, Any], LinkWrenches]:
-    """Wrenches of the closures as reported, and their loads on the links."""
-    loop_wrenches, acting = closure_loads(configuration.robot, configuration.at, lam)
-    table = {
-        name: {"force": force.tolist(), "moment": moment.tolist()} for name, (force, moment) in loop_wrenches.items()
-    }
-    return table, acting
-
-
 def closure_loads(robot: Robot, at: Pose, lam: Array) -> tuple[dict[str, tuple[Array, Array]], LinkWrenches]:
     """Force and moment of each loop by name, and loads of all rows on the links, over any scalar."""
     loop_wrenches: dict[str, tuple[Array, Array]] = {}
@@ -134,7 +128,7 @@ def _undetermined_joints(configuration: Configuration, undetermined: Array) -> s
     robot = configuration.robot
     loose: set[str] = set()
     for combination in undetermined:
-        _, acting = closure_wrenches(configuration, combination)
+        _, acting = closure_loads(robot, configuration.at, combination)
         result = carry_wrenches(robot.tree, configuration.at, acting)
         for j, link in enumerate(robot.tree.links):
             if max(np.abs(result.f[j]).max(), np.abs(result.m[j]).max()) > 1e-9:

@@ -36,31 +36,18 @@ from parflex.tree.tree import Place, Tree, beam_elements
 Array = np.ndarray
 
 SHOWN = 11  # places along a beam in a table
-
 NUMBERS = 4e6  # that are held at a time: rows are done in parts
-
 SECTION_TOLERANCE = 1e-12  # of an element: nearer to a load a section may be on either side of it
-
 STATIONS = 9  # of a beam of one element; in between, a parabola estimates the largest
-
 FEWEST = 3  # of an element
-
 NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
-
 CANDIDATE_ROWS = 20  # rows of a piece, those with the largest parabolas, that have fine stations
-
 FINE = 65  # of these stations
-
 ROUNDING = 1e-14  # of a stress
-
 ZOOMS, ZOOM = 12, 17  # then the neighbourhood of the best is cut into so many, until only rounding is left
-
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
-
 IN_PLANE = (0, 1, 5)  # those that a planar model determines
-
 STRESS = "stress"
-
 ALIKE = 1e-12  # of their length: elements that differ by no more are equal
 
 
@@ -508,15 +495,12 @@ def read_beam(robot: Robot, beam: str, quantity: str, word: str) -> BeamChain:
     if beam not in chains:
         raise InputError(_not_a_beam_message(robot, beam), key="outputs", value=word, hint=did_you_mean(beam, chains))
     if robot.tree.planar and quantity not in (*(FORCES[k] for k in IN_PLANE), STRESS):
-        raise InputError(
-            f"a planar robot does not say what '{beam}' carries as {quantity}", key="outputs", value=word,
-            hint="ask for N, Vy, Mz or stress",
-        )  # fmt: skip
+        text = f"a planar robot does not say what '{beam}' carries as {quantity}"
+        raise InputError(text, key="outputs", value=word, hint="ask for N, Vy, Mz or stress")
     if quantity == STRESS and chains[beam].parts.fibres is None:
-        raise InputError(
-            f"the stress in '{beam}' is not known, since its section is given by numbers", key="outputs", value=word,
-            hint="give the shape of the section (rectangle, circle, tube, box), or ask for N, My and Mz",
-        )  # fmt: skip
+        text = f"the stress in '{beam}' is not known, since its section is given by numbers"
+        hint = "give the shape of the section (rectangle, circle, tube, box), or ask for N, My and Mz"
+        raise InputError(text, key="outputs", value=word, hint=hint)
     return chains[beam]
 
 
@@ -527,10 +511,8 @@ def read_beam_position(where: str, beam: str, key: str, word: str) -> float:
     except ValueError:
         s = np.nan
     if not 0 <= s <= 1:
-        raise InputError(
-            f"the place '{where}' is not on the beam '{beam}'", key=key, value=word,
-            hint="give a number from 0 (its frame) to 1 (its tip)",
-        )  # fmt: skip
+        hint = "give a number from 0 (its frame) to 1 (its tip)"
+        raise InputError(f"the place '{where}' is not on the beam '{beam}'", key=key, value=word, hint=hint)
     return s
 
 

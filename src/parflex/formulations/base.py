@@ -52,12 +52,8 @@ CHANGE = 1e-9  # lengths and directions that differ by less between two random p
 def refuse_unknown_coordinates(word: str) -> None:
     """Raise if there are no such coordinates."""
     if word not in COORDINATES:
-        raise InputError(
-            f"there are no coordinates '{word}'",
-            key="coordinates",
-            value=str(word),
-            hint=did_you_mean(str(word), COORDINATES),
-        )
+        text, hint = f"there are no coordinates '{word}'", did_you_mean(str(word), COORDINATES)
+        raise InputError(text, key="coordinates", value=str(word), hint=hint)
 
 
 @dataclass(frozen=True)

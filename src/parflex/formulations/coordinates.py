@@ -347,13 +347,9 @@ def driving_frame(robot: Robot) -> tuple[str, list[str]]:
         if len(moving[name]) == freedoms:
             return name, moving[name]
     name = max(moving, key=lambda name: len(moving[name]))
-    raise InputError(
-        f"'{name}' moves in {len(moving[name])} of the {freedoms} freedoms of the robot: its motion does not "
-        "determine that of all joints",
-        key="coordinates",
-        value="platform",
-        hint='use coordinates "all" or "independent"',
-    )
+    text = f"'{name}' moves in {len(moving[name])} of the {freedoms} freedoms of the robot: its motion does not "
+    hint = 'use coordinates "all" or "independent"'
+    raise InputError(f"{text}determine that of all joints", key="coordinates", value="platform", hint=hint)
 
 
 def input_frame(robot: Robot, coordinates: str | None) -> str:

@@ -21,8 +21,8 @@ from parflex.tree.force_elements import CoupledSpring
 from parflex.tree.tree import Link, Tree, beam_elements
 
 JOINT_WORDS = {"free": "free in space", "planar": "free in the plane", "fixed": "fixed"}
-JOINT_TERMS = ("motor_inertia", "viscous", "coulomb", "offset", "stiffness", "damper")
-TERM_WORDS = ("motor inertia", "viscous friction", "Coulomb friction", "friction offset", "springs", "dampers")
+TERM_WORDS = {"motor_inertia": "motor inertia", "viscous": "viscous friction", "coulomb": "Coulomb friction"}
+TERM_WORDS |= {"offset": "friction offset", "stiffness": "springs", "damper": "dampers"}
 SOURCE_WORDS = {"inferred": "inferred", "fitted": "fitted", "errata": "corrected", "notes": "note"}
 WRAP_OPTIONS: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
 
@@ -248,8 +248,7 @@ def _coordinates(robot: Robot) -> ExplanationSection:
     quaternions = [link.name for link in tree.links if link.joint.quaternion]
     locked = listed([tree.rate_names[k] for k in sorted(robot.locked)])
     gravity = ", ".join(f"{value:g}" for value in tree.gravity)
-    words = zip(JOINT_TERMS, TERM_WORDS, strict=True)
-    terms = [word for key, word in words if any(getattr(link.terms, key) for link in tree.links)]
+    terms = [word for key, word in TERM_WORDS.items() if any(getattr(link.terms, key) for link in tree.links)]
     springs = [f"- {spring_text(spring, tree)}" for spring in tree.springs]
     values = element_values(Configuration(robot, robot.home))
     elements = [

@@ -134,12 +134,9 @@ def redundant_model(
     robot = configuration.robot
     form = redundant_sets(robot if sensed is None else robot.sensing(sensed))
     if form.spare:
-        raise InputError(
-            "the matrices of the redundant model are those of as many motors as degrees of freedom",
-            key="actuation",
-            value=robot.actuation,
-            hint="choose an actuation without spare motors, or use the model 'redundant', whose efforts they share",
-        )
+        text = "the matrices of the redundant model are those of as many motors as degrees of freedom"
+        hint = "choose an actuation without spare motors, or use the model 'redundant', whose efforts they share"
+        raise InputError(text, key="actuation", value=robot.actuation, hint=hint)
     configuration.refuse_undefined_actuation()
     tree = robot.tree
     loads = checked_wrenches(tree, wrench)

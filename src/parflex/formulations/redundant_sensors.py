@@ -366,11 +366,8 @@ def _refuse_singular(A: Array) -> None:
     size = np.sqrt(np.abs(np.diag(A))) if A.shape[0] == A.shape[1] else np.ones(len(A))
     scaled = A / np.outer(size, size) if np.all(size > 0) else A
     if not np.all(np.isfinite(A)) or condition(scaled) > SINGULAR:
-        raise SingularError(
-            "the sensors do not determine the pose here: the robot is at a singularity",
-            key="values",
-            hint="move away from this pose, or sense more joints",
-        )
+        text = "the sensors do not determine the pose here: the robot is at a singularity"
+        raise SingularError(text, key="values", hint="move away from this pose, or sense more joints")
 
 
 def singular_steps(robot: Robot | RedundantSets, positions: Sequence[Array]) -> list[int]:
@@ -460,12 +457,8 @@ def redundant_sets(robot: Robot) -> RedundantSets:
     """The sets of a robot; its sensors are those of the file or of `Robot.sensing`."""
     tree = robot.tree
     if tree.elastic:
-        raise InputError(
-            "the redundant model needs rigid bodies",
-            key="MODEL",
-            value=robot.name,
-            hint="use the robot without its beams, or the inverse model",
-        )
+        text, hint = "the redundant model needs rigid bodies", "use the robot without its beams, or the inverse model"
+        raise InputError(text, key="MODEL", value=robot.name, hint=hint)
     Configuration(robot, robot.home).refuse_undefined_actuation()
     motors = [k for k in robot.actuated if k not in robot.locked]
     if len(motors) > robot.mobility.freedoms(len(robot.free)):
@@ -506,12 +499,9 @@ def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) ->
     poses = (pose(tree, q) for q in (robot.home, other))
     block, elsewhere = (weights[:, None] * closures.jacobian(at, jacobians(tree, at))[:, platform] for at in poses)
     if mobility.rank(block * tree.rate_units[platform]) < len(platform):
-        raise InputError(
-            "the joints of the legs do not determine the pose of the platform",
-            key="MODEL",
-            value=robot.name,
-            hint="the redundant model needs a platform constrained by its closures",
-        )
+        text = "the joints of the legs do not determine the pose of the platform"
+        hint = "the redundant model needs a platform constrained by its closures"
+        raise InputError(text, key="MODEL", value=robot.name, hint=hint)
     if np.abs(block - elsewhere).max() > CHANGE:
         return PlatformConstraint(closures, weights)
     inverse = np.linalg.pinv(block) * weights

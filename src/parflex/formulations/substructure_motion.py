@@ -89,20 +89,14 @@ class MovingFrame(Record):
         w, a, al, J_v, J_w = (R.T @ part for part in (self.w, self.a, self.al, self.J_v, self.J_w))
         return MovingFrame(None, w, a, al, J_v, J_w, self.columns)
 
-    def behind(self, joint: FreeMotions) -> MovingFrame:
-        """Of a frame behind a joint here, which is written in the axes used."""
-        v_rel, w_rel = joint.S_v @ joint.rate, joint.S_w @ joint.rate
-        a, al = self.a + 2 * cross(self.w, v_rel), self.al + cross(self.w, w_rel)
-        return MovingFrame(self.turned, self.w + w_rel, a, al, *self._moved(joint, 1.0))
+    def relative(self, sign: float, v_rel: Array, w_rel: Array, drift: Any = 0.0) -> tuple[Array, Array, Array]:
+        """Of a frame with these velocities against this one (1), or against which this one has them (-1): w, a, al."""
+        w = self.w + sign * w_rel
+        before = self.w if sign > 0 else w
+        return w, self.a + 2 * sign * cross(before, v_rel), self.al + sign * (cross(before, w_rel) + drift)
 
-    def before(self, joint: FreeMotions) -> MovingFrame:
-        """Of a frame before a joint, behind which this one is."""
-        v_rel, w_rel = joint.S_v @ joint.rate, joint.S_w @ joint.rate
-        w = self.w - w_rel
-        a, al = self.a - 2 * cross(w, v_rel), self.al - cross(w, w_rel)
-        return MovingFrame(self.turned, w, a, al, *self._moved(joint, -1.0))
-
-    def _moved(self, joint: FreeMotions, sign: float) -> tuple[Array, Array, tuple[int, ...]]:
+    def across(self, joint: FreeMotions, sign: float) -> MovingFrame:
+        """Of the frame behind a joint here (1), or of that before a joint, behind which this one is (-1)."""
         J_v, J_w, columns, places = self.widened(joint.slots)
         width, S_w = len(places), joint.S_w
         if joint.absolute:
@@ -111,7 +105,8 @@ class MovingFrame(Record):
             J_w[:, places] = np.eye(3) if width == 3 else S_w
         else:
             J_v[:, places], J_w[:, places] = sign * joint.S_v[:, :width], sign * S_w[:, :width]
-        return J_v, J_w, columns
+        motion = self.relative(sign, joint.S_v @ joint.rate, S_w @ joint.rate)
+        return MovingFrame(self.turned, *motion, J_v, J_w, columns)
 
     def widened(self, slots: slice) -> tuple[Array, Array, tuple[int, ...], list[int]]:
         """J_v, J_w and their columns with those of further unknowns, and where these stand."""
@@ -163,7 +158,7 @@ class SubstructureMotion:
 
     def _across(self, step: CutStep, source: MovingFrame) -> MovingFrame:
         if step.tie.node:
-            return self._on_node(step, source) if step.forward else self._off_node(step, source)
+            return self._over_node(step, source)
         across, absolute = self._forward if step.forward else self._backward, step.link in self.form.absolute
         if step.tie.joint is not None:
             j, link, free = step.tie.joint, self.tree.links[step.tie.joint], list(step.tie.free)
@@ -189,16 +184,16 @@ class SubstructureMotion:
     def _forward(self, source: MovingFrame, R: Array, p: Array, joint: FreeMotions) -> MovingFrame:
         """Over a frame at p, turned by R in the source, and a joint there."""
         if not self.aligned:
-            return source.offset(p, None).in_axes(R).behind(joint)
+            return source.offset(p, None).in_axes(R).across(joint, 1.0)
         turned = source.out(R)
-        return source.offset(source.out(p), turned).behind(joint.in_axes(turned))
+        return source.offset(source.out(p), turned).across(joint.in_axes(turned), 1.0)
 
     def _backward(self, source: MovingFrame, R: Array, p: Array, joint: FreeMotions) -> MovingFrame:
         """To the frame in which the source is behind a joint at p, turned by R."""
         if not self.aligned:
-            return source.before(joint).in_axes(R.T).offset(-p, None)
+            return source.across(joint, -1.0).in_axes(R.T).offset(-p, None)
         turned = source.out(R.T)
-        before = source.before(joint if source.turned is None else joint.in_axes(source.turned))
+        before = source.across(joint if source.turned is None else joint.in_axes(source.turned), -1.0)
         anchor = replace(before, turned=turned)
         return replace(anchor.offset(-(turned @ p), turned), anchor=anchor, arm=-p)
 
@@ -211,31 +206,23 @@ class SubstructureMotion:
         rotations = node.L(e) @ node.Phi_r
         return node.Phi_d[:, free], rotations[:, free], node.Phi_d @ ed, rotations @ ed, node.L_drift(e, ed)
 
-    def _on_node(self, step: CutStep, source: MovingFrame) -> MovingFrame:
-        """A node of a body that is not cut, which moves with it and by its coordinates."""
-        translations, rotations, v_rel, w_rel, drift = (source.out(part) for part in self._node_motion(step))
-        frame = source.offset(source.out(self.at.local_position[step.link]), source.turned)
-        a, al = frame.a + 2 * cross(source.w, v_rel), frame.al + cross(source.w, w_rel) + drift
-        J_v, J_w, columns, places = frame.widened(step.slots)
-        J_v[:, places] += translations
-        J_w[:, places] += rotations
-        R = self.at.local_rotation[step.link]
-        turned = source.out(R) if self.aligned else None
-        node_frame = MovingFrame(turned, source.w + w_rel, a, al, J_v, J_w, columns)
-        return node_frame if self.aligned else node_frame.in_axes(R)
-
-    def _off_node(self, step: CutStep, source: MovingFrame) -> MovingFrame:
-        """The body that carries a node, from the node."""
-        back = self.at.local_rotation[step.source].T
-        frame = replace(source, turned=source.out(back)) if self.aligned else source.in_axes(back)
+    def _over_node(self, step: CutStep, source: MovingFrame) -> MovingFrame:
+        """A node of a body that is not cut, which moves with it and by its coordinates; or the body, from its node."""
+        at, sign = self.at, 1.0 if step.forward else -1.0
+        if step.forward:
+            frame = source.offset(source.out(at.local_position[step.link]), source.turned)
+        else:
+            back = at.local_rotation[step.source].T
+            frame = replace(source, turned=source.out(back)) if self.aligned else source.in_axes(back)
         translations, rotations, v_rel, w_rel, drift = (frame.out(part) for part in self._node_motion(step))
-        w = frame.w - w_rel
-        a, al = frame.a - 2 * cross(w, v_rel), frame.al - cross(w, w_rel) - drift
         J_v, J_w, columns, places = frame.widened(step.slots)
-        J_v[:, places] -= translations
-        J_w[:, places] -= rotations
-        body = MovingFrame(frame.turned, w, a, al, J_v, J_w, columns)
-        return body.offset(-frame.out(self.at.local_position[step.source]), frame.turned)
+        J_v[:, places] += sign * translations
+        J_w[:, places] += sign * rotations
+        moved = MovingFrame(frame.turned, *frame.relative(sign, v_rel, w_rel, drift), J_v, J_w, columns)
+        if not step.forward:
+            return moved.offset(-frame.out(at.local_position[step.source]), frame.turned)
+        R = at.local_rotation[step.link]
+        return replace(moved, turned=source.out(R)) if self.aligned else moved.in_axes(R)
 
 
 def _over(columns: tuple[int, ...], carried: MovingFrame) -> Array:

@@ -24,7 +24,7 @@ from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Motion, jacobians, motion, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.robot.limits import limit_warnings
-from parflex.robot.rates import PriorityBlock, feasible_accelerations, feasible_rates, matrix_root, requested_rates
+from parflex.robot.rates import Bias, PriorityBlock, matrix_root, requested_rates
 from parflex.robot.robot import Robot
 from parflex.robot.states import as_numbers, refuse_infinite, tolerance_factor, wrong_length
 
@@ -133,16 +133,26 @@ class Configuration(Answer):
 
     def rates(self, given: Mapping[str, float] | None) -> Array:
         """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
-        return feasible_rates(self, given) if given else np.zeros(self.robot.tree.n)
+        if not given:
+            return np.zeros(self.robot.tree.n)
+        requested = requested_rates(self, given)
+        requested.refuse_contradicted()
+        return requested.solve(requested.resting)
 
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
     ) -> Array:
         """All accelerations (m/s^2, rad/s^2) from `given` ones, at all rates `qd_tot` (m/s, rad/s).
 
-        Where none is given, what `like` names does not accelerate.
+        Where none is given, what `like` names accelerates as little as the mechanism allows.
         """
-        return feasible_accelerations(self, given or {}, qd_tot, like)
+        bias = Bias(qd_tot, self.acceleration_bias(qd_tot))
+        requested = requested_rates(self, given or {}, bias)
+        requested.refuse_contradicted()
+        if given:
+            return requested.solve(requested.resting) + bias.b
+        at_rest = requested_rates(self, dict.fromkeys(like or {}, 0.0), bias)
+        return requested.solve([at_rest.block, *at_rest.resting]) + bias.b
 
     def rates_near(self, given: Mapping[str, float], qd: Array) -> Array:
         """All rates from `given` ones (m/s, rad/s); the others as near to those of `qd` as the loops allow."""
@@ -239,9 +249,13 @@ class Configuration(Answer):
 
     @property
     def _undriven_motions(self) -> Array:
-        """Motions that the closures allow while the motors rest."""
+        """Motions that the closures allow while the motors rest; at least the one that moves them least."""
         A = self._actuation_map()
-        return self._judged[2] @ _undriven_motions(A, A.shape[1], self.robot.regular_actuation_norm)
+        if not A.size:
+            return self._judged[2]
+        _, values, Vt = np.linalg.svd(A, full_matrices=True)
+        rank = int(np.sum(values > mobility.largest(values, self.robot.regular_actuation_norm) / SINGULAR))
+        return self._judged[2] @ Vt[min(rank, A.shape[1] - 1) :].T
 
     def _actuation_condition(self) -> float:
         A = self._actuation_map()
@@ -287,10 +301,17 @@ class Configuration(Answer):
         rods, undriven = self._remove_rod_spins(undriven)
         freedoms -= len(rods)
         if not undriven.shape[1]:
-            raise spin_error(rods)
+            names, single = ", ".join(f"'{name}'" for name in rods), len(rods) == 1
+            text = (
+                f"{names} {'spins' if single else 'spin'} freely about {'its' if single else 'their'} own axis between "
+                "two spherical joints: the motors do not determine that motion, which affects neither them nor the end "
+                "effector"
+            )
+            hint = "replace one spherical joint of each rod by a universal joint"
+            raise ActuationError(text, key="joint", value=rods[0], hint=hint)
         motion_names = self._name_motion(undriven)
         regular = [Configuration(self.robot, q) for q in self.robot.reference_poses]  # home alone may be singular
-        if A.shape[0] < freedoms or all(configuration.robot_is_underactuated() for configuration in regular):
+        if A.shape[0] < freedoms or all(configuration._leaves_motion_free for configuration in regular):
             name, motors = self.robot.actuation, count_of(A.shape[0], "motor")
             text = f"actuation '{name}' has {motors} for {count_of(freedoms, 'freedom')}"
             text += f"; the motion of {motion_names} is free"
@@ -323,7 +344,8 @@ class Configuration(Answer):
         rods, remaining = spinning_rods(robot.closures, self.at, self.link_jacobians, rates, end)
         return rods, remaining[robot.free] / units[:, None]
 
-    def robot_is_underactuated(self) -> bool:
+    @property
+    def _leaves_motion_free(self) -> bool:
         """Whether the motors cannot hold the robot even at this (regular) pose."""
         A = self._actuation_map()
         rods, _ = self._remove_rod_spins(self._undriven_motions)
@@ -407,15 +429,6 @@ def _beside(A: Array) -> Array:
     return scipy.linalg.null_space(A, rcond=mobility.RANK_TOLERANCE) if len(A) else np.eye(A.shape[1])
 
 
-def _undriven_motions(A: Array, freedoms: int, usual: mobility.Usual) -> Array:
-    """A basis of all motions that leave the motors at rest, one column each; at least the one that moves them least."""
-    if not A.size:
-        return np.eye(freedoms)
-    _, values, Vt = np.linalg.svd(A, full_matrices=True)
-    rank = int(np.sum(values > mobility.largest(values, usual) / SINGULAR))
-    return Vt[min(rank, freedoms - 1) :].T
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Condition(Answer):
     """Condition numbers: of each leg, of the platform with motors locked, of the closures."""
@@ -470,25 +483,22 @@ def spinning_rods(
     """
     internal_motions = _kernel(end @ motions)
     spins = motions @ internal_motions
-    length, balls = closures.tree.length, _ball_centres(closures, at)
+    length = closures.tree.length
+    balls = [at.position[j] for j, link in enumerate(closures.tree.links) if link.joint.kind == "spherical"]
+    ties = [loop for loop in closures.loops if loop.kind == "spherical" and len(loop.translations) == 3]
+    balls = [np.asarray(p, dtype=float) for p in [*balls, *(at.of(loop.first)[1] for loop in ties)]]
+
+    def passes_two_balls(line: tuple[Array, Array] | None) -> bool:
+        """Whether two different balls stand on a line."""
+        on_line = [p for p in balls if line and np.linalg.norm(np.cross(p - line[0], line[1])) < SAME * length]
+        return any(np.linalg.norm(a - b) > SAME * length for a, b in combinations(on_line, 2))
+
     rotation_lines = _turning(at, links, spins, length)
-    if not rotation_lines or not all(_passes_two_balls(line, balls, length) for line in rotation_lines.values()):
+    if not rotation_lines or not all(map(passes_two_balls, rotation_lines.values())):
         return [], motions
     names = {j: closures.tree.links[j].name for j in rotation_lines}
     first = [name for j, name in names.items() if not set(closures.tree.path(j)[1:]) & set(rotation_lines)]
     return first, motions @ _kernel(internal_motions.T)
-
-
-def spin_error(rods: list[str]) -> ActuationError:
-    """The error for rods that spin while everything else is driven."""
-    names = ", ".join(f"'{name}'" for name in rods)
-    single = len(rods) == 1
-    text = (
-        f"{names} {'spins' if single else 'spin'} freely about {'its' if single else 'their'} own axis between two "
-        "spherical joints: the motors do not determine that motion, which affects neither them nor the end effector"
-    )
-    hint = "replace one spherical joint of each rod by a universal joint"
-    return ActuationError(text, key="joint", value=rods[0], hint=hint)
 
 
 def _kernel(J: Array) -> Array:
@@ -511,19 +521,6 @@ def _turning(
         if square > SAME and values[1:].sum() < SAME * values[0] and abs(v @ w) < SAME * length * square:
             lines[j] = (at.position[j] + np.cross(w, v) / square, w / np.sqrt(square))
     return lines
-
-
-def _ball_centres(closures: Closures, at: LinkPoses) -> list[Array]:
-    joints = [at.position[j] for j, link in enumerate(closures.tree.links) if link.joint.kind == "spherical"]
-    ties = [loop for loop in closures.loops if loop.kind == "spherical" and len(loop.translations) == 3]
-    return [np.asarray(p, dtype=float) for p in [*joints, *(at.of(loop.first)[1] for loop in ties)]]
-
-
-def _passes_two_balls(line: tuple[Array, Array] | None, balls: list[Array], length: float) -> bool:
-    if line is None:
-        return False
-    points_on_line = [p for p in balls if np.linalg.norm(np.cross(p - line[0], line[1])) < SAME * length]
-    return any(np.linalg.norm(a - b) > SAME * length for a, b in combinations(points_on_line, 2))
 
 
 configure.doubts = lambda found: limit_warnings(found.robot, found.q)  # type: ignore[attr-defined]

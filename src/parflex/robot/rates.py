@@ -31,45 +31,6 @@ ROUNDING = 1e-12  # rad/s, typical lengths per s, and per s2: rounding of rates 
 KEPT = 1e-9  # of the size of a block: what is left of it after the earlier ones, if smaller, says nothing
 
 
-def feasible_rates(here: Configuration, components: Mapping[str, float]) -> Array:
-    """Return all rates from those of joints or frames (m/s, rad/s); others are zero as far as loops allow."""
-    requested = requested_rates(here, components)
-    requested.refuse_contradicted()
-    return requested.solve(_rest(requested))
-
-
-def feasible_accelerations(
-    here: Configuration, components: Mapping[str, float], qd: Array, like: Mapping[str, float] | None
-) -> Array:
-    """All accelerations (m/s^2, rad/s^2) from `components` ones, at all rates `qd` (m/s, rad/s).
-
-    Without them, the components that `like` names accelerate as little as the mechanism allows.
-    """
-    bias = Bias(qd, here.acceleration_bias(qd))
-    requested = requested_rates(here, components, bias)
-    requested.refuse_contradicted()
-    if components:
-        return requested.solve(_rest(requested)) + bias.b
-    zero_request = requested_rates(here, dict.fromkeys(like or {}, 0.0), bias)
-    return requested.solve([zero_request.block, *_rest(zero_request)]) + bias.b
-
-
-def _rest(requested: RequestedRates) -> list[PriorityBlock]:
-    """What is to rest, in falling priority: deformations, the first frame, motors, all coordinates."""
-    here, tree = requested.here, requested.here.robot.tree
-    every = np.eye(tree.n) / tree.rate_units
-    b = np.zeros(tree.n) if requested.bias is None else requested.bias.b
-    blocks = [PriorityBlock(rows, -rows @ b) for rows in here.resting]
-    if requested.frames or not requested.joints:
-        frame = next(iter(requested.frames), tree.end_effector)
-        rows, drift = here.frame_rows(frame), requested.frame_bias(frame)
-        zero = KEPT * tree.length  # a frame that cannot move, or cannot turn, has rows of rounding
-        blocks += [PriorityBlock(rows[:3], -drift[:3], zero)]
-        blocks += [PriorityBlock(rows[3:] * tree.length, -drift[3:] * tree.length, zero)]
-    motors = every[list(here.robot.actuated)]
-    return [*blocks, PriorityBlock(motors, -motors @ b), PriorityBlock(every, -every @ b)]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Bias(Record):
     """Accelerations `b` of all coordinates due to their rates `qd` alone."""
@@ -140,6 +101,22 @@ class RequestedRates:
         """Number of requested components that are independent."""
         sizes = np.linalg.svd(self.rows @ self.here.motions, compute_uv=False)
         return int(np.sum(sizes > self.resolution))
+
+    @property
+    def resting(self) -> list[PriorityBlock]:
+        """What is to rest, in falling priority: deformations, the first frame, motors, all coordinates."""
+        here, tree = self.here, self.here.robot.tree
+        every = np.eye(tree.n) / tree.rate_units
+        b = np.zeros(tree.n) if self.bias is None else self.bias.b
+        blocks = [PriorityBlock(rows, -rows @ b) for rows in here.resting]
+        if self.frames or not self.joints:
+            frame = next(iter(self.frames), tree.end_effector)
+            rows, drift = here.frame_rows(frame), self.frame_bias(frame)
+            zero = KEPT * tree.length  # a frame that cannot move, or cannot turn, has rows of rounding
+            blocks += [PriorityBlock(rows[:3], -drift[:3], zero)]
+            blocks += [PriorityBlock(rows[3:] * tree.length, -drift[3:] * tree.length, zero)]
+        motors = every[list(here.robot.actuated)]
+        return [*blocks, PriorityBlock(motors, -motors @ b), PriorityBlock(every, -every @ b)]
 
     def solve(self, lower_blocks: Sequence[PriorityBlock]) -> Array:
         """Return all rates, or accelerations less the bias: those requested, then nearest to each of `lower_blocks`."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Wrench, checked_wrenches, tree_forces, tree_newton_euler
-from parflex.forces.reactions import closure_wrenches, constraint_forces
+from parflex.forces.reactions import closure_loads, constraint_forces
 from parflex.records import Record, name_list
 from parflex.recursion.dynamics import NewtonEuler, carry_wrenches, joint_forces
 from parflex.recursion.energy import distance, element_wrenches, line_between
@@ -57,7 +57,7 @@ class AppliedLoads(Record):
     def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
         """Wrenches in all joints of the tree at rest, with the closures acting."""
         zero_rates = np.zeros(configuration.robot.tree.n)
-        _, acting = closure_wrenches(configuration, lam)
+        _, acting = closure_loads(configuration.robot, configuration.at, lam)
         return tree_newton_euler(configuration, zero_rates, zero_rates, self.wrench, acting, self.weight)
 
     def closed_forces(self, configuration: Configuration, lam: Array) -> Array:

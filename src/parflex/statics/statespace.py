@@ -6,7 +6,6 @@ The state x = (q, qd) holds the independent coordinates relative to the point of
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Unpack
@@ -16,8 +15,9 @@ import scipy
 
 from parflex.checks import short_text
 from parflex.diagnostics import Diagnostic, with_code
-from parflex.errors import InputError, ParflexWarning, SingularError, did_you_mean
+from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.records import Unpacked, count_of, name_list
+from parflex.robot.batches import warn
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import LinearAnswer, LinearModel, linear_model_of
@@ -54,8 +54,7 @@ class StateSpace(LinearAnswer, Unpacked):
 
         A warning says where elements of beams are too few for the highest one.
         """
-        for diagnostic in self.doubts(frequencies):
-            warnings.warn(ParflexWarning(diagnostic), stacklevel=2)
+        warn(self.doubts(frequencies))
         model, answers = self.model, []
         force = model.M @ self.B[len(model.names) :]
         for s in 2j * np.pi * _hertz(frequencies):
