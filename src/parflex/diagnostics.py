@@ -75,7 +75,6 @@ CODES: dict[str, tuple[str, str]] = {
     "repeated-record": ("A record of the validation is one of the fit.", "Hold out another record."),
     "replaced-spikes": ("Spikes of a record are replaced.", "Keep them with 'keep_spikes'."),
     "saturated-effort": ("An effort is at its limit.", "Slow the motion, or cut the samples."),
-    "scaled-payload": ("The named payload contradicts gains or the file.", "Check the payload."),
     "short-contact": ("A contact is too short for the step.", "Use the step in the text, or dopri5."),
     "singular": ("The pose is singular.", "Choose another pose."),
     "slack-cable": ("A cable is slack at home.", "Shorten the cable if it should act."),

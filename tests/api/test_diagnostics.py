@@ -30,7 +30,6 @@ from parflex.forces.section_forces import missing_stress_warning
 from parflex.identification import diagnostics, identify
 from parflex.identification.diagnostics import residuals_above_noise
 from parflex.identification.didim import tracking_warnings
-from parflex.identification.payloads import gain_warnings
 from parflex.identification.recordings import _beyond_limits
 from parflex.identification.residual_noise import Misfit
 from parflex.identification.robot_update import changed_rows
@@ -319,12 +318,11 @@ def _(wrong, folder, patch):
     yield from diagnostics.contradicting_sensors(regressor, records, Fake(inside=lambda column: column))
 
 
-@case("other-payload", "unused-payload", "scaled-payload")
+@case("other-payload", "unused-payload")
 def _(wrong, folder, patch):
     named = {"loaded.npz": [3.0, 0, 0, 0.1]} | ({"other.npz": [1.0, 0, 0, 0]} if wrong else {})
     records, options = loaded(folder, 3.6 if wrong else 3.0), {"friction": "direction", "cutoff": 50}
     yield from parflex.identify(slide(), records, BY_HAND | {"payload": named}, **options).diagnostics
-    yield from gain_warnings({"axis": {"value": 2.0 if wrong else 1.0, "given": 1.0, "deviation": 1e-3}})
 
 
 @case("incomplete-measurements", "identified-modes", "other-solution", "unsure-pair", "held-out-miss", "unpaired-mode")

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from support.foreign_robots import FOREIGN, random_urdf
 from support.paths import DATA
 
 import parflex
-from parflex.exchange.small_yaml import read_yaml
 
 BODY = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
 
@@ -217,18 +217,11 @@ def test_joints_of_another_kind_stand_in_the_file_of_loops(tmp_path):
     assert tomllib.loads((tmp_path / "robot.toml").read_text())["frame"][0]["joint"] == "spherical"
 
 
-def test_the_yaml_reader_agrees_with_pyyaml():
-    yaml = pytest.importorskip("yaml")
-    texts = [
-        CROSSES,
-        "a: 1\nb:\n  - x\n  - [1, 2.5, -3.0e+2]\n  - k: v\n    l: w\nc:\n- 1\n- 2\nd: {e: 'it''s', f: \"g#h\"}\n",
-        "---\n# nothing\na:\nb: ~\nc: true\nd: text with spaces: no\n".replace(": no", ""),
-        "'quoted key': [a b, 'c, d', [], {}]\nurl: http://x/y # remark\n",
-        "- - 1\n  - 2\n-\n  a: b\n",
-        "",
-    ]
-    for text in texts:
-        assert read_yaml(text, "x") == yaml.safe_load(text), text
+def test_files_of_loops_name_the_package_that_reads_them(tmp_path, monkeypatch):
+    (tmp_path / "loops.yaml").write_text("closed_loop: []")
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(parflex.ParflexError, match=re.escape("pip install 'parflex[yaml]'")):
+        read(tmp_path, arm(), loops=tmp_path / "loops.yaml")
 
 
 def test_a_robot_whose_loops_cannot_close_is_written_and_its_check_fails(tmp_path, capsys):

@@ -368,7 +368,7 @@ def with_gains(folder, named, *loads):
 @pytest.mark.verify
 @pytest.mark.parametrize("named", [[3.0, 0, 0, 0], [3.3, 0, 0, 0], [3.0, 0.1, 0, 0]])
 def test_gains_of_drives_are_in_proportion_to_the_payload_that_the_map_names(tmp_path, named):
-    """The file alone reveals a common factor; efforts reveal another centre."""
+    """Nothing reveals a common factor; efforts reveal another centre."""
     found = with_gains(tmp_path, [named], 3.0)
     warnings = " ".join(found.warnings)
     assert ("efforts fit a payload of" in warnings) == (named[1] != 0)
@@ -379,11 +379,7 @@ def test_gains_of_drives_are_in_proportion_to_the_payload_that_the_map_names(tmp
         value, deviation = found.gains[motor]["value"], found.gains[motor]["deviation"]
         assert value == pytest.approx(gain * named[0] / 3, rel=0.01)  # 0.13 % by four noises
         assert named[0] != 3 or (abs(value - gain) < 4 * deviation and abs(value / gain - 1) < 5e-3)
-    assert found.relative_error < 0.01 and ("times those of the file, all alike" in warnings) == (named[0] != 3.0)
-    if named[0] != 3.0:  # the factor of the gains, which scatter by 0.13 %
-        assert float(warnings.partition(" bodies are ")[2].split()[0]) == pytest.approx(1.1, rel=0.01)
-        assert float(warnings.partition("check it, as ")[2].split()[0]) == pytest.approx(3.0, rel=0.01)
-        assert "kg in place of 3.3 kg in 3.npz" in warnings
+    assert found.relative_error < 0.01
 
 
 HIDDEN = pytest.mark.xfail(strict=True, reason="gains of exchanged columns explain the efforts")
@@ -418,8 +414,6 @@ def test_a_payload_that_differs_from_the_map_is_reported(tmp_path, carried, wron
     texts = [text for text in warnings if "loaded.npz: efforts fit a payload of" in text]
     assert len(texts) == wrong and all("payload of 3.6 kg" in text and "3 kg at" in text for text in texts)
     assert any("payload of 'other.npz' is not used" in text for text in warnings)
-    gains = parflex.identify(slide(), records, columns, "tls", **options).warnings
-    assert any("may not be the one that is named" in text for text in gains) == wrong
     if not wrong:
         columns = BY_HAND | {"payload": {"empty.npz": [3.0, 0, 0, 0.1]}}  # the other record carries it
         warnings = parflex.identify(slide(), records, columns, **options).warnings

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pinocchio as pin
+import yaml
 
 import parflex
-from parflex.exchange.small_yaml import read_yaml
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.kinematics import motion
 from parflex.recursion.kinematics import pose as tree_pose
@@ -233,7 +233,7 @@ class PinocchioPeer(Peer):
 
     def __init__(self, urdf: str, loops: dict | str | Path = "", model=None) -> None:
         if not isinstance(loops, dict):
-            loops = read_yaml(Path(loops).read_text(), str(loops)) if loops else {}
+            loops = yaml.safe_load(Path(loops).read_text()) if loops else {}
         self.model = model or with_joints_of(str(urdf), loops)
         self.model.gravity.linear = np.array(loops.get("gravity", [0, 0, -9.81]))
         self.work, self.n, self.loops = self.model.createData(), self.model.nv, loops

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parflex.errors import did_you_mean
-from parflex.exchange.small_yaml import read_yaml
+from parflex.errors import InputError, did_you_mean
 from parflex.exchange.untrusted_files import file_error, read_text
 
 KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type", "rotor_inertia", "gravity")
@@ -41,6 +40,42 @@ def read_loops(file: str | Path) -> LoopsFile:
         reader.gravity(),
         tuple(key for key in table if key not in KEYS),
     )
+
+
+def read_yaml(text: str, file: str) -> Any:
+    """Return the value of a YAML document by PyYAML's safe loader, without aliases and repeated keys."""
+    try:
+        import yaml
+    except ImportError:
+        raise InputError(
+            "files of loops need the package PyYAML", file=file, key="loops", hint="pip install 'parflex[yaml]'"
+        ) from None
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):  # a few lines of aliases can stand for gigabytes
+                line = event.start_mark.line + 1
+                raise file_error(f"line {line} has an alias", file, "loops", None, "write the values themselves")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        _refuse_repeated_keys(node, yaml.MappingNode, file)
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        where = f"line {mark.line + 1} of the YAML file: " if mark else ""
+        raise file_error(f"{where}{problem or 'is not YAML'}", file, "loops", None, "correct the line") from None
+    except (RecursionError, ValueError) as error:  # nested too deeply for Python, or an impossible date
+        raise file_error(f"is not a list of loops ({error})", file, "loops", None, "correct the file") from None
+
+
+def _refuse_repeated_keys(node: Any, mapping: type, file: str) -> None:
+    """Raise where a map has a key twice: PyYAML would keep the last value alone."""
+    for child in node.value if node is not None and isinstance(node.value, list) else []:
+        for part in child if isinstance(child, tuple) else (child,):
+            _refuse_repeated_keys(part, mapping, file)
+    if isinstance(node, mapping):
+        keys = [str(key.value) for key, _ in node.value]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise file_error(f"the key '{twice}' stands twice in a map", file, "loops", None, "keep one")
 
 
 class _Entries:

@@ -26,10 +26,8 @@ from parflex.identification.diagnostics import (
 )
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, WeightedRows, fit_rows, total_least_squares
 from parflex.identification.payloads import (
-    gain_warnings,
     payload_warnings,
     scale_steps,
-    scale_warnings,
     unused_payloads,
 )
 from parflex.identification.physical import PhysicalParameters, physical_parameters
@@ -201,11 +199,11 @@ def identify(
     diagnostics = [
         each.prefixed(f"{Path(item.name).name}: ") for item in [*used, *held_out] for each in item.diagnostics
     ]
-    diagnostics += gain_warnings(gains) + dead_channels(regressor, used, parts, choice)
+    diagnostics += dead_channels(regressor, used, parts, choice)
     diagnostics += [each for each in suspected if each]
     diagnostics += repeated + unused_payloads(mapped, [*used, *held_out])
     payloads = payload_warnings(regressor, used, parts)
-    diagnostics += payloads or (scale_warnings(regressor, record_base, solvable, fitted, used) if gains else [])
+    diagnostics += payloads
     diagnostics += contradicting_sensors(regressor, [*used, *held_out], choice)
     loops = open_loops(regressor, [*used, *held_out], choice)
     diagnostics += loops

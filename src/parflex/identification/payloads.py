@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,17 +11,14 @@ import numpy as np
 from parflex.bodies.rigid import RigidBody
 from parflex.diagnostics import Diagnostic
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
-from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
+from parflex.identification.estimators import EffortRows, fit_rows
 from parflex.identification.recordings import ColumnMap, Recording
 from parflex.identification.regressor import ClosedMotion, Regressor
-from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.unknowns import taken_from_file
 
 Array = np.ndarray
 SURE = 5.0  # deviations, beyond which efforts do not fit the payload that is named
 OFF = 0.05  # of its mass, and of that on the length of the robot, which it must be off by, too
-FEWEST = 4  # parameters of bodies that are off by one factor: fewer are so by chance
-ALIKE = 3.0  # deviations, by which they may miss it
 TOLD = 1e-3  # of a column of the payload, what others must leave of it
 UNITS = (  # mass, and first moments along the axes of the end effector
     RigidBody(1.0, np.zeros(3), np.zeros((3, 3))),
@@ -128,54 +125,6 @@ def _payload_mismatch(
             f"({centre}) m less than those of other records: one of those is the loaded one, check [payload]"
         )
     return [Diagnostic("other-payload", f"{Path(record.name).name}: {text}", record.name, float(moments[0]))]
-
-
-def gain_warnings(gains: Mapping[str, Mapping[str, float]]) -> list[Diagnostic]:
-    """A diagnostic where all gains are off alike: payloads say how large efforts are."""
-    factors = np.array([gain["value"] / gain["given"] for gain in gains.values()])
-    if not len(factors) or np.ptp(factors) > OFF * abs(factors.mean()):
-        return []
-    spread = max(gain["deviation"] / abs(gain["given"]) for gain in gains.values())
-    if not abs(factors.mean() - 1) > max(OFF, SURE * spread):
-        return []
-    text = (
-        f"the gains of all drives are about {factors.mean():.3g} times those given: the payload may not be the one "
-        "that is named"
-    )
-    return [Diagnostic("scaled-payload", text, value=float(factors.mean()))]
-
-
-def scale_warnings(
-    regressor: Regressor,
-    base: BaseColumns,
-    identifiable: Sequence[int],
-    fitted: LeastSquaresFit,
-    used: Sequence[Recording],
-) -> list[Diagnostic]:
-    """A diagnostic where gains were found and all parameters of bodies are off the file's by one factor.
-
-    That is what a payload does that is not as heavy as is named; a file that is rough has many factors.
-    """
-    theta = np.array([item.value for item in regressor.unknowns])
-    body_indices = [k for k, j in enumerate(identifiable) if regressor.unknowns[base.kept[j]].of_body]
-    groups = base.groups[[identifiable[k] for k in body_indices]]
-    by_file, values = groups @ theta, fitted.values[body_indices]
-    # what files are rough by, of a parameter, and what the record tells
-    spread = np.sqrt(np.diag(fitted.robust)[body_indices] + (OFF * (np.abs(groups) @ np.abs(theta))) ** 2)
-    sure = np.abs(by_file) > SURE * spread
-    if np.count_nonzero(sure) < FEWEST:
-        return []
-    by_file, values, spread = by_file[sure], values[sure], spread[sure]
-    factor = float((by_file * values / spread**2).sum() / (by_file**2 / spread**2).sum())
-    if abs(factor - 1) <= OFF or (np.abs(values - factor * by_file) > ALIKE * spread).any() or factor <= 0:
-        return []
-    heavy = [f"{item.payload[0] / factor:.3g} kg in place of {item.payload[0]:.3g} kg in {Path(item.name).name}"
-             for item in used if item.payload is not None]  # fmt: skip
-    text = (
-        f"parameters of the bodies are {factor:.3g} times those of the file, all alike, and gains are in proportion to "
-        f"the payload that is named: check it, as {' and '.join(heavy)} would give those of the file"
-    )
-    return [Diagnostic("scaled-payload", text, value=factor)]
 
 
 def scale_steps(regressor: Regressor, used: Sequence[Recording]) -> list[str]:
