@@ -56,7 +56,7 @@ def read_yaml(text: str, file: str) -> Any:
                 line = event.start_mark.line + 1
                 raise file_error(f"line {line} has an alias", file, "loops", None, "write the values themselves")
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        _refuse_repeated_keys(node, yaml.MappingNode, file)
+        _refuse_repeated_keys(node, file)
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
@@ -66,12 +66,12 @@ def read_yaml(text: str, file: str) -> Any:
         raise file_error(f"is not a list of loops ({error})", file, "loops", None, "correct the file") from None
 
 
-def _refuse_repeated_keys(node: Any, mapping: type, file: str) -> None:
+def _refuse_repeated_keys(node: Any, file: str) -> None:
     """Raise where a map has a key twice: PyYAML would keep the last value alone."""
     for child in node.value if node is not None and isinstance(node.value, list) else []:
         for part in child if isinstance(child, tuple) else (child,):
-            _refuse_repeated_keys(part, mapping, file)
-    if isinstance(node, mapping):
+            _refuse_repeated_keys(part, file)
+    if node is not None and node.id == "mapping":
         keys = [str(key.value) for key, _ in node.value]
         twice = next((key for key in keys if keys.count(key) > 1), None)
         if twice is not None:

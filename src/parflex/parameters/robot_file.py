@@ -71,8 +71,8 @@ def write_design(
     """
     write_text(target, extending_file_text(source, robot, {**working_mode_starts(design), **settings}, target, word))
     names = {"actuation": robot.actuation, "working_mode": robot.working_mode}
-    known = {"actuation": robot.description.actuation, "working_mode": robot.description.working_modes}
-    chosen = {key: name for key, name in names.items() if name != "default" or name in known[key]}
+    known: dict[str, Any] = {"actuation": robot.description.actuation, "working_mode": robot.description.working_modes}
+    chosen: dict[str, Any] = {key: name for key, name in names.items() if name != "default" or name in known[key]}
     rigid = robot.written is not None and robot.written.rigid
     again = load(target, payload=robot.payload, elements=robot.refine, rigid=rigid, **chosen)
     at, there = (dict(zip(one.coordinates, one.home.tolist(), strict=True)) for one in (design, again))
