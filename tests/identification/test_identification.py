@@ -380,16 +380,16 @@ def test_intervals_of_eight_records_hold_their_share():
 @pytest.mark.verify
 @pytest.mark.parametrize(("name", "estimator"), list(ROBOTS))
 def test_intervals_of_many_records_hold_their_share(name, estimator, figure):
-    count = 50 if (name, estimator) == ("gough-stewart", "didim") else 200
+    # the mean over some thirty numbers of each record has a deviation of 0.02 sqrt(8 / count), see above
+    count = 25 if (name, estimator) == ("gough-stewart", "didim") else 60
     case = ROBOTS[name, estimator]()
     held, white, names = shares(case, estimator, count)
     worst = int(np.argmin(held))
-    # of fewer repetitions, what a share of 0.88 falls below once in a thousand times
-    least = 0.88 if count == 200 else float(scipy.stats.binom.ppf(1e-3, count, 0.88)) / count
+    least = float(scipy.stats.binom.ppf(1e-3, count, 0.88)) / count  # once in a thousand times a share of 0.88 is below
     figure(f"{name}, {estimator}: of {count}, share of intervals that hold, mean", float(held.mean()), "0.92 to 0.98")
     figure(f"{name}, {estimator}: lowest, of {names[worst]}", float(held[worst]), f"{least:.2f}")
     figure(f"{name}, {estimator}: by white deviations, mean", float(white.mean()))
-    figure(f"{name}, ols: mean", float(shares(case, "ols", 50)[0].mean()))
+    figure(f"{name}, ols: mean", float(shares(case, "ols", 10)[0].mean()))
     assert 0.92 < held.mean() < 0.98 and held.min() > least
 
 
