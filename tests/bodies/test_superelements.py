@@ -347,12 +347,12 @@ def test_lines_of_a_foreign_punch_file_and_of_an_abaqus_element_are_read_as_they
         "*                      1               4-7.745293971E-01\n"
         "*                      1               5 5.162902027E+00\n"
     )
-    head, column = matrix_files.cards(text, "")
+    head, column = matrix_files.cards(text)
     assert head[1:5] == ["KAAX", "0", "6", "1"]
     assert column[2:4] == ["1", "5"]
-    assert [matrix_files.read_number(column[k], "") for k in (7, 11)] == [-0.7745293971, 5.162902027]
+    assert [matrix_files.read_number(column[k]) for k in (7, 11)] == [-0.7745293971, 5.162902027]
     written = {"3.1416-6": 3.1416e-6, "1.-3": 1e-3, "-2.5D+04": -2.5e4, ".5": 0.5, "7850.": 7850}
-    assert {text: matrix_files.read_number(text, "") for text in written} == written
+    assert {text: matrix_files.read_number(text) for text in written} == written
 
 
 def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
@@ -652,8 +652,8 @@ def sample(name: str) -> str:
 
 
 def punched(file: str, monkeypatch) -> np.ndarray:
-    monkeypatch.setattr(matrix_files, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
-    A = matrix_files.read_punch(Path(file).read_text(), file)
+    monkeypatch.setattr(matrix_files, "from_freedoms", lambda freedoms, matrices, places: matrices)
+    A = matrix_files.read_punch(Path(file).read_text())
     K = A["K"] + A["M"] + 1e-10 * np.diag(np.diag(A["K"]))  # some freedoms have no mass, some motions no stiffness
     inverse = scipy.linalg.eigvalsh(A["M"], K)
     squares = 1 / inverse[inverse > 1e-12][::-1] - 1
@@ -677,8 +677,8 @@ def test_punch_files_of_nastran_have_the_frequencies_that_it_printed(name, free,
 def test_a_pinned_bar_of_nastran_vibrates_as_it_printed(monkeypatch):
     """Without the freedoms that have neither mass nor stiffness; by theory 4.5307 Hz."""
     file = sample("PchConverter/examples/beam.pch")
-    monkeypatch.setattr(matrix_files, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
-    A = matrix_files.read_punch(Path(file).read_text(), file)
+    monkeypatch.setattr(matrix_files, "from_freedoms", lambda freedoms, matrices, places: matrices)
+    A = matrix_files.read_punch(Path(file).read_text())
     compliance, modes = np.linalg.eigh(A["K"])
     used = compliance > 1e-9 * compliance[-1]
     inverse = modes[:, used].T @ A["M"] @ modes[:, used] / np.sqrt(np.outer(compliance[used], compliance[used]))

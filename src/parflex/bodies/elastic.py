@@ -76,7 +76,7 @@ class InnerNodes(Record, ABC):
 
 
 class LineNodes(InnerNodes):
-    """Places on the centre line of a beam, by their shares of its length."""
+    """A beam with the places on its centre line, by their shares xi of its length, and the mass beyond a section."""
 
     def node(self, where: str) -> Node:
         """At a share of the length, from 0 to 1."""
@@ -88,9 +88,22 @@ class LineNodes(InnerNodes):
             raise LookupError(where)
         return self.at(xi)
 
-    @abstractmethod
     def at(self, xi: float) -> Node:
         """At x = xi L."""
+        return Node(*(part[0] for part in self.shapes(np.array([xi]))), self.consistent)
+
+    @property
+    @abstractmethod
+    def stations(self) -> int:
+        """Places that show every wave of its shapes."""
+
+    @abstractmethod
+    def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
+
+    @abstractmethod
+    def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -327,6 +340,15 @@ def weighted_sum(weights: Array, matrices: Array) -> Array:
     for weight, matrix in zip(weights, matrices, strict=True):
         total = total + weight * matrix
     return total
+
+
+def gram_matrix(m: Any, S: Array, G: Array) -> Array:
+    """Integrals of the products of 1 and all fields, each of these by its x, y, z."""
+    size = 1 + S.size
+    gram = np.zeros((size, size))
+    gram[0, 0], gram[0, 1:], gram[1:, 0] = m, S.ravel(), S.ravel()
+    gram[1:, 1:] = G.transpose(0, 2, 1, 3).reshape(size - 1, size - 1)
+    return gram
 
 
 def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBody:

@@ -32,7 +32,6 @@ from parflex.spatial.dual import (
 )
 
 Array = np.ndarray
-
 NUMBER = 0.4  # of a symbol: what a number costs as a factor, since some of its products vanish or fold
 
 
@@ -78,10 +77,7 @@ def _solve_by_blocks(A: Array, b: Array) -> Array:
 
 def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
     """Values, lowest first, and vectors x with A x = value B x and x^T B x = 1, of numbers; B is positive definite."""
-    root = np.linalg.cholesky(B)
-    half = np.linalg.solve(root, A)
-    values, vectors = np.linalg.eigh(np.linalg.solve(root, half.T))
-    return values, np.linalg.solve(root.T, vectors)
+    return scipy.linalg.eigh(A, B)
 
 
 def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
@@ -251,12 +247,17 @@ def least_squares(A: Array, b: Array, units: Array) -> Array:
     return solve_positive(E.T @ E, E.T @ (b.T / units).T)
 
 
-def solve_positive(A: Array, b: Array) -> Array:
-    """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order.
+def solve_positive(A: Array, b: Array, sparse: bool = False) -> Array:
+    """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order; numbers go to LAPACK.
 
-    `b` is a vector or a matrix of columns.
+    `b` is a vector or a matrix of columns. If A is `sparse`, unknowns are eliminated in an order that keeps it so.
     """
-    return solve_symmetric(A, b) if is_symbolic(A, b) else np.linalg.solve(A, b)
+    if not any(map(_has_symbols, (A, b))):
+        return np.linalg.solve(*(x.astype(float) if x.dtype == object else x for x in (A, b)))
+    x = np.zeros(b.shape, dtype=object)
+    for k, row in enumerate(substitute(eliminate(A, sparse), b)):
+        x[k] = row
+    return x
 
 
 @dataclass(frozen=True)
@@ -339,16 +340,6 @@ def substitute(steps: list[EliminationStep], b: Any) -> list[Any]:
         x[k] = x[k] * step.inverse
         for j, factor in step.column.items():
             x[k] = x[k] - factor * x[j]
-    return x
-
-
-def solve_symmetric(A: Array, b: Array, sparse: bool = False) -> Array:
-    """X with A x = b; numbers go to LAPACK. `b` is a vector or a matrix of columns."""
-    if not _has_symbols(A) and not _has_symbols(b):
-        return np.linalg.solve(A.astype(float), b.astype(float))
-    x = np.zeros(b.shape, dtype=object)
-    for k, row in enumerate(substitute(eliminate(A, sparse), b)):
-        x[k] = row
     return x
 
 

@@ -28,16 +28,9 @@ def jacobian(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[li
 
 
 def _forward(graph: Graph, inputs: dict[int, int], roots: list[int]) -> dict[int, Row]:
-    live = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node not in live:
-            live.add(node)
-            stack += [edge >> 1 for edge in graph.arguments(node)]
     rows: dict[int, Row] = {}
     solutions: dict[int, dict[int, list[Scalar]]] = {}
-    for node in sorted(live):
+    for node in sorted(_below(graph, roots)):
         rows[node] = _row(graph, node, inputs, rows, solutions)
     return rows
 
@@ -149,6 +142,7 @@ def _add(adjoints: dict[int, Scalar], edge: int, value: Scalar) -> None:
 
 
 def _below(graph: Graph, roots: list[int]) -> set[int]:
+    """The nodes that these use, themselves among them."""
     live: set[int] = set()
     stack = list(roots)
     while stack:
