@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.polynomial import polynomial
 
-from parflex.bodies.elastic import ElasticBody, LineNodes, Node
-from parflex.bodies.geometric_stiffness import MeanStrain
+from parflex.bodies.elastic import ElasticBody, LineNodes, MeanStrain, Node
 from parflex.spatial.batched import is_varied, smaller
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import rotation_about

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.bodies.geometric_stiffness import MeanStrain, slope_change
 from parflex.bodies.rigid import Body, RigidBody, axial
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
@@ -104,6 +103,38 @@ class LineNodes(InnerNodes):
     @abstractmethod
     def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
         """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanStrain(Record):
+    """An elongation u_m = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
+
+    A bent line is longer than its chord: that is H. K and D of the body hold the linear part, which is
+    all where the rest does not act.
+    """
+
+    row: Array  # N
+    H: Array  # N x N
+    k: float
+    c: float = 0.0
+    acts: bool = True
+
+    def slope(self, e: Array) -> Array:
+        """How u_m grows with e."""
+        return self.row + self.H @ e
+
+    def slope_change(self, e: Array) -> Array:
+        """How the square of the slope at e differs from that at rest."""
+        slope = self.slope(e)
+        return np.outer(slope, slope) - np.outer(self.row, self.row)
+
+    def value(self, e: Array) -> Any:
+        """The elongation itself."""
+        return self.row @ e + 0.5 * (e @ (self.H @ e)) if self.acts else self.row @ e
+
+    def force(self, e: Array) -> Any:
+        """What pulls: N, positive in tension."""
+        return self.k * self.value(e)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,7 +285,7 @@ class ElasticBody(Body):
 
     def material_stiffness(self, e: Array) -> Array:
         """Of the stiffness about e what strains the material, N H left out: never negative, for energies of motions."""
-        return self.K + sum((s.k * slope_change(s, e) for s in self.acting), np.zeros_like(self.K))
+        return self.K + sum((s.k * s.slope_change(e) for s in self.acting), np.zeros_like(self.K))
 
     def stiffness_at(self, e: Array) -> Array:
         """Stiffness about e: how `elastic_force` grows with it."""
@@ -262,7 +293,7 @@ class ElasticBody(Body):
 
     def damping_at(self, e: Array) -> Array:
         """Damping about a strained state: what does not strain the material is not damped by it."""
-        return self.D + sum((s.c * slope_change(s, e) for s in self.acting), np.zeros_like(self.D))
+        return self.D + sum((s.c * s.slope_change(e) for s in self.acting), np.zeros_like(self.D))
 
     def coupling(self, e: Array) -> Array:
         """A_re, 6 x N: force and moment per unit of each elastic acceleration."""

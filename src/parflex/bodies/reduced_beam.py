@@ -24,7 +24,7 @@ import scipy
 
 from parflex.bodies.beam import LABELS, BeamElement, add_spin, beam, rolled
 from parflex.bodies.elastic import Body, ElasticBody, LineNodes, Node, gram_matrix
-from parflex.bodies.modal import drop_rounding
+from parflex.bodies.modal import drop_rounding, equal_groups
 from parflex.errors import InputError
 from parflex.records import Record
 from parflex.spatial.rotations import hat, rotation_about
@@ -391,33 +391,22 @@ def mirror_symmetric_part(body: Body, n: Array) -> Array:
     """
     zeros, nodes = np.zeros(body.size), list(body.nodes.values())
     extent = max((float(np.linalg.norm(node.r0)) for node in nodes), default=0.0) or 1.0
-    node_motions = np.vstack(
-        [np.zeros((0, body.size)), *(part for node in nodes for part in (node.Phi_d, extent * node.Phi_r))]
-    )
+    parts = [part for node in nodes for part in (node.Phi_d, extent * node.Phi_r)]
+    node_motions = np.vstack([np.zeros((0, body.size)), *parts])
     K, M = body.material_stiffness(zeros), body.inertia_matrix(zeros)
     root = np.linalg.inv(np.linalg.cholesky(K)).T  # to coordinates with strain energy 1/2 each
     U, sizes, Wt = np.linalg.svd(node_motions @ root)
     rank = int((sizes > SEEN * sizes.max(initial=0.0)).sum())
     visible, inner = root @ Wt[:rank].T, root @ Wt[rank:].T
-    symmetric = (U[:, :rank] / sizes[:rank]).T @ _mirrored(nodes, n, _centre(body, n), extent) @ node_motions @ visible
+    centre = float(n @ body.deformed(zeros)[0] / body.m)
+    symmetric = (U[:, :rank] / sizes[:rank]).T @ _mirrored(nodes, n, centre, extent) @ node_motions @ visible
     part = visible @ symmetric @ visible.T @ K
     if rank == body.size:
         return part
     rigid = np.zeros((6, 6))
     rigid[:3, :3], rigid[3:, 3:] = np.eye(3) - np.outer(n, n), np.outer(n, n)
-    motions = scipy.linalg.block_diag(np.eye(6), visible)
-    return (
-        part
-        + inner
-        @ _symmetric_part_by_coupling(M, motions, scipy.linalg.block_diag(rigid, symmetric), inner)
-        @ inner.T
-        @ K
-    )
-
-
-def _centre(body: Body, n: Array) -> float:
-    """How far along `n` the centre of mass is."""
-    return float(n @ body.deformed(np.zeros(body.size))[0] / body.m)
+    motions, in_plane = scipy.linalg.block_diag(np.eye(6), visible), scipy.linalg.block_diag(rigid, symmetric)
+    return part + inner @ _symmetric_part_by_coupling(M, motions, in_plane, inner) @ inner.T @ K
 
 
 def _mirrored(nodes: Sequence[Node], n: Array, centre: float, extent: float) -> Array:
@@ -441,16 +430,11 @@ def _symmetric_part_by_coupling(M: Array, motions: Array, symmetric: Array, inne
     masses, V = np.linalg.eigh(inner.T @ M[6:, 6:] @ inner)
     rows = V.T @ inner.T @ M[6:] @ motions
     inside, outside = rows @ symmetric * per_size, (rows - rows @ symmetric) * per_size
-    result, first = np.zeros((len(masses), len(masses))), 0
-    while first < len(masses):
-        last = first + 1
-        while last < len(masses) and masses[last] - masses[first] <= SAME_FREQUENCY * masses[last]:
-            last += 1
-        group = slice(first, last)
+    result = np.zeros((len(masses), len(masses)))
+    for group in equal_groups(masses, SAME_FREQUENCY):
         A, B = inside[group] @ inside[group].T, outside[group] @ outside[group].T
         eigenvalues, X = np.linalg.eigh(A + B)
-        coupled = eigenvalues > COUPLED**2 * masses[last - 1]
+        coupled = eigenvalues > COUPLED**2 * masses[group][-1]
         projector = X[:, coupled] / eigenvalues[coupled] @ X[:, coupled].T
         result[group, group] = projector @ A + 0.5 * X[:, ~coupled] @ X[:, ~coupled].T
-        first = last
     return V @ result @ V.T

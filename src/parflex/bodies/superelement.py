@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, Node, weighted_sum
-from parflex.bodies.geometric_stiffness import MeanStrain
-from parflex.bodies.modal import ROUND_OFF, drop_rounding
+from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node, weighted_sum
+from parflex.bodies.modal import ROUND_OFF, drop_rounding, equal_groups
 from parflex.bodies.rigid import RigidBody, axial
 from parflex.bodies.superelement_matrices import (
     WORDS,
@@ -424,14 +423,10 @@ def in_plane_modes(data: ReducedMatrices) -> Array:
     coupled = V.T @ data.M[n:, free] / np.sqrt(np.where(masses > 0, masses, np.inf))
     stiff = V.T @ data.K[n:, free] / np.sqrt(np.abs(np.outer(squares, np.diag(data.K)[free])) + 1e-300)
     rows = np.hstack([coupled, stiff])
-    mode_vectors, first = [], 0
-    while first < len(squares):
-        last = first + 1
-        while last < len(squares) and squares[last] - squares[first] <= ALIKE * abs(squares[last]):
-            last += 1
-        U, sizes, _ = np.linalg.svd(rows[first:last], full_matrices=False)
-        mode_vectors += [V[:, first:last] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNCOUPLED_SHARE]
-        first = last
+    mode_vectors = []
+    for group in equal_groups(squares, ALIKE):
+        U, sizes, _ = np.linalg.svd(rows[group], full_matrices=False)
+        mode_vectors += [V[:, group] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNCOUPLED_SHARE]
     modes = np.zeros((data.size, len(mode_vectors)))
     modes[n:] = np.array(mode_vectors).reshape(len(mode_vectors), -1).T
     return modes

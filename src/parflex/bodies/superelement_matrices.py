@@ -298,28 +298,24 @@ def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
 
 def _refuse_negative(data: ReducedMatrices) -> float:
     """No motion has negative kinetic energy, and no modal coordinate none; how far rounding is from that, scaled."""
+
+    def indefinite(problem: str, value: float) -> RobotFileError:
+        hint = "write it with more digits, and check that it is the mass matrix"
+        return matrix_error(f"the mass matrix is indefinite: {problem}", hint, "M", value)
+
     diagonal = np.diag(data.M)
-    bare = np.flatnonzero(diagonal[data.interface :] == 0)
-    if len(bare):
+    for k in np.flatnonzero(diagonal[data.interface :] == 0) + 1:
         hint = "write the file again if it is truncated, or leave the mode out"
-        raise matrix_error(f"modal coordinate {bare[0] + 1} has no mass", hint, "M", int(bare[0] + 1))
-    pulled = np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1))
-    hint, indefinite = (
-        "write it with more digits, and check that it is the mass matrix",
-        "the mass matrix is indefinite",
-    )
-    if len(pulled):
-        row = int(pulled[0] + 1)
-        message = f"{indefinite}: freedom {row} has no mass, but is tied to others by mass"
-        raise matrix_error(message, hint, "M", row)
+        raise matrix_error(f"modal coordinate {k} has no mass", hint, "M", int(k))
+    for k in np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1)) + 1:
+        raise indefinite(f"freedom {k} has no mass, but is tied to others by mass", int(k))
     if np.any(diagonal < 0):
         value = float(diagonal.min())
-        raise matrix_error(f"{indefinite}: it has a negative mass on its diagonal, {value:.2g}", hint, "M", value)
+        raise indefinite(f"it has a negative mass on its diagonal, {value:.2g}", value)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     lowest = float(np.linalg.eigvalsh((data.M * scale).T * scale)[0])
     if lowest < -NEGATIVE:
-        message = f"{indefinite}: it has a negative eigenvalue, {lowest:.2g} of its diagonal"
-        raise matrix_error(message, hint, "M", lowest)
+        raise indefinite(f"it has a negative eigenvalue, {lowest:.2g} of its diagonal", lowest)
     return max(-lowest, 0.0)
 
 
