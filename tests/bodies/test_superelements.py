@@ -452,7 +452,7 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         Path(paths[which]).write_bytes(contents[which])
 
 
-ONE_NODE = b"*USER ELEMENT,NODES=1,LINEAR\n** ELEMENT NODES\n** 1\n1, 1, 2, 3, 4, 5, 6\n"
+ONE_NODE = b"*USER ELEMENT,NODES=1,LINEAR\n** ELEMENT NODES\n** 1\n1, 2, 3, 4, 5, 6\n"
 KAAX = b"DMIG,KAAX,0,6,1,0\nDMIG,KAAX,1,1,,1,1,1.0\n"
 MAAX = KAAX.replace(b"KAAX", b"MAAX")
 
