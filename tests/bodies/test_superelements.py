@@ -723,6 +723,19 @@ def test_a_planar_robot_takes_the_motions_of_a_super_element_in_its_plane(tmp_pa
     assert moved[1][0] == pytest.approx(moved[0][0], rel=2e-5)  # as in space
 
 
+def test_a_planar_super_element_has_one_of_each_pair_of_bending_modes(tmp_path):
+    """A round bar: four held modes are two pairs, which the matrices may mix at will."""
+    M, K = beam_matrices(4)
+    turn = scipy.linalg.block_diag(np.eye(12), np.linalg.qr(np.random.default_rng(2).normal(size=(4, 4)))[0])
+    matrices = as_npz(tmp_path / "m.npz", turn.T @ M @ turn, turn.T @ K @ turn)
+    file = write_robot(tmp_path, ON_GROUND.format(file=matrices, more=""))
+    robot = parflex.load(file, settings={"motion": "planar", "gravity": [0, -9.81, 0]})
+    assert list(robot.coordinates) == [f"part.{word}" for word in ("ux", "uy", "rz", "mode1", "mode2")]
+    clamped = np.sqrt(scipy.linalg.eigvalsh(K[6:, 6:], M[6:, 6:])) / (2 * np.pi)
+    same = np.isclose(parflex.natural_frequencies(robot, modes=5).frequencies[:, None], clamped, rtol=1e-7)
+    assert sorted(same.sum(axis=1)) == [1, 2, 2, 2, 2]  # the stretch, and bending in two planes
+
+
 # Checkouts of `MatlabAbaqus` (DICLab), `PchConverter` (Qinterfly), `ExportNastranKM` (zhaowei0566), `pyyeti` (twmacro),
 # `SuiteSparse` (DrTimothyAldenDavis): PARFLEX_FOREIGN names their folder. Values are those that their programs printed.
 FOREIGN = Path(os.environ.get("PARFLEX_FOREIGN", "nowhere"))
