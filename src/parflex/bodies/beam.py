@@ -195,7 +195,7 @@ class BeamElement(LineNodes):
         H: Array = np.zeros((7, 7), dtype=scalar_type(*(f for *_, f in slopes)))
         for (a, i, f), (b, k, g) in product(slopes, slopes):
             if i == k:
-                terms = polynomial.polymul(f, g)
+                terms: Array = polynomial.polymul(f, g)
                 H[a, b] = H[a, b] + np.sum(terms / np.arange(1, len(terms) + 1)) / self.length
         H = self._in_frame((H + H.T)[1:, 1:] / 2)
         return H[np.ix_(self.coordinates, self.coordinates)]

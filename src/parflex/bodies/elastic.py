@@ -89,7 +89,8 @@ class LineNodes(InnerNodes):
 
     def at(self, xi: float) -> Node:
         """At x = xi L."""
-        return Node(*(part[0] for part in self.shapes(np.array([xi]))), self.consistent)
+        r0, Phi_d, Phi_r = (part[0] for part in self.shapes(np.array([xi])))
+        return Node(r0, Phi_d, Phi_r, self.consistent)
 
     @property
     @abstractmethod

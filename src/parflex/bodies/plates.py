@@ -343,7 +343,7 @@ def _tied_element() -> Any:
     """An element with the unknowns of the slopes s whose functions are R s, which shear strain is reduced to."""
     fem = skfem()
 
-    class TiedSlopes(fem.ElementVector):  # type: ignore[misc, name-defined]
+    class TiedSlopes(fem.ElementVector):  # type: ignore[name-defined]
         def gbasis(self, mapping: Any, X: Array, i: int, tind: Any = None) -> Any:
             function, axis = divmod(i, 2)
             covariant = np.einsum("baq,aeq->beq", _reduction(X)[:, :, function], mapping.DF(X, tind)[axis])

@@ -196,7 +196,7 @@ def _node(element: SuperElement, node: InterfaceNode, E: Array) -> Node:
     motion.reshape(6, -1)[: len(node.rows)] = E[list(node.rows)]
     largest = np.abs(motion).max(axis=(1, 2), keepdims=True, initial=0.0)
     motion = np.where(np.abs(motion) > ROUND_OFF * largest, motion, 0.0)
-    return Node(element.position(node) - element.origin, *motion, turns=node.turns)
+    return Node(element.position(node) - element.origin, motion[0], motion[1], turns=node.turns)
 
 
 def _without_noise(matrix: Array, sizes: Array | None = None) -> Array:

@@ -204,6 +204,11 @@ class ComplexPair(Scalar):
     re: Any
     im: Any
 
+    @property
+    def calls_alike(self) -> bool:
+        """Whether its parts call functions of alike things."""
+        return getattr(self.re, "calls_alike", False)
+
     def __add__(self, other: Any) -> ComplexPair:
         other = complex_pair(other)
         return ComplexPair(self.re + other.re, self.im + other.im)

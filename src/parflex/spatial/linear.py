@@ -56,11 +56,10 @@ def solve(A: Array, b: Array) -> Array:
     kind = dual_type(A, b)
     if kind is not None:
         return _solve_sloped(A, b, kind)
-    entry = next((entry for entry in A.flat if getattr(entry, "solves_whole", False)), None)
+    entry = _first_with("solves_whole", A)
     if entry is not None:
         return entry.solve_system(A, b.reshape(len(b), -1)).reshape(b.shape)
-    entry = next((entry for entry in A.flat if hasattr(entry, "kept_inverse")), None)
-    inverse = None
+    entry, inverse = _first_with("kept_inverse", A), None
     if entry is not None:
         inverse = entry.kept_inverse(A, lambda matrix: _solve_by_blocks(matrix, np.eye(len(matrix), dtype=object)))
     return _solve_by_blocks(A, b) if inverse is None else inverse @ b
@@ -71,8 +70,15 @@ def _solve_by_blocks(A: Array, b: Array) -> Array:
     for rows, columns in triangular_blocks(A):
         solved = [k for k in range(len(b)) if k not in set(columns)]
         rhs = b[rows] - A[np.ix_(rows, solved)] @ x[solved] if solved else b[rows]
-        x[columns] = _solve_block(A[np.ix_(rows, columns)], rhs)
+        block = A[np.ix_(rows, columns)]
+        x[columns] = rhs / block[0, 0] if len(rows) == 1 else _solve_in_stages(block, rhs)
     return x
+
+
+def _first_with(name: str, *arrays: Array) -> Any:
+    """The first entry that has something by this name, which is not false."""
+    entries = (x for values in arrays if values.dtype == object for x in values.flat)
+    return next((x for x in entries if getattr(x, name, False)), None)
 
 
 def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
@@ -91,20 +97,14 @@ def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
     return with_slopes(x, solve(block, changes.reshape(n, -1)).reshape(changes.shape), kind).reshape(b.shape)
 
 
-def _solve_block(A: Array, b: Array) -> Array:
-    if len(b) == 1:
-        return b / A[0, 0]
-    return _solve_in_stages(A, b.reshape(len(b), -1)).reshape(b.shape)
-
-
-def _solve_in_stages(A: Array, B: Array) -> Array:
+def _solve_in_stages(A: Array, b: Array) -> Array:
     """Elimination of a few unknowns at a time, each against the rows that hold them.
 
     The unknowns of a leg stand in the rows of its own closure alone. They are eliminated there by pivoting over these
     rows; rows that are left hold what the leg asks of the others, and take part in a later stage. A regular matrix has
     independent columns, so those of a stage are independent in their rows: a stage is as safe as the whole.
     """
-    n = len(A)
+    n, B = len(A), b.reshape(len(b), -1)
     plan = min(
         [_stages(A), [_Stage(list(range(n)), list(range(n)), [])]], key=lambda plan: _plan_cost(plan, A, B.shape[1])
     )
@@ -122,7 +122,7 @@ def _solve_in_stages(A: Array, B: Array) -> Array:
     for stage, result in zip(reversed(plan), reversed(results), strict=True):
         other_count = len(stage.others)
         x[stage.columns] = result[:, other_count:] - result[:, :other_count] @ x[stage.others]
-    return x
+    return x.reshape(b.shape)
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def _eliminate_block(A: Array, B: Array) -> Array:
     """The solutions for the pivot rows, then what is left of the other rows; by the pivoted primitive of the scalar."""
     if A.shape == (1, 1):
         return B / A[0, 0]
-    symbol = next((entry for entry in (*A.flat, *B.flat) if hasattr(entry, "solve_system")), None)
+    symbol = _first_with("solve_system", A, B)
     return symbol.solve_system(A, B) if symbol is not None else _eliminate_constants(A, B)
 
 
@@ -471,7 +471,7 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
     Where an array holds pairs, these go through as two parts, and all results are pairs.
     """
     inputs = [np.asarray(values) for values in arrays]
-    caller = next((x for values in inputs if values.dtype == object for x in values.flat if _calls(x)), None)
+    caller = _first_with("calls_alike", *inputs)
     if caller is None:
         return function(*inputs)
     if not isinstance(caller, ComplexPair) and not any(_has_pairs(values) for values in inputs):
@@ -494,11 +494,7 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
 
 def can_share_call(*arrays: Any) -> bool:
     """Whether entries of an array would call one function for alike things."""
-    return any(values.dtype == object and any(_calls(x) for x in values.flat) for values in map(np.asarray, arrays))
-
-
-def _calls(x: Any) -> bool:
-    return getattr(x.re if isinstance(x, ComplexPair) else x, "calls_alike", False)
+    return _first_with("calls_alike", *map(np.asarray, arrays)) is not None
 
 
 def _has_pairs(values: Array) -> bool:
