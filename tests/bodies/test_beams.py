@@ -10,7 +10,7 @@ from support.published import published
 
 import parflex
 from parflex.bodies import sections
-from parflex.bodies.beam import Material, Section, beam, rotated_about_axis
+from parflex.bodies.beam import BeamElement, Material, Section, beam
 from parflex.bodies.elastic import with_damping
 
 STEEL = Material(200e9, 77e9, 7800)
@@ -51,8 +51,9 @@ def test_modes_are_orthogonal_mass_normalised_and_share_their_energy(capsys):
 
 def test_a_rolled_square_beam_is_the_same_and_a_quarter_turn_swaps_its_sides():
     flat = Section(2e-4, 2e-9, 6e-9, 5e-9, 8e-9, 5 / 6, 5 / 6)
-    turned = rotated_about_axis(beam(0.5, STEEL, flat, rotary_inertia=True), np.pi / 2)
-    swapped = beam(0.5, STEEL, Section(2e-4, 6e-9, 2e-9, 5e-9, 8e-9, 5 / 6, 5 / 6), rotary_inertia=True)
+    turned = beam(BeamElement(0.5, STEEL, flat, rotary_inertia=True, roll=np.pi / 2))
+    swapped = Section(2e-4, 6e-9, 2e-9, 5e-9, 8e-9, 5 / 6, 5 / 6)
+    swapped = beam(BeamElement(0.5, STEEL, swapped, rotary_inertia=True))
     assert np.abs(turned.K - swapped.K).max() < 1e-12 * np.abs(swapped.K).max()  # rounding
     assert np.abs(turned.G - swapped.G).max() < 1e-12 * np.abs(swapped.G).max()
 
@@ -160,7 +161,7 @@ STOCKY = Section(1.2e-3, 4e-8, 3.6e-7, 1e-7, 4e-7, 0.8, 0.7)
 @pytest.mark.parametrize("rotary", [True, False])
 def test_invariants_equal_quadrature_over_the_volume(rotary, shear):
     section, RHO = STOCKY, STEEL.density
-    body = beam(LENGTH, STEEL, section, rotary_inertia=rotary, shear=shear)
+    body = beam(BeamElement(LENGTH, STEEL, section, rotary_inertia=rotary, shear=shear))
     ratios = [shear * STEEL.E * I / (k * STEEL.G * section.A) for I, k in ((section.Iz, 0.8), (section.Iy, 0.7))]
     nodes, weights = np.polynomial.legendre.leggauss(6)
     reach = (np.sqrt(section.Iz / section.A), np.sqrt(section.Iy / section.A)) if rotary else (0.0, 0.0)
@@ -236,7 +237,7 @@ def test_a_thin_box_shears_by_the_energy_of_its_shear_flow(y, z):
 def test_shear_adds_to_the_deflection_of_a_cantilever():
     """F L^3 / 3EI + F L / kGA, at once for one element; the end turns as without shear."""
     E, material, section = STEEL.E, STEEL, STOCKY
-    K = beam(LENGTH, material, section, shear=True).K
+    K = beam(BeamElement(LENGTH, material, section, shear=True)).K
     for direction, turn, inertia, k, sign in ((1, 5, section.Iz, 0.8, 1), (2, 4, section.Iy, 0.7, -1)):
         push = np.eye(6)[direction]
         bent = np.linalg.solve(K, push)
@@ -251,7 +252,8 @@ STRIP = Section(6e-6, 4.5e-12, 2e-12, 5e-12, 1e-11, 5 / 6, 5 / 6)
 def test_force_and_damping_of_an_element_are_those_of_its_energy():
     """Differences of the energy are the force, and the force takes what the energy loses and damping eats."""
     rng = np.random.default_rng(5)
-    body = with_damping(rotated_about_axis(beam(0.4, STEEL, STRIP, rotary_inertia=True, shear=True), 0.7), 3.0, 2e-4)
+    body = beam(BeamElement(0.4, STEEL, STRIP, rotary_inertia=True, shear=True, roll=0.7))
+    body = with_damping(body, 3.0, 2e-4)
     for _ in range(5):
         e, ed = rng.uniform(-0.02, 0.02, 6), rng.uniform(-1, 1, 6)
         step = 1e-6
@@ -266,7 +268,7 @@ def test_force_and_damping_of_an_element_are_those_of_its_energy():
 
 def test_swaying_a_bent_beam_does_not_damp_its_stretch():
     """A rate that bends and shortens the chord at once strains no length: damping takes what bending takes alone."""
-    body = with_damping(beam(0.4, STEEL, STRIP), 0.0, 1e-3)
+    body = with_damping(beam(BeamElement(0.4, STEEL, STRIP)), 0.0, 1e-3)
     (strain,) = body.strains
     e = np.array([0.0, 0.03, 0, 0, 0, 0.1])
     ed = np.array([0.0, 1.0, 0, 0, 0, 0.5])

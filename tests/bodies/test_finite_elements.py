@@ -24,7 +24,7 @@ from parflex.bodies.craig_bampton import (
     craig_bampton,
     craig_bampton_vectors,
     free_reduction,
-    free_vectors,
+    lowest_modes,
     lumped_masses,
     structure,
 )
@@ -218,9 +218,11 @@ def test_a_solid_without_rotations_keeps_its_frequencies_mass_and_inertia(order)
 
 def test_large_sparse_bodies_are_solved_like_small_ones(monkeypatch):
     _, K, M, nodes = wye(10)
-    small = free_vectors(structure(M, K, nodes, TIPS), 5)[0]
+    body = structure(M, K, nodes, TIPS)
+    small = lowest_modes(body.M, body.K, 5, body.rigid)[0]
     monkeypatch.setattr("parflex.bodies.craig_bampton.DENSE", 0)
-    large = free_vectors(structure(sparse.csr_matrix(M), sparse.csr_matrix(K), nodes, TIPS), 5)[0]
+    body = structure(sparse.csr_matrix(M), sparse.csr_matrix(K), nodes, TIPS)
+    large = lowest_modes(body.M, body.K, 5, body.rigid)[0]
     np.testing.assert_allclose(large, small, rtol=1e-8)
     with pytest.raises(InputError, match="negative stiffness"):
         structure(sparse.csr_matrix(M), sparse.csr_matrix(K - 1e-3 * np.diag(np.diag(K))), nodes, TIPS)
@@ -339,6 +341,11 @@ def bad_inputs():
         "loose": ({"K": loose, "M": loose_mass, "nodes": [*nodes, [1, 1, 1]]}, "motions without stiffness"),
         "many": ({"modes": 1000}, "1000 modes are requested, but the body has at most 36"),
         "coarse": ({"modes": 36}, "violate the orthogonality"),
+        "one node": ({"interface": {"a": 1, "b": 1}}, "two interface names refer to one node"),
+        "complex": ({"K": K + 1j}, "K is complex"),
+        "few rows": ({"K": K[:6, :6]}, "K is 6 x 6, which does not match 7 nodes"),
+        "no mass": ({"M": 0 * M}, "M is empty or not square"),
+        "no modes": ({"modes": 0}, "0 modes are requested"),
     }
 
 
@@ -348,6 +355,24 @@ def test_inconsistent_matrices_are_refused(case):
     with pytest.raises(InputError, match=words) as error:
         free_reduction(**(few_elements() | change))
     assert "\n" not in str(error.value)
+
+
+ROD = np.kron([[1.0, -1.0], [-1.0, 1.0]], np.eye(3))  # springs along x, y and z between two points
+BALLS = {"M": np.eye(6), "K": ROD, "nodes": [[0, 0, 0], [1, 0, 0]], "interface": {"a": 0}, "modes": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"root": "z"}, "has no interface node 'z'"),
+        (BALLS | {"root": "a"}, "clamping the node 'a' leaves the body free to move"),
+        ({"modes": 99}, "99 fixed-interface modes are requested"),
+        ({"modes": -1}, "-1 fixed-interface modes are requested"),
+    ],
+)
+def test_reductions_that_cannot_be_made_are_refused(change, words):
+    with pytest.raises(InputError, match=words):
+        craig_bampton(**(few_elements() | change))
 
 
 E, RHO, NU = 2e11, 7800.0, 0.3
@@ -439,13 +464,6 @@ def test_thin_elements_converge_with_the_fourth_power_at_least(figure):
     rates = np.log2(errors[0] / errors[1])
     figure("rate of Argyris' triangle, slowest and fastest mode", f"{rates.min():.1f}, {rates.max():.1f}")
     assert rates.min() > 3.8  # the singular twist at the corners allows about 4 for the first mode
-
-
-def test_morley_elements_converge_with_the_square_only():
-    ritz = thin_square()
-    options = {"rotary_inertia": False, "element": "morley"}
-    errors = np.array([square(discretise_kirchhoff, 0.01, level, **options) / ritz - 1 for level in (3, 4)])
-    np.testing.assert_allclose(np.log2(errors[0] / errors[1]), 2, atol=0.2)  # the next order is still seen
 
 
 @pytest.mark.verify
@@ -549,11 +567,19 @@ def test_a_square_held_at_its_corners_sags_as_published():
         ({"attachments": {"a": (0.7, 0.0)}}, "lies 0.2 m outside the plate"),
         ({"polygon": [[0, 0], [1, 1], [1, 0], [0, 1]]}, "sides 1 and 3 of the polygon intersect"),
         ({"thickness": -1.0}, "thickness of a plate must be a positive number"),
+        ({"poisson_ratio": 0.7}, "Poisson's ratio lies between"),
+        ({"polygon": [[0, 0], [1, 1]]}, "a list of at least three points"),
+        ({"polygon": [[0, 0], [1, 0], [1, 0], [0, 1]]}, "corners 2 and 3 of the polygon are the same point"),
+        ({"polygon": [[0, 0], [1, 0], [2, 0]]}, "lie on a line"),
+        ({"theory": "thick"}, "'thick' is not a plate theory"),
+        ({"modes": 999}, "1000 modes cannot be found on this mesh"),
     ],
 )
 def test_invalid_plates_are_refused(change, words):
+    given = {"polygon": SQUARE, "thickness": 0.01, "elastic_modulus": E, "density": RHO} | change
+    options = {key: given.pop(key) for key in ("theory", "modes") if key in given}
     with pytest.raises(InputError, match=words) as error:
-        plate_modes(Plate(**({"polygon": SQUARE, "thickness": 0.01, "elastic_modulus": E, "density": RHO} | change)))
+        plate_modes(Plate(**given), refinements=0, **options)
     assert "\n" not in str(error.value)
 
 
@@ -561,6 +587,8 @@ def test_a_plate_that_is_not_held_is_refused():
     plate = Plate(SQUARE, 0.01, E, RHO, NU, {"a": SQUARE[0], "b": SQUARE[2]})
     with pytest.raises(InputError, match="do not constrain the plate"):
         static_deflection(discretise(plate, refinements=1), held=["a", "b"])
+    with pytest.raises(InputError, match="the plate has no attachment 'c'"):
+        static_deflection(discretise(plate, refinements=0), forces={"c": 1.0})
 
 
 @pytest.mark.parametrize(

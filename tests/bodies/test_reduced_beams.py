@@ -15,7 +15,7 @@ from support.oracles.chains import assembly, chain, clamped, moving_energy, shor
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex.bodies.beam import Material, Section
+from parflex.bodies.beam import BeamElement, Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
 from parflex.formulations.substructures import substructure_state
 from parflex.robot.load import JOINT_TERMS, acting_robot
@@ -52,7 +52,7 @@ def frequency_bound(frequency: float, left_out: float) -> float:
 
 def body_of(case: str, elements: int, error: float, band: float):
     section, choices, _ = CASES[case]
-    return reduced_beam(LENGTH, STEEL, section, elements, error, band, **choices)
+    return reduced_beam(BeamElement(LENGTH, STEEL, section, **choices), elements, error, band)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -83,10 +83,10 @@ def test_a_reduced_beam_vibrates_as_the_matrices_of_craig_and_bampton(case, elem
 def test_energies_of_a_bent_reduced_beam_are_those_of_its_points(case, figure):
     """Far from small deflections, where every integral counts; sections are slices without rotary inertia."""
     section, _, bar = CASES[case]
-    body = reduced_beam(LENGTH, STEEL, section, 8, 0.1, 150.0)
+    body = reduced_beam(BeamElement(LENGTH, STEEL, section), 8, 0.1, 150.0)
     rng = np.random.default_rng(5)
     e, ed, v, w = rng.uniform(-0.3, 0.3, body.size), rng.uniform(-2, 2, body.size), *rng.uniform(-3, 3, (2, 3))
-    shapes, places = body.inner.shapes, np.linspace(0, LENGTH, 9)
+    shapes, places = body.inner.node_motions, np.linspace(0, LENGTH, 9)
     wanted = moving_energy(bar, places, shapes @ e, shapes @ ed, v, w)
     worst = abs(body.kinetic_energy(v, w, e, ed) / wanted - 1)
     figure(f"kinetic energy of a reduced beam by quadrature, {case}", worst, 1e-11)
@@ -97,9 +97,9 @@ def test_energies_of_a_bent_reduced_beam_are_those_of_its_points(case, figure):
 
 
 def test_a_reduced_beam_is_damped_as_its_elements():
-    damped = reduced_beam(LENGTH, STEEL, FLAT, 4, 1.0, 50.0, damping=(2.0, 1e-4))
+    damped = reduced_beam(BeamElement(LENGTH, STEEL, FLAT), 4, 1.0, 50.0, damping=(2.0, 1e-4))
     K, inner = damped.K, slice(6, None)
-    stiff = reduced_beam(LENGTH, STEEL, FLAT, 4, 1.0, 50.0, damping=(0.0, 1e-4))
+    stiff = reduced_beam(BeamElement(LENGTH, STEEL, FLAT), 4, 1.0, 50.0, damping=(0.0, 1e-4))
     assert np.allclose(stiff.D, 1e-4 * K, rtol=1e-14)
     assert stiff.strains[0].c == 1e-4 * stiff.strains[0].k
     assert np.linalg.eigvalsh(damped.D - stiff.D)[0] > 0 and damped.D[inner, inner].any()
@@ -206,7 +206,7 @@ def test_loads_at_its_ends_and_its_weight_deflect_a_reduced_beam_as_all_its_elem
     inside = [parflex.equilibrium(one, "home").configuration for one in (reduced, full)]
     number = reduced.tree.number("arm")
     link = reduced.tree.links[number]
-    middle = link.body.inner.shapes[4, :3] @ inside[0].q[link.e]
+    middle = link.body.inner.node_motions[4, :3] @ inside[0].q[link.e]
     at = inside[1].at
     R, root = at.of(full.tree.places["arm"])
     wanted = R.T @ (at.of(full.tree.places["arm.4"])[1] - root) - [0.4, 0, 0]
@@ -317,7 +317,7 @@ def test_nodes_of_a_reduced_beam_keep_their_names_and_ties_cut_it():
     for name, same in (("arm.3", "arm@0.375"), ("arm.6", "arm@0.75")):
         assert all(map(np.array_equal, frames[name], frames[same]))
     link, (p, R) = robot.tree.links[robot.tree.number("arm")], frames["arm"]
-    moved = np.array([0.3, 0, 0]) + (link.body.inner.shapes @ state[link.e])[3, :3]
+    moved = np.array([0.3, 0, 0]) + (link.body.inner.node_motions @ state[link.e])[3, :3]
     assert np.allclose(frames["arm.3"][0], p + R @ moved, atol=1e-15)
     for settings, elements in (({"end_effector": "arm.3"}, [3, 5]), ({"frame.load.parent": "arm@0.25"}, [2, 6])):
         assert [part.elements for part in parts_of(loaded_arm(REDUCE, **settings)).values()] == elements

@@ -347,12 +347,12 @@ def test_lines_of_a_foreign_punch_file_and_of_an_abaqus_element_are_read_as_they
         "*                      1               4-7.745293971E-01\n"
         "*                      1               5 5.162902027E+00\n"
     )
-    head, column = matrix_files.cards(text, "")
+    head, column = matrix_files.cards(text)
     assert head[1:5] == ["KAAX", "0", "6", "1"]
     assert column[2:4] == ["1", "5"]
-    assert [matrix_files.read_number(column[k], "") for k in (7, 11)] == [-0.7745293971, 5.162902027]
+    assert [matrix_files.read_number(column[k]) for k in (7, 11)] == [-0.7745293971, 5.162902027]
     written = {"3.1416-6": 3.1416e-6, "1.-3": 1e-3, "-2.5D+04": -2.5e4, ".5": 0.5, "7850.": 7850}
-    assert {text: matrix_files.read_number(text, "") for text in written} == written
+    assert {text: matrix_files.read_number(text) for text in written} == written
 
 
 def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
@@ -393,6 +393,18 @@ BAD = {  # arrays that differ from those of a beam, and words of the sentence
     "held": ({"K": BODY_K + np.diag([1e6] * 6 + [0] * 8)}, "is not that of a free body"),
     "nan": ({"K": changed(BODY_K, (0, 0), np.nan)}, "not a finite number"),
     "millimetres": ({"int_xyz": 1000 * GOOD["int_xyz"]}, "positions are in the unit of the matrices"),
+    "complex": ({"K": BODY_K + 0j}, "'K' holds complex numbers"),
+    "words": ({"M": np.array(["a"])}, "'M' holds no numbers"),
+    "half a node": ({"numbers": np.array([1.5, 2.0])}, "numbers of nodes are not whole numbers"),
+    "flat positions": ({"int_xyz": np.zeros((2, 2))}, "positions of nodes are not n x 3 numbers"),
+    "more positions": ({"int_xyz": np.zeros((3, 3))}, "3 positions for 2 nodes"),
+    "more nodes": ({"numbers": np.arange(1.0, 4), "int_xyz": np.zeros((3, 3))}, "has 14 freedoms for 3 nodes of six"),
+    "one node twice": ({"numbers": np.array([4.0, 4.0])}, "the freedom 1 of node 4 is there twice"),
+    "a mode without mass": ({"M": changed(BODY_M, (12, 12), 0)}, "modal coordinate 1 has no mass"),
+    "a negative mass": ({"M": changed(BODY_M, (1, 1), -1.0)}, "it has a negative mass on its diagonal"),
+    "a mass along x": ({"M": BODY_M + np.diag([1.0] + 13 * [0.0])}, "the mass differs by direction"),
+    "damping that feeds": ({"D": -BODY_K}, "the damping matrix D is indefinite"),
+    "no load": ({"KG": np.eye(14)}, "geometric stiffness belongs to a load that is not known"),
 }
 
 
@@ -440,6 +452,11 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         Path(paths[which]).write_bytes(contents[which])
 
 
+ONE_NODE = b"*USER ELEMENT,NODES=1,LINEAR\n** ELEMENT NODES\n** 1\n1, 2, 3, 4, 5, 6\n"
+KAAX = b"DMIG,KAAX,0,6,1,0\nDMIG,KAAX,1,1,,1,1,1.0\n"
+MAAX = KAAX.replace(b"KAAX", b"MAAX")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -448,12 +465,71 @@ def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
         (b"hello there", "not a known file of reduced matrices"),
         (b"*USER ELEMENT, NODES= 2, LINEAR\n** ELEMENT NODES\n** 1, 2\n1, nan, 3\n", "in a list of freedoms"),
         (b"$ EXTERNAL SUPERELEMENT       75\nBEGIN SUPER       75\nEXTRN        373  123456\n", "has no matrices"),
+        (b"%%MatrixMarket matrix array real general\n6 6\n", "is one matrix in the Matrix Market format"),
+        (b"MATLAB 7.3 MAT-file", "MATLAB 7.3"),
+        (b"*MATRIX,TYPE=MASS\n *INCLUDE, INPUT=other\n", "includes another file"),
+        (b"$ a model\ninclude 'other.pch'\nDMIG,KAAX,0,6,1,0\n", "includes another file"),
+        (b"*MATRIX,TYPE=MASS\n1.0,\n", "has no list of nodes and their freedoms"),
+        (ONE_NODE + b"*MATRIX,TYPE=PRESSURE\n", "has a matrix of the type 'PRESSURE'"),
+        (ONE_NODE + b"*MATRIX,TYPE=MASS\n1.0x\n", "'1.0X' is not a number"),
+        (ONE_NODE + b"*MATRIX,TYPE=MASS\n1.0, 2.0\n", "the matrix M has 2 of the 21 numbers"),
+        (KAAX, "has no pair of matrices K... and M..., but KAAX"),
+        (b"GRID,7,3,0.,0.,0.\n" + KAAX, "the position of GRID 7 are in the coordinate system 3"),
+        (KAAX.replace(b"1.0", b""), "an entry of KAAX has no value"),
+        (KAAX.replace(b"KAAX", b"K1") + KAAX.replace(b"KAAX", b"K2"), "has the matrices K1, K2"),
+        (KAAX.split(b"\n")[1] + b"\n" + MAAX, "the matrix KAAX has no header"),
+        (KAAX.replace(b"6,1,0", b"6,3,0") + MAAX, "the matrix KAAX is complex"),
+        (KAAX.replace(b"6,1,0", b"9,1,0") + MAAX, "the matrix KAAX is not square"),
+        (KAAX + MAAX, "has 1 freedoms alone"),
     ],
 )
 def test_files_that_are_something_else_are_refused(content, words, tmp_path):
     (tmp_path / "m.mtx").write_bytes(content)
-    with pytest.raises(parflex.RobotFileError, match=words):
+    with pytest.raises(parflex.RobotFileError, match=re.escape(words)) as caught:
         loaded(tmp_path, "m.mtx")
+    assert Path(caught.value.file).name == "m.mtx" and caught.value.key.endswith("superelement.file")
+
+
+MARKET = "%%MatrixMarket matrix "
+EACH = "\n".join(f"{{node}},{k},{{node}},{k},1.0" for k in range(1, 7))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (f"{MARKET}coordinate real\n", "has no valid Matrix Market header"),
+        (f"{MARKET}array complex general\n6 6\n", "holds a complex general matrix"),
+        (f"{MARKET}array real general\n6 7\n", "is 6 x 7, not a square matrix"),
+        (f"{MARKET}coordinate real general\n6 6 2\n1 1 1.0\n", "has 3 of 6 numbers"),
+        (f"{MARKET}coordinate real general\n6 6 1\n1 1 1.0 2\n", "has more than 3 of 3 numbers"),
+        (f"{MARKET}coordinate real general\n6 6 1\n9 1 1.0\n", "an entry outside of its 6 rows and columns"),
+        (f"{MARKET}array real general\nsix 6\n", "'six' is not a size"),
+        (f"{MARKET}coordinate real general\n12 12 1\n1 1 1.0\n", "has no node 3: 12 freedoms are at most 2 nodes"),
+        ("1, 1, 1, 1\n", "line 1 is not an entry of a matrix"),
+        ("** nothing\n", "has no entry of a matrix"),
+        (EACH.format(node=1).replace("1,1,1,1,", "1,7,1,7,"), "node 1 has a freedom 7"),
+        (EACH.format(node=1) + "\n2,3,2,3,1.0", "node 2 has the freedoms 3 alone"),
+        ("\n".join(EACH.format(node=-k) for k in range(1, 7)), "there is no interface node"),
+    ],
+)
+def test_files_that_hold_no_single_matrix_are_refused(content, words, tmp_path):
+    path = tmp_path / "m.mtx"
+    path.write_text(content)
+    with pytest.raises(parflex.RobotFileError, match=re.escape(words)) as caught:
+        load_matrices({"M": str(path), "K": str(path)}, [3])
+    assert caught.value.file == str(path) and caught.value.hint
+
+
+def test_matrices_may_be_in_arrays_of_two_files(tmp_path):
+    M, K = beam_matrices(0)
+    files = {key: str(tmp_path / f"{key}.npz") for key in "MK"}
+    for key, A in (("M", M), ("K", K)):
+        np.savez(files[key], **{{"M": "mass", "K": "KAAX"}[key]: A})
+    data = load_matrices(files, [1, 2])
+    assert np.array_equal(data.M, (M + M.T) / 2) and np.array_equal(data.K, (K + K.T) / 2)
+    with pytest.raises(parflex.RobotFileError, match="has no array M") as caught:
+        load_matrices({"M": files["K"], "K": files["K"]}, [1, 2])
+    assert caught.value.file == files["K"]
 
 
 def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_path, monkeypatch):
@@ -473,12 +549,23 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [(", modes = 5", "5 modes are requested"), (", root = 'c'", "'c' is not a node"), (", units = 'inch'", "units")],
+    [
+        (", modes = 5", "5 modes are requested"),
+        (", root = 'c'", "'c' is not a node"),
+        (", units = 'inch'", "units"),
+        (", damping = { ratio = 0.1 }", "a ratio stands in a table"),
+        (", positions = { a = [0, 0, 0] }", "node 2 has no position"),
+        (", positions = { a = [0, 0, 0], b = [0.5, 0, 0] }", "the positions of its nodes do not fit its stiffness"),
+        (", nodes = { a = 1, b = 1 }", "two names are of one node"),
+        (", nodes = { a = 1, b = 9 }", "has no node 9"),
+    ],
 )
 def test_invalid_keys_are_refused(more, words, tmp_path):
     as_npz(tmp_path / "m.npz", *beam_matrices(2))
+    text = ON_GROUND.format(file="m.npz", more=more)
+    text = text.replace("nodes = { a = 1, b = 2 }", "", 1) if "nodes" in more else text
     with pytest.raises(parflex.RobotFileError, match=words):
-        loaded(tmp_path, "m.npz", more)
+        parflex.load(write_robot(tmp_path, text.replace('",  ,', '",')))
 
 
 def test_lumped_masses_without_rotary_inertia_are_read_and_refused_where_they_do_not_suffice(tmp_path):
@@ -636,6 +723,19 @@ def test_a_planar_robot_takes_the_motions_of_a_super_element_in_its_plane(tmp_pa
     assert moved[1][0] == pytest.approx(moved[0][0], rel=2e-5)  # as in space
 
 
+def test_a_planar_super_element_has_one_of_each_pair_of_bending_modes(tmp_path):
+    """A round bar: four held modes are two pairs, which the matrices may mix at will."""
+    M, K = beam_matrices(4)
+    turn = scipy.linalg.block_diag(np.eye(12), np.linalg.qr(np.random.default_rng(2).normal(size=(4, 4)))[0])
+    matrices = as_npz(tmp_path / "m.npz", turn.T @ M @ turn, turn.T @ K @ turn)
+    file = write_robot(tmp_path, ON_GROUND.format(file=matrices, more=""))
+    robot = parflex.load(file, settings={"motion": "planar", "gravity": [0, -9.81, 0]})
+    assert list(robot.coordinates) == [f"part.{word}" for word in ("ux", "uy", "rz", "mode1", "mode2")]
+    clamped = np.sqrt(scipy.linalg.eigvalsh(K[6:, 6:], M[6:, 6:])) / (2 * np.pi)
+    same = np.isclose(parflex.natural_frequencies(robot, modes=5).frequencies[:, None], clamped, rtol=1e-7)
+    assert sorted(same.sum(axis=1)) == [1, 2, 2, 2, 2]  # the stretch, and bending in two planes
+
+
 # Checkouts of `MatlabAbaqus` (DICLab), `PchConverter` (Qinterfly), `ExportNastranKM` (zhaowei0566), `pyyeti` (twmacro),
 # `SuiteSparse` (DrTimothyAldenDavis): PARFLEX_FOREIGN names their folder. Values are those that their programs printed.
 FOREIGN = Path(os.environ.get("PARFLEX_FOREIGN", "nowhere"))
@@ -652,8 +752,8 @@ def sample(name: str) -> str:
 
 
 def punched(file: str, monkeypatch) -> np.ndarray:
-    monkeypatch.setattr(matrix_files, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
-    A = matrix_files.read_punch(Path(file).read_text(), file)
+    monkeypatch.setattr(matrix_files, "from_freedoms", lambda freedoms, matrices, places: matrices)
+    A = matrix_files.read_punch(Path(file).read_text())
     K = A["K"] + A["M"] + 1e-10 * np.diag(np.diag(A["K"]))  # some freedoms have no mass, some motions no stiffness
     inverse = scipy.linalg.eigvalsh(A["M"], K)
     squares = 1 / inverse[inverse > 1e-12][::-1] - 1
@@ -677,8 +777,8 @@ def test_punch_files_of_nastran_have_the_frequencies_that_it_printed(name, free,
 def test_a_pinned_bar_of_nastran_vibrates_as_it_printed(monkeypatch):
     """Without the freedoms that have neither mass nor stiffness; by theory 4.5307 Hz."""
     file = sample("PchConverter/examples/beam.pch")
-    monkeypatch.setattr(matrix_files, "from_freedoms", lambda file, freedoms, matrices, places: matrices)
-    A = matrix_files.read_punch(Path(file).read_text(), file)
+    monkeypatch.setattr(matrix_files, "from_freedoms", lambda freedoms, matrices, places: matrices)
+    A = matrix_files.read_punch(Path(file).read_text())
     compliance, modes = np.linalg.eigh(A["K"])
     used = compliance > 1e-9 * compliance[-1]
     inverse = modes[:, used].T @ A["M"] @ modes[:, used] / np.sqrt(np.outer(compliance[used], compliance[used]))

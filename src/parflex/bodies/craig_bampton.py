@@ -23,21 +23,13 @@ from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
 Array = np.ndarray
-
 LIMIT = 0.5  # sums over nodal masses that miss the given matrix by more are those of another body
-
 SYMMETRIC = 1e-6  # of the largest entry: matrices of other programs are printed with some digits only
-
-NEGATIVE = 1e-8  # of the largest eigenvalue: what is below zero by less is rounding
-
+NEGATIVE = 1e-8  # of scaled entries, times the root of their number: eigenvalues below zero by less are rounding
 DENSE = 800  # coordinates up to which matrices are treated as full ones
-
 FREE = 1e-4  # of the first elastic eigenvalue: rigid motions may have so much
-
 STIFF = 1e-12  # of the stiffest coordinate: motions with less have no stiffness
-
 SAME = 1e-3  # masses along x, y and z are one mass, within this share
-
 INERTIA = 0.05  # a rigid mass matrix off by more is that of another body
 
 
@@ -63,8 +55,7 @@ def free_reduction(
     `title`, `source` and `thickness`. Frequencies are those of the given matrices.
     """
     body = structure(M, K, nodes, interface)
-    values, vectors = free_vectors(body, modes)
-    return _data(body, values, vectors, free=True, statics=False, damping=damping, texts=texts)
+    return _reduced(body, lowest_modes(body.M, body.K, modes, body.rigid), True, False, damping, texts)
 
 
 def craig_bampton(
@@ -85,17 +76,11 @@ def craig_bampton(
     given matrices; frequencies are those with nodal masses.
     """
     body = structure(M, K, nodes, interface)
-    values, vectors = craig_bampton_vectors(body, modes, root)
-    return _data(body, values, vectors, free=root is None, statics=True, damping=damping, texts=texts)
-
-
-def free_vectors(body: Structure, modes: int) -> tuple[Array, Array]:
-    """Eigenvalues and vectors (mass 1, over the active coordinates) of the lowest elastic modes of a free body."""
-    return lowest_modes(body.M, body.K, modes, body.rigid)
+    return _reduced(body, craig_bampton_vectors(body, modes, root), root is None, True, damping, texts)
 
 
 def craig_bampton_vectors(body: Structure, modes: int, root: str | None = None) -> tuple[Array, Array]:
-    """The same of all modes of the body reduced to its interface and `modes` modes with that held."""
+    """Eigenvalues and vectors (mass 1) of all modes of the body reduced to its interface and `modes` held modes."""
     clamped = np.zeros(0, dtype=int)
     if root is not None:
         if root not in body.interface:
@@ -140,17 +125,11 @@ def _basis(body: Structure, boundary: Array, inner: Array, modes: int) -> Array:
     return T
 
 
-def _data(
-    body: Structure,
-    values: Array,
-    vectors: Array,
-    *,
-    free: bool,
-    statics: bool,
-    damping: float,
-    texts: Mapping[str, Any],
+def _reduced(
+    body: Structure, modes: tuple[Array, Array], free: bool, statics: bool, damping: float, texts: Mapping[str, Any]
 ) -> Reduced:
     """Modal data with the interface first, orthonormal in the sums over the nodes."""
+    values, vectors = modes
     first = list(body.interface.values())
     order = np.array([*first, *(k for k in range(len(body.nodes)) if k not in set(first))])
     masses, second_moments, inertia = lumped_masses(body)
@@ -250,31 +229,18 @@ def _matrix(values: Any, name: str) -> sparse.csc_matrix:
 
 
 def _check_definite(matrix: sparse.csc_matrix, name: str, hint: str) -> None:
-    """No eigenvalue is negative beyond rounding; coordinates of other units are scaled first."""
+    """No eigenvalue is negative beyond rounding, by the signs of pivots of the scaled matrix."""
     diagonal = matrix.diagonal()
     if diagonal.max() > 0 and diagonal.min() >= -NEGATIVE * diagonal.max():
-        root = 1 / np.sqrt(np.where(diagonal > 0, diagonal, diagonal.max()))
-        scaled = sparse.csc_matrix(sparse.diags(root) @ matrix @ sparse.diags(root))
-        if matrix.shape[0] <= DENSE:
-            lowest = float(linalg.eigvalsh(scaled.toarray(), subset_by_index=[0, 0])[0])
-            negative = lowest < -NEGATIVE * len(diagonal)
-        else:
-            negative = _pivots_below_zero(scaled + NEGATIVE * sparse.identity(matrix.shape[0])) > 0
-        if not negative:
+        root = sparse.diags(1 / np.sqrt(np.where(diagonal > 0, diagonal, diagonal.max())))
+        rounding = NEGATIVE * np.sqrt(len(diagonal)) * sparse.identity(len(diagonal))
+        shifted = sparse.csc_matrix(root @ matrix @ root + rounding)
+        options = {"SymmetricMode": True}
+        factors = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        if not np.any(factors.U.diagonal() < 0):
             return
     what = "negative masses" if name == "M" else "motions with negative stiffness"
     raise InputError(f"{name} is not positive semidefinite: it has {what}", key=name, hint=hint)
-
-
-def _pivots_below_zero(matrix: sparse.csc_matrix) -> int:
-    """Number of negative eigenvalues, by the signs of the pivots (Sylvester)."""
-    factors = splu(
-        sparse.csc_matrix(matrix),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    return int(np.sum(factors.U.diagonal() < 0))
 
 
 def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tuple[Array, Array]:
@@ -302,7 +268,7 @@ def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple
     """The lowest modes by inverses of K - sigma M; Ritz values in the space that is orthogonal to what is fixed."""
     size, required = M.shape[0], count + fixed.shape[1]
     if size <= DENSE or required > size // 3:
-        full_mass, full_stiffness = _full(M), _full(K)
+        full_mass, full_stiffness = (x.toarray() if sparse.issparse(x) else np.asarray(x) for x in (M, K))
         # mass over stiffness, so that coordinates without mass do no harm: they are the zeros
         vectors = linalg.eigh(
             full_mass, full_stiffness - sigma * full_mass, subset_by_index=[size - required, size - 1]
@@ -318,10 +284,6 @@ def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple
     basis = basis - fixed @ (inertia.T @ basis)
     stiffnesses, coefficients = linalg.eigh(basis.T @ (K @ basis), basis.T @ (M @ basis))
     return stiffnesses[:count], (basis @ coefficients)[:, :count]
-
-
-def _full(matrix: Any) -> Array:
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)
 
 
 def lumped_masses(body: Structure) -> tuple[Array, Array, float]:

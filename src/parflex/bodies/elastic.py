@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.bodies.geometric_stiffness import MeanStrain, slope_change
 from parflex.bodies.rigid import Body, RigidBody, axial
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
@@ -76,7 +75,7 @@ class InnerNodes(Record, ABC):
 
 
 class LineNodes(InnerNodes):
-    """Places on the centre line of a beam, by their shares of its length."""
+    """A beam with the places on its centre line, by their shares xi of its length, and the mass beyond a section."""
 
     def node(self, where: str) -> Node:
         """At a share of the length, from 0 to 1."""
@@ -88,9 +87,55 @@ class LineNodes(InnerNodes):
             raise LookupError(where)
         return self.at(xi)
 
-    @abstractmethod
     def at(self, xi: float) -> Node:
         """At x = xi L."""
+        r0, Phi_d, Phi_r = (part[0] for part in self.shapes(np.array([xi])))
+        return Node(r0, Phi_d, Phi_r, self.consistent)
+
+    @property
+    @abstractmethod
+    def stations(self) -> int:
+        """Places that show every wave of its shapes."""
+
+    @abstractmethod
+    def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
+
+    @abstractmethod
+    def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanStrain(Record):
+    """An elongation u_m = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
+
+    A bent line is longer than its chord: that is H. K and D of the body hold the linear part, which is
+    all where the rest does not act.
+    """
+
+    row: Array  # N
+    H: Array  # N x N
+    k: float
+    c: float = 0.0
+    acts: bool = True
+
+    def slope(self, e: Array) -> Array:
+        """How u_m grows with e."""
+        return self.row + self.H @ e
+
+    def slope_change(self, e: Array) -> Array:
+        """How the square of the slope at e differs from that at rest."""
+        slope = self.slope(e)
+        return np.outer(slope, slope) - np.outer(self.row, self.row)
+
+    def value(self, e: Array) -> Any:
+        """The elongation itself."""
+        return self.row @ e + 0.5 * (e @ (self.H @ e)) if self.acts else self.row @ e
+
+    def force(self, e: Array) -> Any:
+        """What pulls: N, positive in tension."""
+        return self.k * self.value(e)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,7 +286,7 @@ class ElasticBody(Body):
 
     def material_stiffness(self, e: Array) -> Array:
         """Of the stiffness about e what strains the material, N H left out: never negative, for energies of motions."""
-        return self.K + sum((s.k * slope_change(s, e) for s in self.acting), np.zeros_like(self.K))
+        return self.K + sum((s.k * s.slope_change(e) for s in self.acting), np.zeros_like(self.K))
 
     def stiffness_at(self, e: Array) -> Array:
         """Stiffness about e: how `elastic_force` grows with it."""
@@ -249,7 +294,7 @@ class ElasticBody(Body):
 
     def damping_at(self, e: Array) -> Array:
         """Damping about a strained state: what does not strain the material is not damped by it."""
-        return self.D + sum((s.c * slope_change(s, e) for s in self.acting), np.zeros_like(self.D))
+        return self.D + sum((s.c * s.slope_change(e) for s in self.acting), np.zeros_like(self.D))
 
     def coupling(self, e: Array) -> Array:
         """A_re, 6 x N: force and moment per unit of each elastic acceleration."""
@@ -327,6 +372,15 @@ def weighted_sum(weights: Array, matrices: Array) -> Array:
     for weight, matrix in zip(weights, matrices, strict=True):
         total = total + weight * matrix
     return total
+
+
+def gram_matrix(m: Any, S: Array, G: Array) -> Array:
+    """Integrals of the products of 1 and all fields, each of these by its x, y, z."""
+    size = 1 + S.size
+    gram = np.zeros((size, size))
+    gram[0, 0], gram[0, 1:], gram[1:, 0] = m, S.ravel(), S.ravel()
+    gram[1:, 1:] = G.transpose(0, 2, 1, 3).reshape(size - 1, size - 1)
+    return gram
 
 
 def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBody:

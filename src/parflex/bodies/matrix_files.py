@@ -18,7 +18,8 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -39,19 +40,13 @@ from parflex.io import read_bytes, read_npz
 
 Array = np.ndarray
 Entries = dict[tuple[Freedom, Freedom], float]
-
 MAX_BYTES = 50_000_000
-
 HARDLY = 1e-3  # of the forces of one node: rounding of what cancels
-
 COMPRESSED = 15  # kind of an element of a MATLAB file
-
 ZIP, HDF5 = b"PK\x03\x04", b"\x89HDF\r\n\x1a\n"  # first bytes of npz files and of those of MATLAB 7.3
-
-MARKET = "%%matrixmarket"
-
+MARKET = "%%MATRIXMARKET"
 AGAIN = "write the matrices again"
-
+TRUNCATED = "the file is truncated: write it again"
 ARRAYS = {
     "M": ("M", "mass", "Mass", "MAAX"),
     "K": ("K", "stiffness", "Stiffness", "KAAX"),
@@ -62,100 +57,111 @@ ARRAYS = {
 }  # names of arrays in MATLAB and npz files; those of Ansys exports (int_ and n_) among them
 
 NAMES = tuple(name for names in ARRAYS.values() for name in names)
-
 TYPES = {"STIFFNESS": "K", "MASS": "M", "VISCOUSDAMPING": "D", "DAMPINGVISCOUS": "D", "DAMPING": "D"}
-
 ABAQUS_OMITTED = ("STRUCTURALDAMPING", "DAMPINGSTRUCTURAL", "LOAD")  # of which nothing is made
-
 KINDS = {"K": "K", "M": "M", "B": "D"}  # by the first letter: KAAX, MAAX, BAAX
-
 USUAL = ("KAAX", "MAAX", "BAAX")
-
 NASTRAN_OMITTED = ("K4AAX", "VAX", "PAX")  # structural damping, partitioning, loads
 
 
 def load_matrices(file: str | Mapping[str, str], node_numbers: Sequence[int]) -> ReducedMatrices:
     """Read matrices from one file, or from one file each, at the nodes of the robot by their numbers `node_numbers`."""
     if isinstance(file, str):
-        return _read_file(file, node_numbers)
+        with _naming(file):
+            return _read_file(file, node_numbers)
     parts = {key: _read_matrix(path, key) for key, path in file.items()}
-    first, matrices = str(next(iter(file.values()))), {key: A for key, (_, A) in parts.items()}
+    matrices = {key: A for key, (_, A) in parts.items()}
     listed = {key: freedoms for key, (freedoms, _) in parts.items() if freedoms is not None}
-    if not listed:
-        order = max(len(A) for A in matrices.values())
-        return from_freedoms(first, freedoms_by_count(order, node_numbers, first, matrices["K"]), matrices)
-    all_freedoms = sorted({freedom for freedoms in listed.values() for freedom in freedoms}, key=in_order)
-    refuse_order(len(all_freedoms), first)
-    for key, freedoms in listed.items():  # a freedom that one file does not list has zeros there
-        index = [all_freedoms.index(freedom) for freedom in freedoms]
-        placed = np.zeros((len(all_freedoms), len(all_freedoms)))
-        placed[np.ix_(index, index)] = matrices[key]
-        matrices[key] = placed
-    return from_freedoms(first, all_freedoms, matrices)
+    with _naming(next(iter(file.values()))):
+        if not listed:
+            order = max(len(A) for A in matrices.values())
+            return from_freedoms(_freedoms_by_count(order, node_numbers, matrices["K"]), matrices)
+        all_freedoms = sorted({freedom for freedoms in listed.values() for freedom in freedoms}, key=in_order)
+        refuse_order(len(all_freedoms))
+        for key, freedoms in listed.items():  # a freedom that one file does not list has zeros there
+            index = [all_freedoms.index(freedom) for freedom in freedoms]
+            placed = np.zeros((len(all_freedoms), len(all_freedoms)))
+            placed[np.ix_(index, index)] = matrices[key]
+            matrices[key] = placed
+        return from_freedoms(all_freedoms, matrices)
+
+
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Give an error the file whose content caused it."""
+    try:
+        yield
+    except RobotFileError as error:
+        error.file = error.file or file
+        raise
 
 
 def _read_file(file: str, node_numbers: Sequence[int]) -> ReducedMatrices:
     """All matrices of one file."""
     content = _content(file)
-    arrays = _arrays(content, file)
+    arrays = _arrays(content)
     if arrays is not None:
-        return from_arrays(arrays, file, node_numbers)
-    text = _text(content, file)
+        return _from_arrays(arrays, node_numbers)
+    text = _text(content)
     upper = text.upper()
-    if text.lstrip()[:14].lower() == MARKET:
+    if upper.lstrip().startswith(MARKET):
         hint = 'name a file for each: file = { M = "m.mtx", K = "k.mtx" }'
-        raise matrix_error(file, "is one matrix in the Matrix Market format", hint)
+        raise matrix_error("is one matrix in the Matrix Market format", hint)
     if "*MATRIX" in upper or "*USER ELEMENT" in upper:
-        return read_abaqus(text, file)
+        return _read_abaqus(text)
     if "DMIG" in upper:
-        return read_punch(text, file)
+        return read_punch(text)
     if "BEGIN SUPER" in upper or "EXTERNAL SUPERELEMENT" in upper:
         hint = "its matrices are in another file: write them here too, EXTSEOUT(DMIGPCH)"
-        raise matrix_error(file, "is a punch file of Nastran that has no matrices", hint)
+        raise matrix_error("is a punch file of Nastran that has no matrices", hint)
     hint = "give .mat, .npz, Abaqus *MATRIX, Nastran DMIG, or Matrix Market with one file for each matrix"
-    raise matrix_error(file, "is not a known file of reduced matrices", hint)
+    raise matrix_error("is not a known file of reduced matrices", hint)
 
 
 def _read_matrix(file: str, key: str) -> tuple[list[Freedom] | None, Array]:
     """One matrix, and its freedoms if the file says them."""
-    content = _content(file)
-    arrays = _arrays(content, file)
-    if arrays is None:
-        text = _text(content, file)
-        if text.lstrip()[:14].lower() == MARKET:
-            return None, read_matrix_market(text, file)
-        return read_entries(text, file)
-    name = next((name for name in ARRAYS[key] if name in arrays), None)
-    if name is None:
-        raise matrix_error(file, f"has no array {key}", f"give it the name {key}", key)
-    return None, real_numbers(arrays[name], key, file)
+    with _naming(file):
+        content = _content(file)
+        arrays = _arrays(content)
+        if arrays is None:
+            text = _text(content)
+            is_market = text.upper().lstrip().startswith(MARKET)
+            return (None, _read_matrix_market(text)) if is_market else _read_entries(text)
+        name = next((name for name in ARRAYS[key] if name in arrays), None)
+        if name is None:
+            raise matrix_error(f"has no array {key}", f"give it the name {key}", key)
+        return None, _real_numbers(arrays[name], key)
 
 
 def _content(file: str) -> bytes:
     """The bytes of a file, and never more than matrices can have."""
     content = read_bytes(file, None, RobotFileError, MAX_BYTES, "give reduced matrices, not whole ones")
     if not content.strip():
-        raise matrix_error(file, "is empty", AGAIN)
+        raise matrix_error("is empty", AGAIN)
     return content
 
 
-def _text(content: bytes, file: str) -> str:
+def _text(content: bytes) -> str:
+    """The text of a file, which may name no other file."""
     if b"\0" in content:
-        raise matrix_error(file, "is binary, and neither MATLAB nor npz", "give .mat, .npz, .mtx or .pch")
-    return content.decode("utf-8", errors="replace")
+        raise matrix_error("is binary, and neither MATLAB nor npz", "give .mat, .npz, .mtx or .pch")
+    text = content.decode("utf-8", errors="replace")
+    if include := re.search(r"^\s*\*?\s*INCLUDE.{,30}", text, re.IGNORECASE | re.MULTILINE):
+        raise matrix_error("includes another file", "write all in one file", value=include[0].strip())
+    return text
 
 
-def freedoms_by_count(order: int, node_numbers: Sequence[int], file: str, K: Array) -> list[Freedom]:
+def _freedoms_by_count(order: int, node_numbers: Sequence[int], K: Array) -> list[Freedom]:
     """Freedoms of a file that has matrices alone: nodes 1, 2, ... up to the last one that the robot names.
 
     Where K resists the translations of these, there are more: as many as it takes to leave them free.
     """
-    refuse_order(order, file)
+    refuse_order(order)
     count = max(node_numbers, default=0)
     if not 1 <= count <= order // 6:
         message = f"has no node {count}: {order} freedoms are at most {order // 6} nodes"
         hint = "count the interface nodes in the order of the matrix: 1, 2, ..."
-        raise matrix_error(file, message, hint, "nodes", count)
+        raise matrix_error(message, hint, "nodes", count)
     candidates = range(count, order // 6 + 1) if K.shape == (order, order) else ()
     count = next((candidate for candidate in candidates if _moves_freely(K, candidate)), count)
     nodes = [(number, component) for number in range(1, count + 1) for component in range(1, 7)]
@@ -169,18 +175,18 @@ def _moves_freely(K: Array, count: int) -> bool:
     return bool(np.abs(together).max() < HARDLY * np.abs(rows[:, :3]).max())
 
 
-def _arrays(content: bytes, file: str) -> dict[str, Array] | None:
+def _arrays(content: bytes) -> dict[str, Array] | None:
     """Arrays of a MATLAB or npz file by their names; None: it is neither."""
     from scipy.io import loadmat
 
     if content[:8] == HDF5 or content[:14] == b"MATLAB 7.3 MAT":
-        raise matrix_error(file, "is a MATLAB 7.3 file (HDF5)", "save it with save(..., '-v7')")
+        raise matrix_error("is a MATLAB 7.3 file (HDF5)", "save it with save(..., '-v7')")
     if content[:4] != ZIP and content[:6] != b"MATLAB":
         return None
     kind, unpacked = ("npz", _zip_size) if content[:4] == ZIP else ("MATLAB", _matlab_size)
     try:
         if unpacked(content) > MAX_BYTES:
-            raise matrix_error(file, f"unpacks to more than {MAX_BYTES / 1e6:.0f} MB", "give reduced matrices")
+            raise matrix_error(f"unpacks to more than {MAX_BYTES / 1e6:.0f} MB", "give reduced matrices")
         if kind == "npz":
             return read_npz(content, NAMES)
         variables = loadmat(io.BytesIO(content), variable_names=list(NAMES))
@@ -189,7 +195,7 @@ def _arrays(content: bytes, file: str) -> dict[str, Array] | None:
     except Exception as error:  # what a damaged file raises depends on where it is damaged
         cut = isinstance(error, (zipfile.BadZipFile, zlib.error, EOFError, OSError, IndexError, ValueError))
         message = f"is a damaged or truncated {kind} file" if cut else f"is not a {kind} file of matrices"
-        raise matrix_error(file, message, "write it again") from None
+        raise matrix_error(message, "write it again") from None
     arrays = {name: value for name, value in variables.items() if name in NAMES}
     return {name: value.toarray() if hasattr(value, "toarray") else value for name, value in arrays.items()}
 
@@ -216,54 +222,45 @@ def _matlab_size(content: bytes) -> int:
     return total
 
 
-def real_numbers(values: Any, key: str, file: str) -> Array:
+def _real_numbers(values: Any, key: str) -> Array:
     """Real numbers."""
     array = np.asarray(values)
     if np.iscomplexobj(array) or array.dtype.kind not in "fiu":
         content = "complex numbers" if np.iscomplexobj(array) else "no numbers"
-        raise matrix_error(file, f"'{key}' holds {content}", "give real numbers", key)
+        raise matrix_error(f"'{key}' holds {content}", "give real numbers", key)
     return array.astype(float)
 
 
-def from_arrays(arrays: Mapping[str, Array], file: str, node_numbers: Sequence[int]) -> ReducedMatrices:
+def _from_arrays(arrays: Mapping[str, Array], node_numbers: Sequence[int]) -> ReducedMatrices:
     """Named arrays of a MATLAB or npz file: nodes first, six freedoms each, then modal coordinates."""
     first_names = {key: next((name for name in names if name in arrays), None) for key, names in ARRAYS.items()}
-    known = {key: real_numbers(arrays[name], name, file) for key, name in first_names.items() if name is not None}
+    known = {key: _real_numbers(arrays[name], name) for key, name in first_names.items() if name is not None}
     matrices = {key: A for key, A in known.items() if key in WORDS}
     if "K" not in matrices or matrices["K"].ndim != 2:
-        return from_freedoms(file, [], {key: A for key, A in matrices.items() if key != "K"})
+        return from_freedoms([], {key: A for key, A in matrices.items() if key != "K"})
     order, raw, positions = len(matrices["K"]), known.get("numbers", np.zeros(0)).ravel(), known.get("positions")
     if not np.all(np.abs(raw) <= LARGEST_NUMBER) or np.any(raw != np.round(raw)):  # also NaN
         hint = "give one for each interface node"
-        raise matrix_error(file, "the numbers of nodes are not whole numbers", hint, "int_i")
+        raise matrix_error("the numbers of nodes are not whole numbers", hint, "int_i")
     if positions is not None and (positions.ndim != 2 or positions.shape[1] != 3 or not np.all(np.isfinite(positions))):
         hint = "give x y z of each interface node"
-        raise matrix_error(file, "the positions of nodes are not n x 3 numbers", hint, "int_xyz")
+        raise matrix_error("the positions of nodes are not n x 3 numbers", hint, "int_xyz")
     if "numbers" in known:
         numbers = [int(x) for x in raw]
     elif positions is None:
-        return from_freedoms(file, freedoms_by_count(order, node_numbers, file, matrices["K"]), matrices)
+        return from_freedoms(_freedoms_by_count(order, node_numbers, matrices["K"]), matrices)
     else:
         numbers = list(range(1, len(positions) + 1))
-    refuse_order(order, file)
+    refuse_order(order)
     if positions is not None and len(positions) != len(numbers):
-        raise matrix_error(file, f"{len(positions)} positions for {len(numbers)} nodes", "give one for each", "int_xyz")
+        raise matrix_error(f"{len(positions)} positions for {len(numbers)} nodes", "give one for each", "int_xyz")
     if 6 * len(numbers) > order:
         message = f"has {order} freedoms for {len(numbers)} nodes of six"
-        raise matrix_error(file, message, "interface freedoms come first, x y z rx ry rz of each node", value=order)
+        raise matrix_error(message, "interface freedoms come first, x y z rx ry rz of each node", value=order)
     freedoms = [(number, component) for number in numbers for component in range(1, 7)]
     freedoms += [(k + 1, 0) for k in range(order - len(freedoms))]
     places = None if positions is None else dict(zip(numbers, positions, strict=True))
-    return from_freedoms(file, freedoms, matrices, places)
-
-
-def _lines(text: str, file: str) -> Iterable[tuple[int, str]]:
-    """The lines of a text in capitals, with their numbers; none may name another file."""
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = line.strip().upper()
-        if re.match(r"\*?\s*INCLUDE", bare):
-            raise matrix_error(file, "includes another file", "write all in one file", value=f"line {number}")
-        yield number, bare
+    return from_freedoms(freedoms, matrices, places)
 
 
 def _tokens(line: str) -> list[str]:
@@ -271,18 +268,18 @@ def _tokens(line: str) -> list[str]:
     return line.replace(",", " ").split()
 
 
-def read_number(text: str, file: str) -> float:
+def read_number(text: str) -> float:
     """A number as programs in Fortran write it: 1.5-3 and 1.5D-3 are 0.0015."""
     match = re.fullmatch(r"([+-]?\d*\.?\d*)(?:[eEdD]?([+-]?\d+))?", text)
     if not match or not re.search(r"\d", match[1]):
-        raise matrix_error(file, f"'{text[:20]}' is not a number", AGAIN, value=text[:20])
+        raise matrix_error(f"'{text[:20]}' is not a number", AGAIN, value=text[:20])
     return float(f"{match[1]}e{match[2] or 0}")
 
 
-def read_integer(text: str, file: str, what: str = "a number of a point", signed: bool = False) -> int:
+def read_integer(text: str, what: str = "a number of a point", signed: bool = False) -> int:
     """A whole number of at most ten digits."""
     if not re.fullmatch(r"[+-]?\d{1,10}" if signed else r"\d{1,10}", text):
-        raise matrix_error(file, f"'{text[:20]}' is not {what}", AGAIN, value=text[:20])
+        raise matrix_error(f"'{text[:20]}' is not {what}", AGAIN, value=text[:20])
     return int(text)
 
 
@@ -296,13 +293,13 @@ def _filled(entries: Entries, freedoms: Sequence[Freedom], symmetric: bool = Tru
     return A
 
 
-def read_abaqus(text: str, file: str) -> ReducedMatrices:
+def _read_abaqus(text: str) -> ReducedMatrices:
     """A substructure: nodes, freedoms, and a triangle of each matrix."""
     nodes: list[int] = []
     freedom_lists: list[list[int]] = []
     values: dict[str, list[float]] = {}
     section, current = "", ""
-    for _, bare in _lines(text, file):
+    for bare in map(str.strip, text.upper().splitlines()):
         if bare.startswith("**"):  # nodes are listed in comments behind the line ELEMENT NODES
             numbers = _tokens(bare[2:])
             if "ELEMENT NODES" in bare:
@@ -312,82 +309,80 @@ def read_abaqus(text: str, file: str) -> ReducedMatrices:
             elif section == "nodes":
                 section = "freedoms"
         elif bare.startswith("*"):
-            section, current = _keyword(bare.replace(" ", ""), file)
+            section, current = _keyword(bare.replace(" ", ""))
             if section:
                 values.setdefault(current, [])
         elif bare and section == "values":
-            values[current] += [read_number(x, file) for x in _tokens(bare)]
+            values[current] += [read_number(x) for x in _tokens(bare)]
         elif bare and section:  # a remark may stand between nodes and freedoms
             section = "freedoms"
-            freedom_lists.append([read_integer(x, file, "in a list of freedoms", signed=True) for x in _tokens(bare)])
-    freedoms = _freedoms(nodes, freedom_lists, file)
-    return from_freedoms(
-        file, freedoms, {key: _triangle(entries, len(freedoms), key, file) for key, entries in values.items() if key}
-    )
+            freedom_lists.append([read_integer(x, "in a list of freedoms", signed=True) for x in _tokens(bare)])
+    freedoms = _freedoms(nodes, freedom_lists)
+    return from_freedoms(freedoms, {key: _triangle(A, len(freedoms), key) for key, A in values.items() if key})
 
 
-def _keyword(keyword: str, file: str) -> tuple[str, str]:
+def _keyword(keyword: str) -> tuple[str, str]:
     if not keyword.startswith("*MATRIX"):
         return "", ""
     kind = next((part.partition("=")[2] for part in keyword.split(",") if part.startswith("TYPE=")), "")
     if kind in TYPES or kind in ABAQUS_OMITTED:
         return "values", TYPES.get(kind, "")
     hint = "STIFFNESS, MASS and VISCOUS DAMPING are read"
-    raise matrix_error(file, f"has a matrix of the type '{kind[:30]}'", hint, value=kind[:30])
+    raise matrix_error(f"has a matrix of the type '{kind[:30]}'", hint, value=kind[:30])
 
 
-def _freedoms(nodes: list[int], freedom_lists: list[list[int]], file: str) -> list[Freedom]:
+def _freedoms(nodes: list[int], freedom_lists: list[list[int]]) -> list[Freedom]:
     """Freedoms of each node: those of the first line, from the n-th node on those of a line that begins with n."""
     if not nodes or not freedom_lists:
         hint = "write it with *SUBSTRUCTURE MATRIX OUTPUT, OUTPUT FILE=USER DEFINED"
-        raise matrix_error(file, "has no list of nodes and their freedoms", hint)
+        raise matrix_error("has no list of nodes and their freedoms", hint)
     components_from = {1: freedom_lists[0]} | {entry[0]: entry[1:] for entry in freedom_lists[1:]}
     freedoms: list[Freedom] = []
     current: list[int] = []
     for place, node in enumerate(nodes, 1):
         current = components_from.get(place, current)
         freedoms += [(node, component) for component in current] if node > 0 else [(node, 0)] * len(current)
-    refuse_order(len(freedoms), file)
+    refuse_order(len(freedoms))
     if len(set(freedoms)) < len(freedoms):  # an internal node with several freedoms
         freedoms = [(k, 0) if component == 0 else (node, component) for k, (node, component) in enumerate(freedoms, 1)]
     return freedoms
 
 
-def _triangle(values: list[float], order: int, key: str, file: str) -> Array:
+def _triangle(values: list[float], order: int, key: str) -> Array:
     """The matrix whose lower triangle is written row by row."""
     need = order * (order + 1) // 2
     if len(values) != need:
         message = f"the matrix {key} has {len(values)} of the {need} numbers that {order} freedoms need"
         hint = "the file is truncated, or its list of freedoms is another one: write it again"
-        raise matrix_error(file, message, hint, key, len(values))
+        raise matrix_error(message, hint, key, len(values))
     A = np.zeros((order, order))
     A[np.tril_indices(order)] = values
     return A + np.tril(A, -1).T
 
 
-def read_entries(text: str, file: str) -> tuple[list[Freedom], Array]:
+def _read_entries(text: str) -> tuple[list[Freedom], Array]:
     """Freedoms and matrix of a file with a line `node, freedom, node, freedom, value` for each entry."""
     entries: Entries = {}
     freedoms: set[Freedom] = set()
-    for number, bare in _lines(text, file):
+    for number, bare in enumerate(map(str.strip, text.splitlines()), 1):
         if not bare or bare.startswith("*"):
             continue
         parts = _tokens(bare)
         if len(parts) != 5 or not all(re.fullmatch(r"[+-]?\d{1,10}", x) for x in parts[:4]):
             hint = "lines are: node, freedom, node, freedom, value (FORMAT=MATRIX INPUT)"
-            raise matrix_error(file, f"line {number} is not an entry of a matrix", hint, value=bare[:40])
+            raise matrix_error(f"line {number} is not an entry of a matrix", hint, value=bare[:40])
         a, b, c, d = map(int, parts[:4])
         first, second = (a, b if a > 0 else 0), (c, d if c > 0 else 0)
         freedoms |= {first, second}
-        refuse_order(max(len(freedoms), 6), file)
-        entries[first, second] = read_number(parts[4], file)
+        refuse_order(max(len(freedoms), 6))
+        entries[first, second] = read_number(parts[4])
     if not entries:
-        raise matrix_error(file, "has no entry of a matrix", "write it again")
+        raise matrix_error("has no entry of a matrix", "write it again")
     order = sorted(freedoms, key=in_order)
     return order, _filled(entries, order)
 
 
-def cards(text: str, file: str) -> Iterable[list[str]]:
+def cards(text: str) -> Iterable[list[str]]:
     """Entries of a bulk data file as lists of fields, the name first, continuations joined."""
     card: list[str] = []
     for line in text.splitlines():
@@ -396,8 +391,6 @@ def cards(text: str, file: str) -> Iterable[list[str]]:
             continue
         first, *fields = _fields(bare)
         name = first.rstrip("*").strip().upper()
-        if name.startswith("INCLUDE"):
-            raise matrix_error(file, "includes another file", "write all in one file", value=bare[:40])
         if name and not name.startswith("+"):
             if card:
                 yield card
@@ -417,108 +410,106 @@ def _fields(line: str) -> list[str]:
     return [line[:8].strip(), *(line[8 + width * k : 8 + width * (k + 1)].strip() for k in range(count))]
 
 
-def read_punch(text: str, file: str) -> ReducedMatrices:
+def read_punch(text: str) -> ReducedMatrices:
     """All matrices of a punch file; rows are grid points by number, then scalar points."""
     file_entries: dict[str, Entries] = {}
     headers: dict[str, list[str]] = {}
     positions: dict[int, Array] = {}
-    for card in cards(text, file):
+    for card in cards(text):
         if card[0] == "GRID":
-            _add_grid(card, positions, file)
+            _add_grid(card, positions)
         elif card[0] == "DMIG" and len(card) > 2:
             name = card[1].upper()
             if card[2] in ("0", ""):
                 headers[name] = [*card, *[""] * 4]
             else:
-                _add_column(card, file_entries.setdefault(name, {}), file)
-    chosen = _chosen(file_entries, file)
+                _add_column(card, file_entries.setdefault(name, {}))
+    chosen = _chosen(file_entries)
     for key, name in chosen.items():
         if name not in headers:
-            raise matrix_error(file, f"the matrix {name} has no header", "the file is truncated: write it again", key)
+            raise matrix_error(f"the matrix {name} has no header", TRUNCATED, key)
         form, kind = headers[name][3:5]
         if kind not in ("1", "2"):
-            raise matrix_error(file, f"the matrix {name} is complex", "give real matrices", value=kind)
+            raise matrix_error(f"the matrix {name} is complex", "give real matrices", value=kind)
         if form not in ("1", "6"):
-            raise matrix_error(
-                file, f"the matrix {name} is not square", "give M and K of interface and modes", value=form
-            )
+            raise matrix_error(f"the matrix {name} is not square", "give M and K of interface and modes", value=form)
     used = {freedom for name in chosen.values() for pair in file_entries[name] for freedom in pair}
     freedoms = sorted(used, key=in_order)
-    refuse_order(len(freedoms), file)
+    refuse_order(len(freedoms))
     matrices = {key: _filled(file_entries[name], freedoms, headers[name][3] == "6") for key, name in chosen.items()}
-    return from_freedoms(file, freedoms, matrices, positions)
+    return from_freedoms(freedoms, matrices, positions)
 
 
-def _add_grid(card: list[str], positions: dict[int, Array], file: str) -> None:
+def _add_grid(card: list[str], positions: dict[int, Array]) -> None:
     fields = [*card[1:], *[""] * 8]
     for what, system in (("position", fields[1]), ("freedoms", fields[5])):
         if system not in ("", "0"):
             message = f"the {what} of GRID {fields[0]} are in the coordinate system {system}"
-            raise matrix_error(file, message, "give all interface nodes in basic axes (CP = CD = 0)", value=fields[0])
-    positions[read_integer(fields[0], file)] = np.array([read_number(x or "0.", file) for x in fields[2:5]])
+            raise matrix_error(message, "give all interface nodes in basic axes (CP = CD = 0)", value=fields[0])
+    positions[read_integer(fields[0])] = np.array([read_number(x or "0.") for x in fields[2:5]])
 
 
-def _add_column(card: list[str], entries: Entries, file: str) -> None:
+def _add_column(card: list[str], entries: Entries) -> None:
     """A column: its freedom, then rows of freedom and value. Large fields have a fourth one that is empty."""
     card = [*card, "", "", ""]
-    column = read_integer(card[2], file), read_integer(card[3] or "0", file)
+    column = read_integer(card[2]), read_integer(card[3] or "0")
     fields = card[5:] + [""] * (-len(card[5:]) % 4)
     for k in range(0, len(fields), 4):
         point, component, value = fields[k : k + 3]
         if point and not value:
-            hint = "the file is truncated: write it again"
-            raise matrix_error(file, f"an entry of {card[1]} has no value", hint, value=point)
+            hint = TRUNCATED
+            raise matrix_error(f"an entry of {card[1]} has no value", hint, value=point)
         if point:
-            row = read_integer(point, file), read_integer(component or "0", file)
-            entries[row, column] = read_number(value, file)
+            row = read_integer(point), read_integer(component or "0")
+            entries[row, column] = read_number(value)
 
 
-def _chosen(entries: dict[str, Entries], file: str) -> dict[str, str]:
+def _chosen(entries: dict[str, Entries]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for letter, key in KINDS.items():
         names = [name for name in entries if name.startswith(letter) and name not in NASTRAN_OMITTED]
         usual = [name for name in names if name in USUAL]
         if len(names) > 1 and len(usual) != 1:
             hint = f"keep one whose name begins with {letter}"
-            raise matrix_error(file, f"has the matrices {', '.join(names)}", hint, key)
+            raise matrix_error(f"has the matrices {', '.join(names)}", hint, key)
         if names:
             chosen[key] = (usual or names)[0]
     if "K" not in chosen or "M" not in chosen:
         message = f"has no pair of matrices K... and M..., but {', '.join(entries) or 'none'}"
-        raise matrix_error(file, message, "punch KAAX and MAAX (EXTSEOUT(DMIGPCH))")
+        raise matrix_error(message, "punch KAAX and MAAX (EXTSEOUT(DMIGPCH))")
     return chosen
 
 
-def read_matrix_market(text: str, file: str) -> Array:
+def _read_matrix_market(text: str) -> Array:
     """One matrix in the Matrix Market format: coordinate or array, real or integer, general or symmetric."""
     lines = iter(text.splitlines())
     head = next(lines, "").lower().split()
     if len(head) != 5 or head[1] != "matrix" or head[2] not in ("coordinate", "array"):
         hint = "begin with %%MatrixMarket matrix coordinate real symmetric"
-        raise matrix_error(file, "has no valid Matrix Market header", hint)
+        raise matrix_error("has no valid Matrix Market header", hint)
     if head[3] not in ("real", "integer", "double") or head[4] not in ("general", "symmetric"):
         hint = "give a real matrix, general or symmetric"
-        raise matrix_error(file, f"holds a {head[3]} {head[4]} matrix", hint, value=head[3])
+        raise matrix_error(f"holds a {head[3]} {head[4]} matrix", hint, value=head[3])
     coordinates, symmetric = head[2] == "coordinate", head[4] == "symmetric"
     tokens = (x for line in lines if not line.lstrip().startswith("%") for x in line.split())
-    size = [read_integer(x, file, "a size") for x in islice(tokens, 3 if coordinates else 2)]
+    size = [read_integer(x, "a size") for x in islice(tokens, 3 if coordinates else 2)]
     if len(size) < 2 or size[0] != size[1]:
         message = f"is {' x '.join(map(str, size[:2]))}, not a square matrix"
-        raise matrix_error(file, message, "give M and K as they were written")
+        raise matrix_error(message, "give M and K as they were written")
     n = size[0]
-    refuse_order(n, file)
+    refuse_order(n)
     need = 3 * min(size[-1], n * n) if coordinates else n * (n + 1) // 2 if symmetric else n * n
-    values = np.array([read_number(x, file) for x in islice(tokens, need + 1)])
+    values = np.array([read_number(x) for x in islice(tokens, need + 1)])
     if len(values) != need:
         message = f"has {'more than ' * (len(values) > need)}{min(len(values), need)} of {need} numbers"
-        raise matrix_error(file, message, "the file is truncated: write it again", value=len(values))
+        raise matrix_error(message, TRUNCATED, value=len(values))
     A = np.zeros((n, n))
     if not coordinates:
         A[np.triu_indices(n) if symmetric else ...] = values if symmetric else values.reshape(n, n)
         return A + np.triu(A, 1).T if symmetric else A.T
     places = values.reshape(-1, 3)[:, :2]
     if not np.all((places >= 1) & (places <= n)):
-        raise matrix_error(file, f"has an entry outside of its {n} rows and columns", AGAIN)
+        raise matrix_error(f"has an entry outside of its {n} rows and columns", AGAIN)
     rows, columns = places.astype(int).T - 1
     A[rows, columns] = values[2::3]
     if symmetric:

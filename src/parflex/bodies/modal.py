@@ -7,50 +7,34 @@ that a point at the offset s moves by u + theta x s.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, Node
-from parflex.bodies.geometric_stiffness import geometric_stiffness_error, mean_slopes, stress_strains
+from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.io import atomic_file, read_bytes, read_npz
 from parflex.records import Record
 from parflex.spatial.rotations import hat
 
 Array = np.ndarray
-
 ROUND_OFF = 1e-12  # entries of integrals below this share of their scale are zero
-
 ORTHOGONAL = 1e-3  # products of two modes above this share of their masses are no rounding of printed shapes
-
 SAME_MASS = 1e-2  # a modal mass and the sum over the nodes may differ by this much
-
 RIGID_SHARE = 1e-6  # of a mode: what is below was meant to be none
-
 DEGENERATE = 1e-6  # stiffnesses that differ by less are one frequency with two shapes
-
 STILL = 1e-9  # m/rad: translations below this share of the rotations are rounding, as in the twist of a shaft
-
 RESOLVED = 1e-10  # of the largest entry of a mode: digits that eigenvectors of finite elements have
-
 FELT = 0.1  # share of the largest translation that an interface node must have to decide a sign
-
 SIGN_TIE_TOLERANCE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
-
 THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
-
 FORMAT = 1
-
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
-
 TEXTS = ("interface", "title", "source")
-
 KEYS = (*NEEDED, *TEXTS, "damping_ratios", "second_moments", "thickness", "geometric")
-
 MAX_BYTES = 200_000_000
 
 
@@ -83,11 +67,8 @@ class ModalData(Record):
 
     def with_modes(self, count: int) -> ModalData:
         """The same body with its first modes only."""
-        message, hint = (
-            f"{count} modes are requested, but the data have {self.count}",
-            f"give a number from 1 to {self.count}",
-        )
-        require(1 <= count <= self.count, message, "modes", hint, count)
+        message = f"{count} modes are requested, but the data have {self.count}"
+        require(1 <= count <= self.count, message, "modes", f"give a number from 1 to {self.count}", count)
         names = ("shapes", "modal_stiffnesses", "modal_masses", "damping_ratios")
         geometric = None if self.geometric is None else self.geometric[:count, :count, :count]
         return replace(self, **{name: getattr(self, name)[:count] for name in names}, geometric=geometric)
@@ -133,9 +114,12 @@ def _check_numbers(data: ModalData) -> None:
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
     if data.geometric is not None:
-        problem = geometric_stiffness_error(data.geometric, data.count)
-        if problem is not None:
-            require(False, *problem)
+        key, N, A = "geometric", data.count, data.geometric
+        fits, hint = A.shape == (N, N, N) and np.all(np.isfinite(A)), f"give {N} x {N} x {N} numbers"
+        require(fits, "the geometric stiffnesses do not match the modes", key, hint)
+        symmetric = np.abs(A - np.moveaxis(A, 1, 2)).max() <= 1e-6 * np.abs(A).max()
+        hint = "give the matrix of each mode's stress over all modes"
+        require(symmetric, "a geometric stiffness is not symmetric", key, hint)
     thick, hint = 0 <= data.thickness < np.inf, "give a positive number, or none"
     require(thick, "the thickness is not a positive length", "thickness", hint, data.thickness)
     positive = not np.any(data.masses < 0) and data.mass > 0
@@ -252,6 +236,32 @@ def modal_body(data: ModalData) -> ElasticBody:
     )  # fmt: skip
 
 
+def stress_strains(geometric: Array | None, stiffnesses: Array, damping: Array) -> tuple[MeanStrain, ...]:
+    """Of each mode whose stress changes the stiffness, the elongation of second order that has this effect."""
+    if geometric is None:
+        return ()
+    units = np.eye(len(stiffnesses))
+    symmetric = (geometric + np.moveaxis(geometric, 1, 2)) / 2
+    return tuple(
+        MeanStrain(units[m], symmetric[m] / k, float(k), float(damping[m]))
+        for m, k in enumerate(stiffnesses)
+        if symmetric[m].any()
+    )
+
+
+def mean_slopes(shapes: Array, masses: Array) -> Array | None:
+    """Means over mass of what pairs of modes turn material lines by, N x N x 3 x 3; None if turns are not known.
+
+    A line along a turns by th x a, so that a stress sigma meets sigma : (|th|^2 1 - th th^T).
+    """
+    th, mass_fractions = shapes[:, masses > 0, 3:], masses[masses > 0] / masses.sum()
+    if not np.all(np.isfinite(th)) or not th.any():
+        return None
+    squares = np.einsum("n,ani,bni->ab", mass_fractions, th, th)
+    mixed = np.einsum("n,ani,bnj->abij", mass_fractions, th, th)
+    return squares[:, :, None, None] * np.eye(3) - (mixed + np.swapaxes(mixed, 2, 3)) / 2
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ModalNodes(InnerNodes):
     """All nodes of modal data, by their names or by their numbers, which begin at 0 as in the exchange file."""
@@ -296,15 +306,12 @@ def normalised(data: ModalData) -> ModalData:
         modal_masses=np.ones(data.count),
         damping_ratios=data.damping_ratios[order],
     )
-    data = _orthonormal(_without_rigid_share(data))
-    shapes = data.shapes.copy()
-    first = 0
-    while first < data.count:
-        last = first + 1
-        while last < data.count and stiffnesses[last] - stiffnesses[last - 1] < DEGENERATE * stiffnesses[last]:
-            last += 1
-        shapes[first:last] = _canonical_shapes(shapes[first:last], len(data.interface))
-        first = last
+    shapes = _without_rigid_share(data)
+    gram = products(data, shapes)
+    if np.abs(gram - np.eye(data.count)).max() <= SAME_MASS:  # orthonormal but for rounding
+        shapes = nearest_orthonormal(shapes, gram)
+    for group in equal_groups(stiffnesses, DEGENERATE):
+        shapes[group] = _canonical_shapes(shapes[group], len(data.interface))
     for part in (slice(0, 3), slice(3, 6)):  # what is not resolved where legs are attached is zero: symmetry is seen
         largest = np.nanmax(np.abs(shapes[:, :, part]), axis=(1, 2), keepdims=True, initial=0.0)
         interface_shapes = shapes[:, : len(data.interface), part]
@@ -313,6 +320,17 @@ def normalised(data: ModalData) -> ModalData:
             without_rounding_differences(resolved, RESOLVED) if resolved.size else resolved
         )
     return replace(data, shapes=shapes)
+
+
+def equal_groups(values: Array, share: float) -> Iterator[slice]:
+    """Ranges of rising values that differ by no more than a share of them."""
+    first = 0
+    while first < len(values):
+        last = first + 1
+        while last < len(values) and values[last] - values[first] <= share * abs(values[last]):
+            last += 1
+        yield slice(first, last)
+        first = last
 
 
 def _canonical_shapes(shapes: Array, interface: int) -> Array:
@@ -377,23 +395,13 @@ def nearest_orthonormal(shapes: Array, gram: Array) -> Array:
     return np.tensordot((vectors / np.sqrt(values)) @ vectors.T, shapes, axes=1)
 
 
-def _without_rigid_share(data: ModalData) -> ModalData:
-    """Free modes carry no momentum: what rounding left of it is taken out; other modes stay as they are."""
+def _without_rigid_share(data: ModalData) -> Array:
+    """Shapes: free modes carry no momentum, and rounding of it is taken out; other modes stay as they are."""
     rigid = rigid_shapes(data.nodes)
     inertia = products(data, rigid)
     shares = np.linalg.lstsq(inertia, momenta(data).T, rcond=None)[0].T  # rigid motion with the momentum of each mode
-    energy = np.einsum("ni,ij,nj->n", shares, inertia, shares)
-    negligible = energy < RIGID_SHARE**2
-    shapes = data.shapes - np.where(negligible[:, None, None], np.tensordot(shares, rigid, axes=1), 0.0)
-    return replace(data, shapes=shapes)
-
-
-def _orthonormal(data: ModalData) -> ModalData:
-    """Modes made exactly orthonormal in the masses of the nodes, if they are but for rounding."""
-    gram = products(data, data.shapes)
-    if np.abs(gram - np.eye(data.count)).max() > SAME_MASS:
-        return data
-    return replace(data, shapes=nearest_orthonormal(data.shapes, gram))
+    shares[np.einsum("ni,ij,nj->n", shares, inertia, shares) >= RIGID_SHARE**2] = 0.0
+    return data.shapes - np.tensordot(shares, rigid, axes=1)
 
 
 def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: float | None) -> ModalData:

@@ -7,7 +7,7 @@ Kirchhoff plates omit shear. For Reissner-Mindlin plates, with shear and rotary 
 Deflection w is quadratic; slopes s are quadratic plus a cubic bubble in each triangle; the shear strain is grad w - R
 s. R maps the slopes to the rotated Raviart-Thomas space of second order by the moments along the edges and inside.
 Since grad w lies in that space, thin plates can bend with s = grad w in the mean. This is the element MITC7 of
-[Bathe1989]. On the reference triangle R is one constant matrix because covariant components keep tangential moments.
+[Bathe1989]. Covariant components keep tangential moments, so R of the reference triangle serves all triangles.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg, sparse
-from scipy.linalg import eigh
-from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import eigsh, splu
 from scipy.spatial import Delaunay
 
@@ -30,29 +28,17 @@ from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
 Array = np.ndarray
-
 FAN = 8  # convex polygons with at most so many sides are a fan about their centre: it keeps their symmetry
-
 NEAR = 1e-9  # of the size of the polygon: closer points are the same point
-
 ROUNDS = 2000  # of halved edges: far more than any polygon needs
-
 CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # of the reference triangle
-
 RIGID = 3  # motions of a plate that is rigid in its plane
-
 PAIR = 1  # one more mode is computed, so that the last one is turned by rule if it is the first of a pair
-
 TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # at most, unless refinements are asked for: frequencies to 1e-4 or so
-
 SAMPLES = 2.4  # triangles with nodes for each mode, at least
-
 SHARPENING = 3  # steps of inverse iteration after the eigenvalue solver, whose vectors have ten digits
-
 SAMPLED = 1e-2  # sums over the nodes may miss the integrals by so much before they are corrected
-
 KIRCHHOFF_DEGREE = 10  # of what is integrated exactly: the product of two shapes
-
 MINDLIN_DEGREE = 6  # of what is integrated exactly: the product of two bubbles
 
 
@@ -95,6 +81,9 @@ class Plate(Record):
         return np.array(list(self.attachments.values()), dtype=float).reshape(-1, 2)
 
 
+Fields = tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Discrete(Record):
     """Mass and stiffness of a plate's finite elements, and its fields at any point.
@@ -108,42 +97,52 @@ class Discrete(Record):
     mesh: Any
     M: sparse.csc_matrix
     K: sparse.csc_matrix
-    fields: Callable[[Array, Array], tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]]
+    fields: Callable[[Array, Array], Fields]
 
-    def at(self, points: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
+    def at(self, points: Array) -> Fields:
         """The fields at points (n x 2) of the plate."""
         points = np.asarray(points, dtype=float).reshape(-1, 2)
         cells = self.mesh.element_finder()(*points.T)
-        X = self.mesh.mapping().invF(points.T[:, :, None], tind=cells)[:, :, 0]
-        return self.fields(cells, X)
+        return self.fields(cells, self.mesh.mapping().invF(points.T[:, :, None], tind=cells)[:, :, 0])
 
-    def at_corners(self, points: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
+    def at_corners(self, points: Array) -> Fields:
         """The fields at points that are corners of triangles: attachments."""
-        corners = np.array([corner_of(self.mesh, point) for point in points], dtype=int).reshape(-1, 2)
-        return self.fields(corners[:, 0], CORNERS[:, corners[:, 1]])
+        nodes = [int(np.argmin(np.linalg.norm(self.mesh.p.T - point, axis=1))) for point in np.asarray(points, float)]
+        corners = np.array([np.argwhere(self.mesh.t == node)[0] for node in nodes], dtype=int).reshape(-1, 2)
+        return self.fields(corners[:, 1], CORNERS[:, corners[:, 0]])
+
+    def lowest(self, count: int) -> tuple[Array, Array]:
+        """The lowest eigenvalues, of which the first three are of rigid motions, and vectors of mass 1.
+
+        After the solver, inverse iteration makes zero to rounding what symmetry makes zero.
+        """
+        M, K, plate = self.M, self.K, self.plate
+        span = np.ptp(plate.polygon, axis=0).max()
+        # a shift of the size of the first mode, on the side where nothing is: K - sigma M is positive definite
+        sigma = -100 * plate.bending_stiffness / (plate.density * plate.thickness * span**4)
+        start, solver = np.random.default_rng(0).normal(size=M.shape[0]), splu(sparse.csc_matrix(K - sigma * M))
+        values, vectors = eigsh(K, count, M, sigma=sigma, which="LM", v0=start)
+        for _ in range(SHARPENING):
+            vectors = solver.solve(M @ vectors)
+            values, turn = linalg.eigh(vectors.T @ (K @ vectors), vectors.T @ (M @ vectors))
+            vectors = vectors @ turn
+        return values, vectors
 
     @cached_property
     def rigid(self) -> Array:
         """The three rigid motions as unknowns, orthonormal in mass: they lie in the space of the elements."""
-        plate = self.plate
-        X, W = quadrature(10)
-        cells, X = np.repeat(np.arange(self.mesh.t.shape[1]), X.shape[1]), np.tile(X, self.mesh.t.shape[1])
-        weights = np.tile(W, self.mesh.t.shape[1]) * np.abs(self.mesh.mapping().detDF(np.zeros((2, 1))).ravel())[cells]
-        x, y = self.mesh.mapping().F(X[:, :, None], tind=cells)[:, :, 0]
-        w, s_x, s_y = self.fields(cells, X)
-        ones, zeros = np.ones_like(x), np.zeros_like(x)
-        deflections, slopes = np.array([ones, x, y]).T, np.array([zeros, ones, zeros]).T
-        parts = w.T @ (weights[:, None] * deflections)
-        for field_, slope in ((s_x, slopes), (s_y, slopes[:, [0, 2, 1]])):
-            parts += plate.thickness**2 / 12 * field_.T @ (weights[:, None] * slope)
-        R = splu(self.M).solve(plate.density * plate.thickness * parts)
-        return R @ np.linalg.inv(np.linalg.cholesky(R.T @ (self.M @ R))).T
+        return self.lowest(RIGID)[1]
 
 
-def gather_rows(dofs: Array, values: Array, size: int) -> sparse.csr_matrix:
+def _gathered(dofs: Array, values: Sequence[Array], size: int) -> sparse.csr_matrix:
     """Rows of a matrix from the unknowns (k x n) and values (k x n) of n points."""
     k, n = dofs.shape
-    return sparse.csr_matrix((values.ravel(), (np.tile(np.arange(n), k), dofs.ravel())), shape=(n, size))
+    return sparse.csr_matrix((np.ravel(values), (np.tile(np.arange(n), k), dofs.ravel())), shape=(n, size))
+
+
+def _basis_at(basis: Any, cells: Array, X: Array) -> list[Any]:
+    """The functions of a basis at reference points X (2 x n) of the triangles `cells`."""
+    return [basis.elem.gbasis(basis.mapping, X[:, :, None], k, tind=cells)[0] for k in range(basis.Nbfun)]
 
 
 def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = None) -> Discrete:
@@ -159,28 +158,13 @@ def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = 
 
 def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
     """Stiffnesses (squares of angular frequencies) and vectors of the first elastic modes of a free plate; mass 1."""
-    M, K, plate = discrete.M, discrete.K, discrete.plate
     message = f"{count} modes cannot be found on this mesh"
-    require(1 <= count <= M.shape[0] // 4, message, "modes", "refine the mesh", count)
-    span = np.ptp(plate.polygon, axis=0).max()
-    # a shift of the size of the first mode, on the side where nothing is: K - sigma M is positive definite
-    sigma = -100 * plate.bending_stiffness / (plate.density * plate.thickness * span**4)
-    start = np.random.default_rng(0).normal(size=M.shape[0])
-    values, vectors = _sharpened(M, K, sigma, eigsh(K, count + RIGID, M, sigma=sigma, which="LM", v0=start)[1])
+    require(1 <= count <= discrete.M.shape[0] // 4, message, "modes", "refine the mesh", count)
+    values, vectors = discrete.lowest(count + RIGID)
     hidden = not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]
     hint = "use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other"
     require(not hidden, "rounding errors hide the rigid-body motions of the plate", "theory", hint)
     return values[RIGID:], vectors[:, RIGID:]
-
-
-def _sharpened(M: Any, K: Any, sigma: float, vectors: Array) -> tuple[Array, Array]:
-    """Eigenvalues in their order and vectors after inverse iteration: what symmetry makes zero is zero to rounding."""
-    solver = splu(csc_matrix(K - sigma * M))
-    for _ in range(SHARPENING):
-        vectors = solver.solve(M @ vectors)
-        values, turn = eigh(vectors.T @ (K @ vectors), vectors.T @ (M @ vectors))
-        vectors = vectors @ turn
-    return values, vectors
 
 
 def plate_modes(
@@ -293,8 +277,8 @@ def static_deflection(
     return PlateDeflection(at_attachments(u), at_attachments(elastic), {k: float(v) for k, v in reactions.items()})
 
 
-def discretise_kirchhoff(plate: Plate, mesh: Any, rotary_inertia: bool = True, element: str = "argyris") -> Discrete:
-    """Matrices of the plate on a mesh (`MeshTri`); `element` may also be `morley`.
+def discretise_kirchhoff(plate: Plate, mesh: Any, rotary_inertia: bool = True) -> Discrete:
+    """Matrices of the plate on a mesh (`MeshTri`) of Argyris triangles.
 
     The shapes are polynomials in x and y, which lose digits far from the origin: they are set up on a copy of the mesh
     about its middle, in lengths of half its extent.
@@ -302,10 +286,9 @@ def discretise_kirchhoff(plate: Plate, mesh: Any, rotary_inertia: bool = True, e
     fem = skfem()
     from skfem.helpers import dd, ddot, dot, grad, trace
 
-    shape = {"argyris": fem.ElementTriArgyris, "morley": fem.ElementTriMorley}[element]()
     length, middle = extent(plate.polygon) / 2, plate.polygon.mean(axis=0)
     unit = fem.MeshTri((mesh.p - middle[:, None]) / length, mesh.t)
-    basis = fem.Basis(unit, shape, intorder=KIRCHHOFF_DEGREE if element == "argyris" else 4)
+    basis = fem.Basis(unit, fem.ElementTriArgyris(), intorder=KIRCHHOFF_DEGREE)
     D, nu, h = plate.bending_stiffness / length**2, plate.poisson_ratio, plate.thickness
     turning = h**2 / (12 * length**2) if rotary_inertia else 0.0
 
@@ -317,92 +300,56 @@ def discretise_kirchhoff(plate: Plate, mesh: Any, rotary_inertia: bool = True, e
     def inertia(u: Array, v: Array, _: Array) -> Array:
         return plate.density * h * length**2 * (u * v + turning * dot(grad(u), grad(v)))
 
-    def fields(cells: Array, X: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
-        parts = [shape.gbasis(basis.mapping, X[:, :, None], k, tind=cells)[0] for k in range(basis.Nbfun)]
-        dofs = basis.element_dofs[:, cells]
-        w = np.array([np.asarray(part)[:, 0] for part in parts])
-        slopes = [np.array([part.grad[a][:, 0] for part in parts]) / length for a in range(2)]
-        return (
-            gather_rows(dofs, w, basis.N),
-            gather_rows(dofs, slopes[0], basis.N),
-            gather_rows(dofs, slopes[1], basis.N),
-        )
+    def fields(cells: Array, X: Array) -> Fields:
+        parts, dofs = _basis_at(basis, cells, X), basis.element_dofs[:, cells]
+        s_x, s_y = (_gathered(dofs, [part.grad[a] / length for part in parts], basis.N) for a in range(2))
+        return _gathered(dofs, [part.value for part in parts], basis.N), s_x, s_y
 
-    return Discrete(
-        plate, mesh, sparse.csc_matrix(inertia.assemble(basis)), sparse.csc_matrix(stiffness.assemble(basis)), fields
-    )
+    M, K = (sparse.csc_matrix(form.assemble(basis)) for form in (inertia, stiffness))
+    return Discrete(plate, mesh, M, K, fields)
 
 
-def discretise_mindlin(plate: Plate, mesh: object) -> Discrete:
-    """Matrices of the plate on a mesh; unknowns: all w, then all s_x, then all s_y."""
+def discretise_mindlin(plate: Plate, mesh: Any) -> Discrete:
+    """Matrices of the plate on a mesh; unknowns: all w, then s_x and s_y of each node in turn."""
     fem = skfem()
-    w, s = fem.Basis(mesh, fem.ElementTriP2()), fem.Basis(mesh, fem.ElementTriP2B())
-    X, W = quadrature(MINDLIN_DEGREE)
-    values, gradients = _bubble_basis(X)
-    mapping = w.mapping
-    J = mapping.DF(X)[:, :, :, 0]  # 2 x 2 x triangles: d x_c / d X_a
-    inverse = np.linalg.inv(J.transpose(2, 0, 1))  # triangles x 2 x 2: d X_a / d x_c
-    dA = np.abs(np.linalg.det(J.transpose(2, 0, 1)))[:, None] * W  # triangles x points
+    from skfem.helpers import ddot, dot, grad, sym_grad, trace
 
-    Me, Ke = _element_matrices(plate, X, values, gradients, J.transpose(2, 0, 1), inverse, dA)
-    dofs = np.vstack([w.element_dofs, w.N + s.element_dofs, w.N + s.N + s.element_dofs])
-    size = w.N + 2 * s.N
-    rows = np.repeat(dofs[:, None, :], 20, axis=1).transpose(2, 0, 1).ravel()
-    cols = np.repeat(dofs[None, :, :], 20, axis=0).transpose(2, 0, 1).ravel()
-    M = sparse.csc_matrix((Me.ravel(), (rows, cols)), shape=(size, size))
-    K = sparse.csc_matrix((Ke.ravel(), (rows, cols)), shape=(size, size))
+    elements = (fem.ElementTriP2(), fem.ElementVector(fem.ElementTriP2B()), _tied_element())
+    w, s, tied = (fem.Basis(mesh, element, intorder=MINDLIN_DEGREE) for element in elements)
+    D, nu, h = plate.bending_stiffness, plate.poisson_ratio, plate.thickness
+    sheared = plate.shear_coefficient * plate.elastic_modulus / (2 * (1 + nu)) * h
 
-    def fields(cells: Array, X: Array) -> tuple[sparse.csr_matrix, sparse.csr_matrix, sparse.csr_matrix]:
-        values, _ = _bubble_basis(X)
-        turned = w.N + s.element_dofs[:, cells]
-        return (
-            gather_rows(w.element_dofs[:, cells], values[:6], size),
-            gather_rows(turned, values, size),
-            gather_rows(turned + s.N, values, size),
-        )
+    @fem.BilinearForm
+    def bending(u: Any, v: Any, _: Any) -> Array:
+        return D * ((1 - nu) * ddot(sym_grad(u), sym_grad(v)) + nu * trace(grad(u)) * trace(grad(v)))
+
+    product = fem.BilinearForm(lambda u, v, _: dot(u, v))
+    mixed = fem.BilinearForm(lambda u, v, _: -sheared * dot(u, grad(v))).assemble(tied, w)
+    membrane = fem.BilinearForm(lambda u, v, _: sheared * dot(grad(u), grad(v))).assemble(w)
+    K = sparse.bmat([[membrane, mixed], [mixed.T, bending.assemble(s) + sheared * product.assemble(tied)]], "csc")
+    lumps = fem.BilinearForm(lambda u, v, _: plate.density * h * u * v).assemble(w)
+    M = sparse.block_diag([lumps, plate.density * h**3 / 12 * product.assemble(s)], "csc")
+
+    def fields(cells: Array, X: Array) -> Fields:
+        deflections = _gathered(w.element_dofs[:, cells], [part.value for part in _basis_at(w, cells, X)], K.shape[0])
+        parts, dofs = _basis_at(s, cells, X), w.N + s.element_dofs[:, cells]
+        s_x, s_y = (_gathered(dofs[a::2], [part.value[a] for part in parts[a::2]], K.shape[0]) for a in range(2))
+        return deflections, s_x, s_y
 
     return Discrete(plate, mesh, M, K, fields)
 
 
-def _element_matrices(
-    plate: Plate, X: Array, values: Array, gradients: Array, J: Array, inverse: Array, dA: Array
-) -> tuple[Array, Array]:
-    """Mass and stiffness (triangles x 20 x 20), unknowns w (6), s_x (7), s_y (7)."""
-    count, points = dA.shape
-    h, nu = plate.thickness, plate.poisson_ratio
-    grad = np.einsum("eac,ajq->ecjq", inverse, gradients)  # of the seven functions, in x and y
+def _tied_element() -> Any:
+    """An element with the unknowns of the slopes s whose functions are R s, which shear strain is reduced to."""
+    fem = skfem()
 
-    bend = np.zeros((count, 3, 20, points))  # curvatures xx, yy and twice xy
-    bend[:, 0, 6:13], bend[:, 1, 13:] = grad[:, 0], grad[:, 1]
-    bend[:, 2, 6:13], bend[:, 2, 13:] = grad[:, 1], grad[:, 0]
-    C = plate.bending_stiffness * np.array([[1, nu, 0], [nu, 1, 0], [0, 0, (1 - nu) / 2]])
+    class TiedSlopes(fem.ElementVector):  # type: ignore[name-defined]
+        def gbasis(self, mapping: Any, X: Array, i: int, tind: Any = None) -> Any:
+            function, axis = divmod(i, 2)
+            covariant = np.einsum("baq,aeq->beq", _reduction(X)[:, :, function], mapping.DF(X, tind)[axis])
+            return (fem.DiscreteField(np.einsum("bdeq,beq->deq", mapping.invDF(X, tind), covariant)),)
 
-    sheared = np.zeros((count, 2, 20, points))  # covariant shear strain
-    sheared[:, :, :6] = gradients[:, :6]
-    reduced = _reduction(X)
-    for c in range(2):
-        sheared[:, :, 6 + 7 * c : 13 + 7 * c] = -np.einsum("ea,bajq->ebjq", J[:, c], reduced)
-    shear = np.einsum("eac,eajq->ecjq", inverse, sheared)
-    G = plate.elastic_modulus / (2 * (1 + nu))
-
-    K = np.einsum("ecjq,cd,edkq,eq->ejk", bend, C, bend, dA, optimize=True)
-    K += plate.shear_coefficient * G * h * np.einsum("ecjq,eckq,eq->ejk", shear, shear, dA, optimize=True)
-    products = np.einsum("jq,kq,eq->ejk", values, values, dA, optimize=True)
-    M = np.zeros((count, 20, 20))
-    M[:, :6, :6] = plate.density * h * products[:, :6, :6]
-    M[:, 6:13, 6:13] = M[:, 13:, 13:] = plate.density * h**3 / 12 * products
-    return M, K
-
-
-def _bubble_basis(X: Array) -> tuple[Array, Array]:
-    """The six quadratic functions and the bubble at points: values (7 x n) and gradients (2 x 7 x n)."""
-    element = skfem().ElementTriP2B()
-    parts = [element.lbasis(X, i) for i in range(7)]
-    ones = np.ones(X.shape[1])
-    return (
-        np.array([value * ones for value, _ in parts]),
-        np.array([[slope[a] * ones for _, slope in parts] for a in range(2)]),
-    )
+    return TiedSlopes(fem.ElementTriP2B())
 
 
 def _tied(X: Array) -> Array:
@@ -410,6 +357,12 @@ def _tied(X: Array) -> Array:
     x, y = X
     o, l = np.zeros_like(x), np.ones_like(x)
     return np.array([[l, x, y, o, o, o, -x * y, -y * y], [o, o, o, l, x, y, x * x, x * y]])
+
+
+def _bubble_basis(X: Array) -> Array:
+    """The six quadratic functions and the bubble at points: 7 x n."""
+    element = skfem().ElementTriP2B()
+    return np.array([element.lbasis(X, i)[0] * np.ones(X.shape[1]) for i in range(7)])
 
 
 def _moments() -> tuple[Array, Array]:
@@ -424,10 +377,10 @@ def _moments() -> tuple[Array, Array]:
         for power in range(2):
             weighted = weight * place**power
             tied[2 * edge + power] = np.einsum("a,akq,q->k", t, _tied(X), weighted)
-            slopes[2 * edge + power] = np.einsum("a,kq,q->ak", t, _bubble_basis(X)[0], weighted)
+            slopes[2 * edge + power] = np.einsum("a,kq,q->ak", t, _bubble_basis(X), weighted)
     X, W = quadrature(4)
     tied[6:] = _tied(X) @ W
-    slopes[6, 0] = slopes[7, 1] = _bubble_basis(X)[0] @ W
+    slopes[6, 0] = slopes[7, 1] = _bubble_basis(X) @ W
     return tied, slopes
 
 
@@ -549,13 +502,6 @@ def _centre_of_fan(mesh: Any) -> int | None:
     """The node that all triangles share."""
     shared = set(mesh.t[:, 0]).intersection(*mesh.t.T)
     return int(shared.pop()) if len(shared) == 1 else None
-
-
-def corner_of(mesh: Any, point: Array) -> tuple[int, int]:
-    """A triangle with a corner at the point, and which of its corners that is."""
-    node = int(np.argmin(np.linalg.norm(mesh.p - np.asarray(point, dtype=float)[:, None], axis=0)))
-    local, cell = np.argwhere(mesh.t == node)[0]
-    return int(cell), int(local)
 
 
 def quadrature(degree: int) -> tuple[Array, Array]:

@@ -18,8 +18,7 @@ from parflex.records import Record
 from parflex.spatial.rotations import cross, hat
 
 if TYPE_CHECKING:
-    from parflex.bodies.elastic import InnerNodes, Node
-    from parflex.bodies.geometric_stiffness import MeanStrain
+    from parflex.bodies.elastic import InnerNodes, MeanStrain, Node
     from parflex.bodies.reduced_beam import ReducedBeam
     from parflex.bodies.superelement_matrices import RigidReport
     from parflex.bodies.two_node import TwoNodeBeam

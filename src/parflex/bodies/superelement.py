@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, Node, weighted_sum
-from parflex.bodies.geometric_stiffness import MeanStrain
-from parflex.bodies.modal import ROUND_OFF, drop_rounding
+from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node, weighted_sum
+from parflex.bodies.modal import ROUND_OFF, drop_rounding, equal_groups
 from parflex.bodies.rigid import RigidBody, axial
 from parflex.bodies.superelement_matrices import (
     WORDS,
@@ -42,21 +41,13 @@ from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
-
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
-
 SINGULAR = 1e-13  # of scaled masses: less is none
-
 DAMPED = 1e-3  # of the largest entry of D: dampers between the body and the ground
-
 FLAT = 1e-9  # of the largest second moment: directions without extent
-
 MIN_SHEAR_SHARE = 0.01  # of its estimate: what is less is none
-
 IN_PLANE = (0, 1, 5)  # x, y and rz of a node, and of the body
-
 ALIKE = 1e-6  # of a frequency squared: modes that are nearer share a plane of shapes, and any two of it are modes
-
 UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: what couples less is rounding
 
 
@@ -65,16 +56,13 @@ class SuperelementNodes(InnerNodes):
     """All nodes of a super-element, by the names of the robot or the numbers of the file."""
 
     nodes: dict[str, Node]
+    consistent: bool = True
 
     def node(self, where: str) -> Node:
         """The node of a name or of a number."""
         if where not in self.nodes:
             raise LookupError(where)
-        return self.nodes[where]
-
-    def with_unit_jacobian(self) -> SuperelementNodes:
-        """The same with L = 1."""
-        return SuperelementNodes({name: replace(node, consistent=False) for name, node in self.nodes.items()})
+        return replace(self.nodes[where], consistent=self.consistent)
 
 
 def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict[str, InterfaceNode]:
@@ -86,11 +74,11 @@ def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict
             wrong = next(number for number in node_numbers.values() if number not in by_number)
             available = ", ".join(map(str, [*list(by_number)[:8], *["..."] * (len(by_number) > 8)]))
             hint = f"its nodes are {available}, or 1 to {len(by_number)} in this order"
-            raise matrix_error(data.file, f"has no node {wrong}", hint, "nodes", wrong)
+            raise matrix_error(f"has no node {wrong}", hint, "nodes", wrong)
         by_number = by_order
     names = {name: by_number[number] for name, number in node_numbers.items()}
     if len({node.number for node in names.values()}) < len(names):
-        raise matrix_error(data.file, "two names are of one node", "give every node one name", "nodes")
+        raise matrix_error("two names are of one node", "give every node one name", "nodes")
     return names
 
 
@@ -123,30 +111,22 @@ class SuperElement(Record):
 
     def shapes(self) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
         """E: motions of the freedoms per elastic coordinate, with labels and units of these."""
-        modes = in_plane_modes(self.data) if self.planar else np.eye(self.data.size)[:, self.data.interface :]
-        clamped_rows = () if self.root is None else self.names[self.root].rows
-        free = [row for node in self.data.nodes for row in self._moving(node) if row not in clamped_rows]
-        E = np.column_stack([np.eye(self.data.size)[:, free], modes])
-        if self.root is None:
-            E = _free_modes(self.data, self.X[:, list(IN_PLANE)] if self.planar else self.X, E)
-            return E, tuple(f"mode{k + 1}" for k in range(E.shape[1])), ("1",) * E.shape[1]
-        if not self.names[self.root].turns:
-            message = f"the node '{self.root}' has no rotations to be held"
-            raise matrix_error(self.data.file, message, "clamp another", "root")
-        free_nodes = [node for node in self.data.nodes if node.number != self.names[self.root].number]
-        names_by_number = {node.number: name for name, node in self.names.items()}
-        labels, units = [], []
-        for node in free_nodes:
-            before = "" if len(free_nodes) == 1 else names_by_number.get(node.number, f"node{node.number}") + "_"
-            components = [node.rows.index(row) for row in self._moving(node)]
-            labels += [before + LABELS[k] for k in components]
-            units += ["m" if k < 3 else "rad" for k in components]
-        count = modes.shape[1]
+        data, root = self.data, None if self.root is None else self.names[self.root]
+        if root is not None and not root.turns:
+            raise matrix_error(f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
+        modes = in_plane_modes(data) if self.planar else np.eye(data.size)[:, data.interface :]
+        free_nodes = [node for node in data.nodes if root is None or node.number != root.number]
+        components = [(node, k) for node in free_nodes for k in (IN_PLANE if self.planar else range(6))]
+        components = [(node, k) for node, k in components if k < len(node.rows)]
+        E = np.column_stack([np.eye(data.size)[:, [node.rows[k] for node, k in components]], modes])
+        if root is None:
+            E, components = _free_modes(data, self.X[:, list(IN_PLANE)] if self.planar else self.X, E), []
+        prefixes = {node.number: f"node{node.number}_" for node in free_nodes}
+        prefixes |= {node.number: f"{name}_" for name, node in self.names.items()}
+        labels = [("" if len(free_nodes) == 1 else prefixes[node.number]) + LABELS[k] for node, k in components]
+        count = E.shape[1] - len(labels)
+        units = ["m" if k < 3 else "rad" for _, k in components]
         return E, (*labels, *(f"mode{k + 1}" for k in range(count))), (*units, *("1",) * count)
-
-    def _moving(self, node: InterfaceNode) -> tuple[int, ...]:
-        """Rows of the freedoms that joints leave to a node."""
-        return tuple(node.rows[k] for k in IN_PLANE if k < len(node.rows)) if self.planar else node.rows
 
 
 def super_element(
@@ -166,9 +146,7 @@ def super_element(
         node_positions = [robot_positions.get(node.number) for node in data.nodes]
     missing = [node.number for node, place in zip(data.nodes, node_positions, strict=True) if place is None]
     if missing and (placed == "robot" or len(missing) < len(node_positions)):
-        raise matrix_error(
-            data.file, f"node {missing[0]} has no position", "give one for every node, or none", "positions"
-        )
+        raise matrix_error(f"node {missing[0]} has no position", "give one for every node, or none", "positions")
     positions = None if missing else np.array(node_positions)
     return SuperElement(data, names, root, rigid_report(data, positions, placed), planar)
 
@@ -179,7 +157,7 @@ def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
     size = np.sqrt(np.maximum(np.diag(mass), 0.0))
     if not size.all() or np.linalg.eigvalsh(mass / np.outer(size, size))[0] < SINGULAR:
         hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
-        raise matrix_error(data.file, "some motion of its interfaces has no mass, so it has no free modes", hint, "M")
+        raise matrix_error("some motion of its interfaces has no mass, so it has no free modes", hint, "M")
     C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
     _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
     E = C @ V
@@ -192,16 +170,17 @@ def superelement_body(
     element: SuperElement, damping: Any = None, loads: Mapping[str, Sequence[float]] | None = None
 ) -> ElasticBody:
     """The body; `damping` is a ratio for all its modes, or factors of mass and stiffness; `loads` belong to KG."""
-    data, X = element.data, element.X
+    data = element.data
     E, labels, units = element.shapes()
     if not E.shape[1]:
-        raise matrix_error(data.file, "has one node and no modes: nothing can deform", "use a rigid body", "nodes")
-    S, G, affine = mass_integrals(element.report, data, X, E, element.origin)
+        raise matrix_error("has one node and no modes: nothing can deform", "use a rigid body", "nodes")
+    affine = _affine_shapes(element, E)
+    S, G = drop_rounding(*affine.integrals(), element.report.mass)
     K = _without_noise(E.T @ data.K @ E)
     M = E.T @ data.M @ E
     if np.linalg.eigvalsh(K / np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K)))))[0] <= 0:
         where = "as a free body" if element.root is None else f"with '{element.root}' held"
-        raise matrix_error(data.file, f"K is not positive {where}", "retain what holds its parts together", "K")
+        raise matrix_error(f"K is not positive {where}", "retain what holds its parts together", "K")
     nodes = {name: _node(element, node, E) for name, node in element.names.items() if name != element.root}
     by_name = {str(node.number): _node(element, node, E) for node in data.nodes}
     by_name |= {name: by_name[str(node.number)] for name, node in element.names.items()}
@@ -213,20 +192,18 @@ def superelement_body(
 
 
 def _node(element: SuperElement, node: InterfaceNode, E: Array) -> Node:
-    rows = list(node.rows)
-    motion = np.zeros((6, E.shape[1]))
-    motion[: len(rows)] = E[rows]
-    for part in (slice(0, 3), slice(3, 6)):
-        motion[part] = np.where(
-            np.abs(motion[part]) > ROUND_OFF * np.abs(motion[part]).max(initial=0.0), motion[part], 0.0
-        )
-    return Node(element.position(node) - element.origin, motion[:3], motion[3:], turns=node.turns)
+    motion = np.zeros((2, 3, E.shape[1]))  # displacement and turn
+    motion.reshape(6, -1)[: len(node.rows)] = E[list(node.rows)]
+    largest = np.abs(motion).max(axis=(1, 2), keepdims=True, initial=0.0)
+    motion = np.where(np.abs(motion) > ROUND_OFF * largest, motion, 0.0)
+    return Node(element.position(node) - element.origin, motion[0], motion[1], turns=node.turns)
 
 
-def _without_noise(K: Array) -> Array:
-    scale = np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K))))
-    K = np.where(np.abs(K) > ROUND_OFF * scale, K, 0.0)
-    return (K + K.T) / 2
+def _without_noise(matrix: Array, sizes: Array | None = None) -> Array:
+    """A symmetric matrix with zero for what is rounding alone, by the sizes of its coordinates."""
+    sizes = np.sqrt(np.abs(np.diag(matrix))) if sizes is None else sizes
+    matrix = np.where(np.abs(matrix) > ROUND_OFF * np.outer(sizes, sizes), matrix, 0.0)
+    return (matrix + matrix.T) / 2
 
 
 def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) -> Array:
@@ -243,7 +220,7 @@ def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) 
         return np.zeros_like(K)
     if np.linalg.eigvalsh(D)[0] < -DAMPED * np.abs(D).max():
         hint = "give a damping that takes power"
-        raise matrix_error(element.data.file, f"the {WORDS['D']} D is indefinite", hint, "D")
+        raise matrix_error(f"the {WORDS['D']} D is indefinite", hint, "D")
     return _without_noise(E.T @ D @ E)
 
 
@@ -278,78 +255,48 @@ def _stress(
 def _loaded_strain(
     element: SuperElement, E: Array, K: Array, KG: Array, loads: Mapping[str, Sequence[float]] | None
 ) -> MeanStrain:
-    file = element.data.file
     if not loads:
         hint = (
             "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
         )
-        raise matrix_error(file, "its geometric stiffness belongs to a load that is not known", hint, "geometric")
+        raise matrix_error("its geometric stiffness belongs to a load that is not known", hint, "geometric")
     force = np.zeros(element.data.size)
     for name, load in loads.items():
         if name not in element.names:
             hint = f"its nodes are {', '.join(element.names)}"
-            raise matrix_error(file, f"there is no node '{name}'", hint, "geometric", name)
+            raise matrix_error(f"there is no node '{name}'", hint, "geometric", name)
         rows = list(element.names[name].rows)
         force[rows] += np.asarray(load, dtype=float)[: len(rows)]
     f = E.T @ force
     e = np.linalg.solve(K, f)
     if not f @ e > 0:
         hint = "load another node than the root"
-        raise matrix_error(file, "the load of its geometric stiffness strains nothing", hint, "geometric")
+        raise matrix_error("the load of its geometric stiffness strains nothing", hint, "geometric")
     k = float(f @ e)
     return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
 
 
-def mass_integrals(
-    report: RigidReport, data: ReducedMatrices, X: Array, E: Array, origin: Array
-) -> tuple[Array, Array, AffineShapes]:
-    """S_a and G_ab of fields f = (r0, phi_a) that move with the momenta and products of M, theory (69).
-
-    And what they are made of.
-    """
-    M, m = data.M, report.mass
-    c = report.centre - origin
-    I_c = report.inertia
-    Sigma = np.trace(I_c) / 2 * np.eye(3) - I_c
+def _affine_shapes(element: SuperElement, E: Array) -> AffineShapes:
+    """Fields f = (r0, phi_a) that move with the momenta and products of M, theory (69)."""
+    X, M, m, I_c = element.X, element.data.M, element.report.mass, element.report.inertia
+    c, Sigma = element.report.centre - element.origin, np.trace(I_c) / 2 * np.eye(3) - I_c
     momenta = X.T @ M @ E
     t = momenta[:3] / m  # of the centre
-    angular = momenta[3:] - hat(c) @ momenta[:3]
-    theta = np.linalg.pinv(I_c, rcond=FLAT) @ angular
+    theta = np.linalg.pinv(I_c, rcond=FLAT) @ (momenta[3:] - hat(c) @ momenta[:3])
     residual_shapes = E - X @ np.vstack([t + hat(c) @ theta, theta])  # without momentum
-    F = residual_shapes.T @ M @ residual_shapes
-    Z, spread = _stretched(report, data, residual_shapes, Sigma, F)
-    N = E.shape[1]
-    B = np.array([hat(theta[:, a]) for a in range(N)]).reshape(N, 3, 3) + Z @ spread
+    F, products = residual_shapes.T @ M @ residual_shapes, E.T @ M @ E
+    Z, spread = _stretched(element, residual_shapes, Sigma, F)
     W = F - np.einsum("aij,jk,bik->ab", Z, spread, Z)
-    products = E.T @ M @ E
-    S, G = np.zeros((N + 1, 3)), np.zeros((N + 1, N + 1, 3, 3))
-    S[0], S[1:] = m * c, m * t.T
-    G[0, 0] = Sigma + m * np.outer(c, c)
-    G[0, 1:] = m * np.einsum("i,ja->aij", c, t) + np.einsum("ij,akj->aik", Sigma, B)
-    G[1:, 0] = np.swapaxes(G[0, 1:], 1, 2)
-    G[1:, 1:] = m * np.einsum("ia,jb->abij", t, t) + np.einsum("aij,jk,blk->abil", B, Sigma, B)
-    G[1:, 1:] += W[:, :, None, None] / 3 * np.eye(3)
-    off = products - np.einsum("abii->ab", G[1:, 1:])  # rounding
-    G[1:, 1:] += off[:, :, None, None] / 3 * np.eye(3)
-    S, G = drop_rounding(S, G, m)
+    shapes = AffineShapes(m, c, Sigma, t.T, theta.T, Z @ spread, W, products)
     sizes = np.sqrt(np.abs(np.diag(products)))
+    rounding = products - np.einsum("abii->ab", shapes.integrals()[1][1:, 1:])
     theta = np.where(np.abs(theta) > ROUND_OFF * sizes / np.sqrt(np.trace(I_c)), theta, 0.0)
-    shapes = AffineShapes(
-        m,
-        S[0] / m,
-        Sigma,
-        S[1:] / m,
-        theta.T,
-        Z @ spread,
-        drop_matrix_rounding(W + off, sizes),
-        drop_matrix_rounding(products, sizes),
-    )
-    return S, G, shapes
+    shapes = replace(shapes, W=_without_noise(W + rounding, sizes), products=_without_noise(products, sizes))
+    S, _ = drop_rounding(*shapes.integrals(), m)
+    return replace(shapes, c=S[0] / m, t=S[1:] / m, theta=theta.T)
 
 
-def _stretched(
-    report: RigidReport, data: ReducedMatrices, residual_shapes: Array, Sigma: Array, F: Array
-) -> tuple[Array, Array]:
+def _stretched(element: SuperElement, residual_shapes: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
     """Symmetric Z_a = int phi_a (r - c)^T of what has no momentum, and the inverse of Sigma.
 
     M knows products with rigid motions alone. A field along i that grows along j is estimated from its values at the
@@ -363,11 +310,11 @@ def _stretched(
     stretch, shear = np.zeros((2, residual_shapes.shape[1], 3, 3))
     for i in np.flatnonzero(wide):
         for j in np.flatnonzero(wide):
-            field = np.zeros(data.size)
-            for node, place in zip(data.nodes, report.positions, strict=True):
-                grown = axes[:, j] @ (place - report.centre)
+            field = np.zeros(element.data.size)
+            for node, place in zip(element.data.nodes, element.report.positions, strict=True):
+                grown = axes[:, j] @ (place - element.report.centre)
                 field[list(node.rows[:3])] = axes[:, i] * grown
-            product = residual_shapes.T @ (data.M @ field)
+            product = residual_shapes.T @ (element.data.M @ field)
             if i == j:
                 stretch[:, i, i] = product
             else:
@@ -375,9 +322,7 @@ def _stretched(
                 shear[:, i, j] += product
                 shear[:, j, i] += product
     stretch, shear = axes @ stretch @ axes.T, axes @ shear @ axes.T
-    if (
-        _stretch_share(stretch, spread, F) + _stretch_share(shear, spread, F) < FLAT
-    ):  # interfaces that coincide stretch nothing
+    if _stretch_share(stretch, spread, F) + _stretch_share(shear, spread, F) < FLAT:  # interfaces that coincide
         return np.zeros_like(stretch), spread
     stretch = stretch / np.sqrt(max(_stretch_share(stretch, spread, F), 1.0))
     share = 1.0
@@ -406,6 +351,15 @@ class AffineShapes(Record):
     stretch: Array  # N x 3 x 3
     W: Array  # N x N
     products: Array  # N x N, of whole shapes: the mass matrix of the coordinates
+
+    def integrals(self) -> tuple[Array, Array]:
+        """S_a and G_ab of the fields."""
+        N, m = len(self.t), self.m
+        centres = np.concatenate([self.c[None], self.t])
+        B = np.concatenate([np.eye(3)[None], np.array([hat(th) for th in self.theta]).reshape(N, 3, 3) + self.stretch])
+        G = m * np.einsum("ai,bj->abij", centres, centres) + np.einsum("aij,jk,blk->abil", B, self.Sigma, B)
+        G[1:, 1:] += self.W[:, :, None, None] / 3 * np.eye(3)
+        return m * centres, G
 
     def mean(self, e: Array) -> tuple[Array, Array]:
         """Where the centre is moved by, and what the material is turned and stretched by."""
@@ -455,12 +409,6 @@ class AffineShapes(Record):
         return M
 
 
-def drop_matrix_rounding(products: Array, sizes: Array) -> Array:
-    """A symmetric matrix with zero for what is rounding alone, measured by the sizes of both shapes."""
-    result = np.where(np.abs(products) > ROUND_OFF * np.outer(sizes, sizes), products, 0.0)
-    return (result + result.T) / 2
-
-
 def in_plane_modes(data: ReducedMatrices) -> Array:
     """Columns over all freedoms: modes with held interfaces that M or K couples to x, y and rz of some node.
 
@@ -475,14 +423,10 @@ def in_plane_modes(data: ReducedMatrices) -> Array:
     coupled = V.T @ data.M[n:, free] / np.sqrt(np.where(masses > 0, masses, np.inf))
     stiff = V.T @ data.K[n:, free] / np.sqrt(np.abs(np.outer(squares, np.diag(data.K)[free])) + 1e-300)
     rows = np.hstack([coupled, stiff])
-    mode_vectors, first = [], 0
-    while first < len(squares):
-        last = first + 1
-        while last < len(squares) and squares[last] - squares[first] <= ALIKE * abs(squares[last]):
-            last += 1
-        U, sizes, _ = np.linalg.svd(rows[first:last], full_matrices=False)
-        mode_vectors += [V[:, first:last] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNCOUPLED_SHARE]
-        first = last
+    mode_vectors = []
+    for group in equal_groups(squares, ALIKE):
+        U, sizes, _ = np.linalg.svd(rows[group], full_matrices=False)
+        mode_vectors += [V[:, group] @ u for u, size in zip(U.T, sizes, strict=True) if size > UNCOUPLED_SHARE]
     modes = np.zeros((data.size, len(mode_vectors)))
     modes[n:] = np.array(mode_vectors).reshape(len(mode_vectors), -1).T
     return modes

@@ -26,49 +26,29 @@ from parflex.records import Record
 from parflex.spatial.rotations import hat
 
 Array = np.ndarray
-
 Freedom = tuple[int, int]  # number of a node and 1 to 6; number of a modal coordinate and 0
-
 MAX_ORDER = 600  # freedoms; what is larger is not reduced
-
 UNSYMMETRIC = 1e-6  # of the largest entry: more than rounding of printed numbers
-
 LARGEST_NUMBER = 1e10  # of a node or a freedom
-
 LARGEST = 1e100  # of an entry: its square is a number too
-
 WORDS = {"M": "mass matrix", "K": "stiffness matrix", "D": "damping matrix", "geometric": "geometric stiffness"}
-
 ORDER = (
     "rows are x y z rx ry rz of each interface node, then modal coordinates; positions are in the unit of the matrices"
 )
 
 NEGATIVE = 1e-9  # of scaled masses: less is rounding
-
 MASSLESS = 1e-11  # of its mass, added to each freedom so that none is without
-
 SAME_MASS = 1e-2  # masses along x, y and z may differ by so much
-
 SAID, REFUSED = 1e-2, 1e-1  # highest frequency of a rigid motion, of the lowest elastic one
-
 ASIDE = 2.0  # radius of gyration along a direction, over half the way that nodes span there: a bar has 0.58
-
 SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less across
-
 TURNING = 0.1  # of the lowest frequency with held nodes: centrifugal loads then deform by a hundredth of the arm
-
 MAX_ROTATION_SPEED = 300.0  # rad/s: what turns faster than 3000 turns a minute is no link of a robot
-
 SAME_PLACE = 1e-6  # of the size of the body: nodes that are nearer to each other are at one place
-
 DETERMINED = 1e-7  # of the largest singular value: less determines no position
-
 MAX_DENSITY = 25_500.0  # kg/m3: osmium as an ellipsoid, 9/8 of 22 600
-
 MAX_WAVE_SPEED = 50_000.0  # m/s: diamond has 18 000; rigid regions around nodes shorten what is strained
-
 THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
-
 FLAT = 1e-6  # of the longest side: a box is not thinner
 
 
@@ -95,7 +75,6 @@ class ReducedMatrices(Record):
     nodes: tuple[InterfaceNode, ...]
     D: Array | None = None
     geometric: Array | None = field(default=None, repr=False)  # n x n of one load, or n x n x n of each freedom
-    file: str = ""
     units: str = "m"  # those that the file was given in
 
     @property
@@ -113,7 +92,7 @@ class ReducedMatrices(Record):
         available = self.size - self.interface
         if not 0 <= count <= available:
             message = f"{count} modes are requested, but the matrices have {available} modal coordinates"
-            raise matrix_error(self.file, message, f"give a number from 0 to {available}", "modes", count)
+            raise matrix_error(message, f"give a number from 0 to {available}", "modes", count)
         n = self.interface + count
         cut = {key: A[(slice(n),) * A.ndim] for key in WORDS if (A := getattr(self, key)) is not None}
         return replace(self, **cut)
@@ -124,13 +103,12 @@ def in_order(freedom: Freedom) -> tuple[bool, int, int]:
     return freedom[1] == 0, abs(freedom[0]), freedom[1]
 
 
-def matrix_error(file: str, message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
+def matrix_error(message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
     """What is said of matrices that cannot be."""
-    return RobotFileError(message, file=file, key=key, value=value, hint=hint)
+    return RobotFileError(message, key=key, value=value, hint=hint)
 
 
 def from_freedoms(
-    file: str,
     freedoms: Sequence[Freedom],
     matrices: Mapping[str, Array],
     positions: Mapping[int, Array] | None = None,
@@ -139,15 +117,15 @@ def from_freedoms(
     for key in ("M", "K"):
         if key not in matrices:
             hint = f"give M and K of the same reduction; found {', '.join(sorted(matrices)) or 'none'}"
-            raise matrix_error(file, f"the {WORDS[key]} {key} is missing", hint, key)
+            raise matrix_error(f"the {WORDS[key]} {key} is missing", hint, key)
     for number, component in freedoms:
         if not 0 <= component <= 6:
             hint = "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"
-            raise matrix_error(file, f"node {number} has a freedom {component}", hint, value=component)
+            raise matrix_error(f"node {number} has a freedom {component}", hint, value=component)
     if len(set(freedoms)) < len(freedoms):
         duplicate = next(freedom for k, freedom in enumerate(freedoms) if freedom in freedoms[:k])
         message = f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice"
-        raise matrix_error(file, message, "give every freedom once")
+        raise matrix_error(message, "give every freedom once")
     rows_of: dict[int, list[tuple[int, int]]] = {}
     for row, (number, component) in enumerate(freedoms):
         if component:
@@ -159,47 +137,47 @@ def from_freedoms(
         if components not in ([1, 2, 3], [1, 2, 3, 4, 5, 6]):
             message = f"node {number} has the freedoms {' '.join(map(str, components))} alone"
             hint = "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them"
-            raise matrix_error(file, message, hint, value=number)
+            raise matrix_error(message, hint, value=number)
         place = None if positions is None or number not in positions else np.asarray(positions[number], dtype=float)
         nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(rows))), place))
         order += [row for _, row in sorted(rows)]
     if not nodes:
-        raise matrix_error(file, "there is no interface node", "retain the nodes to which the robot is attached")
+        raise matrix_error("there is no interface node", "retain the nodes to which the robot is attached")
     order += [row for row, (_, component) in enumerate(freedoms) if not component]
     index = np.array(order)
-    placed: dict[str, Any] = {key: checked(A, key, len(freedoms), file) for key, A in matrices.items()}
+    placed: dict[str, Any] = {key: checked(A, key, len(freedoms)) for key, A in matrices.items()}
     placed = {key: A[np.ix_(*(index,) * A.ndim)] for key, A in placed.items()}
-    return ReducedMatrices(nodes=tuple(nodes), file=file, **placed)
+    return ReducedMatrices(nodes=tuple(nodes), **placed)
 
 
-def checked(A: Array, key: str, order: int, file: str) -> Array:
+def checked(A: Array, key: str, order: int) -> Array:
     """The matrix, finite, of the right order and symmetric; what is rounding of its symmetry is taken out."""
     label = f"the {WORDS[key]} {key}"
     cube = key == "geometric" and A.ndim == 3
     if A.shape != (order,) * (3 if cube else 2):
         shape = " x ".join(map(str, A.shape))
         hint = f"give {order} x {order} numbers"
-        raise matrix_error(file, f"{label} is {shape}, with {order} freedoms", hint, key, shape)
+        raise matrix_error(f"{label} is {shape}, with {order} freedoms", hint, key, shape)
     if not np.all(np.abs(A) < LARGEST):  # also NaN
         message = f"{label} has an entry that is not a finite number below 1e100"
-        raise matrix_error(file, message, "write the matrices again", key)
+        raise matrix_error(message, "write the matrices again", key)
     size, off = np.abs(A).max(), np.abs(A - np.swapaxes(A, -1, -2))
     if off.max() > UNSYMMETRIC * size:
         *_, i, j = np.unravel_index(off.argmax(), off.shape)
         share = float(off.max() / size)
         message = f"{label} is not symmetric: rows {i + 1} and {j + 1} differ by {share:.2g} of its largest entry"
         hint = "write both triangles or say that it is symmetric; gyroscopic and load terms have no place in it"
-        raise matrix_error(file, message, hint, key, share)
+        raise matrix_error(message, hint, key, share)
     return (A + np.swapaxes(A, -1, -2)) / 2
 
 
-def refuse_order(order: int, file: str) -> None:
+def refuse_order(order: int) -> None:
     """Before anything of that size is made."""
     if order > MAX_ORDER:
         hint = "give matrices that are reduced to interface nodes and modes (craig_bampton reduces whole ones)"
-        raise matrix_error(file, f"has {order} freedoms, more than {MAX_ORDER}", hint, value=order)
+        raise matrix_error(f"has {order} freedoms, more than {MAX_ORDER}", hint, value=order)
     if order < 6:
-        raise matrix_error(file, f"has {order} freedoms alone", "give six for each interface node", value=order)
+        raise matrix_error(f"has {order} freedoms alone", "give six for each interface node", value=order)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -251,7 +229,7 @@ def estimated_positions(data: ReducedMatrices) -> Array:
     sizes = np.linalg.norm(A, axis=0)
     if not sizes.all() or np.linalg.svd(A / sizes, compute_uv=False)[-1] < DETERMINED:
         message = "has no positions of its nodes, and its stiffness does not determine them"
-        raise matrix_error(data.file, message, "give positions = { NAME = [x, y, z], ... } in metres", "positions")
+        raise matrix_error(message, "give positions = { NAME = [x, y, z], ... } in metres", "positions")
     offsets = np.linalg.lstsq(A / sizes, rhs, rcond=None)[0] / sizes
     return np.vstack([np.zeros(3), offsets.reshape(-1, 3)])
 
@@ -264,14 +242,14 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     X = rigid_shapes(data.nodes, positions, data.size)
     if np.linalg.matrix_rank(X) < 6:
         hint = "retain rotations, or three nodes not in line"
-        raise matrix_error(data.file, "its nodes do not show all rigid motions", hint)
+        raise matrix_error("its nodes do not show all rigid motions", hint)
     rounding = _refuse_negative(data)
     R = X.T @ data.M @ X
     mass = float(np.trace(R[:3, :3]) / 3)
     spread = float(np.abs(R[:3, :3] - mass * np.eye(3)).max())
     if mass <= 0 or spread > SAME_MASS * mass:
         along = ", ".join(f"{x:.4g}" for x in np.diag(R[:3, :3]))
-        raise matrix_error(data.file, f"the mass differs by direction: {along} kg along x, y, z", ORDER, "M", mass)
+        raise matrix_error(f"the mass differs by direction: {along} kg along x, y, z", ORDER, "M", mass)
     moments = (R[3:, :3] - R[:3, 3:]) / 2
     centre = axial(moments) / (2 * mass)
     inertia = (R[3:, 3:] + R[3:, 3:].T) / 2 - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
@@ -287,7 +265,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
         negative = hertz[0] < -SAID * abs(lowest)
         what = f"is indefinite, lowest eigenvalue -({-hertz[0]:.3g} Hz)^2" if negative else "is not that of a free body"
         hint = f"write the matrices with more digits, and check their order: {ORDER}"
-        raise matrix_error(data.file, f"the stiffness matrix {what}: {summary}", hint, "K", residual)
+        raise matrix_error(f"the stiffness matrix {what}: {summary}", hint, "K", residual)
     least = MASSLESS * np.diag(np.repeat([mass, max(np.trace(R[3:, 3:]), mass * SAME_PLACE**2)], 3))
     eigenvalues = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + least))
     forced = float(np.sqrt(eigenvalues.max()) / (2 * np.pi))
@@ -297,7 +275,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
             f"Hz, {forced / lowest:.2g} of the lowest elastic frequency, {lowest:.4g} Hz (residual {residual:.1e})"
         )
         hint = f"correct them, or leave them out: they follow from K ({ORDER})"
-        raise matrix_error(data.file, message, hint, "positions", residual)
+        raise matrix_error(message, hint, "positions", residual)
     few = Diagnostic("superelement-matrices", f"the stiffness matrix has few digits: {summary}", value=rigid / lowest)
     notes = [few] if rigid > SAID * lowest else []
     notes += unit_warnings(data, mass, centre, inertia, positions, lowest)
@@ -320,30 +298,24 @@ def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
 
 def _refuse_negative(data: ReducedMatrices) -> float:
     """No motion has negative kinetic energy, and no modal coordinate none; how far rounding is from that, scaled."""
+
+    def indefinite(problem: str, value: float) -> RobotFileError:
+        hint = "write it with more digits, and check that it is the mass matrix"
+        return matrix_error(f"the mass matrix is indefinite: {problem}", hint, "M", value)
+
     diagonal = np.diag(data.M)
-    bare = np.flatnonzero(diagonal[data.interface :] == 0)
-    if len(bare):
+    for k in np.flatnonzero(diagonal[data.interface :] == 0) + 1:
         hint = "write the file again if it is truncated, or leave the mode out"
-        raise matrix_error(data.file, f"modal coordinate {bare[0] + 1} has no mass", hint, "M", int(bare[0] + 1))
-    pulled = np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1))
-    hint, indefinite = (
-        "write it with more digits, and check that it is the mass matrix",
-        "the mass matrix is indefinite",
-    )
-    if len(pulled):
-        row = int(pulled[0] + 1)
-        message = f"{indefinite}: freedom {row} has no mass, but is tied to others by mass"
-        raise matrix_error(data.file, message, hint, "M", row)
+        raise matrix_error(f"modal coordinate {k} has no mass", hint, "M", int(k))
+    for k in np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1)) + 1:
+        raise indefinite(f"freedom {k} has no mass, but is tied to others by mass", int(k))
     if np.any(diagonal < 0):
         value = float(diagonal.min())
-        raise matrix_error(
-            data.file, f"{indefinite}: it has a negative mass on its diagonal, {value:.2g}", hint, "M", value
-        )
+        raise indefinite(f"it has a negative mass on its diagonal, {value:.2g}", value)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     lowest = float(np.linalg.eigvalsh((data.M * scale).T * scale)[0])
     if lowest < -NEGATIVE:
-        message = f"{indefinite}: it has a negative eigenvalue, {lowest:.2g} of its diagonal"
-        raise matrix_error(data.file, message, hint, "M", lowest)
+        raise indefinite(f"it has a negative eigenvalue, {lowest:.2g} of its diagonal", lowest)
     return max(-lowest, 0.0)
 
 

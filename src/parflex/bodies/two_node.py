@@ -10,12 +10,12 @@ the length times the axial shape), so terms that cancel on paper cancel in the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.bodies.beam import without_torsion
-from parflex.bodies.elastic import Body, ElasticBody
+from parflex.bodies.beam import add_spin
+from parflex.bodies.elastic import Body, ElasticBody, gram_matrix
 from parflex.records import Record
 from parflex.spatial.rotations import cross, hat
 
@@ -160,10 +160,11 @@ def two_node_beam(body: ElasticBody) -> TwoNodeBeam | None:
     if components is None:
         return None
     bare = body.without_rigid()
-    points = without_torsion(bare)
+    spin = np.zeros((body.size + 1, body.size + 1)) if bare.spin is None else bare.spin
+    points = replace(bare, G=bare.G.copy())
+    add_spin(points.G, spin, -1.0)
     coefficients, weights = _independent_functions(points, components)
     shapes = coefficients[4:].reshape(body.size, 3, -1)
-    spin = np.zeros((body.size + 1, body.size + 1)) if bare.spin is None else bare.spin
     return TwoNodeBeam(bare, components, coefficients[:4], shapes, weights, spin)
 
 
@@ -172,11 +173,8 @@ def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tu
 
     What turning the root adds to a bent beam comes first, so that fields which change with the state have few entries.
     """
-    size = 1 + 3 * (body.size + 1)
-    gram = np.zeros((size, size))
-    gram[0, 0] = body.m
-    gram[0, 1:] = gram[1:, 0] = body.S.ravel()
-    gram[1:, 1:] = body.G.transpose(0, 2, 1, 3).reshape(size - 1, size - 1)
+    gram = gram_matrix(body.m, body.S, body.G)
+    size = len(gram)
     scale = np.sqrt(np.abs(np.diag(gram)))
     fields = scale[1:].reshape(-1, 3)
     fields[fields <= NOTHING * fields.max(axis=1, keepdims=True)] = 1.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.sections import ElementSections
+from parflex.bodies.beam import BeamElement
 from parflex.design.design_state import DesignState
 from parflex.design.linear_model import HeldState
 from parflex.errors import InputError, did_you_mean
@@ -198,7 +198,7 @@ def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, 
     return max(candidates, key=lambda x: x.value if isinstance(x, Sensitive) else x)
 
 
-def _sensitive_parts(state: DesignState, chain: BeamChain, there: Any, link: int) -> ElementSections:
+def _sensitive_parts(state: DesignState, chain: BeamChain, there: Any, link: int) -> BeamElement:
     """An element of a beam with slopes in its length, material, section and fibres."""
     description = state.design.description
     beam = next(frame.beam for frame in description.frame if frame.name == chain.name)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from parflex.bodies.beam import BeamElement
 from parflex.bodies.elastic import Body
-from parflex.bodies.reduced_beam import ReducedCentreLine, ReducedSections
-from parflex.bodies.sections import ElementSections
+from parflex.bodies.reduced_beam import ReducedLine
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, brief
@@ -25,11 +25,9 @@ from parflex.recursion.energy import line_wrench, wrench_on_link
 from parflex.recursion.kinematics import Motion, Pose, motion
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.robotfile import schema
 from parflex.spatial.dual import without_slopes
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, exponential
-from parflex.tree.build_elements import element_parts
 from parflex.tree.force_elements import PointElement
 from parflex.tree.tree import Place, Tree, beam_elements
 
@@ -238,7 +236,7 @@ def element_rows(
 
 
 def sections_of_element(
-    parts: ElementSections | ReducedSections, rows: ElementRows, xi: Sequence[float] | Array, behind: bool = False
+    parts: BeamElement | ReducedLine, rows: ElementRows, xi: Sequence[float] | Array, behind: bool = False
 ) -> Array:
     """N, Vy, Vz, T, My, Mz at each xi in all rows: rows x n x 6.
 
@@ -308,10 +306,10 @@ def batched_exponentials(rotation_vectors: Array) -> Array:
     return np.eye(3) + np.sinc(angle / np.pi) * H + 0.5 * np.sinc(angle / (2 * np.pi)) ** 2 * (H @ H)
 
 
-def stresses(parts: ElementSections, forces: Array, planar: bool) -> Array:
+def stresses(parts: BeamElement, forces: Array, planar: bool) -> Array:
     """The largest normal stress in size over the fibres of sections, for section forces along the last axis."""
     assert parts.fibres is not None
-    moments = parts.in_section(forces[..., 3:])
+    moments = forces[..., 3:] @ parts.section_axes
     My, Mz = (0 * moments[..., 1] if planar else moments[..., 1]), moments[..., 2]
     return parts.fibres.stress(parts.section, forces[..., 0], My, Mz)
 
@@ -406,20 +404,20 @@ class BeamChain(Record):
     name: str
     links: tuple[int, ...]
     tip: int
-    each: tuple[ElementSections | ReducedSections, ...]  # to be cut at its sections
+    each: tuple[BeamElement | ReducedLine, ...]  # to be cut at its sections
     ends: tuple[float, ...]
     added: frozenset[int] = frozenset()
 
     @property
-    def parts(self) -> ElementSections:
+    def parts(self) -> BeamElement:
         """The first element; all have its material, section and fibres."""
         first = self.each[0]
-        return first.element if isinstance(first, ReducedSections) else first
+        return first.element if isinstance(first, ReducedLine) else first
 
     @property
     def reduced(self) -> bool:
         """Whether bodies are reduced to their ends and a few modes."""
-        return isinstance(self.each[0], ReducedSections)
+        return isinstance(self.each[0], ReducedLine)
 
     def located(self, s: float) -> tuple[int, float]:
         """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
@@ -435,22 +433,18 @@ class BeamChain(Record):
 
 def beam_chains(robot: Robot) -> dict[str, BeamChain]:
     """All beams of a robot that have sections, by name."""
-    chains, description = {}, robot.description
+    chains = {}
     added = frozenset(place.link for node in robot.nodes if (place := robot.tree.places[node]).inner is None)
-    for name, beam in ((frame.name, frame.beam) for frame in description.frame if frame.beam is not None):
+    for name in (frame.name for frame in robot.description.frame if frame.beam is not None):
         elements = beam_elements(robot.tree.links, robot.tree.number(name))
         if not elements:  # another kind of body now
             continue
         links = tuple(element.link for element in elements)
         bodies = [robot.tree.links[j].body for j in links]
         lengths = [float(body.nodes["tip"].r0[0]) for body in bodies]
-        each: tuple[ElementSections | ReducedSections, ...]
+        each, ends = tuple(map(_cut, bodies)), np.cumsum(lengths) / sum(lengths)
         if bodies[0].reduced is None and max(lengths) - min(lengths) <= ALIKE * max(lengths):
-            each = (element_parts(description, beam, lengths[0]),) * len(links)
-            ends = np.arange(1, len(links) + 1) / len(links)
-        else:
-            each = tuple(_cut(robot, beam, body, length) for body, length in zip(bodies, lengths, strict=True))
-            ends = np.cumsum(lengths) / sum(lengths)
+            each, ends = each[:1] * len(links), np.arange(1, len(links) + 1) / len(links)
         chains[name] = BeamChain(name, links, elements[-1].tip, each, tuple(ends.tolist()), added)
     return chains
 
@@ -467,12 +461,10 @@ def missing_stress_warning(robot: Robot, chains: Mapping[str, BeamChain]) -> lis
     return [Diagnostic("unknown-stress", f"the largest stress leaves out {listed}: with a section given by numbers")]
 
 
-def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementSections | ReducedSections:
+def _cut(body: Body) -> BeamElement | ReducedLine:
     """A body of a beam, to be cut at its sections."""
-    if body.reduced is None:
-        return element_parts(robot.description, beam, length)
-    assert isinstance(body.inner, ReducedCentreLine)
-    return ReducedSections(element_parts(robot.description, beam, length / body.reduced.elements), body.inner)
+    assert isinstance(body.inner, BeamElement | ReducedLine)
+    return body.inner
 
 
 def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[Diagnostic]:

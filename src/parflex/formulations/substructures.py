@@ -48,7 +48,7 @@ from parflex.spatial.linear import (
     is_zero,
     scalar_type,
     shared_call,
-    solve_symmetric,
+    solve_positive,
     substitute,
     substitute_groups,
 )
@@ -204,7 +204,7 @@ class SubstructureState(Record):
     def _solved(self, A: Array, rhs: Array, unknowns: Sequence[int]) -> Array:
         """Unknowns from their part of the matrix, in an order that keeps it sparse."""
         if not can_share_call(self.f):
-            return solve_symmetric(A, rhs, sparse=True)
+            return solve_positive(A, rhs, sparse=True)
         steps = eliminate_groups(A, groups_among(self.form, unknowns))
         return np.array(substitute_groups(steps, list(rhs)), dtype=object)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from parflex.bodies.reduced_beam import ReducedSections
+from parflex.bodies.reduced_beam import ReducedLine
 from parflex.diagnostics import Diagnostic
 from parflex.forces.section_forces import BeamChain, beam_chains
 from parflex.integrators.tableaux import gauss_points
@@ -125,7 +125,7 @@ def inner_loads_of(chain: BeamChain, s: float) -> InnerLoads | None:
     """Of a place along a beam; None at a node, and of a reduced beam: it has inner modes."""
     element, xi = chain.located(s)
     parts = chain.each[element]
-    if isinstance(parts, ReducedSections) or min(xi, 1 - xi) < 1e-9:
+    if isinstance(parts, ReducedLine) or min(xi, 1 - xi) < 1e-9:
         return None
     each = parts.material.density * parts.section.A * parts.length**4 / parts.material.E
     both = each / np.array([float(parts.section.Iz), float(parts.section.Iy)])
@@ -178,7 +178,7 @@ def forced_place(robot: Robot, loaded: str, place: str) -> Array | None:
     xi, at = (float(one.node.r0[0] / body.nodes["tip"].r0[0]) for one in inner if one is not None)
     chain = next(beam for beam in beam_chains(robot).values() if j in beam.links)
     parts = chain.each[chain.links.index(j)]
-    if isinstance(parts, ReducedSections):
+    if isinstance(parts, ReducedLine):
         modal = np.diag(body.material_stiffness(np.zeros(body.size)))[body.size - body.held :]
         compliance = parts.clamped_compliance(xi, at, modal)
     else:

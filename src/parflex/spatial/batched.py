@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,8 @@ import numpy as np
 from parflex.spatial.scalar import Scalar
 
 Array = np.ndarray
-
 MEMORY = 3e8  # bytes of the numbers of the rows that are done together
-
 FEWEST = 500  # of these rows: below, what Python itself takes is most
-
 PLAIN_ROW_LIMIT = 6  # rows: numbers of many rows take as long as five to nine plain ones, by the robot
 
 
@@ -123,17 +121,10 @@ class BatchedNumber(Scalar):
             return NotImplemented
         return self.decisions.take(test(self.values, other.values if isinstance(other, BatchedNumber) else other))
 
-    def __lt__(self, other: Any) -> Any:
-        return self._compare(other, np.less)
-
-    def __le__(self, other: Any) -> Any:
-        return self._compare(other, np.less_equal)
-
-    def __gt__(self, other: Any) -> Any:
-        return self._compare(other, np.greater)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._compare(other, np.greater_equal)
+    __lt__ = partialmethod(_compare, test=np.less)
+    __le__ = partialmethod(_compare, test=np.less_equal)
+    __gt__ = partialmethod(_compare, test=np.greater)
+    __ge__ = partialmethod(_compare, test=np.greater_equal)
 
     def __eq__(self, other: object) -> Any:
         return self._compare(other, lambda x, y: (x == y) & ~self._slopes_differ(other))

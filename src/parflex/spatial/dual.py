@@ -11,6 +11,8 @@ Zero parts cost nothing.
 from __future__ import annotations
 
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +21,15 @@ import numpy as np
 from parflex.spatial.scalar import Scalar
 
 Array = np.ndarray
+
+
+def _by_value(compare: Callable[[Any, Any], Any]) -> Any:
+    """A comparison that slopes do not enter."""
+
+    def method(self: DualNumber, other: Any) -> bool:
+        return bool(compare(self.value, other.value if isinstance(other, self.__class__) else other))
+
+    return method
 
 
 class DualNumber(Scalar):
@@ -75,17 +86,7 @@ class DualNumber(Scalar):
         return -self if self.value < 0 else self
 
     # by value alone: what NumPy's sign asks
-    def __lt__(self, other: Any) -> bool:
-        return bool(self.value < _value(other, self.__class__))
-
-    def __gt__(self, other: Any) -> bool:
-        return bool(self.value > _value(other, self.__class__))
-
-    def __le__(self, other: Any) -> bool:
-        return bool(self.value <= _value(other, self.__class__))
-
-    def __ge__(self, other: Any) -> bool:
-        return bool(self.value >= _value(other, self.__class__))
+    __lt__, __gt__, __le__, __ge__ = map(_by_value, (operator.lt, operator.gt, operator.le, operator.ge))
 
     def __eq__(self, other: object) -> bool:
         return self is other if isinstance(other, self.__class__) else bool(self.value == other)
@@ -118,10 +119,6 @@ class DualNumber(Scalar):
 
     def __repr__(self) -> str:
         return f"{self.value!r} with {len(self.slope)} slopes"
-
-
-def _value(number: Any, kind: type[DualNumber]) -> Any:
-    return number.value if isinstance(number, kind) else number
 
 
 def _call(name: str, x: Any) -> Any:
@@ -206,6 +203,11 @@ class ComplexPair(Scalar):
 
     re: Any
     im: Any
+
+    @property
+    def calls_alike(self) -> bool:
+        """Whether its parts call functions of alike things."""
+        return getattr(self.re, "calls_alike", False)
 
     def __add__(self, other: Any) -> ComplexPair:
         other = complex_pair(other)

@@ -32,7 +32,6 @@ from parflex.spatial.dual import (
 )
 
 Array = np.ndarray
-
 NUMBER = 0.4  # of a symbol: what a number costs as a factor, since some of its products vanish or fold
 
 
@@ -57,11 +56,10 @@ def solve(A: Array, b: Array) -> Array:
     kind = dual_type(A, b)
     if kind is not None:
         return _solve_sloped(A, b, kind)
-    entry = next((entry for entry in A.flat if getattr(entry, "solves_whole", False)), None)
+    entry = _first_with("solves_whole", A)
     if entry is not None:
         return entry.solve_system(A, b.reshape(len(b), -1)).reshape(b.shape)
-    entry = next((entry for entry in A.flat if hasattr(entry, "kept_inverse")), None)
-    inverse = None
+    entry, inverse = _first_with("kept_inverse", A), None
     if entry is not None:
         inverse = entry.kept_inverse(A, lambda matrix: _solve_by_blocks(matrix, np.eye(len(matrix), dtype=object)))
     return _solve_by_blocks(A, b) if inverse is None else inverse @ b
@@ -72,16 +70,20 @@ def _solve_by_blocks(A: Array, b: Array) -> Array:
     for rows, columns in triangular_blocks(A):
         solved = [k for k in range(len(b)) if k not in set(columns)]
         rhs = b[rows] - A[np.ix_(rows, solved)] @ x[solved] if solved else b[rows]
-        x[columns] = _solve_block(A[np.ix_(rows, columns)], rhs)
+        block = A[np.ix_(rows, columns)]
+        x[columns] = rhs / block[0, 0] if len(rows) == 1 else _solve_in_stages(block, rhs)
     return x
+
+
+def _first_with(name: str, *arrays: Array) -> Any:
+    """The first entry that has something by this name, which is not false."""
+    entries = (x for values in arrays if values.dtype == object for x in values.flat)
+    return next((x for x in entries if getattr(x, name, False)), None)
 
 
 def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
     """Values, lowest first, and vectors x with A x = value B x and x^T B x = 1, of numbers; B is positive definite."""
-    root = np.linalg.cholesky(B)
-    half = np.linalg.solve(root, A)
-    values, vectors = np.linalg.eigh(np.linalg.solve(root, half.T))
-    return values, np.linalg.solve(root.T, vectors)
+    return scipy.linalg.eigh(A, B)
 
 
 def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
@@ -95,20 +97,14 @@ def _solve_sloped(A: Array, b: Array, kind: type[DualNumber]) -> Array:
     return with_slopes(x, solve(block, changes.reshape(n, -1)).reshape(changes.shape), kind).reshape(b.shape)
 
 
-def _solve_block(A: Array, b: Array) -> Array:
-    if len(b) == 1:
-        return b / A[0, 0]
-    return _solve_in_stages(A, b.reshape(len(b), -1)).reshape(b.shape)
-
-
-def _solve_in_stages(A: Array, B: Array) -> Array:
+def _solve_in_stages(A: Array, b: Array) -> Array:
     """Elimination of a few unknowns at a time, each against the rows that hold them.
 
     The unknowns of a leg stand in the rows of its own closure alone. They are eliminated there by pivoting over these
     rows; rows that are left hold what the leg asks of the others, and take part in a later stage. A regular matrix has
     independent columns, so those of a stage are independent in their rows: a stage is as safe as the whole.
     """
-    n = len(A)
+    n, B = len(A), b.reshape(len(b), -1)
     plan = min(
         [_stages(A), [_Stage(list(range(n)), list(range(n)), [])]], key=lambda plan: _plan_cost(plan, A, B.shape[1])
     )
@@ -126,7 +122,7 @@ def _solve_in_stages(A: Array, B: Array) -> Array:
     for stage, result in zip(reversed(plan), reversed(results), strict=True):
         other_count = len(stage.others)
         x[stage.columns] = result[:, other_count:] - result[:, :other_count] @ x[stage.others]
-    return x
+    return x.reshape(b.shape)
 
 
 @dataclass(frozen=True)
@@ -190,7 +186,7 @@ def _eliminate_block(A: Array, B: Array) -> Array:
     """The solutions for the pivot rows, then what is left of the other rows; by the pivoted primitive of the scalar."""
     if A.shape == (1, 1):
         return B / A[0, 0]
-    symbol = next((entry for entry in (*A.flat, *B.flat) if hasattr(entry, "solve_system")), None)
+    symbol = _first_with("solve_system", A, B)
     return symbol.solve_system(A, B) if symbol is not None else _eliminate_constants(A, B)
 
 
@@ -251,12 +247,17 @@ def least_squares(A: Array, b: Array, units: Array) -> Array:
     return solve_positive(E.T @ E, E.T @ (b.T / units).T)
 
 
-def solve_positive(A: Array, b: Array) -> Array:
-    """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order.
+def solve_positive(A: Array, b: Array, sparse: bool = False) -> Array:
+    """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order; numbers go to LAPACK.
 
-    `b` is a vector or a matrix of columns.
+    `b` is a vector or a matrix of columns. If A is `sparse`, unknowns are eliminated in an order that keeps it so.
     """
-    return solve_symmetric(A, b) if is_symbolic(A, b) else np.linalg.solve(A, b)
+    if not any(map(_has_symbols, (A, b))):
+        return np.linalg.solve(*(x.astype(float) if x.dtype == object else x for x in (A, b)))
+    x = np.zeros(b.shape, dtype=object)
+    for k, row in enumerate(substitute(eliminate(A, sparse), b)):
+        x[k] = row
+    return x
 
 
 @dataclass(frozen=True)
@@ -339,16 +340,6 @@ def substitute(steps: list[EliminationStep], b: Any) -> list[Any]:
         x[k] = x[k] * step.inverse
         for j, factor in step.column.items():
             x[k] = x[k] - factor * x[j]
-    return x
-
-
-def solve_symmetric(A: Array, b: Array, sparse: bool = False) -> Array:
-    """X with A x = b; numbers go to LAPACK. `b` is a vector or a matrix of columns."""
-    if not _has_symbols(A) and not _has_symbols(b):
-        return np.linalg.solve(A.astype(float), b.astype(float))
-    x = np.zeros(b.shape, dtype=object)
-    for k, row in enumerate(substitute(eliminate(A, sparse), b)):
-        x[k] = row
     return x
 
 
@@ -480,7 +471,7 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
     Where an array holds pairs, these go through as two parts, and all results are pairs.
     """
     inputs = [np.asarray(values) for values in arrays]
-    caller = next((x for values in inputs if values.dtype == object for x in values.flat if _calls(x)), None)
+    caller = _first_with("calls_alike", *inputs)
     if caller is None:
         return function(*inputs)
     if not isinstance(caller, ComplexPair) and not any(_has_pairs(values) for values in inputs):
@@ -503,11 +494,7 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
 
 def can_share_call(*arrays: Any) -> bool:
     """Whether entries of an array would call one function for alike things."""
-    return any(values.dtype == object and any(_calls(x) for x in values.flat) for values in map(np.asarray, arrays))
-
-
-def _calls(x: Any) -> bool:
-    return getattr(x.re if isinstance(x, ComplexPair) else x, "calls_alike", False)
+    return _first_with("calls_alike", *map(np.asarray, arrays)) is not None
 
 
 def _has_pairs(values: Array) -> bool:

@@ -16,20 +16,14 @@ import numpy as np
 from parflex.spatial.batched import is_varied
 
 Array = np.ndarray
-
 E3 = np.eye(3)  # a copy of it takes a fifth of the time of another one
 
 # (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
 ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns: unit quaternion of a frame in the world
-
 INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
-
 SERIES = 9  # terms of the series below: exact to rounding up to half a turn
-
 INVERSE_FACTORIALS = [1 / factorial(k) for k in range(2 * SERIES + 2)]
-
 STEP = math.pi / 12
-
 SINE_TABLE = (  # sines of 0, 15, ... 90 degrees
     0.0,
     (math.sqrt(6) - math.sqrt(2)) / 4,
@@ -41,7 +35,6 @@ SINE_TABLE = (  # sines of 0, 15, ... 90 degrees
 )
 
 ROUNDING = 4 * 2.0**-52  # of an angle computed by a few operations, such as 150*(pi/180)
-
 LARGEST = 1000.0  # rad: rounding of larger ones says nothing about what was meant
 
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parflex.bodies.elastic import Body
-from parflex.bodies.reduced_beam import ReducedBeam, ReducedCentreLine
+from parflex.bodies.reduced_beam import ReducedBeam, ReducedLine
 from parflex.closure.mobility import null_space
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning
@@ -117,7 +117,7 @@ def _inner_beams(robot: Robot, reduced: bool) -> dict[str, BeamElements]:
             if key not in cache:
                 count = float(f"{elements * spec.length / length:.12g}")  # without rounding
                 inside, least = inner_motions([read_element(file, name, spec, count * FINE)] * FINE), np.inf
-                if isinstance(body.inner, ReducedCentreLine):
+                if isinstance(body.inner, ReducedLine):
                     element, least = read_element(file, name, spec, SUBDIVISIONS * count), inside.lowest
                     inside = inner_motions_of_reduced(element, body.inner)
                 cache[key] = inside, least
@@ -338,12 +338,12 @@ def _shortening(piece: Body) -> Array:
     return H
 
 
-def inner_motions_of_reduced(element: Body, line: ReducedCentreLine) -> InnerMotions:
+def inner_motions_of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
     """Of a reduced beam of such elements, or of their parts: what its modes leave out, and the inside of elements."""
-    parts = (len(line.shapes) - 1) * SUBDIVISIONS
+    parts = line.count * SUBDIVISIONS
     N, tip = element.size, element.nodes["tip"]
     used = np.vstack([tip.Phi_d, tip.Phi_r])
-    mode_coordinates = np.zeros((parts * N, line.shapes.shape[2] - N))
+    mode_coordinates = np.zeros((parts * N, line.node_motions.shape[2] - N))
     ends = [line.at(k / parts) for k in range(parts + 1)]
     end_motions = [np.vstack([end.Phi_d, end.Phi_r])[:, N:] for end in ends]
     for k in range(parts):

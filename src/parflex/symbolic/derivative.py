@@ -1,4 +1,4 @@
-"""Exact forward and reverse derivatives of expression graphs, with sparsity."""
+"""Exact forward and reverse derivatives of expression graphs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def jacobian(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[li
         return [[] for _ in outputs]
     graph = inputs[0].graph
     columns = {x.edge >> 1: k for k, x in enumerate(inputs)}
-    rows = _forward(graph, columns, [y.edge >> 1 for y in outputs if isinstance(y, Expression)])
+    rows: dict[int, Row] = {}
+    solutions: dict[int, dict[int, list[Scalar]]] = {}
+    for node in sorted(_below(graph, [y.edge >> 1 for y in outputs if isinstance(y, Expression)])):
+        rows[node] = _row(graph, node, columns, rows, solutions)
     result = []
     for y in outputs:
         row: list[Scalar] = [0.0] * len(inputs)
@@ -25,21 +28,6 @@ def jacobian(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[li
                 row[columns[node]] = -value if y.edge & 1 else value
         result.append(row)
     return result
-
-
-def _forward(graph: Graph, inputs: dict[int, int], roots: list[int]) -> dict[int, Row]:
-    live = set()
-    stack = list(roots)
-    while stack:
-        node = stack.pop()
-        if node not in live:
-            live.add(node)
-            stack += [edge >> 1 for edge in graph.arguments(node)]
-    rows: dict[int, Row] = {}
-    solutions: dict[int, dict[int, list[Scalar]]] = {}
-    for node in sorted(live):
-        rows[node] = _row(graph, node, inputs, rows, solutions)
-    return rows
 
 
 def _row(graph: Graph, node: int, inputs: dict[int, int], rows: dict[int, Row], solutions: dict) -> Row:
@@ -149,6 +137,7 @@ def _add(adjoints: dict[int, Scalar], edge: int, value: Scalar) -> None:
 
 
 def _below(graph: Graph, roots: list[int]) -> set[int]:
+    """The nodes that these use, themselves among them."""
     live: set[int] = set()
     stack = list(roots)
     while stack:
@@ -183,20 +172,3 @@ def _solve_adjoints(graph: Graph, node: int, adjoints: dict[int, Scalar]) -> Non
         _add(adjoints, edge, rhs_adjoints[i])
         for j in range(n):
             _add(adjoints, matrix[n * i + j], -(rhs_adjoints[i] * graph.wrap(picks[j] << 1)))
-
-
-def sparsity(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[list[bool]]:
-    """Whether each output depends on each input, by structure."""
-    if not inputs:
-        return [[] for _ in outputs]
-    graph = inputs[0].graph
-    bits = {x.edge >> 1: 1 << k for k, x in enumerate(inputs)}
-    roots = [y.edge >> 1 for y in outputs if isinstance(y, Expression)]
-    masks: dict[int, int] = {}
-    for node in sorted(_below(graph, roots)):
-        mask = bits.get(node, 0)
-        for edge in graph.arguments(node):
-            mask |= masks[edge >> 1]
-        masks[node] = mask
-    rows = [masks[y.edge >> 1] if isinstance(y, Expression) else 0 for y in outputs]
-    return [[bool(row >> k & 1) for k in range(len(inputs))] for row in rows]

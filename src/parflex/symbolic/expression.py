@@ -14,26 +14,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from math import prod
 from pickle import dumps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from numpy import array, asarray, ndarray
+from numpy import array, asarray, empty, ndarray
 from numpy import sign as numpy_sign
 
-if TYPE_CHECKING:
-    pass
-
 INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD, ATAN2, CALL, NOT_WITHIN, EITHER = range(16)
-
 OP_NAMES = (
     *("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold", "atan2"),
     *("call", "not_within", "either"),
 )
 
 Scalar = Any  # a float or an Expression
-
 System = tuple[int, tuple[int, ...], tuple[int, ...]]  # unknowns, edges of the matrix by rows, edges of a right side
-
 LITERAL = (0.0, 1.0, -1.0)  # numbers that make a function shorter; others are arguments
 
 
@@ -226,20 +221,12 @@ class Expression:
             if other == 0:
                 return self
             return g.wrap(g.add(self.edge, g.edge(other)))
-        edge = g.add(self.edge, other.edge)
-        return g.wrap(edge)
+        return g.wrap(g.add(self.edge, other.edge))
 
     __radd__ = __add__
 
     def __sub__(self, other: Scalar) -> Scalar:
-        g = self.graph
-        if other.__class__ is not Expression:
-            if other.__class__ is ndarray:
-                return NotImplemented
-            if other == 0:
-                return self
-            return g.wrap(g.add(self.edge, g.edge(-other)))
-        return g.wrap(g.add(self.edge, other.edge ^ 1))
+        return self.__add__(-other)
 
     def __rsub__(self, other: Scalar) -> Scalar:
         return (-self).__add__(other)
@@ -366,13 +353,12 @@ def mark_unit_pair(c: Expression, s: Expression) -> None:
     g.unit_pairs[second] = first
 
 
+@dataclass(frozen=True)
 class KnownAngle:
     """An angle of which cosine and sine are known, so that no trigonometry is needed."""
 
-    __slots__ = ("_cos", "_sin")
-
-    def __init__(self, cos: Scalar, sin: Scalar) -> None:
-        self._cos, self._sin = cos, sin
+    _cos: Scalar
+    _sin: Scalar
 
     def cos(self) -> Scalar:
         """Cosine."""
@@ -437,12 +423,7 @@ class Calls:
         traced = self.functions[function_index]
         node = self._node(graph, Call(function_index, tuple(edges))) if traced.outputs else 0
         values = [_result(graph, node, edges, *result) for result in traced.results]
-        results, start = [], 0
-        for shape in traced.shapes:
-            part = array(values[start : start + _size(shape)] or 0.0, dtype=object)
-            results.append(part.reshape(shape) if _size(shape) else part.reshape(-1)[:0].reshape(shape))
-            start += _size(shape)
-        return tuple(results)
+        return tuple(_reshaped(values, traced.shapes))
 
     def _named(self, key: Any) -> Hashable:
         """A key with numbers for the things in it: those that hold the same have the same."""
@@ -473,11 +454,14 @@ class Calls:
         return self._written[content]
 
 
-def _size(shape: tuple[int, ...]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count
+def _reshaped(entries: list[Scalar], shapes: Sequence[tuple[int, ...]]) -> list[ndarray]:
+    """Arrays of these shapes from all their entries, one after the other."""
+    remaining, results = iter(entries), []
+    for shape in shapes:
+        values = empty(prod(shape), dtype=object)
+        values[:] = [next(remaining) for _ in range(prod(shape))]
+        results.append(values.reshape(shape))
+    return results
 
 
 def _pattern(graph: Graph, arrays: Sequence[ndarray]) -> tuple[list[int], tuple[int, ...], tuple[float, ...]]:
@@ -515,11 +499,7 @@ def _traced(
     for code in pattern:
         symbol = symbols[code >> 1] if code >= 0 else None
         entries.append(next(literal_values) if symbol is None else -symbol if code & 1 else symbol)
-    arguments, start = [], 0
-    for values in arrays:
-        part = array(entries[start : start + values.size] or 0.0, dtype=object)
-        arguments.append(part.reshape(values.shape) if values.size else values)
-        start += values.size
+    arguments = _reshaped(entries, [values.shape for values in arrays])
     returned = [asarray(values) for values in function(*arguments)]
     outputs: dict[int, int] = {}
     results = [_kind(graph, value, outputs) for values in returned for value in values.flat]

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.bodies import sections
-from parflex.bodies.beam import Material, Section, beam, first_bending_frequency, rotated_about_axis
+from parflex.bodies.beam import BeamElement, Material, Section, beam, first_bending_frequency
 from parflex.bodies.elastic import Body, ElasticBody, with_damping, with_small_rotations
 from parflex.bodies.rigid import RigidBody
-from parflex.bodies.sections import ElementSections
 from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.robotfile import schema
 from parflex.robotfile.checks import refuse_unknown
@@ -52,12 +51,10 @@ def read_section(table: schema.SectionTable, shear_coefficient: float | None = N
 
 def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, count: float) -> ElasticBody:
     """One element of the beam of a frame, which has so many of its length."""
-    material, section, choices = _beam_choices(robot, name, spec)
-    mass, stiffness = _damping(spec, material, section, choices["planar"])
-    element = beam(spec.length / count, material, section, **choices)
-    element = rotated_about_axis(element, spec.roll) if spec.roll else element
-    element = with_damping(element, mass, stiffness) if spec.damping is not None else element
-    return _as_in_file(element, robot)
+    element = _checked_element(robot, name, spec, spec.length / count)
+    body = beam(element, _is_linear(robot, spec))
+    body = with_damping(body, *_damping(spec, element)) if spec.damping is not None else body
+    return _as_in_file(body, robot)
 
 
 def _as_in_file(body: Any, robot: schema.RobotFile) -> Any:
@@ -70,53 +67,51 @@ def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements
     """A part of the beam of a frame, given as share of its length, as one body in place of so many elements."""
     from parflex.bodies.reduced_beam import reduced_beam
 
-    material, section, choices = _beam_choices(robot, name, spec)
-    damping = _damping(spec, material, section, choices["planar"])
-    assert spec.reduce is not None
-    settings, length = spec.reduce, spec.length * fraction
-    numbers: tuple[Any, ...] = (length, settings.error, settings.band, spec.roll, *damping)
-    if any(
-        is_varied(x) for x in (*numbers, *vars(material).values(), *vars(section).values())
-    ):  # how many modes are kept depends on them
+    whole = _checked_element(robot, name, spec, spec.length * fraction)
+    damping, settings = _damping(spec, whole), spec.reduce
+    assert settings is not None
+    numbers = (whole.length, whole.roll, *vars(whole.material).values(), *vars(whole.section).values())
+    numbers = (*numbers, settings.error, settings.band, *damping)  # how many modes are kept depends on all of them
+    if any(map(is_varied, numbers)):
         raise VariedNumberError("reduced beams of many designs are made one by one")
     try:
-        choices |= {"roll": spec.roll, "damping": damping}
-        body = reduced_beam(length, material, section, elements, settings.error, settings.band, **choices)
+        body = reduced_beam(whole, elements, settings.error, settings.band, _is_linear(robot, spec), damping)
     except InputError as error:
         key = f"frame '{name}': beam.reduce.{error.key}"
         raise RobotFileError(error.message, key=key, value=error.value, hint=error.hint) from None
     return _as_in_file(body, robot)
 
 
-def _beam_choices(robot: schema.RobotFile, name: str, spec: schema.Beam) -> tuple[Material, Section, dict[str, Any]]:
-    """Material and section of a beam, and how it is modelled."""
-    planar = (spec.model or robot.motion) == "planar"
-    if spec.roll and planar:
+def _checked_element(robot: schema.RobotFile, name: str, spec: schema.Beam, length: float) -> BeamElement:
+    """An element of the beam of a frame, of that length."""
+    element = element_parts(robot, spec, length)
+    if spec.roll and element.planar:
         hint, key = 'swap y and z, or use model = "spatial"', f"frame '{name}': beam.roll"
         raise RobotFileError("a planar beam cannot be rolled", key=key, value=spec.roll, hint=hint)
-    section = read_section(robot.sections[spec.section], spec.shear_coefficient)
-    linear = (spec.axial or robot.axial) == "linear"
-    choices = {"planar": planar, "rotary_inertia": spec.rotary_inertia, "shear": spec.shear, "linear": linear}
-    return read_material(robot.materials[spec.material]), section, choices
+    return element
 
 
-def _damping(spec: schema.Beam, material: Material, section: Section, planar: bool) -> tuple[float, float]:
+def _is_linear(robot: schema.RobotFile, spec: schema.Beam) -> bool:
+    return (spec.axial or robot.axial) == "linear"
+
+
+def _damping(spec: schema.Beam, element: BeamElement) -> tuple[float, float]:
     """Factors of mass and stiffness."""
     if spec.damping is None:
         return 0.0, 0.0
     if spec.damping.ratio:
-        first = first_bending_frequency(spec.length, material, section, planar)
+        first = first_bending_frequency(replace(element, length=spec.length))
         return spec.damping.mass, 2 * spec.damping.ratio / first
     return spec.damping.mass, spec.damping.stiffness
 
 
-def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> ElementSections:
-    """The same element cut at its sections; its length is that of its body."""
+def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> BeamElement:
+    """An element of a beam as the file describes it."""
     table = robot.sections[spec.section]
     fibres = sections.fibres_of(table.shape, {key: getattr(table, key) for key in SECTION_KEYS[table.shape]})
     planar = (spec.model or robot.motion) == "planar"
     material, section = read_material(robot.materials[spec.material]), read_section(table, spec.shear_coefficient)
-    return ElementSections(length, material, section, planar, spec.rotary_inertia, spec.shear, spec.roll, fibres)
+    return BeamElement(length, material, section, planar, spec.rotary_inertia, spec.shear, spec.roll, fibres)
 
 
 def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
@@ -180,8 +175,8 @@ def read_superelement(
             raise RobotFileError("a ratio stands in a table", key=f"{key}.damping.ratio", hint=hint)
         damping = (damping.mass, damping.stiffness)
     root = spec.root or (None if free else next(iter(spec.nodes)))
+    files: Any = spec.file
     try:
-        files: Any = spec.file
         data = load_matrices(files, list(spec.nodes.values()))
         data = data if spec.modes is None else data.with_modes(spec.modes)
         data = in_si_units(data, spec.units)
@@ -193,6 +188,7 @@ def read_superelement(
         message = f"its matrices cannot be decomposed ({str(error).split('.')[0].lower()})"
         raise RobotFileError(message, key=f"{key}.file", hint="check its numbers, or write them again") from None
     except ParflexError as error:
+        error.file = error.file or (files if isinstance(files, str) else next(iter(files.values())))
         error.key = f"{key}.{error.key if error.key in schema.Superelement.model_fields else 'file'}"
         raise
     return _as_in_file(body, robot), root

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.beam import CentreLine, centre_line
-from parflex.bodies.elastic import Node
+from parflex.bodies.beam import BeamElement
+from parflex.bodies.elastic import LineNodes, Node
 from parflex.bodies.modal import load_modal
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
@@ -23,7 +23,6 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot, file_frame
 from parflex.robotfile import schema
 from parflex.spatial.rotations import hat
-from parflex.tree.build_elements import read_material, read_section
 from parflex.tree.tree import GROUND, Link, Place
 from parflex.view.solids import element_places
 
@@ -358,28 +357,16 @@ def beam_of(robot: Robot, link: Link) -> schema.Beam | None:
 
 
 @lru_cache(maxsize=64)
-def _shapes(length: float, Ps: tuple[float, float], roll: float, count: int) -> tuple[Array, Array]:
-    """Motions of so many sections of an element: many elements of a robot are alike."""
-    return CentreLine(length, Ps, roll).along(np.linspace(0.0, 1.0, count))
+def _shapes(line: LineNodes, count: int) -> tuple[Array, Array, Array]:
+    """Places and motions of so many sections of an element: many elements of a robot are alike."""
+    return line.shapes(np.linspace(0.0, 1.0, count))
 
 
 def beam_points(robot: Robot, link: Link, beam: schema.Beam, stations: int) -> BodyPoints:
     """Stations along one element of a beam, with the shape functions of its model, or along all of a reduced one."""
-    length = float(link.body.nodes["tip"].r0[0])
-    if link.body.reduced is not None and link.body.inner is not None:
-        nodes = [link.body.inner.node(repr(float(s))) for s in np.linspace(0.0, 1.0, stations)]
-        r0, Phi_d, Phi_r = (np.array([getattr(node, key) for node in nodes]) for key in ("r0", "Phi_d", "Phi_r"))
-        return BodyPoints(r0, Phi_d, Phi_r, list(pairwise(range(stations))), "beam")
-    elements = max(1, round(beam.length / length))
-    count = max(3, (stations - 1) // elements + 1)
-    xi = np.linspace(0.0, 1.0, count)
-    inner = link.body.inner
-    if isinstance(inner, CentreLine):
-        Phi_d, Phi_r = _shapes(float(inner.length), inner.Ps, inner.roll, count)
-    else:
-        material = read_material(robot.description.materials[beam.material])
-        section = read_section(robot.description.sections[beam.section], beam.shear_coefficient)
-        Phi_d, Phi_r = centre_line(length, material, section, beam.shear, beam.roll, xi)
-    used = [("ux", "uy", "uz", "rx", "ry", "rz").index(label) for label in link.body.labels]
-    r0 = np.outer(xi * length, [1.0, 0.0, 0.0])
-    return BodyPoints(r0, Phi_d[:, :, used], Phi_r[:, :, used], list(pairwise(range(count))), "beam")
+    line = link.body.inner
+    assert isinstance(line, LineNodes)
+    if isinstance(line, BeamElement):
+        elements = max(1, round(beam.length / float(link.body.nodes["tip"].r0[0])))
+        stations = max(3, (stations - 1) // elements + 1)
+    return BodyPoints(*_shapes(line, stations), list(pairwise(range(stations))), "beam")
