@@ -80,8 +80,8 @@ def test_designs_that_cannot_be_are_lines_with_their_reasons(tmp_path):
                    + '[samples]\nkind = "list"\nfile = "designs.csv"\n')  # fmt: skip
     result = parflex.sweep(path, jobs=1)
     assert result.status.tolist()[0] == 0 and result.status.tolist()[4] == 0 and result.failed == 3
-    assert result.status.tolist()[1:4] == [3, 3, 3] and "constants.distal" in result.reasons[3]
-    assert result.reasons[1].startswith("home of this design cannot be reached: leg1 misses it by 0.6")
+    assert result.status.tolist()[1:4] == [1, 1, 3] and "constants.distal" in result.reasons[3]
+    assert result.reasons[1].startswith("the pose cannot be reached with 'theta' as at home (x=")
     assert all(bool(text) == bool(state) for text, state in zip(result.reasons, result.status, strict=True))
     assert np.isnan(result.responses["mass"][1]) and np.isfinite(result.responses["mass"][[0, 4]]).all()
     good = parflex.sensitivities(parflex.load("3rrr-flexible"), "mass", "constants.arm").value
