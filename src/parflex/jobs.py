@@ -1,8 +1,7 @@
-"""Jobs in chunks on executors (processes, threads, Dask), resumable after an interruption.
+"""Jobs in chunks on executors: this process, threads, processes, any executor of `concurrent.futures`, Dask.
 
-A journal beside the file of results stores the chunks finished after the file was written. Each entry has its length
-and checksum. A killed process leaves at most one incomplete entry, which is not read. While a journal is open, no other
-process writes to the same results.
+The file of results is rewritten atomically every few seconds. A job resumes by the status of the rows in its file, so
+that a killed process loses what came after the last writing.
 """
 
 from __future__ import annotations
@@ -20,24 +19,14 @@ import threading
 import time
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from concurrent.futures import (
-    FIRST_COMPLETED,
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent import futures
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from multiprocessing.connection import wait as wait_for_any
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
 from parflex.cache import cached
 from parflex.checks import integer
@@ -45,441 +34,291 @@ from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import write_errors
 
-SAVE_EVERY = 10.0  # s between two writes of the file of results
-
-SAVING = 0.05  # share of the time that writing it may take
-
-Submit = Callable[[Executor, Any], Future[Any]]
-
+SAVE_EVERY = 5.0  # s between two writes of the file of results
+SAVING = 0.05  # largest share of the time that writing it takes
 MAX_WORKER_LOSSES = 3  # workers that may die of one chunk
-
 LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "WorkerStartTimeoutError")  # of Dask, by name
-
-AHEAD = 2  # chunks for each worker that are handed out: while one is solved the next is there
-
+AHEAD = 2  # submitted chunks per worker: while one is solved the next is there
 MAX_JOBS = 1024
-
-DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
-
-KILL = 9
-
 PATIENCE = 10  # s until a scheduler has answered
+MAX_CACHED_SOLVERS = 4  # in the memory of a worker: those of several jobs on one cluster
 
 Solver = Callable[[Any], Any]
 
-MAX_CACHED_SOLVERS = 4  # in the memory of a worker: those of several campaigns on one cluster
-
-_solver_lock = threading.Lock()
-
-HEAD = b"parflex journal 2\n"
-
-SIZES = 8, 32  # bytes of the length of an entry, and of its checksum
-
-
-class JobResults(Protocol):
-    """Where answers of chunks are kept, and how one of them is written down."""
-
-    def put(self, chunk: Any, answer: Any) -> None:
-        """Take over an answer; the same chunk twice is the same as once."""
-
-    def save(self) -> None:
-        """Write all of it to its file, whole or not at all."""
-
-    def packed(self, chunk: Any, answer: Any) -> bytes:
-        """An answer as it stands in the journal."""
-
-    def unpacked(self, data: bytes) -> tuple[Any, Any]:
-        """What `packed` wrote."""
-
 
 def run_job(
-    results: JobResults,
-    left: Callable[[], Sequence[Any]],
+    results: Any,
+    chunks: Sequence[Any],
     task: ChunkTask,
-    pool_for: Callable[[int], ExecutorPool],
+    workers_for: Callable[[int], Workers],
     path: Path | None,
-    name: str,
     on_progress: Callable[[], None],
     ordered: bool = False,
     sent: Callable[[Any], Any] = lambda chunk: chunk,
 ) -> bool:
-    """Solve the chunks that are `left`, and keep them in `path`; whether it was interrupted.
+    """Solve chunks and save their answers in `path`; return whether the job was interrupted.
 
-    The file of results, if there is one, is read already. `name` is a digest of all that the numbers come from,
-    `pool_for` gives workers for so many chunks, `on_progress` is called after every chunk, `sent` is what workers
-    get of one.
+    `results.put(chunk, answer)` stores an answer, `results.save()` writes all of them. `workers_for` returns workers
+    for a number of chunks, `on_progress` is called after every chunk, `sent` returns what a worker needs of one.
     """
-    if path is None:
-        return _work(results, left(), task, pool_for, None, on_progress, ordered, sent)
-    with Journal(path, name) as journal:
-        entries = journal.entries()
-        for entry in entries:
-            results.put(*results.unpacked(entry))
-        chunks = left()
-        interrupted = _work(results, chunks, task, pool_for, journal, on_progress, ordered, sent)
-        if chunks or entries or not path.exists():
-            _save(results, journal)
+    if not chunks and (path is None or path.exists()):
+        return False
+    saved, interval, changed, interrupted = time.monotonic(), SAVE_EVERY, not chunks, False
+    with nullcontext() if path is None else _sole_writer(path):
+        try:
+            workers = workers_for(len(chunks)) if chunks else Workers("here")
+            for chunk, answer in completed_chunks(task.of(workers), chunks, workers, ordered, sent):
+                results.put(chunk, answer)
+                changed = True
+                on_progress()
+                begun = time.monotonic()
+                if path is not None and begun - saved > interval:
+                    results.save()
+                    saved, changed = time.monotonic(), False
+                    interval = max(SAVE_EVERY, (saved - begun) / SAVING)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            if path is not None and changed:
+                results.save()
     return interrupted
 
 
-def _work(
-    results: JobResults,
-    chunks: Sequence[Any],
-    task: ChunkTask,
-    pool_for: Callable[[int], ExecutorPool],
-    journal: Journal | None,
-    on_progress: Callable[[], None],
-    ordered: bool,
-    sent: Callable[[Any], Any],
-) -> bool:
-    if not chunks:
-        return False
-    pool = pool_for(len(chunks))
-    saved, interval = time.monotonic(), SAVE_EVERY
-    try:
-        for chunk, answer in completed_chunks(_worker_function(task, pool), chunks, pool, ordered, pool.forks, sent):
-            if journal is not None:
-                journal.add(results.packed(chunk, answer))
-            results.put(chunk, answer)
-            on_progress()
-            if journal is not None and time.monotonic() - saved > interval:
-                begun = time.monotonic()
-                _save(results, journal)
-                saved = time.monotonic()
-                interval = max(SAVE_EVERY, (saved - begun) / SAVING)
-    except KeyboardInterrupt:
-        return True
-    return False
+@contextmanager
+def _sole_writer(path: Path) -> Iterator[None]:
+    """Refuse a second process that writes the same results."""
+    lock = path.with_name(path.name + ".lock")
+    with write_errors(path):
+        file = lock.open("w")
+    with file:
+        try:
+            with suppress(ImportError):  # not on every system
+                import fcntl
 
-
-def _worker_function(task: ChunkTask, pool: ExecutorPool) -> Callable[[Any], Any]:
-    """What workers call. Those of this machine have the solver; others get all that it takes to make it."""
-    if pool.far:
-        return partial(solve_chunk, replace(task, source=source_digest(), ready=None))
-    if not pool.forks:
-        return task.ready or task.solver()  # the caller reads what its own solver reports
-    task.solver()
-    return partial(solve_chunk, replace(task, given=None, ready=None))
-
-
-def _save(results: JobResults, journal: Journal) -> None:
-    """The file of results has everything, and then the journal nothing."""
-    results.save()
-    journal.clear()
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            what, hint = "another process writes this file", "wait for it, or name another file"
+            raise InputError(what, file=str(path), key="out", value=str(path), hint=hint) from None
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                lock.unlink()
 
 
 def completed_chunks(
     work: Callable[[Any], Any],
-    chunks: Iterable[Hashable],
-    pool: ExecutorPool,
+    chunks: Iterable[Any],
+    workers: Workers,
     ordered: bool = False,
-    first: bool = False,
     sent: Callable[[Any], Any] = lambda chunk: chunk,
 ) -> Iterator[tuple[Any, Any]]:
-    """What is found in chunks: as it comes, or in their order. When the caller stops, what waits is given up.
+    """Yield chunks with their answers as they come, or in their order; when the caller stops, the others are cancelled.
 
-    With `first` the first chunk is solved in this process: what it compiles, forks have. `sent` is what workers get of
-    a chunk.
+    `sent` returns what a worker needs of a chunk.
     """
-    waiting = deque(chunks)
-    if first and waiting and pool.name != "here":
-        chunk = waiting.popleft()
-        yield chunk, work(sent(chunk))
-    if not waiting:
-        return
-    order = list(waiting)
-    answers = _completed_unordered(lambda executor, chunk: executor.submit(work, sent(chunk)), waiting, pool)
-    yield from (_in_order(answers, order) if ordered else answers)
-
-
-def _in_order(answers: Iterator[tuple[Any, Any]], chunks: list[Any]) -> Iterator[tuple[Any, Any]]:
-    """The same in the order of the chunks."""
-    numbers = {_key(chunk): k for k, chunk in enumerate(chunks)}
-    pending: dict[int, tuple[Any, Any]] = {}
+    chunks = list(chunks)
+    pending: dict[int, Any] = {}
     following = 0
-    for chunk, answer in answers:
-        pending[numbers[_key(chunk)]] = chunk, answer
+    for number, answer in _completed(lambda number: sent(chunks[number]), work, len(chunks), workers):
+        if not ordered:
+            yield chunks[number], answer
+            continue
+        pending[number] = answer
         while following in pending:
-            yield pending.pop(following)
+            yield chunks[following], pending.pop(following)
             following += 1
 
 
-def _key(chunk: Any) -> Any:
-    return (chunk.start, chunk.stop) if isinstance(chunk, slice) else chunk  # slices have no hash before Python 3.12
-
-
-def _completed_unordered(submit: Submit, waiting: deque[Any], pool: ExecutorPool) -> Iterator[tuple[Any, Any]]:
-    executor = pool.begin()
-    running: dict[Future[Any], Any] = {}
-    losses: Counter[Any] = Counter()
+def _completed(
+    sent: Callable[[int], Any], work: Callable[[Any], Any], count: int, workers: Workers
+) -> Iterator[tuple[int, Any]]:
+    """Yield numbers of chunks with their answers; a chunk whose worker died is submitted again."""
+    waiting = deque(range(count))
+    while waiting and (workers.kind == "here" or (workers.forks and len(waiting) == count)):
+        yield waiting[0], work(sent(waiting.popleft()))  # forks know what the first chunk compiled
+    if not waiting:
+        return
+    executor, running, losses = workers.start(), dict[futures.Future[Any], int](), Counter[int]()
     try:
         while waiting or running:
-            broken = not _submit_waiting(submit, waiting, running, executor, pool)
-            done = wait(running, return_when=FIRST_COMPLETED).done if running else set()
-            for future in [future for future in running if future in done]:
-                chunk = running.pop(future)
+            broken = False
+            try:
+                while waiting and len(running) < AHEAD * max(1, workers.count()):
+                    running[executor.submit(work, sent(waiting[0]))] = waiting[0]
+                    waiting.popleft()
+            except futures.BrokenExecutor:
+                broken = True
+            for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done if running else ():
+                number = running.pop(future)
                 try:
                     answer = future.result()
-                except (BrokenExecutor, CancelledError) as error:
-                    broken = broken or isinstance(error, BrokenExecutor)
-                    _lost(chunk, waiting, losses, pool)
                 except Exception as error:
-                    if type(error).__name__ not in LOST:
+                    gone = isinstance(error, futures.BrokenExecutor)
+                    if not gone and not isinstance(error, futures.CancelledError) and type(error).__name__ not in LOST:
                         raise
-                    _lost(chunk, waiting, losses, pool)
+                    broken = broken or gone
+                    losses[number] += 1
+                    if losses[number] > MAX_WORKER_LOSSES:
+                        raise InputError(
+                            "workers are killed again and again", key="cluster" if workers.far else "jobs",
+                            value=str(number), hint="use fewer jobs, or more memory; results so far are kept",
+                        ) from None  # fmt: skip
+                    waiting.appendleft(number)
                 else:
-                    yield chunk, answer
+                    yield number, answer
             if broken:
+                if workers.kind != "processes":
+                    hint = "run it again with a new one; results so far are kept"
+                    raise InputError("the executor is broken", key="executor", hint=hint)
                 waiting.extendleft(running.values())
                 running.clear()
-                executor = _replaced(executor, pool)
+                executor.shutdown(wait=False, cancel_futures=True)
+                executor = workers.start()
     finally:
         for future in running:
             future.cancel()
-        (pool.stop if running and pool.stop is not None else pool.end)(executor)
+        if running and workers.kind == "processes":  # in the middle of their work
+            for process in list((getattr(executor, "_processes", None) or {}).values()):
+                process.terminate()
+        workers.end(executor)
 
 
-def _submit_waiting(
-    submit: Submit, waiting: deque[Any], running: dict[Future[Any], Any], executor: Executor, pool: ExecutorPool
-) -> bool:
-    """Give workers what they can take; False where they are gone."""
-    while waiting and len(running) < pool.ahead:
-        try:
-            running[submit(executor, waiting[0])] = waiting[0]
-        except BrokenExecutor:
-            return False
-        waiting.popleft()
-    return True
-
-
-def _lost(chunk: Any, waiting: deque[Any], losses: Counter[Any], pool: ExecutorPool) -> None:
-    """A chunk whose worker died waits again, unless all die of it."""
-    losses[_key(chunk)] += 1
-    if losses[_key(chunk)] > MAX_WORKER_LOSSES:
-        raise InputError(
-            "workers are killed again and again",
-            key="cluster" if pool.far else "jobs",
-            value=str(chunk),
-            hint="use fewer jobs on each machine, or more memory; results so far are kept",
-        )
-    waiting.appendleft(chunk)
-
-
-def _replaced(executor: Executor, pool: ExecutorPool) -> Executor:
-    if not pool.replaceable:
-        raise InputError(
-            "the executor is broken", key="executor", hint="run it again with a new one; results so far are kept"
-        )
-    with suppress(Exception):
-        executor.shutdown(wait=False, cancel_futures=True)
-    return pool.begin()
-
-
-class InlineExecutor(Executor):
-    """An executor that works at once, in the process of the caller."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """The answer, already there."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # an interrupt is for the caller
-            future.set_exception(error)
-        return future
+# -- workers -------------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class ExecutorPool:
-    """An executor, how many chunks it takes at a time, and whether it can be replaced where it broke.
+class Workers:
+    """An executor: how it starts and ends, and how many chunks it solves at a time.
 
-    `far` workers are no children of this process: they need all of a task, and of the same parflex.
+    `kind` is 'here', 'threads', 'processes', 'executor' or 'cluster'. Workers that are `far` need all of a task;
+    `forks` know what this process made before.
     """
 
-    begin: Callable[[], Executor]
-    workers: Callable[[], int]
-    name: str
+    kind: str
+    start: Callable[[], futures.Executor] = futures.ThreadPoolExecutor
+    count: Callable[[], int] = lambda: 1
     far: bool = False
-    replaceable: bool = False
-    forks: bool = False  # workers know what this process made before
-    end: Callable[[Executor], None] = lambda executor: executor.shutdown(wait=True, cancel_futures=True)
-    stop: Callable[[Executor], None] | None = None  # in the place of `end` while workers are at work
-
-    @property
-    def ahead(self) -> int:
-        """Chunks that are handed out at a time."""
-        count = self.workers()
-        return 1 if self.name == "here" else AHEAD * max(1, count)
+    forks: bool = False
+    end: Callable[[futures.Executor], None] = lambda executor: executor.shutdown(wait=True, cancel_futures=True)
 
 
-def inline_pool() -> ExecutorPool:
-    """The process itself, alone."""
-    return ExecutorPool(InlineExecutor, lambda: 1, "here")
-
-
-def thread_pool(count: int) -> ExecutorPool:
+def thread_workers(count: int) -> Workers:
     """Threads of this process."""
-    if count == 1:
-        return inline_pool()
-    return ExecutorPool(lambda: ThreadPoolExecutor(count, thread_name_prefix="rows"), lambda: count, "threads")
-
-
-def process_pool(jobs: int | None, most: int) -> ExecutorPool:
-    """Processes of this machine, not more than there is to do."""
-    count = min(number_of_jobs(jobs), max(1, most))
-    if count == 1:
-        return inline_pool()
-    forks = sys.platform == "linux"
-    context = multiprocessing.get_context("fork" if forks else "spawn")
-
-    def begin() -> Executor:
-        return ProcessPoolExecutor(count, context, initializer=initialise_worker)
-
-    return ExecutorPool(
-        begin, lambda: count, "processes", far=not forks, replaceable=True, forks=forks, stop=_terminate_workers
+    return (
+        Workers("threads", lambda: futures.ThreadPoolExecutor(count), lambda: count) if count > 1 else Workers("here")
     )
 
 
-def _terminate_workers(executor: Executor) -> None:
-    """End processes in the middle of their work: what they would find is not waited for, and made again."""
-    for process in list((getattr(executor, "_processes", None) or {}).values()):
-        process.terminate()
-    executor.shutdown(wait=True, cancel_futures=True)
+def process_workers(jobs: int | None, most: int) -> Workers:
+    """Processes of this machine, at most one for each chunk."""
+    count = min(number_of_jobs(jobs), max(1, most))
+    if count == 1:
+        return Workers("here")
+    forks = sys.platform == "linux"
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    start = partial(futures.ProcessPoolExecutor, count, context, initialise_worker)
+    return Workers("processes", start, lambda: count, far=not forks, forks=forks)
 
 
-def user_pool(executor: Any) -> ExecutorPool:
+def executor_workers(executor: Any) -> Workers:
     """An executor of the caller, who ends it."""
-    if not isinstance(executor, Executor):
+    if not isinstance(executor, futures.Executor):
         raise InputError(
             "'executor' is not an executor", key="executor", value=type(executor).__name__,
             hint="give one of concurrent.futures, or a Dask client's get_executor()",
         )  # fmt: skip
     workers = getattr(executor, "_max_workers", None)
     count = workers if isinstance(workers, int) else number_of_jobs(None)
-    far = not isinstance(executor, ThreadPoolExecutor | InlineExecutor)
-    return ExecutorPool(lambda: executor, lambda: count, "executor", far=far, end=lambda _: None)
-
-
-def initialise_worker() -> None:
-    """In a new process: interrupts are for the parent, and it does not outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
+    far = not isinstance(executor, futures.ThreadPoolExecutor)
+    return Workers("executor", lambda: executor, lambda: count, far=far, end=lambda _: None)
 
 
 def number_of_jobs(jobs: int | None) -> int:
-    """As many as asked for; by default one for each core that this process may use."""
+    """Number of workers; by default one for each core that this process may use."""
     if jobs is not None:
         return integer(jobs, "jobs", 1, MAX_JOBS)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def end_with_parent(by_signal: bool = True) -> None:
-    """In a worker: end as soon as the parent is gone, also where it was killed and could say nothing.
-
-    Linux sends a signal. Elsewhere, and beside it, a thread waits for the parent's end of a pipe to close.
-    """
-    if by_signal and sys.platform == "linux":
-        import ctypes
-
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(DEATH_SIGNAL, KILL)
+def initialise_worker() -> None:
+    """Leave interrupts to the parent, and end with it, also where it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-    if not parent.is_alive():  # it ended before the signal was asked for
-        os._exit(1)
-    threading.Thread(target=_watch, args=(parent.sentinel,), daemon=True).start()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
 
 
-def _watch(sentinel: int) -> None:
+def _end_with(sentinel: int) -> None:
     wait_for_any([sentinel])
     os._exit(1)
 
 
-def dask_executor(address: Any) -> ExecutorPool:
+def dask_workers(address: Any) -> Workers:
     """The workers of a Dask scheduler."""
-    client = _client(address)
+    place = re.fullmatch(r"(?:[a-z]+://)?(\[[^\]]+\]|[^:/\s]+):(\d+)/?", address) if isinstance(address, str) else None
+    no_scheduler = InputError(
+        f"no Dask scheduler answers at '{address}'", key="cluster", value=str(address),
+        hint="start one with 'dask scheduler' and give its address, such as tcp://127.0.0.1:8786",
+    )  # fmt: skip
+    if place is None:
+        raise no_scheduler
+    try:
+        from distributed import Client
+    except ImportError:
+        hint = "pip install 'parflex[cluster]'"
+        raise InputError("a cluster needs Dask, which is not installed", key="cluster", hint=hint) from None
+    for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported by this module
+    try:
+        socket.create_connection((place[1].strip("[]"), int(place[2])), PATIENCE).close()  # refuses at once
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+    except Exception:  # whatever answers there is no scheduler
+        raise no_scheduler from None
+
+    def end(executor: futures.Executor) -> None:
+        executor.shutdown(wait=False)
+        client.close()
+
     try:
         _check_workers(client)
     except BaseException:
         client.close()
         raise
-
-    def begin() -> Executor:
-        return client.get_executor(pure=False)
-
-    def workers() -> int:
-        return sum(client.nthreads().values())
-
-    def end(executor: Executor) -> None:
-        executor.shutdown(wait=False)
-        client.close()
-
-    return ExecutorPool(begin, workers, "cluster", far=True, end=end)
-
-
-def _client(address: Any) -> Any:
-    place = re.fullmatch(r"(?:[a-z]+://)?(\[[^\]]+\]|[^:/\s]+):(\d+)/?", address) if isinstance(address, str) else None
-    if place is None:
-        raise _no_scheduler_error(address)
-    try:
-        from distributed import Client
-    except ImportError:
-        raise InputError(
-            "a cluster needs Dask, which is not installed",
-            key="cluster",
-            value=address,
-            hint="pip install 'parflex[cluster]'",
-        ) from None
-    for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is said in our own words
-    try:
-        socket.create_connection((place[1].strip("[]"), int(place[2])), PATIENCE).close()  # says no at once
-        return Client(address, timeout=PATIENCE, set_as_default=False)
-    except Exception:  # whatever answers there is no scheduler
-        raise _no_scheduler_error(address) from None
-
-
-def _no_scheduler_error(address: Any) -> InputError:
-    return InputError(
-        f"no Dask scheduler answers at '{address}'",
-        key="cluster",
-        value=str(address),
-        hint="start one with 'dask scheduler' and give its address, such as tcp://127.0.0.1:8786",
-    )
+    start = partial(client.get_executor, pure=False)
+    return Workers("cluster", start, lambda: sum(client.nthreads().values()), far=True, end=end)
 
 
 def _check_workers(client: Any) -> None:
-    """Refuse workers with another parflex, or with none; say that there are none yet."""
+    """Refuse workers with another parflex or with none; warn where there are no workers yet."""
 
-    def source() -> tuple[str, str]:  # sent whole: what it needs may not be there
+    def source() -> tuple[str, str]:  # sent as code: a worker may lack this module
         import importlib
 
-        try:
-            return importlib.import_module("parflex.jobs").source_digest()
-        except ImportError:
-            pass
-        try:
-            return importlib.import_module("parflex").__version__, "without campaigns"
-        except ImportError:
-            return "", ""
+        for module in ("parflex.jobs", "parflex"):
+            try:
+                imported = importlib.import_module(module)
+            except ImportError:
+                continue
+            return imported.source_digest() if module == "parflex.jobs" else (imported.__version__, "")
+        return "", ""
 
     sources = client.run(source)
-    for worker, worker_source in sources.items():
-        if not worker_source[0]:
-            raise InputError(
-                f"the worker {worker} has no parflex", key="cluster", value=worker, hint="install it there too"
-            )
-        check_source(source_digest(), worker_source, f"the worker {worker}")
+    for worker, other in sources.items():
+        check_source(source_digest(), other, f"the worker {worker}")
     if not sources:
         diagnostic = Diagnostic("no-workers", "the cluster has no workers yet: waiting for them")
         warnings.warn(ParflexWarning(diagnostic), stacklevel=4)
 
 
+# -- tasks ---------------------------------------------------------------------------------------------------------
+
+_solver_lock = threading.Lock()
+
+
 @dataclass(frozen=True)
 class ChunkTask:
-    """A solver of chunks: `make(given)` makes it, wherever the task arrives; `name` is that of its content."""
+    """A solver of chunks: `make(given)` makes it, wherever the task arrives; `name` is a digest of its content."""
 
     make: Callable[[Any], Solver]
     given: Any
@@ -487,22 +326,27 @@ class ChunkTask:
     source: tuple[str, str] = ("", "")  # version of parflex, and a digest of its source
     ready: Solver | None = None  # the solver, where this process has it already
 
-    def solver(self) -> Solver:
-        """Return the solver, made once in each process."""
-        with _solver_lock:
+    def of(self, workers: Workers) -> Solver:
+        """Return what workers call; far ones get all that makes the solver."""
+        if workers.far:
+            return replace(self, source=source_digest(), ready=None)
+        solver = self.ready or self._solver()
+        return replace(self, given=None, ready=None) if workers.forks and self._solver() else solver
+
+    def __call__(self, chunk: Any) -> Any:
+        """Return the answer of a chunk."""
+        if self.source[0]:
+            check_source(self.source, source_digest(), "a worker")
+        return self._solver()(chunk)
+
+    def _solver(self) -> Solver:
+        with _solver_lock:  # made once in each process
             return cached("solvers", self.name, lambda: self.ready or self.make(self.given), limit=MAX_CACHED_SOLVERS)
-
-
-def solve_chunk(task: ChunkTask, chunk: Any) -> Any:
-    """In a worker: the answer of a chunk."""
-    if task.source[0]:
-        check_source(task.source, source_digest(), "a worker")
-    return task.solver()(chunk)
 
 
 @cache
 def source_digest() -> tuple[str, str]:
-    """Version of parflex in this process, and a digest of its source: two states of one version differ in it."""
+    """Return the version of parflex in this process and a digest of its source."""
     parflex = importlib.import_module("parflex")
     digest, root = hashlib.sha256(), Path(parflex.__file__ or "").parent
     for file in sorted(root.rglob("*.py")):
@@ -510,100 +354,11 @@ def source_digest() -> tuple[str, str]:
     return parflex.__version__, digest.hexdigest()
 
 
-def check_source(own_source: tuple[str, str], other_source: tuple[str, str], who: str) -> None:
+def check_source(own: tuple[str, str], other: tuple[str, str], who: str) -> None:
     """Refuse answers of another parflex: their numbers may mean something else."""
-    if own_source != other_source:
-        versions = f"parflex {other_source[0]}, but this is {own_source[0]}"
-        difference = versions if own_source[0] != other_source[0] else f"another state of parflex {own_source[0]}"
-        raise InputError(
-            f"{who} has {difference}",
-            key="cluster",
-            value=other_source[0],
-            hint="install the same version on all machines",
+    if own != other:
+        state = (
+            f"another state of parflex {own[0]}" if own[0] == other[0] else f"parflex {other[0]}, but this is {own[0]}"
         )
-
-
-class Journal:
-    """Entries of a campaign with a `name`; those of another campaign are refused."""
-
-    def __init__(self, results: Path, name: str) -> None:
-        self.path = results.with_name(results.name + ".journal")
-        self.results, self.head = results, HEAD + name.encode() + b"\n"
-        self.file: BinaryIO | None = None
-
-    def __enter__(self) -> Journal:
-        with write_errors(self.results):
-            self.file = open(self.path, "a+b", buffering=0)  # noqa: PTH123 - it stays open
-            self._lock()
-        return self
-
-    def _lock(self) -> None:
-        try:
-            import fcntl
-        except ImportError:  # not on every system
-            return
-        assert self.file is not None
-        try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.file.close()
-            raise InputError(
-                "another process writes this file", file=str(self.results), key="out", value=str(self.results),
-                hint="wait for it, or name another file",
-            ) from None  # fmt: skip
-
-    def entries(self) -> list[bytes]:
-        """What an earlier process left; what follows is added behind the last whole entry."""
-        assert self.file is not None
-        self.file.seek(0)
-        content = self.file.read()
-        entries, offset = [], len(self.head)
-        if not content.startswith(self.head):
-            if content.startswith(HEAD) and content.find(b"\n", len(HEAD)) > 0:
-                raise InputError(
-                    "the journal beside it belongs to another campaign", file=str(self.path), key="out",
-                    value=str(self.results), hint="name another file, or remove the journal",
-                )  # fmt: skip
-            self.clear()
-            return []
-        while len(content) >= offset + sum(SIZES):
-            size = int.from_bytes(content[offset : offset + SIZES[0]], "little")
-            checksum, data = content[offset + SIZES[0] : offset + sum(SIZES)], content[offset + sum(SIZES) :][:size]
-            if len(data) < size or hashlib.blake2b(data, digest_size=SIZES[1]).digest() != checksum:
-                break
-            entries.append(data)
-            offset += sum(SIZES) + size
-        self._cut(offset)
-        return entries
-
-    def add(self, data: bytes) -> None:
-        """One more entry; it is there as soon as this returns, or not at all."""
-        entry = len(data).to_bytes(SIZES[0], "little") + hashlib.blake2b(data, digest_size=SIZES[1]).digest() + data
-        self._write(entry)
-
-    def clear(self) -> None:
-        """No entries: the file of results has all of them."""
-        self._cut(0)
-        self._write(self.head)
-
-    def _write(self, data: bytes) -> None:
-        assert self.file is not None
-        left = memoryview(data)
-        with write_errors(self.results, hint="free some space and run it again: what was finished is kept"):
-            while left:
-                left = left[self.file.write(left) or 0 :]
-
-    def _cut(self, size: int) -> None:
-        assert self.file is not None
-        with suppress(OSError):
-            os.ftruncate(self.file.fileno(), size)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closed; without entries it is removed."""
-        assert self.file is not None
-        with suppress(OSError):
-            if os.fstat(self.file.fileno()).st_size <= len(self.head):
-                self.path.unlink()
-        self.file.close()
+        what = f"{who} has {state if other[0] else 'no parflex'}"
+        raise InputError(what, key="cluster", value=other[0], hint="install the same version on all machines")

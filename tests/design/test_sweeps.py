@@ -80,8 +80,8 @@ def test_designs_that_cannot_be_are_lines_with_their_reasons(tmp_path):
                    + '[samples]\nkind = "list"\nfile = "designs.csv"\n')  # fmt: skip
     result = parflex.sweep(path, jobs=1)
     assert result.status.tolist()[0] == 0 and result.status.tolist()[4] == 0 and result.failed == 3
-    assert result.status.tolist()[1:4] == [3, 3, 3] and "constants.distal" in result.reasons[3]
-    assert result.reasons[1].startswith("home of this design cannot be reached: leg1 misses it by 0.6")
+    assert result.status.tolist()[1:4] == [1, 1, 3] and "constants.distal" in result.reasons[3]
+    assert result.reasons[1].startswith("the pose cannot be reached with 'theta' as at home (x=")
     assert all(bool(text) == bool(state) for text, state in zip(result.reasons, result.status, strict=True))
     assert np.isnan(result.responses["mass"][1]) and np.isfinite(result.responses["mass"][[0, 4]]).all()
     good = parflex.sensitivities(parflex.load("3rrr-flexible"), "mass", "constants.arm").value
@@ -175,12 +175,15 @@ def test_an_interrupted_sweep_goes_on_and_has_the_same_bits(quick, tmp_path, fol
     second = parflex.sweep(path, out, jobs=1)
     assert (second.done, second.computed, second.interrupted) == (14, 6, False)
     assert same_tables(out, folder / "serial.npz") and parflex.sweep(path, out, jobs=1).computed == 0
-    assert [entry.name for entry in tmp_path.iterdir()] == ["out.npz"]  # no journal, nothing half-written
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.npz"]  # no lock, nothing half-written
 
 
 KILLED = """
 import os, signal, sys
 import parflex
+from parflex import jobs
+
+jobs.SAVE_EVERY, jobs.SAVING = 0.0, 1e9
 
 def kill(done, total):
     if done >= int(sys.argv[3]):
@@ -197,12 +200,10 @@ def test_a_killed_sweep_loses_and_doubles_nothing(quick, tmp_path, folder):
     out = tmp_path / "out.npz"
     code = subprocess.run([sys.executable, "-c", KILLED, str(path), str(out), "8", "2"]).returncode
     assert code == -signal.SIGKILL
-    journal = out.with_name("out.npz.journal")
-    with journal.open("ab") as file:
-        file.write(journal.read_bytes()[-100:])  # as if it had been killed in the middle of an entry
     result = parflex.sweep(path, out, jobs=1)
-    assert result.done == 14 and result.computed in (4, 6)  # what was finished before is not done again
-    assert same_tables(out, folder / "serial.npz") and not journal.exists()
+    assert result.done == 14 and 4 <= result.computed <= 10  # what was written before is not done again
+    assert same_tables(out, folder / "serial.npz")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.npz"]
 
 
 def test_two_processes_do_not_write_one_table(quick, tmp_path):
@@ -309,7 +310,7 @@ def dies_at_five(folder, times, chunk):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="kills forks")
 def test_what_a_dead_worker_had_is_given_to_another(tmp_path):
-    result = completed_chunks(partial(dies_at_five, tmp_path, 2), CHUNKS, jobs.process_pool(2, 9))
+    result = completed_chunks(partial(dies_at_five, tmp_path, 2), CHUNKS, jobs.process_workers(2, 9))
     assert dict(result) == {chunk: square(chunk) for chunk in CHUNKS}
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -317,7 +318,7 @@ def test_what_a_dead_worker_had_is_given_to_another(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="kills forks")
 def test_a_chunk_that_kills_all_workers_is_named(tmp_path):
     with pytest.raises(InputError, match="again and again") as refusal:
-        list(completed_chunks(partial(dies_at_five, tmp_path, 99), CHUNKS, jobs.process_pool(2, 9)))
+        list(completed_chunks(partial(dies_at_five, tmp_path, 99), CHUNKS, jobs.process_workers(2, 9)))
     assert refusal.value.key == "jobs" and "kept" in refusal.value.hint
 
 
@@ -469,11 +470,11 @@ def test_an_unreachable_cluster_is_refused(address, tmp_path):
 PARENT = """
 import multiprocessing, sys, time
 from concurrent.futures import ProcessPoolExecutor
-from parflex.jobs import end_with_parent
+from parflex.jobs import initialise_worker
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(3, context, initializer=end_with_parent, initargs=(sys.argv[1] == "signal",))
+    pool = ProcessPoolExecutor(3, context, initializer=initialise_worker)
     for _ in range(3):
         pool.submit(time.sleep, 60)
     while len(pool._processes) < 3 or not all(worker.is_alive() for worker in pool._processes.values()):
@@ -492,9 +493,8 @@ def alive(process: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("way", ["signal", "pipe"])
-def test_workers_end_when_their_parent_is_killed(way):
-    with subprocess.Popen([sys.executable, "-c", PARENT, way], stdout=subprocess.PIPE, text=True) as parent:
+def test_workers_end_when_their_parent_is_killed():
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         workers = [int(word) for word in parent.stdout.readline().split()]
         assert len(workers) == 3 and all(alive(worker) for worker in workers)

@@ -326,15 +326,15 @@ def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, 
 
 def test_files_of_designs_stand_in_their_working_mode_or_are_refused(tmp_path):
     source, numbers = str(robot_file("designed-five-bar")), {"constants.near": 0.33, "constants.far": 0.4}
-    folded = {"working_modes": {"default": {"start": {"left.rod": 1.3, "left": 1.2}}}}
+    folded = {"working_modes": {"default": {"start": {"left.rod": -2.8, "right.rod": 2.8}}}}
     for number, settings in enumerate(({}, folded)):
         robot = parflex.load(source, settings=settings)
         design, file = redesigned(robot, numbers), tmp_path / f"{number}.toml"
         write_design(source, robot, design, numbers, file, "changed")
         again = parflex.load(file)
         assert again.home == pytest.approx(design.home, abs=1e-9)
-        knee = again.coordinates.index("left.rod")
-        assert np.sin(again.home[knee]) * (1 if number else -1) > 0
+        tip = parflex.frames(again, "home")["tip"][0]
+        assert tip[1] > 0.4 if not number else tip[1] < 0.1  # above the elbows, or below
     wider = parflex.load(source, settings={"constants.base": 0.2})  # of which the file says nothing
     with pytest.raises(parflex.ParflexError, match=r"is another robot: its home is .* elsewhere"):
         write_design(source, wider, redesigned(wider, numbers), numbers, tmp_path / "wider.toml", "changed")

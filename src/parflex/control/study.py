@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex import jobs as jobs_module
+from parflex import jobs as executors
 from parflex.control.control import INDEXES, LoopSettings, run_law
 from parflex.control.laws import Law, make_law, read_gains
 from parflex.control.plant import PlantFamily, plant_family
@@ -29,7 +29,7 @@ from parflex.robot.robot import Robot
 from parflex.trajectories.follow import Track, track
 
 Array = np.ndarray
-FORMAT = 3  # of the journal and the file of cases: raise it when they mean something else
+FORMAT = 3  # of the file of cases: raise it when it means something else
 Case = tuple[int, int]  # percentage and template, by number
 Laws = dict[str, dict[str, Any]]
 
@@ -163,7 +163,7 @@ def run_study(
         Errors of each law for each percentage and template; `summary()` has their means.
     """
     begin = perf_counter()
-    jobs_module.number_of_jobs(jobs)
+    executors.number_of_jobs(jobs)
     file = study if isinstance(study, StudyFile) else read_study(study)
     bench = bench or StudySetup(file)
     findings = Study(file, [parameter.word for parameter in bench.parameters], signs=bench.templates().tolist())
@@ -179,20 +179,18 @@ def run_study(
         if progress is not None:
             progress(len(findings.cases), findings.total)
 
-    def pool(cases: int) -> jobs_module.ExecutorPool:
-        return jobs_module.process_pool(jobs, cases) if cluster is None else jobs_module.dask_executor(cluster)
+    def workers(cases: int) -> executors.Workers:
+        return executors.process_workers(jobs, cases) if cluster is None else executors.dask_workers(cluster)
 
     content = file.model_dump(mode="json")
     if Path(file.robot).is_file():
         content["robot"] = str(Path(file.robot).resolve())  # workers may stand in another folder
     name = hashlib.sha256((key + json.dumps(content, sort_keys=True)).encode()).hexdigest()
-    task = jobs_module.ChunkTask(study_solver, content, name, ready=bench.run)
+    task = executors.ChunkTask(study_solver, content, name, ready=bench.run)
 
-    def left() -> list[Case]:
-        done = findings.cases
-        return [case for case in every if case not in done]
-
-    findings.interrupted = jobs_module.run_job(results, left, task, pool, path, key, told)
+    done = findings.cases
+    left = [case for case in every if case not in done]
+    findings.interrupted = executors.run_job(results, left, task, workers, path, told)
     findings.seconds = perf_counter() - begin
     return findings
 
@@ -225,15 +223,6 @@ class StudyResults:
         if isinstance(percentage, int):
             percentage = self.study.file.percentages[percentage]
         self.study.known[float(percentage), template] = laws
-
-    def packed(self, case: Any, laws: Laws) -> bytes:
-        """Return a case for the journal."""
-        return json.dumps([self.study.file.percentages[case[0]], case[1], laws], allow_nan=False).encode()
-
-    def unpacked(self, data: bytes) -> tuple[Any, Laws]:
-        """Return what `packed` wrote."""
-        percentage, template, laws = json.loads(data)
-        return (float(percentage), template), laws
 
     def take_up(self) -> None:
         """Read the cases that the file has already; a file of another study is refused, not replaced."""

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import model_validator
 
-from parflex import jobs as crews
+from parflex import jobs as executors
 from parflex.codegen.cache import digest_of
 from parflex.design.design_rows import LONG, DesignAnswers, DesignRows
 from parflex.design.design_state import checked_number
@@ -29,9 +29,7 @@ from parflex.design.problem import ObjectiveTable, ProblemFile, VariableTable, d
 from parflex.design.registry import BUILTIN_RESPONSE_NAMES, RESPONSES, Response, ResponseQuestion
 from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import InputError, ParflexWarning
-from parflex.io import atomic_file, check_writable, npz_bytes, read_npz
-from parflex.jobs import ChunkTask, run_job
-from parflex.jobs import dask_executor as cluster_crew
+from parflex.io import atomic_file, check_writable, read_npz
 from parflex.maps.closed_rows import OK
 from parflex.parameters.robot_file import working_mode_starts
 from parflex.records import Answer, brief, name_list
@@ -154,7 +152,7 @@ def sweep(
     >>> parflex.sweep("sweep.toml", "sweep.npz", jobs=2).responses["lowest"]
     """
     begin = perf_counter()
-    crews.number_of_jobs(jobs)
+    executors.number_of_jobs(jobs)
     if sum(option is not None for option in (jobs, cluster, executor)) > 1:
         raise InputError(
             "'jobs', 'cluster' and 'executor' are ways to compute", key="cluster", value=cluster, hint="choose one"
@@ -170,31 +168,27 @@ def sweep(
     rows = design_rows((robot, tuple(designs), file))
     rows.check()
     name = _name(robot, file, designs)
-    remote = cluster is not None or (executor is not None and crews.user_pool(executor).far) or sys.platform != "linux"
-    imports = importable_responses(rows.questions.values()) if remote else ()
-    task = ChunkTask(design_rows, (robot, tuple(designs), file, imports), name)
+    far = sys.platform != "linux" if executor is None else executors.executor_workers(executor).far
+    imports = importable_responses(rows.questions.values()) if far or cluster is not None else ()
+    task = executors.ChunkTask(design_rows, (robot, tuple(designs), file, imports), name)
     table = SweepTable(designs, list(file.responses), target, _settings(robot, file, rows, name))
     table.take_up()
-    before = [0]
-
-    def left() -> list[Chunk]:
-        before[0] = len(table.done)
-        return table.left(rows.chunk)
+    before = len(table.done)
 
     def told() -> None:
         if progress is not None:
             progress(len(table.done), table.count)
 
-    def crew(chunks: int) -> crews.ExecutorPool:
+    def workers(chunks: int) -> executors.Workers:
         if cluster is not None:
-            return cluster_crew(cluster)
-        return crews.process_pool(jobs, chunks) if executor is None else crews.user_pool(executor)
+            return executors.dask_workers(cluster)
+        return executors.process_workers(jobs, chunks) if executor is None else executors.executor_workers(executor)
 
     def sent(chunk: Chunk) -> dict[str, Array]:
         return {key: values[slice(*chunk)] for key, values in designs.items()}
 
     slow = _warn_if_slow(rows, table, designs)
-    interrupted = run_job(table, left, task, crew, target, name, told, sent=sent)
+    interrupted = executors.run_job(table, table.left(rows.chunk), task, workers, target, told, sent=sent)
     table.check()
     done = table.done
     return Sweep(
@@ -204,7 +198,7 @@ def sweep(
         {label: question.response.unit_of(robot, question.argument) for label, question in rows.questions.items()},
         table.status[done],
         [table.reasons.get(int(k), "") for k in done],
-        len(done) - before[0],
+        len(done) - before,
         interrupted,
         None if target is None else str(target),
         (*beyond_bounds(file, designs), *slow),
@@ -525,18 +519,6 @@ class SweepTable:
             self.values[name][slice(*chunk)] = column
         self.status[slice(*chunk)] = answer.status
         self.reasons |= {chunk[0] + row: text for row, text in enumerate(answer.reasons) if text}
-
-    def packed(self, chunk: Chunk, answer: DesignAnswers) -> bytes:
-        """The answers of a chunk for the journal."""
-        header = json.dumps([*chunk, list(answer.values), answer.reasons])
-        return npz_bytes({"said": header, "status": answer.status, "values": list(answer.values.values())})
-
-    def unpacked(self, data: bytes) -> tuple[Chunk, DesignAnswers]:
-        """What `packed` wrote."""
-        stored = read_npz(data)
-        first, last, names, reasons = json.loads(str(stored["said"]))
-        values = dict(zip(names, stored["values"], strict=True))
-        return (first, last), DesignAnswers(values, stored["status"], reasons)
 
     # -- on disk ---------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ from parflex.cache import cached
 from parflex.checks import integer, names, short_text
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
-from parflex.jobs import completed_chunks
 from parflex.maps.closed_rows import OK, UNREACHABLE
 from parflex.maps.positions import SAID
 from parflex.parameters.robot_file import redesigned
@@ -147,7 +146,7 @@ def chunks_of(count: int, size: int) -> list[slice]:
 
 def in_order(chunks: Iterable[slice], solve: Callable[[slice], Found], threads: int) -> Iterator[tuple[slice, Found]]:
     """What is found in each chunk, in their order; when the caller stops, chunks that wait are given up."""
-    return completed_chunks(solve, chunks, jobs.thread_pool(threads), ordered=True)  # type: ignore[arg-type]
+    return jobs.completed_chunks(solve, chunks, jobs.thread_workers(threads), ordered=True)
 
 
 def pose_table(robot: Robot, coordinates: Sequence[str], poses: Any) -> tuple[tuple[str, ...], Array]:

@@ -14,13 +14,10 @@ import numpy as np
 from parflex import jobs
 from parflex.errors import InputError, ParflexError
 from parflex.forces.forces import Wrench
-from parflex.io import npz_bytes, read_npz
-from parflex.jobs import ChunkTask, run_job
-from parflex.jobs import dask_executor as cluster_crew
 from parflex.maps.api import cells_line, warn_of_few_elements, warn_of_first_order
 from parflex.maps.batch import BatchResult, chunks_of, number_of_threads
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
-from parflex.maps.files import MapStore, check_map_file, map_settings, numbered
+from parflex.maps.files import MapStore, check_map_file, map_settings
 from parflex.maps.frequency_rows import FrequencyRows
 from parflex.maps.positions import WAITING
 from parflex.maps.response_rows import ResponseRows
@@ -265,20 +262,18 @@ def _fill(
 ) -> bool:
     """Compute what is left and keep each chunk; whether it was interrupted."""
     status = results.store.status
-    task = ChunkTask(map_solver, arguments, results.name, ready=rows.solve)
+    task = jobs.ChunkTask(map_solver, arguments, results.name, ready=rows.solve)
+    results.before = int((status != WAITING).sum())
+    left = [chunk for chunk in chunks_of(len(status), rows.chunk) if (status[chunk] == WAITING).any()]
 
-    def left() -> list[slice]:
-        results.before = int((status != WAITING).sum())
-        return [chunk for chunk in chunks_of(len(status), rows.chunk) if (status[chunk] == WAITING).any()]
-
-    def crew(chunks: int) -> jobs.ExecutorPool:
-        return jobs.thread_pool(rows.threads(threads, chunks)) if cluster is None else cluster_crew(cluster)
+    def workers(chunks: int) -> jobs.Workers:
+        return jobs.thread_workers(rows.threads(threads, chunks)) if cluster is None else jobs.dask_workers(cluster)
 
     def told() -> None:
         if progress is not None:
             progress(int((status != WAITING).sum()), len(status))
 
-    interrupted = run_job(results, left, task, crew, path, results.name, told, ordered=True)
+    interrupted = jobs.run_job(results, left, task, workers, path, told, ordered=True)
     if results.refused is not None and not interrupted and not (status == OK).any():
         raise results.refused
     return interrupted
@@ -414,18 +409,3 @@ class MapResults:
         """Write all of it."""
         if self.path is not None:
             self.store.save(self.path, self.settings)
-
-    def packed(self, chunk: slice, part: BatchResult) -> bytes:
-        """A chunk for the journal."""
-        texts, numbers = numbered(part.reasons)
-        header = [chunk.start, chunk.stop, list(part.values), texts, part.fallbacks, part.balanced]
-        arrays = {f"value{k}": array for k, array in enumerate(part.values.values())} | {"reason": numbers}
-        return npz_bytes({"said": json.dumps(header), "status": part.status, **arrays})
-
-    def unpacked(self, data: bytes) -> tuple[slice, BatchResult]:
-        """What `packed` wrote."""
-        stored = read_npz(data)
-        start, stop, names, texts, fallbacks, balanced = json.loads(str(stored["said"]))
-        reasons = [texts[k] for k in stored["reason"].tolist()]
-        values = {name: stored[f"value{k}"] for k, name in enumerate(names)}
-        return slice(start, stop), BatchResult(values, stored["status"], reasons, fallbacks, balanced)

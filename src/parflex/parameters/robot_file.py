@@ -123,14 +123,14 @@ def _tables(table: dict[str, Any], prefix: str = "") -> list[str]:
     """Lines of TOML, plain values first."""
     lines, later = list[str](), list[str]()
     for key, value in table.items():
-        path = f"{prefix}.{key}" if prefix else key
+        path = f"{prefix}.{_word(key)}" if prefix else _word(key)
         if isinstance(value, dict):
             later += ["", f"[{path}]", *_tables(value, path)]
         elif isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
             for row in value:
                 later += ["", f"[[{path}]]", *(f"{word} = {_inline(entry)}" for word, entry in row.items())]
         else:
-            lines.append(f"{key} = {_inline(value)}")
+            lines.append(f"{_word(key)} = {_inline(value)}")
     return [*lines, *later]
 
 
