@@ -506,4 +506,10 @@ def test_springs_of_legs_are_written_for_each_leg(tmp_path):
 def test_the_page_of_an_identification_has_figures_and_parameters(tmp_path):
     found = parflex.identify(three_rrr(), followed(1), cutoff=40, validate=followed(2))
     text = fit_report.write_identification(tmp_path / "page", found).read_text(encoding="utf-8")
-    assert text.count("<img") == 3 and "ZZ[platform]" in text and "Butterworth low-pass of order 4 at 40 Hz" in text
+    # parameters, two recordings, residuals, correlation, spectra
+    assert (
+        text.count("<img") == 6
+        and "base parameters determined" in text
+        and "ZZ[platform]" in text
+        and "Butterworth low-pass of order 4 at 40 Hz" in text
+    )

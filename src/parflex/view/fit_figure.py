@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 6  # panels of a figure
 
+BINS, IN_BIN = 30, 8  # bins of positions and velocities at most, and residuals averaged in one at least
+
 MOST_NUMBERED = 12  # rows and columns of a matrix with numbers in it
 
 
@@ -58,6 +60,114 @@ def draw_identified(found: Identified, path: str | Path | None = None, record: i
         panels[0].legend(ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0))
         panels[0].set_title(f"{Path(prediction.record).name}: relative error {_percent(prediction)}")
         panels[-1].set_xlabel("time (s)")
+        return finished(figure, path)
+
+
+def draw_residuals(found: Identified, path: str | Path | None = None, record: int = 0) -> Figure:
+    """Residuals of a recording over position and over velocity: friction and springs show there.
+
+    Parameters
+    ----------
+    found : Identified
+        Answer of `identify`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+    record : int, default 0
+        Which of its recordings.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    prediction, recording = found.predictions[record], found.measurements[record]
+    smooth, rows = filtered_motion(recording, found.filter), found.rows[:MOST_ROWS]
+    with figure_style():
+        figure = new_figure(0.8 + 1.7 * len(rows))
+        panels = figure.subplots(len(rows), 2, sharey="row", squeeze=False)
+        for j, (pair, name) in enumerate(zip(panels, rows, strict=True)):
+            left = prediction.measured[:, j] - prediction.predicted[:, j]
+            motor = min(j, recording.position.shape[1] - 1)  # rows of redundant robots are independent rates
+            for panel, values in zip(pair, (smooth.position, smooth.rate), strict=True):
+                x = np.interp(prediction.t, smooth.t, values[:, motor])
+                panel.plot(x, left, ".", color=LINES[1], markersize=2, alpha=0.5, rasterized=True)
+                panel.plot(*_binned(x, left), color=MEASURED, linewidth=1.2, label="mean")
+            pair[0].set_ylabel(f"{name} (N, N m)")
+        panels[0, 0].set_title(f"{Path(prediction.record).name}: residuals")
+        panels[0, 1].legend(loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        panels[-1, 0].set_xlabel("position (m, rad)")
+        panels[-1, 1].set_xlabel("velocity (m/s, rad/s)")
+        return finished(figure, path)
+
+
+def _binned(x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means of x and of the values in bins with equally many samples."""
+    order = np.argsort(x[np.isfinite(values)])
+    x, values = x[np.isfinite(values)][order], values[np.isfinite(values)][order]
+    bins = [part for part in np.array_split(np.arange(len(x)), max(1, min(BINS, len(x) // IN_BIN))) if len(part)]
+    return np.array([x[part].mean() for part in bins]), np.array([values[part].mean() for part in bins])
+
+
+def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure:
+    """Base parameters with 95 % intervals beside those of the robot file, each over the larger of the two.
+
+    Parameters
+    ----------
+    found : Identified
+        Answer of `identify`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    places = np.arange(len(found.parameters))[::-1]
+    with figure_style():
+        figure = new_figure(1.4 + 0.2 * len(places))
+        plot = figure.subplots()
+        for place, item in zip(places, found.parameters.values(), strict=True):
+            size = max(abs(item.value), abs(item.file_value), 1e-300)
+            value, half = item.value / size, 1.96 * item.deviation / size
+            colour = LINES[0] if item.essential else REST
+            plot.plot([value - half, value + half], [place, place], color=colour, lw=4, alpha=0.4)
+            plot.plot([item.file_value / size], [place], "o", mfc="white", mec=LINES[5], ms=4.5)
+            plot.plot([value], [place], "o", color=colour, ms=4)
+        plot.axvline(0.0, color=MEASURED, lw=0.9)
+        plot.set_xlim(-1.6, 1.6)
+        plot.set_ylim(-0.8, len(places) - 0.2)
+        plot.set_yticks(places, list(found.parameters))
+        plot.grid(axis="y", visible=False)
+        plot.set_xlabel("over the larger of value and file; bar: 95 % interval; ring: file; grey: not significant")
+        plot.set_title(f"{found.robot}: base parameters by {found.estimator}")
+        return finished(figure, path)
+
+
+def draw_correlations(found: Identified, path: str | Path | None = None) -> Figure:
+    """Correlation of the estimates: near 1 or -1 the motion determines only a combination of two parameters.
+
+    Parameters
+    ----------
+    found : Identified
+        Answer of `identify`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    deviation = np.sqrt(np.maximum(np.diag(found.covariance), 1e-300))
+    names = list(found.parameters)
+    with figure_style():
+        figure = new_figure(1.4 + (0.36 if len(names) <= MOST_NUMBERED else 0.18) * len(names))
+        plot = figure.subplots()
+        places = [str(k + 1) for k in range(len(names))]
+        _matrix(plot, found.covariance / np.outer(deviation, deviation), names, places, (-1.0, 1.0), "RdBu")
+        figure.colorbar(plot.images[0], ax=plot, fraction=0.04, pad=0.02)
+        plot.set_title("correlation of the parameters, in their order")
         return finished(figure, path)
 
 

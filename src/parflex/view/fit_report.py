@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parflex.identification.result import Identified
 from parflex.io import MARK, write_generated
 from parflex.updating.result import Updated
-from parflex.view.fit_figure import draw_cosines, draw_filtering, draw_identified, draw_macs, draw_updated
+from parflex.view.fit_figure import (
+    draw_correlations,
+    draw_cosines,
+    draw_filtering,
+    draw_identified,
+    draw_macs,
+    draw_parameters,
+    draw_residuals,
+    draw_updated,
+)
 from parflex.view.html import card, embedded_figure, notes, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;margin:24px auto;max-width:940px;padding:0 16px;color-scheme:light dark}"
@@ -36,33 +48,51 @@ def identification_page(identified: Identified) -> str:
         [name, item["noise"], f"{100 * item['relative_error']:.3g} %", item["largest"]]
         for name, item in identified.per_motor.items()
     ]
+    significant = sum(item.essential for item in identified.parameters.values())
+    summary = [
+        ["base parameters determined", len(identified.parameters)],
+        ["of these significantly different from zero", significant],
+        ["parameters undetermined", len(identified.undetermined)],
+        ["relative error of the efforts", f"{100 * identified.relative_error:.3g} %"],
+        ["condition number", f"{identified.condition:.4g}"],
+        ["diagnostics", len(identified.diagnostics)],
+    ]
+    if identified.validation is not None:
+        summary.insert(
+            4, ["relative error of the validation", f"{100 * identified.validation['relative_error']:.3g} %"]
+        )
     parts = [
-        card(
-            f"{identified.robot}: parameters by {identified.estimator}",
-            table(rows, IDENTIFICATION_HEAD),
-            "<p>In brackets: not told from zero. The first interval is robust to correlation of the residuals, which "
-            "filtering causes; the second is the published convention for white residuals.</p>",
-        ),
+        card("Result", table(summary)),
         notes(identified.warnings),
-        card("What was done", "<ol>" + "".join(f"<li>{escape(step)}</li>" for step in identified.steps) + "</ol>"),
+        _drawn("Parameters and their intervals", draw_parameters(identified)),
+    ]
+    for k, item in enumerate(identified.predictions[:MOST_FIGURES]):
+        parts.append(_drawn(f"Efforts of {Path(item.record).name}, measured and predicted",
+                            draw_identified(identified, record=k)))  # fmt: skip
+    parts += [
+        _drawn("Residuals over position and velocity", draw_residuals(identified)),
         card(
-            f"Residuals: relative error of all motors {100 * identified.relative_error:.3g} %, condition number "
-            f"{identified.condition:.4g}",
-            table(motors, ["row", "noise (N, N m)", "relative error of the row", "largest (N, N m)"]),
+            "Residuals by motor", table(motors, ["row", "noise (N, N m)", "relative error of the row", "largest"]),
             "<p>A relative error is the norm of the residuals over that of the efforts, less what is known.</p>",
         ),
-    ]
+        card(
+            f"Parameters by {identified.estimator}",
+            table(rows, IDENTIFICATION_HEAD),
+            "<p>In brackets: not significant. The first interval is robust to correlation of the residuals, which "
+            "filtering causes; the second is the published convention for white residuals.</p>",
+        ),
+    ]  # fmt: skip
     if identified.gains:
         gains = [[name, item["value"], 1.96 * item["deviation"]] for name, item in identified.gains.items()]
         parts.append(card("Drive gains", table(gains, ["motor", "gain", "± 95 %"])))
     if identified.undetermined:
         lost = [[item["name"], item["why"]] for item in identified.undetermined]
         parts.append(card("What is not determined", table(lost, ["parameter", "why"])))
-    for k, item in enumerate(identified.predictions[:MOST_FIGURES]):
-        caption = f"efforts of {Path(item.record).name}, measured and predicted"
-        parts.append(card(caption.capitalize(), embedded_figure(draw_identified(identified, record=k), caption)))
-    caption = "spectra before and behind the filter"
-    parts.append(card(caption.capitalize(), embedded_figure(draw_filtering(identified), caption)))
+    if len(identified.parameters) > 1:
+        parts.append(_drawn("Correlation of the parameters", draw_correlations(identified)))
+    parts.append(_drawn("Spectra before and after the filter", draw_filtering(identified)))
+    steps = "".join(f"<li>{escape(step)}</li>" for step in identified.steps)
+    parts.append(card("Processing", f"<ol>{steps}</ol>"))
     body = "\n".join(f'<div style="margin:14px 0">{part}</div>' for part in parts if part)
     return (
         f"<!DOCTYPE html><!-- {MARK} -->\n"
@@ -70,6 +100,10 @@ def identification_page(identified: Identified) -> str:
         f"<style>{STYLE}</style></head><body><h1>{escape(identified.robot)}: identification</h1>\n"
         f"{body}</body></html>\n"
     )
+
+
+def _drawn(title: str, figure: Figure) -> str:
+    return card(title, embedded_figure(figure, title[:1].lower() + title[1:]))
 
 
 def write_identification(folder: str | Path, identified: Identified) -> Path:
