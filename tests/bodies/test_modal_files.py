@@ -66,6 +66,7 @@ DATA: dict[str, tuple[dict, str, str]] = {  # arrays of the file, the key that i
         "modal_masses",
         "modal mass 2, its nodes have 1",
     ),
+    "a title that is a number": ({"title": 5.0}, "title", "holds no text"),
     "a negative mass": ({"masses": at(BODY.masses, 7, -1.0)}, "masses", "not positive"),
     "no mass": ({"masses": 0 * BODY.masses}, "masses", "not positive"),
     "masses of other nodes": ({"masses": BODY.masses[1:]}, "masses", f"{N - 1} values for {N} nodes"),
