@@ -147,7 +147,7 @@ def test_turns_side_by_side_do_what_python_does(capfd):
         plainly(*given)
         row_by_row(*same)
         assert all(np.array_equal(a, b, equal_nan=True) for a, b in zip(given[:3], same[:3], strict=True))
-    text, _ = LoopModule().text(row_by_row, tuple(map(kind_of, same)))
+    text, _ = LoopModule().text([(row_by_row, tuple(map(kind_of, same)))])
     loop_functions._machine_code(text)
     assert not capfd.readouterr().err  # LLVM says which loops it leaves as they are
 
@@ -224,6 +224,18 @@ def test_a_compiled_loop_is_read_from_the_disk_and_kept_for_one_state_of_its_cod
         (tmp_path / "called.py").write_text(text)
         texts.append(loop_functions.sources.__wrapped__(str(tmp_path)))
     assert texts[0] == texts[2] != texts[1]
+
+
+def test_loops_compiled_together_share_machine_code_on_the_disk(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
+    texts, compile_text = [], loop_functions._machine_code
+    monkeypatch.setattr(loop_functions, "_machine_code", lambda *given: texts.append(given) or compile_text(*given))
+    row, kinds = np.array([0.1, 0.7]), tuple(map(kind_of, (np.zeros(1), 0.5)))
+    for _ in range(2):
+        first, second = (jit.LoopFunction(loop.function) for loop in (first_beyond, doubled))
+        jit.compile_together((first, kinds), (second, (kinds[0], WHOLE)))
+        assert first(row, 0.5) == (1, 0.7) and second(row.copy(), 1) == 1.4
+    assert len(texts) == 1
 
 
 class Switched(CompiledRecord):

@@ -43,7 +43,7 @@ class LoopFunction:
         self.__name__, self.__module__ = function.__name__, function.__module__
         self.names = function.__globals__
         self.ready: dict[tuple[Kind, ...], _Compiled] = {}
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     def __call__(self, *values: Any) -> Any:
         """Run it."""
@@ -51,12 +51,9 @@ class LoopFunction:
 
     def compiled(self, kinds: tuple[Kind, ...]) -> _Compiled:
         """Its machine code for arguments of these kinds."""
-        code = self.ready.get(kinds)
-        if code is None:
-            with self._lock:  # threads that ask at once wait for one compilation
-                code = self.ready.get(kinds) or _Compiled(self, kinds)
-                self.ready[kinds] = code
-        return code
+        if kinds not in self.ready:
+            compile_together((self, kinds))
+        return self.ready[kinds]
 
     def is_compiled(self) -> bool:
         """Whether it was compiled before, now or by an earlier process."""
@@ -83,26 +80,35 @@ def sources(folder: str) -> str:
     return digest.hexdigest()
 
 
+def compile_together(*loops: tuple[LoopFunction, tuple[Kind, ...]]) -> None:
+    """Compile loops, unless they are, as one module: what several of them call is compiled once."""
+    with loops[0][0].lock:  # threads that ask at once wait for one compilation
+        loops = tuple(loop for loop in loops if loop[1] not in loop[0].ready)
+        stored: list[Any] = [disk_cache.read_bytes(key_of(*loop)) for loop in loops]
+        if None in stored:
+            text, functions = LoopModule().text(loops)
+            code = _machine_code(text, any(function.wide for function, _ in loops))
+            stored = [repr((typed.name, typed.returned)).encode() + b"\0" + code for typed in functions]
+            for loop, data in zip(loops, stored, strict=True):
+                disk_cache.write_bytes(key_of(*loop), data)
+                disk_cache.write_bytes(key_of(loop[0], ()), b"compiled")
+        for (function, kinds), data in zip(loops, stored, strict=True):
+            function.ready[kinds] = _Compiled(kinds, data)
+
+
 class _Compiled:
     """Machine code of a loop for some kinds of arguments."""
 
-    def __init__(self, function: LoopFunction, kinds: tuple[Kind, ...]) -> None:
-        key = key_of(function, kinds)
-        data = disk_cache.read_bytes(key)
-        if data is None:
-            text, kind = LoopModule().text(function, kinds)
-            data = repr(kind).encode() + b"\0" + _machine_code(text, function.wide)
-            disk_cache.write_bytes(key, data)
-            disk_cache.write_bytes(key_of(function, ()), b"compiled")
+    def __init__(self, kinds: tuple[Kind, ...], data: bytes) -> None:
         header, code = data.split(b"\0", 1)
-        returned = ast.literal_eval(header.decode())
+        name, returned = ast.literal_eval(header.decode())
         self.several = isinstance(returned, tuple)
         self.returned = returned if self.several else (returned,)
         self.engine = execution_engine(code)
         types: list[Any] = []
         for kind in kinds:
             types += [ctypes.c_void_p, *[ctypes.c_int64] * kind.indices] if isinstance(kind, ArrayKind) else [_c(kind)]
-        self.call = ctypes.CFUNCTYPE(None, *types, ctypes.c_void_p)(self.engine.get_function_address("entry"))
+        self.call = ctypes.CFUNCTYPE(None, *types, ctypes.c_void_p)(self.engine.get_function_address(f"entry_{name}"))
 
     def __call__(self, values: tuple[Any, ...]) -> Any:
         arguments: list[Any] = []

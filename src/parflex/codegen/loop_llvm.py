@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from parflex.codegen.llvm_jit import host_target
@@ -67,14 +68,14 @@ class LoopModule:
         properties = '!"llvm.loop.vectorize.enable", i1 true', f'!"llvm.loop.vectorize.width", i32 {width}'
         return f", !llvm.access.group {group}", self.loop(f'!"llvm.loop.parallel_accesses", {group}', *properties)
 
-    def text(self, source: Any, kinds: tuple[Kind, ...]) -> tuple[str, Kind]:
-        """The whole, with `entry`: parts of its arguments, then where the result goes; and the kind of the result."""
+    def text(self, loops: Sequence[tuple[Any, tuple[Kind, ...]]]) -> tuple[str, list[TypedFunction]]:
+        """The whole, and the function of each loop: `entry_NAME` has parts of arguments, then where the result goes."""
         typed = TypedLoop()
-        function = typed.function(source, kinds)
-        texts = [_FunctionText(self, part).text() for part in typed.functions]
-        entry = _FunctionText(self, function).entry()
+        functions = [typed.function(source, kinds) for source, kinds in loops]
+        texts = [_FunctionText(self, function).text() for function in typed.functions]
+        texts += [_FunctionText(self, function).entry() for function in functions]
         notes = [f"!{k} = {note}" for k, note in enumerate(self.notes)]
-        return "\n".join([*texts, entry, *sorted(self.declared), *notes, ""]), function.returned
+        return "\n".join([*texts, *sorted(self.declared), *notes, ""]), functions
 
 
 class _FunctionText:
@@ -130,7 +131,8 @@ class _FunctionText:
             word = b.new(words[kind].format(result)) if kind in words else result
             b.lines.append(f"  store i64 {word}, {pointer_to(WHOLE)} {place}")
         parameters.append(f"{pointer_to(WHOLE)} %result")
-        return "\n".join([f"define void @entry({', '.join(parameters)}) {{", *b.lines, "  ret void", "}", ""])
+        head = f"define void @entry_{self.function.name}({', '.join(parameters)}) {{"
+        return "\n".join([head, *b.lines, "  ret void", "}", ""])
 
     # -- statements --------------------------------------------------------------------------------------
 

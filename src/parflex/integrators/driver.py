@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.loop_functions import compile_together
 from parflex.codegen.loop_types import CompiledRecord, kind_of
 from parflex.errors import InputError, did_you_mean
 from parflex.integrators import tableaux
@@ -242,9 +243,18 @@ def method_named(name: str, radius: float = 0.8) -> Method:
 
 def compile_loop(system: System, method: Method, judging: bool) -> None:
     """Compile the loop for systems like this one, unless it is."""
-    work, empty = new_work(system, method.stages, method.unknowns, judging), np.zeros((0, 1))
-    arguments = (system, work, method.tableau, 0.0, 0.0, 1, empty[:, 0], empty[:, 0], 0.0, empty, empty)
-    method.steps.compiled(tuple(kind_of(value) for value in arguments))
+    _compile(system, method, new_work(system, method.stages, method.unknowns, judging))
+
+
+def _compile(system: System, method: Method, work: Work) -> None:
+    """Compile the loop and what begins a run."""
+    rows = np.zeros((0, 1))
+    row = rows[:, 0]
+    state: tuple[Any, ...] = (system, work, 0.0, row, row)
+    loops: list[tuple[Any, tuple[Any, ...]]] = [(record, (*state, row, row))]
+    loops.append((method.steps, (system, work, method.tableau, 0.0, 0.0, 1, row, row, 0.0, rows, rows)))
+    loops += [(settle, state)] if len(system.rubbing) else []
+    compile_together(*((loop, tuple(kind_of(value) for value in values)) for loop, values in loops))
 
 
 def no_events() -> Array:
@@ -336,10 +346,7 @@ def run_loop(
         work.numbers[Number.INPUT], work.numbers[Number.LOSS] = initial_work
     if ranges is not None:
         work.ranges[:] = ranges
-    method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
-        system, new_work(system, method.stages, method.unknowns, grid.aim > 0), method.tableau, 0.0, grid.step,
-        grid.every, q.copy(), qd.copy(), tolerance, x[:0], y[:0],
-    )  # fmt: skip
+    _compile(system, method, work)
     loop.record_start()
     interrupted, stop, events, left = False, None, [no_events()], np.zeros(len(Count), int)
     try:
