@@ -134,10 +134,11 @@ class Discrete(Record):
         return self.lowest(RIGID)[1]
 
 
-def _gathered(dofs: Array, values: Sequence[Array], size: int) -> sparse.csr_matrix:
+def _gathered(dofs: Array, values: Sequence[Any], size: int) -> sparse.csr_matrix:
     """Rows of a matrix from the unknowns (k x n) and values (k x n) of n points."""
     k, n = dofs.shape
-    return sparse.csr_matrix((np.ravel(values), (np.tile(np.arange(n), k), dofs.ravel())), shape=(n, size))
+    entries = np.ravel([np.asarray(part) for part in values])
+    return sparse.csr_matrix((entries, (np.tile(np.arange(n), k), dofs.ravel())), shape=(n, size))
 
 
 def _basis_at(basis: Any, cells: Array, X: Array) -> list[Any]:
@@ -303,7 +304,7 @@ def discretise_kirchhoff(plate: Plate, mesh: Any, rotary_inertia: bool = True) -
     def fields(cells: Array, X: Array) -> Fields:
         parts, dofs = _basis_at(basis, cells, X), basis.element_dofs[:, cells]
         s_x, s_y = (_gathered(dofs, [part.grad[a] / length for part in parts], basis.N) for a in range(2))
-        return _gathered(dofs, [part.value for part in parts], basis.N), s_x, s_y
+        return _gathered(dofs, parts, basis.N), s_x, s_y
 
     M, K = (sparse.csc_matrix(form.assemble(basis)) for form in (inertia, stiffness))
     return Discrete(plate, mesh, M, K, fields)
@@ -331,9 +332,9 @@ def discretise_mindlin(plate: Plate, mesh: Any) -> Discrete:
     M = sparse.block_diag([lumps, plate.density * h**3 / 12 * product.assemble(s)], "csc")
 
     def fields(cells: Array, X: Array) -> Fields:
-        deflections = _gathered(w.element_dofs[:, cells], [part.value for part in _basis_at(w, cells, X)], K.shape[0])
+        deflections = _gathered(w.element_dofs[:, cells], _basis_at(w, cells, X), K.shape[0])
         parts, dofs = _basis_at(s, cells, X), w.N + s.element_dofs[:, cells]
-        s_x, s_y = (_gathered(dofs[a::2], [part.value[a] for part in parts[a::2]], K.shape[0]) for a in range(2))
+        s_x, s_y = (_gathered(dofs[a::2], [np.asarray(part)[a] for part in parts[a::2]], K.shape[0]) for a in range(2))
         return deflections, s_x, s_y
 
     return Discrete(plate, mesh, M, K, fields)
