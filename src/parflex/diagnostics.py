@@ -79,7 +79,6 @@ CODES: dict[str, tuple[str, str]] = {
     "short-contact": ("A contact is too short for the step.", "Use the step in the text, or dopri5."),
     "singular": ("The pose is singular.", "Choose another pose."),
     "slack-cable": ("A cable is slack at home.", "Shorten the cable if it should act."),
-    "slow-convergence": ("Implicit steps converge badly.", "Use a shorter step or a tolerance."),
     "slow-sweep": ("The sweep takes long.", "Use more processes or fewer designs."),
     "step-error": ("The estimated error of the steps is significant.", "Use a smaller tolerance or step."),
     "stopped": ("A run stopped before its end.", "Read the reason in the text."),

@@ -43,8 +43,10 @@ from parflex.errors import InputError
     help="Step, s; default: chosen by errors; the method rk4 needs it.",
 )  # fmt: skip
 @click.option("--out-step", type=float, metavar="DT", help="Output interval, s; default 0.001.")
-@click.option("--method", metavar="NAME", default="gauss4", show_default=True,
-              help="gauss4, gauss6, rk4, dopri5 or generalized-alpha.")  # fmt: skip
+@click.option(
+    "--method", metavar="NAME",
+    help="gauss4, gauss6, rk4, dopri5 or generalized-alpha; default: gauss6, with --step gauss4.",
+)  # fmt: skip
 @click.option(
     "--tolerance", type=float, metavar="E",
     help="What positions may err by in a step, m, angles times the typical length; without --step it chooses steps; "

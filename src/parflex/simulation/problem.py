@@ -469,6 +469,7 @@ class PartitionWatch:
     problem: Problem
     gone: float = 0.0  # since a row was checked, in radians of a typical length
     closely: bool = False  # whether few rows are computed between two checks: a check costs as much as a hundred steps
+    spread: float = 1.0  # s_r / s_1 at the last row that was checked
 
     @cached_property
     def free(self) -> Array:
@@ -558,7 +559,8 @@ class PartitionWatch:
     def at_start(self, q: Array, independent: Sequence[str]) -> PartitionEvent | None:
         """What must be done before the first step."""
         J, self.gone = self.rows(q[None])[0], 0.0
-        if self._spread(J)[1] < self.near:
+        self.spread = self._spread(J)[1]
+        if self.spread < self.near:
             return PartitionEvent(0, "cross")
         quality = self.quality(J, independent)
         return PartitionEvent(0, "choose") if quality < POOR and self._best(J)[1] > BETTER * quality else None
@@ -573,7 +575,8 @@ class PartitionWatch:
     ) -> PartitionEvent | None:
         """The first row, of closed positions and their rates of change, at which something must be done.
 
-        Row 0 was checked before, or is near one that was.
+        Row 0 was checked before, or is near one that was. Where s_r / s_1 falls by more than half between two rows, it
+        may pass zero before the next one.
         """
         displacements = np.abs(np.diff(q, axis=0)) / self.position_units
         explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
@@ -592,7 +595,8 @@ class PartitionWatch:
             whole = np.linalg.svd(J, compute_uv=False)
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
             for k, held, values, block_values in zip(looked, J, whole, block, strict=True):
-                if values[r] < self.near * mobility.largest(values, self.usual):
+                before, self.spread = self.spread, float(values[r] / mobility.largest(values, self.usual))
+                if self.spread < max(self.near, before / 2):
                     return PartitionEvent(k, "cross")
                 quality = block_values[r] / values[r]
                 if quality < POOR and self._best(held)[1] > BETTER * quality:

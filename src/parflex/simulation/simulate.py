@@ -69,17 +69,16 @@ from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import StartState, start_state, with_cached_home
 from parflex.simulation.step_control import (
-    LEAST,
     MORE_STEPS,
     STEP,
+    VISIBLE_MOTION,
     StepReport,
     error_warnings,
     estimated_error,
     extent,
     requested_steps,
     step_report,
-    with_even_half_steps,
-    with_halved_steps,
+    with_half_steps,
     with_longest,
 )
 from parflex.statics.small_deformation import deflection_warnings
@@ -120,7 +119,7 @@ def simulate(
     pose: Pose | None = None,
     step: float | None = None,
     out_step: float | None = None,
-    method: Literal["gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha"] = "gauss4",
+    method: Literal["gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha"] | None = None,
     tolerance: float | None = None,
     radius: float = 0.8,
     without: Collection[str] = (),
@@ -174,8 +173,8 @@ def simulate(
         Integration step. None: chosen by errors; `rk4` needs it (s).
     out_step : float, default None
         Time between rows of the result; None: 0.001 (s).
-    method : str, default "gauss4"
-        Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.
+    method : str, default None
+        Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha. None: gauss6, with a `step` gauss4.
     tolerance : float, default None
         What positions may err by in a step, angles times the typical length. Without `step` it chooses the steps;
         None: 1e-8 of how far the robot has moved (m).
@@ -235,6 +234,7 @@ def simulate(
         return converged_run(simulate, robot, converge, asked_for)
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
+    method = method or ("gauss6" if step is None else "gauss4")
     case = read_case(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without, breaks,
@@ -280,7 +280,7 @@ def simulate(
         AccelerationFilter(method, case.grid.out_step / max(every, 1e-9), every),
     )
     shown = [frame for output in requested if not output.section for frame in output.frames[:1]]
-    moved = max(extent(problem.robot.tree, _positions(robot, columns)), LEAST * problem.robot.tree.length)
+    moved = max(extent(problem.robot.tree, _positions(robot, columns)), VISIBLE_MOTION * problem.robot.tree.length)
     diagnostics = [
         *stop_warnings(summary),
         *load_warnings(summary),
@@ -294,7 +294,7 @@ def simulate(
         ),
         *jump_warnings(jumps),
         *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
-        *steps.warnings(moved, track.counts, method),
+        *steps.warnings(moved),
         *rough_asked,
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *identical_joint_warnings(problem, track.counts),
@@ -317,10 +317,10 @@ def simulate(
         summary["friction"] = friction_width_effect(columns, other, looked_at[0], problem.width)
     usual = tolerance is not None and case.grid.begin > 0
     if (usual if check_steps is None else check_steps) and track.status == "ok":
-        second = run_case(with_halved_steps(case, problem.robot.tree.length), problem, None, started)[0]
+        length = problem.robot.tree.length
+        second = run_case(with_half_steps(case, length), problem, None, started)[0]
         if case.grid.begin and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
-            even = with_even_half_steps(case, float(track.t[-1]), track.counts["steps"])
-            second = run_case(even, problem, None, started)[0]
+            second = run_case(with_half_steps(case, length, track), problem, None, started)[0]
         other = position_columns(problem.robot, second, looked_at[:1])
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
         diagnostics += error_warnings(columns, summary["estimated_error"], robot.tree.length, tolerance is not None)

@@ -86,26 +86,16 @@ class StartState(Record):
     """All positions and rates at the start, what kind of start it is, and its diagnostics."""
 
     q: Array
-    qd: Array
     kind: str
-    energy: dict[str, float]  # of the start: all kinetic energy, and that of elastic rates alone
     diagnostics: list[Diagnostic] = field(default_factory=list)
     held: tuple[str, ...] = ()  # rates that something held until the run began
+    qd: Array = field(default_factory=lambda: np.zeros(0))
+    energy: dict[str, float] = field(default_factory=dict)  # all kinetic energy, and that of elastic rates alone
 
     @property
     def told(self) -> dict[str, Any]:
         """What the summary of a run says of its start."""
         return {"start": self.kind, "start_energy": self.energy} | ({"start_held": [*self.held]} if self.held else {})
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Placed(Record):
-    """All positions at the start, and what the run says of them."""
-
-    q: Array
-    kind: str
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    held: tuple[str, ...] = ()
 
 
 def start_state(
@@ -122,26 +112,21 @@ def start_state(
     if motion is not None and pose is not None:
         raise InputError("the motion defines the initial pose", key="pose", hint="leave out the pose or the motion")
     if isinstance(start, Mapping):
-        start = _with_pose(start, pose)
-        placed = _given_positions(problem, robot, start, motion, wrenches)
-        return _started(problem, placed, _given_rates(Configuration(robot, placed.q), start, motion))
-    _check_start(start, "start")
-    q = motion.start if motion is not None else configure(robot, pose).q
-    placed = _positions(problem, start, q, wrenches, pose)
-    driven = _prescribed(robot, motion)
-    still = not any(driven.values())  # rest is everywhere
-    qd = np.zeros(robot.tree.n) if still else Configuration(robot, placed.q).rates(driven)
-    return _started(problem, placed, qd)
-
-
-def _with_pose(start: Mapping[str, Any], pose: Any) -> Mapping[str, Any]:
-    """A state whose pose stands beside it."""
-    twice = [word for word in ("pose", "q") if word in start and pose is not None]
-    if twice:
-        raise InputError(
-            f"the start already has a '{twice[0]}'", key="pose", value=twice[0], hint="give one of the two"
-        )
-    return start if pose is None else {**start, "pose": pose}
+        for word in ("pose", "q"):
+            if word in start and pose is not None:
+                raise InputError(
+                    f"the start already has a '{word}'", key="pose", value=word, hint="give one of the two"
+                )
+        start = start if pose is None else {**start, "pose": pose}
+        state = _given_positions(problem, robot, start, motion, wrenches)
+        qd = _given_rates(Configuration(robot, state.q), start, motion)
+    else:
+        _check_start(start, "start")
+        q = motion.start if motion is not None else configure(robot, pose).q
+        state, driven = _positions(problem, start, q, wrenches, pose), _prescribed(robot, motion)
+        still = not any(driven.values())  # rest is everywhere
+        qd = np.zeros(robot.tree.n) if still else Configuration(robot, state.q).rates(driven)
+    return replace(state, qd=qd, energy=start_energy(Configuration(problem.robot, state.q), qd))
 
 
 def _check_start(start: Any, key: str) -> None:
@@ -150,62 +135,59 @@ def _check_start(start: Any, key: str) -> None:
         raise InputError(f"there is no start '{start}'", key=key, value=str(start), hint=hint)
 
 
-def _positions(problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Trajectory], pose: Any) -> _Placed:
+def _positions(
+    problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Trajectory], pose: Any
+) -> StartState:
     """All positions for a word of the start; None: as is usual."""
     if start == "rest" or (start is None and not problem.robot.tree.elastic):
-        return _Placed(q, "rest")
+        return StartState(q, "rest")
     loads = {frame: pieces.value(0.0).tolist() for frame, pieces in wrenches.items()}
-    here, robot = Configuration(problem.robot, q), problem.robot
-    kind = start or _usual(problem, pose)
-    if kind != "held" and len(problem.independent) <= len(robot.actuated):
-        return _Placed(q, "rest")
+    here, robot, platform = Configuration(problem.robot, q), problem.robot, problem.prescribed == "platform"
+    named, motors = named_rates(robot, pose), len(robot.actuated)
+    enough = problem.prescribed == "efforts" and motors == (3 if robot.tree.planar else 6)
+    kind = start or ("held" if platform or (enough and not named & {*robot.actuated}) else "relaxed")
+    if kind != "held" and len(problem.independent) <= motors:
+        return StartState(q, "rest")
+
+    def relaxed() -> RelaxedBodies:
+        many = len(robot.free) > MANY_RATES  # of few, tangents take no time
+        near = settled_positions(problem, q, loads) if many and kind != "held" else None
+        return relaxed_bodies(robot, here, loads, pose, kind == "held", near)
+
     try:
         if start in ("equilibrium", "held"):
-            return _left(robot, here, pose, _static(problem, here, kind, loads))
-        bodies = cached_equilibrium(
-            robot,
-            (q, loads, pose is None, named_rates(robot, pose), kind),
-            lambda: _relaxed(problem, here, loads, pose, kind == "held"),
-        )
+            return _left(robot, here, named, _static(problem, here, kind, loads))
+        bodies = cached_equilibrium(robot, (q, loads, pose is None, named, kind), relaxed)
     except SingularError as error:
         if start is not None:
             raise
         text = f"the run starts undeformed: {error.message}"
-        return _Placed(q, "rest", [Diagnostic("changed-start", text)])
-    if problem.prescribed == "platform" and not bodies.held:
+        return StartState(q, "rest", [Diagnostic("changed-start", text)])
+    if platform and not bodies.held:
         return _static(problem, here, kind, loads)
     word = "relaxed" if bodies.held else "held" if kind == "held" else "equilibrium"
     text = "the run starts with bodies in an equilibrium that is not stable, as beyond a buckling load: they leave it"
-    return _Placed(bodies.q, word, [] if bodies.steady else [Diagnostic("unstable-equilibrium", text)], bodies.held)
+    return StartState(bodies.q, word, [] if bodies.steady else [Diagnostic("unstable-equilibrium", text)], bodies.held)
 
 
-def _relaxed(
-    problem: Problem, here: Configuration, loads: Mapping[str, list[float]], pose: Any, held: bool
-) -> RelaxedBodies:
-
-    many = len(problem.robot.free) > MANY_RATES  # of few, tangents take no time
-    near = settled_positions(problem, here.q, loads) if many and not held else None
-    return relaxed_bodies(problem.robot, here, loads, pose, held, near)
-
-
-def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> _Placed:
+def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> StartState:
     """The whole robot in equilibrium, wherever that is."""
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
         text = "the run starts in an equilibrium that is not stable: the robot will leave it"
-        return _Placed(rest.configuration.q, kind, [] if rest.stable else [Diagnostic("unstable-equilibrium", text)])
+        return StartState(rest.configuration.q, kind, [] if rest.stable else [Diagnostic("unstable-equilibrium", text)])
     if problem.prescribed != "platform":
-        return _Placed(held_frame(robot, here, wrench=loads).configuration.q, kind)
+        return StartState(held_frame(robot, here, wrench=loads).configuration.q, kind)
     driven = zero_dynamics(robot, here, wrench=loads)
     near = check_system(driven.held.configuration, driven.held.frame)
-    return _Placed(driven.held.configuration.q, kind, [*near, *driven.diagnostics])
+    return StartState(driven.held.configuration.q, kind, [*near, *driven.diagnostics])
 
 
-def _left(robot: Robot, here: Configuration, pose: Any, placed: _Placed) -> _Placed:
+def _left(robot: Robot, here: Configuration, named: set[int], placed: StartState) -> StartState:
     """A word where an equilibrium that was asked for is not at the pose that was given."""
     away = {}
-    for k in named_rates(robot, pose) - {*robot.actuated}:
+    for k in named - {*robot.actuated}:
         link = robot.tree.links[robot.tree.link_of_rate[k]]
         if link.joint.one_axis and k == link.v.start:
             away[link.name] = abs(float(placed.q[link.q.start] - here.q[link.q.start])) / robot.tree.rate_units[k]
@@ -217,11 +199,6 @@ def _left(robot: Robot, here: Configuration, pose: Any, placed: _Placed) -> _Pla
         f"the equilibrium is not at the pose that was given: '{worst}' is off by {gone:.3g}; start='relaxed' keeps it"
     )
     return replace(placed, diagnostics=[Diagnostic("changed-start", text, worst, float(gone)), *placed.diagnostics])
-
-
-def _started(problem: Problem, placed: _Placed, qd: Array) -> StartState:
-    energy = start_energy(Configuration(problem.robot, placed.q), qd)
-    return StartState(placed.q, qd, placed.kind, energy, placed.diagnostics, placed.held)
 
 
 def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
@@ -246,17 +223,9 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
     return {WorldName(f"{motion.frame}.{word}"): float(twist[k]) for k, word in words.items()}
 
 
-def _usual(problem: Problem, pose: Any) -> str:
-    """How a flexible robot starts if nothing is said."""
-    degrees_of_freedom = 3 if problem.robot.tree.planar else 6
-    enough = problem.prescribed == "efforts" and len(problem.robot.actuated) == degrees_of_freedom
-    motors_specified = bool(named_rates(problem.robot, pose) & {*problem.robot.actuated})
-    return "held" if problem.prescribed == "platform" or (enough and not motors_specified) else "relaxed"
-
-
 def _given_positions(
     problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Prescribed, wrenches: Mapping[str, Trajectory]
-) -> _Placed:
+) -> StartState:
     """All positions `q` of the tree, or a pose, undeformed unless `positions` gives its deformation."""
     for word in start:
         if word not in WORDS:
@@ -281,7 +250,7 @@ def _given_positions(
     if isinstance(motion, Trajectory):
         _same_positions(robot, q, motion)
     if start.get("positions") is None:
-        return _Placed(q, "given")
+        return StartState(q, "given")
     return _positions(problem, start["positions"], q, wrenches, start.get("pose") if "q" not in start else q)
 
 
@@ -372,21 +341,13 @@ def relaxed_bodies(
     if pose is None:
         soft = motions_without_springs(here, motions)
         if soft.shape[1] < motions.shape[1]:
-            settled = _settled(robot, here, _joints_of(robot, soft, ()), wrench, frame_held)
-            if settled is not None:
-                return settled
+            try:  # with joints on springs at rest too, where they stay there, and springs hold them `here`
+                bodies = _at_rest(robot, here, _joints_of(robot, soft, ()), wrench, frame_held, sprung=True)
+            except SingularError:
+                bodies = None
+            if bodies is not None and bodies.steady:
+                return bodies
     return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held, near)
-
-
-def _settled(
-    robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wrench, frame_held: bool
-) -> RelaxedBodies | None:
-    """With joints on springs at rest too; None where they would not stay there, or springs do not hold them `here`."""
-    try:
-        bodies = _at_rest(robot, here, rates, wrench, frame_held, sprung=True)
-    except SingularError:
-        return None
-    return bodies if bodies.steady else None
 
 
 def _at_rest(

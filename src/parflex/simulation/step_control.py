@@ -30,22 +30,20 @@ from parflex.tree.tree import Tree
 
 STEP = 5e-4  # s, or a twentieth of the run: the first step
 
-# of how far the robot has moved: error of one step; the method of second order takes some hundred steps in a period
+# of how far the robot has moved, at least of a small part of its typical length, so that a robot which begins to move
+# does not resolve what is stiff: error of one step; the method of second order takes some hundred steps in a period
+LEAST_MOTION = 1e-2
 DEFAULT_SHARES = {"gauss4": 1e-8, "gauss6": 1e-8, "dopri5": 1e-8, "generalized-alpha": 1e-6}
 
 FIXED_SHARE = 1e-5  # the same for steps that are to be fixed: 20 in a period of a vibration with `gauss4`
 
 ITERATION_TOLERANCE = 1e-12
 
-IMPLICIT = ("gauss4", "gauss6", "generalized-alpha")
-
 LEAST = 1e-12  # typical lengths: errors of steps below it are rounding
 
 SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a step, and in typical lengths
 
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is given: the longest step
-
-LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
 
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
 
@@ -55,8 +53,9 @@ MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none wi
 
 LARGE = 2e-3  # of the range of the end effector: errors of a run that it tells of
 
-LARGE_SUM = 0.5  # of how far the robot moves: the same of the sum of errors of steps, which is far above their effect
-# where stiff modes vibrate that steps do not resolve
+VISIBLE = 0.01  # of how far the robot moves: sums of errors of steps, as of the energy balance
+
+VISIBLE_MOTION = 1e-6  # typical lengths: a robot that moves by less is at rest but for rounding
 
 AT_REST = 1e-9  # of the typical length, rad: errors of a frame that are no larger are those of a frame at rest
 
@@ -116,23 +115,16 @@ class StepReport(Record):
             entries["step_error"] = {"tolerance": self.tolerance, **dict(zip(words, self.errors, strict=True))}
         return entries
 
-    def warnings(self, extent: float, counts: Mapping[str, int], method: str) -> list[Diagnostic]:
-        """Diagnostics of fixed steps that are too long, of a robot that moves by an extent (m)."""
-        if self.step is None or method not in IMPLICIT:
+    def warnings(self, moved: float) -> list[Diagnostic]:
+        """A diagnostic of fixed steps whose errors add up to a visible part of how far the robot has moved (m)."""
+        total = self.errors[3] if self.errors else 0.0
+        if self.step is None or not total > VISIBLE * moved:
             return []
-        diagnostics, total = [], self.errors[3] if self.errors else 0.0
-        if total > LARGE_SUM * extent > 0:
-            text = (
-                f"errors of the steps of {self.step:.3g} s add up to {total:.2g} m, where the robot moves by "
-                f"{extent:.2g} m: give a shorter step, or none"
-            )
-            diagnostics.append(Diagnostic("step-error", text, "step", total))
-        steps, evaluations = (counts[word] - counts.get(f"left_{word}", 0) for word in ("steps", "evaluations"))
-        each = evaluations / max(steps, 1)
-        if each > LABOUR:
-            text = f"steps of {self.step:.3g} s take {each:.0f} evaluations each: give a shorter step, or none"
-            diagnostics.append(Diagnostic("slow-convergence", text, "step", self.step))
-        return diagnostics
+        text = (
+            f"errors of the steps of {self.step:.3g} s add up to {total:.2g} m, where the robot moves by {moved:.2g} "
+            "m: give a shorter step, or none"
+        )
+        return [Diagnostic("step-error", text, "step", total)]
 
 
 def requested_steps(
@@ -161,10 +153,11 @@ def requested_steps(
         return StepRequest(replace(grid_of(time, step, rows), aim=aim), iterated, "given")
     first = min(STEP, SHARE_OF_TIME * time)
     fixed = grid_of(time, first, rows)
-    chosen = Grid(fixed.out_step, 1, fixed.rows, tolerance or least, min(first, fixed.out_step))
+    share, farthest = DEFAULT_SHARES[method.name], length if tree.has_length else math.inf
+    aim = tolerance or max(least, LEAST_MOTION * share * length * tree.has_length)
+    chosen = Grid(fixed.out_step, 1, fixed.rows, aim, min(first, fixed.out_step))
     if tolerance is not None:
         return StepRequest(chosen, iterated, f"chosen by their errors, at most {tolerance:g} m each")
-    share, farthest = DEFAULT_SHARES[method.name], length if tree.has_length else math.inf
     words = f"chosen by their errors, at most {share:g} of how far the robot moves"
     return StepRequest(replace(chosen, share=share, farthest=farthest), iterated, words)
 
@@ -225,22 +218,22 @@ def error_warnings(
     return []
 
 
-def with_halved_steps(case: Any, length: float) -> Any:
-    """The case with steps half as long: where errors choose them, with an error that such steps have."""
+def with_half_steps(case: Any, length: float, track: IntegratedRows | None = None) -> Any:
+    """The case with steps half as long: where errors choose them, with an error that such steps have.
+
+    With a `track`, even steps of half the mean length of its steps: rows and events may end steps that errors would
+    halve.
+    """
     grid, less = case.grid, 2.0 ** -(ORDERS[case.method.name] + 1)
-    if grid.begin:
+    if not grid.begin:
+        return replace(case, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
+    if track is None:
         aim = max(grid.aim * less, LEAST * length)
         halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
         return replace(case, grid=halved, tolerance=case.tolerance * 0.1)
-    return replace(case, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
-
-
-def with_even_half_steps(case: Any, time: float, steps: int) -> Any:
-    """The case with even steps of half the mean length: rows and events may end steps that errors would halve."""
-    grid = case.grid
     if case.method.name == "dopri5":  # whose steps end at rows: at more of them
         return replace(case, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
-    every = max(2, math.ceil(2 * steps * grid.out_step / time))
+    every = max(2, math.ceil(2 * track.counts["steps"] * grid.out_step / float(track.t[-1])))
     return replace(case, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
 
 
@@ -282,21 +275,20 @@ class InputWindows:
         self.push, self.time, self.shortest = push, time, SHORTEST * min(1.0, time)
         self.breaks = push.breaks[(push.breaks > self.shortest) & (push.breaks < time - self.shortest)]
         edges = np.concatenate([[0.0], self.breaks, [time]])
-        values, lengths = self._inside(edges[:-1], edges[1:]), np.diff(edges)[:, None, None] * WEIGHTS[None, :, None]
+        values, lengths = self._values(edges[:-1], edges[1:]), np.diff(edges)[:, None, None] * WEIGHTS[None, :, None]
         mean = (values * lengths).sum(axis=(0, 1)) / time
         size = (np.abs(values) * lengths).sum(axis=(0, 1))
         # how much each channel changes; what is constant but for rounding is not missed
         self.change = np.maximum((np.abs(values - mean) * lengths).sum(axis=(0, 1)), ROUNDING / MISSED * size)
 
-    def _inside(self, a: Array, b: Array) -> Array:
+    def _values(self, a: Array, b: Array) -> Array:
         """Values (window, place, channel)."""
         times = a[:, None] + (b - a)[:, None] * NODES
         return self.push.value(times.ravel()).reshape(*times.shape, self.push.channels)
 
-    def with_breaks(self, a: Array, b: Array) -> Array:
-        """Whether pieces end inside of windows."""
-        first, last = np.searchsorted(self.breaks, a + self.shortest), np.searchsorted(self.breaks, b - self.shortest)
-        return last > first
+    def inside(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Numbers of the first break inside of each window, and of the first one behind it."""
+        return np.searchsorted(self.breaks, a + self.shortest), np.searchsorted(self.breaks, b - self.shortest)
 
     def misfit(self, a: Array, b: Array) -> Array:
         """Of each window: the largest share of an input's change by which a quintic is off in it."""
@@ -304,42 +296,36 @@ class InputWindows:
         return np.concatenate(misfits) if misfits else np.zeros(0)
 
     def _misfit(self, a: Array, b: Array) -> Array:
-        first, last = np.searchsorted(self.breaks, a + self.shortest), np.searchsorted(self.breaks, b - self.shortest)
+        first, last = self.inside(a, b)
         counts = np.maximum(last - first, 0) + 1
         window = np.repeat(np.arange(len(a)), counts)
         place = np.arange(len(window)) - np.repeat(np.cumsum(counts) - counts, counts)  # of a part in its window
-        inner = first[window] + place
-        known = np.append(self.breaks, np.inf)
+        inner, known = first[window] + place, np.append(self.breaks, np.inf)
         begin = np.where(place == 0, a[window], known[np.maximum(inner - 1, 0)])
         end = np.where(place == counts[window] - 1, b[window], known[np.minimum(inner, len(self.breaks))])
-        values, through = self._inside(begin, end), self._inside(a, b)
         share = ((begin[:, None] + (end - begin)[:, None] * NODES) - a[window, None]) / (b - a)[window, None]
-        fitted = np.einsum("wpn,wnc->wpc", _lagrange(share), through[window])
-        off = np.einsum("wpc,p,w->wc", np.abs(values - fitted), WEIGHTS, end - begin)
+        fitted = np.einsum("wpn,wnc->wpc", _lagrange(share), self._values(a, b)[window])
+        off = np.einsum("wpc,p,w->wc", np.abs(self._values(begin, end) - fitted), WEIGHTS, end - begin)
         total = np.zeros((len(a), self.push.channels))
         np.add.at(total, window, off)
         return np.divide(total, self.change, out=np.zeros_like(total), where=self.change > 0).max(axis=1, initial=0.0)
 
     def cuts(self, a: Array, b: Array) -> Array:
-        """Ends of pieces at which windows that do not fit are cut until all parts do: the nearest to their middles."""
-        cuts = [np.zeros(0)]
+        """Windows that do not fit are cut until all parts do, at the end of a piece that is nearest to their middle."""
+        cuts = [a, b]
         while len(a):
-            low, high = (
-                np.searchsorted(self.breaks, a + self.shortest),
-                np.searchsorted(self.breaks, b - self.shortest) - 1,
-            )
-            middles = (a + b) / 2
-            behind = np.clip(np.searchsorted(self.breaks, middles), low, high)
+            (low, high), middles = self.inside(a, b), (a + b) / 2
+            behind = np.clip(np.searchsorted(self.breaks, middles), low, high - 1)
             before = np.maximum(behind - 1, low)
             nearer = np.abs(self.breaks[before] - middles) < np.abs(self.breaks[behind] - middles)
             cut = self.breaks[np.where(nearer, before, behind)]
             cuts.append(cut)
             a, b = np.concatenate([a, cut]), np.concatenate([cut, b])
-            chosen = self.with_breaks(a, b)
-            a, b = a[chosen], b[chosen]
+            low, high = self.inside(a, b)
+            a, b = a[high > low], b[high > low]
             bad = self.misfit(a, b) > MISSED
             a, b = a[bad], b[bad]
-        return np.concatenate(cuts)
+        return np.unique(np.concatenate(cuts))
 
 
 def _lagrange(share: Array) -> Array:
@@ -356,18 +342,16 @@ def ends_inside(problem: Problem, inputs: Trajectory, grid: Grid) -> Array:
 
     There are none where nothing is integrated.
     """
-    if not len(problem.system(inputs).free):
+    if not inputs.channels or not len(problem.system(inputs).free):
         return np.zeros(0)
     motors = len(problem.robot.actuated) if problem.driven else 0
     windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
-    if not len(windows.breaks) or not inputs.channels:
-        return np.zeros(0)
     a, b = _windows(grid, windows, jump_times(inputs, motors))
     off = windows.misfit(a, b)
     bad = np.flatnonzero(off > MISSED)
     if not grid.begin and len(bad) > (most := max(MOST_CUT, int(SHARE_CUT * windows.time / grid.step))):
         bad = bad[np.argsort(off[bad])[-most:]]
-    return np.unique(np.concatenate([a[bad], windows.cuts(a[bad], b[bad]), b[bad]]))
+    return windows.cuts(a[bad], b[bad])
 
 
 def _windows(grid: Grid, windows: InputWindows, ends: Array) -> tuple[Array, Array]:
@@ -375,18 +359,17 @@ def _windows(grid: Grid, windows: InputWindows, ends: Array) -> tuple[Array, Arr
 
     Chosen steps may begin anywhere: their windows overlap.
     """
-    length = grid.step
-    ends = ends[(ends > 0) & (ends < windows.time)]
+    ends, length, near = ends[(ends > 0) & (ends < windows.time)], grid.step, (0, 1)
     if grid.begin:
-        length = windows.time / max(1, math.ceil(windows.time / grid.most * (1 - 1e-9)))
+        length, near = windows.time / max(1, math.ceil(windows.time / grid.most * (1 - 1e-9))), (-1, 0, 1, 2)
     steps = np.floor(np.concatenate([windows.breaks, ends]) / length)
-    steps = np.unique(np.concatenate([steps - 1, steps, steps + 1, steps + 2] if grid.begin else [steps, steps + 1]))
+    steps = np.unique([steps + k for k in near])
     inside = steps[(steps >= 0) & (steps <= round(windows.time / length))]
     edges = np.unique(np.concatenate([inside * length, ends]))
     a, b = edges[:-1], edges[1:]
     if grid.begin:  # windows of two halves, unless inputs jump between these
-        joined = ~np.isin(edges[1:-1], ends)
-        middles = (a + b) / 2
+        joined, middles = ~np.isin(edges[1:-1], ends), (a + b) / 2
         a, b = np.concatenate([a, middles[:-1][joined]]), np.concatenate([b, middles[1:][joined]])
-    chosen = (b - a > windows.shortest) & (b - a < length * (1 + 1e-6)) & windows.with_breaks(a, b)
+    first, last = windows.inside(a, b)
+    chosen = (b - a > windows.shortest) & (b - a < length * (1 + 1e-6)) & (last > first)
     return a[chosen], b[chosen]

@@ -29,7 +29,6 @@ from parflex.robot.robot import Robot
 from parflex.simulation.problem import JUMP, LOOK, PartitionWatch, Problem
 from parflex.simulation.segments import OFTEN
 from parflex.simulation.start import AWAY
-from parflex.simulation.step_control import IMPLICIT, LABOUR
 
 Array = np.ndarray
 
@@ -38,6 +37,8 @@ ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real
 LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
 
 USED_COUNTS = ("OPEN", "STARTED", "PIECE", "EVENTS", "STEPS", "REJECTED", "EVALUATIONS")
+
+LABOUR = 40  # evaluations a step, from which on steps a quarter as long take fewer
 
 MANY_REJECTED = 0.02  # of the steps: so many made in parts are told of
 
@@ -86,7 +87,7 @@ def data_text(
         "GAP": GAP, "COLUMNS": len(columns.places), "STATE_POSITIONS": len(positions),
         "STATES": len(positions) + len(system.free), "WIDTH_X": work.x.shape[1], "WIDTH_Y": system.outputs + 2,
         "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": len(Count),
-        **{word: int(Count[word]) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
+        **{word: int(Count[word]) for word in USED_COUNTS}, "IMPLICIT": int(bool(method.numbers)),
         "MANY_REJECTED": MANY_REJECTED, "LABOUR": LABOUR, "CHECKED_OFTEN": OFTEN,
         "PARAMETERS": len(parameters), "CONSTANTS": len(system.constants),
         "VARIABLES": work.x.shape[1] - len(system.constants), "SLOPES": int("slope_address" in programs),
