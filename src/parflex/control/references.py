@@ -24,7 +24,6 @@ from parflex.trajectories.follow import as_words
 from parflex.trajectories.frames import (
     FrameSegment,
     FrameTrajectory,
-    PathRotation,
     PlacePath,
     circle_segment,
     line_segment,
@@ -167,8 +166,8 @@ def circle(
     normal = normal / np.linalg.norm(normal)
     out = np.eye(3)[0] - normal[0] * normal
     out = out if np.linalg.norm(out) > 1e-6 else np.eye(3)[1] - normal[1] * normal
-    turning = PathRotation(base, np.zeros(3), _turn([pose]))
-    path = circle_segment(centre, radius * out / np.linalg.norm(out), normal, turning)
+    path = circle_segment(centre, radius * out / np.linalg.norm(out), normal)
+    path = path.turned(base, np.zeros(3), _turn([pose]))
     law = unit_law("quintic", time).scaled(0.0, np.zeros(1), np.array([turns * path.length]))
     return _reference(robot, f"circle of radius {radius:g} m", [FrameSegment(path, law.breaks, law)])
 

@@ -117,12 +117,8 @@ class StudySetup:
         answer = {}
         for law in self.laws:
             result = run_law(law, plant, self.track, self.loop)
-            answer[law.name] = {
-                "errors": result.errors if result.ok else None,
-                "failure": result.failure,
-                "why": result.why,
-                "stopped_at": result.stopped_at,
-            }
+            words = {word: getattr(result, word) for word in ("failure", "why", "stopped_at")}
+            answer[law.name] = {"errors": result.errors if result.ok else None, **words}
         return answer
 
 
@@ -170,7 +166,10 @@ def run_study(
     path, key = None if out is None else Path(out), _key(bench)
     results = StudyResults(findings, path, key)
     if path is not None:
-        _check_target(path)
+        if path.suffix != ".json":
+            hint = "use a name that ends in .json"
+            raise InputError("is not a JSON file", file=str(path), key="out", value=str(path), hint=hint)
+        check_writable(path)
         results.take_up()
     every = list(product(range(len(file.percentages)), range(file.templates)))
 
@@ -200,14 +199,6 @@ def _key(bench: StudySetup) -> str:
     file = bench.file.model_dump(mode="json", exclude={"percentages", "templates"})
     described = bench.robot.description.model_dump_json()
     return hashlib.sha256(json.dumps([FORMAT, file, described], sort_keys=True).encode()).hexdigest()
-
-
-def _check_target(path: Path) -> None:
-    if path.suffix != ".json":
-        raise InputError(
-            "is not a JSON file", file=str(path), key="out", value=str(path), hint="use a name that ends in .json"
-        )
-    check_writable(path)
 
 
 class StudyResults:

@@ -9,7 +9,7 @@ simulations, references of controllers, time-optimal plans and sensitivities of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -72,26 +72,12 @@ class FrameMotion(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PathRotation(Record):
-    """The rotation `begin` where a part of a path begins, and its angular velocity in world axes, rad per metre."""
-
-    begin: Array
-    spin: Array
-    requested: str  # "direction": of the z axis alone; "whole", or what poses and references request
-
-    def at(self, s: Array) -> Array:
-        """Return the rotations at places along the path."""
-        if not self.spin.any():
-            return np.broadcast_to(self.begin, (len(s), 3, 3))
-        return np.array([rotation_from_vector(place * self.spin) for place in s]) @ self.begin
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class PathSegment(Record):
     """A line or a circle with the rotation of a frame along it, by the way s.
 
-    Position: centre + cosine * cos(s / radius) + sine * sin(s / radius), or centre + sine * s. Between poses s is the
-    share of their distance and of their rotation, so that the frame may rotate in place.
+    Position: centre + cosine * cos(s / radius) + sine * sin(s / radius), or centre + sine * s. The frame rotates from
+    `rotation` about the axis of `spin` (world axes, rad per unit of s); without a rotation its turn is free. Between
+    poses s is the share of their distance and of their rotation, so that the frame may rotate in place.
     """
 
     length: float  # once round, for a circle
@@ -100,8 +86,14 @@ class PathSegment(Record):
     cosine: Array
     sine: Array
     radius: float
-    turning: PathRotation | None = None  # of the frame, by the way; None: nothing is requested
     unit: str = "m"  # of s; "": a share
+    rotation: Array | None = None
+    spin: Array = field(default_factory=lambda: np.zeros(3))
+    turn: str = "kept"  # as in `FrameMotion`
+
+    def turned(self, rotation: Array, spin: Array, turn: str) -> PathSegment:
+        """Return the segment with a rotation of the frame along it."""
+        return replace(self, rotation=rotation, spin=spin, turn=turn)
 
     def at(self, s: Any) -> FrameMotion:
         """Return the pose, and derivatives by the way, at a place, or rows of them."""
@@ -115,24 +107,27 @@ class PathSegment(Record):
         else:
             position = self.centre + self.sine * s[:, None]
             direction, curvature = np.broadcast_to(self.sine, position.shape), np.zeros_like(position)
-        if self.turning is None:
+        if self.rotation is None:
             return FrameMotion(position, None, direction, curvature)
-        twist = np.concatenate([direction, np.broadcast_to(self.turning.spin, position.shape)], axis=1)
+        rotation = np.broadcast_to(self.rotation, (len(s), 3, 3))
+        if self.spin.any():
+            rotation = np.array([rotation_from_vector(place * self.spin) for place in s]) @ self.rotation
+        twist = np.concatenate([direction, np.broadcast_to(self.spin, position.shape)], axis=1)
         acceleration = np.concatenate([curvature, np.zeros_like(position)], axis=1)
-        return FrameMotion(position, self.turning.at(s), twist, acceleration, self.turning.requested)
+        return FrameMotion(position, rotation, twist, acceleration, self.turn)
 
 
-def line_segment(first: tuple[Array, Array], second: tuple[Array, Array], requested: str) -> PathSegment:
+def line_segment(first: tuple[Array, Array], second: tuple[Array, Array], turn: str) -> PathSegment:
     """Return the segment between two poses (position, rotation): straight, with a rotation about one axis."""
     (p, R), (p_next, R_next) = first, second
-    turning = PathRotation(R, R @ vector_from_rotation(R.T @ R_next), requested)  # a rotation leaves its axis in place
-    return PathSegment(1.0, False, p, np.zeros(3), p_next - p, np.inf, turning, "")
+    segment = PathSegment(1.0, False, p, np.zeros(3), p_next - p, np.inf, "")
+    return segment.turned(R, R @ vector_from_rotation(R.T @ R_next), turn)  # a rotation leaves its axis in place
 
 
-def circle_segment(centre: Array, out: Array, axis: Array, turning: PathRotation | None = None) -> PathSegment:
+def circle_segment(centre: Array, out: Array, axis: Array) -> PathSegment:
     """Return the circle about a unit axis through its centre, from the point centre + out."""
     radius = float(np.linalg.norm(out))
-    return PathSegment(2 * np.pi * radius, True, centre, out, np.cross(axis, out), radius, turning)
+    return PathSegment(2 * np.pi * radius, True, centre, out, np.cross(axis, out), radius)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -296,7 +291,7 @@ def paths_of(rigid: Robot, motion: MotionTable, name: str) -> tuple[list[PathSeg
     frame = motion.frame or rigid.tree.end_effector
     if not motion.poses:
         paths = path_segments(rigid, motion, name)
-        turns = paths[0].turning is not None
+        turns = paths[0].rotation is not None
         return paths, frame_components(rigid, frame) if turns else range(2 if rigid.tree.planar else 3), []
     near, positions, places = rigid.home, [], []
     for index, requested_pose in enumerate(motion.poses):
@@ -336,22 +331,25 @@ def frame_components(rigid: Robot, frame: str) -> list[int]:
 
 
 def path_segments(rigid: Robot, motion: MotionTable, name: str) -> list[PathSegment]:
-    """Return the segments of the path of a motion; the frame rests between them."""
+    """Return the segments of the path of a motion, with the rotation of the frame; it rests between them."""
     segments = [_circle(motion, name)] if motion.circle is not None else _lines(motion, name)
-    rotations = _specified_rotations(motion, 1 if motion.circle is not None else len(segments) + 1, name)
     if motion.orientation == "tangent":
         return _along_tangents(rigid, motion, segments, name)
-    if motion.cone is not None and motion.circle is not None:
-        axis = np.array(motion.circle.axis) / np.linalg.norm(motion.circle.axis)
-        return [replace(segment, turning=_on_cone(axis, segment.cosine, motion.cone)) for segment in segments]
-    if rotations is None:
-        return segments
-    between = {"direction": _between_directions, "orientation": _between_rotations}
-    pairs = pairwise(rotations) if len(rotations) > 1 else [(rotations[0], rotations[0])]
-    return [
-        replace(segment, turning=between[key](first, second, segment.length))
-        for segment, ((key, first), (_, second)) in zip(segments, pairs, strict=True)
-    ]
+    if motion.cone is not None and motion.circle is not None:  # the z axis leans out of the axis, and goes round
+        (segment,), axis = segments, np.array(motion.circle.axis) / np.linalg.norm(motion.circle.axis)
+        z = np.cos(motion.cone) * axis + np.sin(motion.cone) * segment.cosine / segment.radius
+        return [segment.turned(_with_z(z), axis / segment.radius, "direction")]
+    vectors = _specified_vectors(motion, 1 if motion.circle is not None else len(segments) + 1, name)
+    turned = []
+    for segment, first, second in zip(segments, vectors, vectors[1:] if len(vectors) > 1 else vectors, strict=False):
+        if motion.direction:  # along the shorter arc
+            R, turn = _with_z(first), "direction"
+            spin = vector_from_rotation(shortest_rotation(first, second))
+        else:
+            R, turn = rotation_from_vector(first), "whole"
+            spin = vector_from_rotation(rotation_from_vector(second) @ R.T)
+        turned.append(segment.turned(R, spin / segment.length, turn))
+    return turned or segments
 
 
 def _points(motion: MotionTable, name: str) -> Array:
@@ -379,54 +377,26 @@ def _circle(motion: MotionTable, name: str) -> PathSegment:
     radius = float(np.linalg.norm(out))
     largest = max(np.abs(centre).max(), np.abs(out + centre).max())
     if radius <= SAME * largest or abs(out @ axis) > 1e-9 * radius or not axis.any():
-        raise InputError(
-            "the start is not on a circle about the centre that is normal to the axis",
-            key=f"motions.{name}.circle",
-            hint="give centre and start in one plane normal to axis",
-        )
+        text = "the start is not on a circle about the centre that is normal to the axis"
+        raise InputError(text, key=f"motions.{name}.circle", hint="give centre and start in one plane normal to axis")
     return circle_segment(centre, out, axis)
 
 
-def _specified_rotations(motion: MotionTable, count: int, name: str) -> list[tuple[str, Array]] | None:
-    """Return the directions or rotations of a motion, one for each point; None for neither, or for the tangent."""
+def _specified_vectors(motion: MotionTable, count: int, name: str) -> Array:
+    """Return the directions of the z axis, or the rotation vectors, of a motion: none, or one for each point."""
     key = "direction" if motion.direction else "orientation"
-    rows = getattr(motion, key)
-    if not rows or isinstance(rows, str):
-        return None
-    vectors = np.array(rows, dtype=float)
-    if len(vectors) not in (1, count):
+    vectors = np.array(getattr(motion, key) or np.zeros((0, 3)), dtype=float)
+    if len(vectors) not in (0, 1, count):
         kind = "points" if motion.points else "point of the circle"
-        raise InputError(
-            f"there are {len(vectors)} vectors for {count} {kind}",
-            key=f"motions.{name}.{key}",
-            value=len(vectors),
-            hint="give one for all, or one for each point" if motion.points else "give one, or a cone",
-        )
+        hint = "give one for all, or one for each point" if motion.points else "give one, or a cone"
+        text = f"there are {len(vectors)} vectors for {count} {kind}"
+        raise InputError(text, key=f"motions.{name}.{key}", value=len(vectors), hint=hint)
     if key == "direction":
         sizes = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not sizes.all():
             raise InputError("a direction is zero", key=f"motions.{name}.direction", hint="give e.g. [0, 0, 1]")
         vectors = vectors / sizes
-    return [(key, vector) for vector in (vectors if len(vectors) == count else np.repeat(vectors, count, axis=0))]
-
-
-def _between_directions(first: Array, second: Array, length: float) -> PathRotation:
-    """Rotate the z axis from one unit vector to another along the shorter arc."""
-    turn = vector_from_rotation(shortest_rotation(first, second))
-    return PathRotation(_with_z(first), turn / length, "direction")
-
-
-def _between_rotations(first: Array, second: Array, length: float) -> PathRotation:
-    """Rotate from one rotation vector to another about one axis."""
-    R, R_next = rotation_from_vector(first), rotation_from_vector(second)
-    return PathRotation(R, vector_from_rotation(R_next @ R.T) / length, "whole")
-
-
-def _on_cone(axis: Array, out: Array, angle: float) -> PathRotation:
-    """Lean the z axis out of the axis of a circle by an angle, and rotate it with the circle."""
-    outward = out / np.linalg.norm(out)
-    z = np.cos(angle) * axis + np.sin(angle) * outward
-    return PathRotation(_with_z(z), axis / np.linalg.norm(out), "direction")
+    return np.repeat(vectors, count, axis=0) if len(vectors) == 1 else vectors
 
 
 def _along_tangents(rigid: Robot, motion: MotionTable, segments: list[PathSegment], name: str) -> list[PathSegment]:
@@ -448,8 +418,7 @@ def _along_tangents(rigid: Robot, motion: MotionTable, segments: list[PathSegmen
         )
     side = side / np.linalg.norm(side)
     R = np.column_stack([begin.twist, np.cross(side, begin.twist), side])
-    turning = PathRotation(R, np.cross(begin.twist, begin.acceleration), "whole")
-    return [replace(segment, turning=turning) for segment in segments]
+    return [segment.turned(R, np.cross(begin.twist, begin.acceleration), "whole") for segment in segments]
 
 
 def _with_z(z: Array) -> Array:

@@ -13,7 +13,6 @@ import numpy as np
 from parflex.checks import table
 from parflex.errors import InputError
 from parflex.forces.forces import checked_wrench
-from parflex.records import Record
 from parflex.robot.motor_values import by_motor, motor_effort, read_efforts
 from parflex.robot.robot import Robot
 from parflex.trajectories.trajectory import POWERS, Trajectory, constant, linear, quintics
@@ -33,6 +32,7 @@ CHECKED = np.vander(BETWEEN, POWERS, increasing=True) @ TO_POWERS
 ENDS, MIDDLE = np.array([0.0, 1.0]), np.array([0.5])
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 Function = Callable[[float], Array]
+Misfit = Callable[[Array, Array, Array], Array]  # from lengths, values at nodes and between: distance of each piece
 
 
 @dataclass(frozen=True)
@@ -43,37 +43,30 @@ class InputSpan:
     breaks: Sequence[float] = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Sampling(Record):
-    """How a piece follows from values at nodes, and is compared between them; both are shares of the piece."""
-
-    nodes: Array
-    between: Array
-    off: Callable[[Array, Array, Array], Array]  # lengths, values at nodes, values between: distance of each piece
-    piece: float
-
-
-def sampled(function: Function, span: InputSpan, key: str, sampling: Sampling) -> tuple[Array, Array]:
+def _sampled(
+    function: Function, span: InputSpan, key: str, piece: float, nodes: Array, between: Array, off: Misfit
+) -> tuple[Array, Array]:
     """Return ends of pieces and values at their nodes (piece, node, ...) for which quintics are within the tolerance.
 
-    Pieces between breaks are halved until they fit. A function that is too fast, or jumps, is refused with the time.
+    Pieces between breaks are halved until they fit at places between the nodes, where `off` tells the distance; nodes
+    and places are shares of a piece. A function that is too fast, or jumps, is refused with the time.
     """
-    instant, ends = INSTANT * min(1.0, span.end), _first_pieces(span, sampling.piece)
+    instant, ends = INSTANT * min(1.0, span.end), _first_pieces(span, piece)
     inner = np.array([t for t in span.breaks if 0 < t < span.end])
-    budget = FACTOR * len(ends) * (len(sampling.nodes) + len(sampling.between)) + SPARE
+    budget = FACTOR * len(ends) * (len(nodes) + len(between)) + SPARE
     done: list[tuple[Array, Array]] = []
     while len(ends):
-        values = _values(function, ends, np.concatenate([sampling.nodes, sampling.between]), inner)
+        values = _values(function, ends, np.concatenate([nodes, between]), inner)
         budget -= values.shape[0] * values.shape[1]
-        at_nodes, between = np.split(values, [len(sampling.nodes)], axis=1)
+        at_nodes, checked = np.split(values, [len(nodes)], axis=1)
         seen = np.concatenate([rows.reshape(-1, *rows.shape[2:]) for rows in (values, *(part[1] for part in done))])
         lengths = ends[:, 1] - ends[:, 0]
-        off = _share(sampling.off(lengths, at_nodes, between), seen, span.end)
-        bad = off > FINE
+        share = _share(off(lengths, at_nodes, checked), seen, span.end)
+        bad = share > FINE
         if bad.any() and (budget < 0 or lengths[bad].min() < instant):
-            worst = int(np.argmax(np.where(bad & (lengths <= 1.01 * lengths[bad].min()), off, -1.0)))
+            worst = int(np.argmax(np.where(bad & (lengths <= 1.01 * lengths[bad].min()), share, -1.0)))
             _refuse(
-                key, float(ends[worst].mean()), float(off[worst]), at_nodes[worst], float(lengths[worst]), budget >= 0
+                key, float(ends[worst].mean()), float(share[worst]), at_nodes[worst], float(lengths[worst]), budget >= 0
             )
         done.append((ends[~bad], at_nodes[~bad]))
         middle = ends[bad].mean(axis=1)
@@ -151,13 +144,9 @@ def _off_midway(lengths: Array, nodes: Array, between: Array) -> Array:
     return np.maximum(off - rounding, 0.0)
 
 
-VALUES = Sampling(NODES, BETWEEN, _off_between, PIECE)
-MOTIONS = Sampling(ENDS, MIDDLE, _off_midway, MOTION_PIECE)
-
-
 def sampled_function(function: Function, span: InputSpan, key: str) -> Trajectory:
     """Return quintics through values of a function of time, held behind the end."""
-    ends, values = sampled(function, span, key, VALUES)
+    ends, values = _sampled(function, span, key, PIECE, NODES, BETWEEN, _off_between)
     lengths = ends[:, 1] - ends[:, 0]
     powers = (TO_POWERS @ values) / lengths[:, None, None] ** np.arange(POWERS)[None, :, None]
     held = np.zeros((2, POWERS, values.shape[2]))
@@ -167,7 +156,7 @@ def sampled_function(function: Function, span: InputSpan, key: str) -> Trajector
 
 def sampled_motion(function: Function, span: InputSpan) -> Trajectory:
     """Return quintics through positions, velocities and accelerations (3, motor) of a function of time."""
-    pieces, values = sampled(function, span, "motion", MOTIONS)
+    pieces, values = _sampled(function, span, "motion", MOTION_PIECE, ENDS, MIDDLE, _off_midway)
     t = np.append(pieces[:, 0], pieces[-1, 1])
     begins, ends = (values[:, k].transpose(1, 0, 2) for k in range(2))
     return quintics(t, list(begins), list(ends))
