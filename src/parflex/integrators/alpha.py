@@ -20,7 +20,7 @@ from parflex.integrators.common import (
     place,
 )
 from parflex.integrators.newton import costs, make_modes, solve_mode, take_state
-from parflex.integrators.steps import driver, no_rows_inside
+from parflex.integrators.steps import driver, no_rows_inside, remember_length
 
 Array = np.ndarray
 
@@ -162,16 +162,6 @@ def _prepare(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, q
 
 
 @inner
-def _attempt(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
-    used = _solve(system, work, alpha, t, h, q, qd, tolerance)
-    if used == 0 and work.counts[Count.FRESH] == 0:
-        _new_matrix(system, work, alpha, t, h, q, qd)
-        used = _solve(system, work, alpha, t, h, q, qd, tolerance)
-    return used
-
-
-@inner
 def _error(system: Any, work: Any, alpha: Any, h: float) -> float:
     """Error of the positions in a step (m) by the change of acceleration."""
     largest, work.numbers[Number.POWER] = 0.0, 3.0
@@ -202,13 +192,7 @@ def _accept(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -
     _add_work(system, work, END, h)
 
 
-@inner
-def _follow(work: Any, length: float) -> None:
-    """The step that is made becomes the last one."""
-    work.numbers[Number.LAST] = length
-
-
 alpha_steps = driver(
-    "alpha_steps", begin=_begin, prepare=_prepare, attempt=_attempt, error=_error, accept=_accept, follow=_follow,
-    rows_inside=no_rows_inside,
+    "alpha_steps", begin=_begin, prepare=_prepare, solve=_solve, renew=_new_matrix, error=_error, accept=_accept,
+    follow=remember_length, rows_inside=no_rows_inside,
 )  # fmt: skip

@@ -118,7 +118,7 @@ class Work(CompiledRecord):
     stepping: Array  # inputs of the program that factors: positions, rates, gates, coefficients
     solving: Array  # of each mode: miss, factors
     solved: Array  # change and turning of a mode
-    before: Array  # state before a step that may fail
+    before: Array  # state and work before a step that may fail
     ways: Array  # rates of change of all positions for each free rate, where the matrix was made
     jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
     flow: Array  # inputs of the powers: positions, their rates of change, efforts, wrenches
@@ -173,7 +173,7 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
         np.zeros(system.positions + system.rates + gates + 4),
         np.zeros((modes, 2 * count + system.factors)),
         np.zeros(2 * (count + turning_count)),
-        np.zeros(system.positions + system.rates),
+        np.zeros(system.positions + system.rates + 2),
         np.zeros((tangent, system.positions)),
         np.zeros((2, tangent, tangent)),
         np.zeros(2 * system.positions + system.motors + inputs + gates),
@@ -257,11 +257,6 @@ def _compile(system: System, method: Method, work: Work) -> None:
     compile_together(*((loop, tuple(kind_of(value) for value in values)) for loop, values in loops))
 
 
-def no_events() -> Array:
-    """Rows for events of gates, none yet."""
-    return np.zeros((0, 4))
-
-
 @dataclass(eq=False, repr=False)
 class IntegratedRows(Record):
     """Rows of inputs and outputs of the model in time, and how the run went."""
@@ -276,7 +271,7 @@ class IntegratedRows(Record):
     stopped: float | None = None  # when it diverged
     coordinate: str = ""
     why: str = ""
-    events: Array = field(default_factory=no_events)  # of gates: which, what it became, time, rate
+    events: Array = field(default_factory=lambda: np.zeros((0, 4)))  # of gates: which, what it became, time, rate
     judged: tuple[float, ...] | None = None  # largest error of a step (m), shortest and longest step (s), sum (m)
 
 
@@ -348,7 +343,7 @@ def run_loop(
         work.ranges[:] = ranges
     _compile(system, method, work)
     loop.record_start()
-    interrupted, stop, events, left = False, None, [no_events()], np.zeros(len(Count), int)
+    interrupted, stop, events = False, None, [np.zeros((0, 4))]
     try:
         while loop.done < loop.rows and loop.status == Status.OK and stop is None:
             if control is not None:
@@ -356,7 +351,7 @@ def run_loop(
                 loop.portion, work.numbers[Number.LAST] = 1, 0.0  # efforts jump: the last step says nothing
                 if not first + loop.done:  # the first row has the efforts that act from then on
                     loop.record_start()
-            before, counted = loop.done, work.counts.copy()
+            before = loop.done
             loop.advance_to_next()
             _raise_step_error(loop.status, work.numbers, grid, loop.now)
             events.append(work.events[: work.counts[Count.EVENTS]].copy())
@@ -365,7 +360,6 @@ def run_loop(
                 stop, ahead = watch(y[before : loop.done + 1])
                 loop.done = loop.done if stop is None else before + stop
                 loop.portion = min(loop.portion, ahead)
-                left = left if stop is None else work.counts - counted
             if progress is not None:
                 progress(loop.row_time)
     except KeyboardInterrupt:
@@ -374,8 +368,6 @@ def run_loop(
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     words = ("evaluations", "steps", "iterations", "jacobians", "rejected")  # the first of the counts
     counts = dict(zip(words, work.counts[: len(words)].tolist(), strict=True))
-    # rows computed in vain, as other rates had to be taken before: they say nothing of the steps
-    counts |= {"left_steps": int(left[Count.STEPS]), "left_evaluations": int(left[Count.EVALUATIONS])}
     counts["alike_rests"] = int(work.counts[Count.ALIKE])
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if grid.aim:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import call_model, compiled, inlined, inner
-from parflex.integrators.common import Count, Number, evaluate_at
+from parflex.integrators.common import Count, Number, copy, evaluate_at
 from parflex.integrators.stiction import STUCK, friction_gaps, keep_at_rest, settle_friction, unsettled
 
 Array = np.ndarray
@@ -28,57 +28,41 @@ NOTHING = 1e-14  # of a step: what may be left of it
 
 
 @inner
-def keep(saved: Array, c: Array, numbers: Array, q: Array, qd: Array, length: float) -> None:
-    """Keep the state at the start of a step of this length."""
-    for k in range(len(q)):
-        saved[k] = q[k]
-    for k in range(len(qd)):
-        saved[len(q) + k] = qd[k]
+def save_state(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
+    """Save a state and the work until then."""
+    copy(q, saved[: len(q)])
+    copy(qd, saved[len(q) : len(q) + len(qd)])
     saved[-2], saved[-1] = numbers[Number.INPUT], numbers[Number.LOSS]
-    c[LENGTH], c[PHASE], c[TRIES] = length, WHOLE, 0.0
 
 
 @inner
 def restore_state(saved: Array, numbers: Array, q: Array, qd: Array) -> None:
-    """The state at the start of the step again."""
-    for k in range(len(q)):
-        q[k] = saved[k]
-    for k in range(len(qd)):
-        qd[k] = saved[len(q) + k]
+    """The saved state again."""
+    copy(saved, q)
+    copy(saved[len(q) :], qd)
     numbers[Number.INPUT], numbers[Number.LOSS] = saved[-2], saved[-1]
 
 
 @inner
 def _evaluate_gaps(system: Any, work: Any, row: int) -> None:
     """What all gates follow, at the state of a row of the work."""
-    nq, count, x, y = system.positions, len(system.friction), work.x[row], work.y[row]
-    if len(work.gates) > 2 * count:
-        _follow(system.gaps, y[: 2 * nq], work.flow, x[system.gate_x : system.gate_x + len(work.gates)], work.gaps)
-    if count > 0:
-        efforts = x[system.gate_x + len(work.gates) - 2 * count :]
-        rates, accelerations = y[nq:], y[system.outputs - count :]
-        friction_gaps(
-            system.friction, system.rubbing, efforts, rates, accelerations, work.gates, system.slack, work.gaps
-        )
+    nq, gates, flow = system.positions, len(work.gates), work.flow
+    if gates > 2 * len(system.friction):
+        for k in range(2 * nq):
+            flow[k] = work.y[row, k]
+        for k in range(gates):
+            flow[2 * nq + k] = work.x[row, system.gate_x + k]
+        call_model(system.gaps, flow.ctypes.data, work.gaps.ctypes.data)
+    if len(system.friction) > 0:
+        friction_gaps(system, work, row)
 
 
 @inner
-def _follow(address: int, state: Array, flow: Array, gates: Array, gaps: Array) -> None:
-    """The gaps of contacts at a closed state and its rates of change."""
-    count = len(state)
-    for k in range(count):
-        flow[k] = state[k]
-    for k in range(len(gates)):
-        flow[count + k] = gates[k]
-    call_model(address, flow.ctypes.data, gaps.ctypes.data)
-
-
-@inner
-def _turn(x: Array, gates: Array, gate_x: int, k: int) -> None:
+def _turn(system: Any, work: Any, k: int) -> None:
     """Turn a gate, in all inputs of the model."""
-    gates[k] = 1.0 - gates[k]
-    for row in range(len(x)):
-        x[row, gate_x + k] = gates[k]
+    work.gates[k] = 1.0 - work.gates[k]
+    for row in range(len(work.x)):
+        work.x[row, system.gate_x + k] = work.gates[k]
 
 
 @inlined
@@ -101,21 +85,15 @@ def settling(c: Array) -> float:
 
 
 @inner
-def _toggle_gates(x: Array, gates: Array, gaps: Array, slack: Array, gate_x: int, c: Array, contacts: int) -> bool:
+def _turn_gates(system: Any, work: Any, contacts: int) -> bool:
     """Turn the gates of contacts that have to; whether there are any, and how many in TRIES."""
     turned = False
     for k in range(contacts):
-        if _missed(gates, gaps, k) > slack[k]:
-            _turn(x, gates, gate_x, k)
-            c[TRIES] += 1.0
+        if _missed(work.gates, work.gaps, k) > system.slack[k]:
+            _turn(system, work, k)
+            work.crossing[TRIES] += 1.0
             turned = True
     return turned
-
-
-@inner
-def _copy(source: Array, target: Array) -> None:
-    for k in range(len(target)):
-        target[k] = source[k]
 
 
 @inner
@@ -130,20 +108,13 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
     decision = _decide(work.crossing, work.gates, work.gaps_at_start, work.gaps, system.slack, t)
     if decision == SHORTER:
         return False
-    gates_change, which, contacts = (
-        decision != ACCEPT_STEP,
-        int(work.crossing[WHICH]),
-        len(work.gates) - 2 * len(system.friction),
-    )
+    gates_change, which = decision != ACCEPT_STEP, int(work.crossing[WHICH])
+    contacts = len(work.gates) - 2 * len(system.friction)
     for k in range(3):  # gates of one contact follow each other
         if k == 0 and decision == TURN:
-            _toggle_at_root(
-                work.x, work.gates, work.gaps, work.events, work.counts, which, system.gate_x, end_time, contacts
-            )
+            _turn_at_root(system, work, which, end_time, contacts)
         elif gates_change:
-            gates_change = _toggle_gates(
-                work.x, work.gates, work.gaps, system.slack, system.gate_x, work.crossing, contacts
-            )
+            gates_change = _turn_gates(system, work, contacts)
         if not gates_change:
             break
         _evaluate_gaps(system, work, row)
@@ -157,7 +128,7 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
             work.crossing[TRIES] += settle_friction(system, work, row, forced, end_time)
         keep_at_rest(system, work, row, q, qd)
         _evaluate_gaps(system, work, row)
-    _copy(work.gaps, work.gaps_at_start)
+    copy(work.gaps, work.gaps_at_start)
     return True
 
 
@@ -271,22 +242,18 @@ def _possible_crossing(gates: Array, start_gaps: Array, gaps: Array, length: flo
 
 
 @inner
-def _toggle_at_root(
-    x: Array,
-    gates: Array,
-    gaps: Array,
-    events: Array,
-    counts: Array,
-    which: int,
-    gate_x: int,
-    event_time: float,
-    contacts: int,
-) -> None:
+def _turn_at_root(system: Any, work: Any, which: int, event_time: float, contacts: int) -> None:
     """Turn the gates of contacts whose gaps are at their root, and note it."""
+    events, counts = work.events, work.counts
     for k in range(contacts):
-        if k == which or _missed(gates, gaps, k) > 0.0:
-            _turn(x, gates, gate_x, k)
+        if k == which or _missed(work.gates, work.gaps, k) > 0.0:
+            _turn(system, work, k)
             n = counts[Count.EVENTS]
             if n < len(events):
-                events[n, 0], events[n, 1], events[n, 2], events[n, 3] = k, gates[k], event_time, gaps[2 * k + 1]
+                events[n, 0], events[n, 1], events[n, 2], events[n, 3] = (
+                    k,
+                    work.gates[k],
+                    event_time,
+                    work.gaps[2 * k + 1],
+                )
                 counts[Count.EVENTS] += 1

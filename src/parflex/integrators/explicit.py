@@ -8,13 +8,13 @@ import numpy as np
 
 from parflex.codegen.loop_functions import inner
 from parflex.integrators.common import Number, add_work, evaluate, evaluate_at, give_inputs, normalise, place
-from parflex.integrators.steps import driver, no_rows_inside, nothing_follows, nothing_to_begin, nothing_to_prepare
+from parflex.integrators.steps import driver, no_rows_inside, nothing_to_begin, remember_length
 
 Array = np.ndarray
 
 
 @inner
-def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
+def _solve(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
     """All stages of a step; the first one closes the positions."""
     nq = system.positions
     evaluate_at(system, work, t, q, qd, int(tableau.c[0]))  # row 0: a literal number would be compiled on its own
@@ -28,6 +28,16 @@ def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
         give_inputs(system, work, t + tableau.c[i] * h, x)
         evaluate(system, work, x, work.y[i])
     return 1
+
+
+@inner
+def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
+    """A step needs nothing but the state."""
+
+
+@inner
+def _renew(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """There is no matrix."""
 
 
 @inner
@@ -71,6 +81,6 @@ def _accept(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 
 
 explicit_steps = driver(
-    "explicit_steps", begin=nothing_to_begin, prepare=nothing_to_prepare, attempt=_attempt, error=_error,
-    accept=_accept, follow=nothing_follows, rows_inside=no_rows_inside,
+    "explicit_steps", begin=nothing_to_begin, prepare=_prepare, solve=_solve, renew=_renew, error=_error,
+    accept=_accept, follow=remember_length, rows_inside=no_rows_inside,
 )  # fmt: skip

@@ -244,16 +244,6 @@ def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
 
 
 @inner
-def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
-    used = _solve_stages(system, work, tableau, t, h, q, qd, tolerance)
-    if used == 0 and work.counts[Count.FRESH] == 0:
-        _new_matrix(system, work, tableau, t, h, q, qd)
-        used = _solve_stages(system, work, tableau, t, h, q, qd, tolerance)
-    return used
-
-
-@inner
 def _error(system: Any, work: Any, tableau: Any, h: float) -> float:
     """Error of the positions in a step (m) by the accelerations at its stages and at those of the step before."""
     first = record_stages(work, tableau.c, work.numbers[Number.LAST] / h)
@@ -292,6 +282,6 @@ def _accept(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 
 
 gauss_steps = driver(
-    "gauss_steps", begin=nothing_to_begin, prepare=_prepare, attempt=_attempt, error=_error, accept=_accept,
-    follow=shift_history, rows_inside=rows_inside, steps_over_rows=True,
+    "gauss_steps", begin=nothing_to_begin, prepare=_prepare, solve=_solve_stages, renew=_new_matrix, error=_error,
+    accept=_accept, follow=shift_history, rows_inside=rows_inside, steps_over_rows=True,
 )  # fmt: skip

@@ -279,7 +279,8 @@ def rows_inside(
     system: Any, work: Any, tableau: Any, t: float, h: float, done: int, span: int, out_x: Array, out_y: Array
 ) -> bool:
     """Record the rows inside of a step over `span` of them, which follow row `done` of this call."""
-    q, qd, numbers = work.before[: system.positions], work.before[system.positions :], work.numbers
+    nq, numbers = system.positions, work.numbers
+    q, qd = work.before[:nq], work.before[nq : nq + system.rates]
     input_work, lost_work, first = numbers[Number.INPUT], numbers[Number.LOSS], work.counts[Count.FIRST_KNOWN]
     for k in range(1, span):
         _state_inside(system, work, tableau.b, tableau.c, first, k / span, span * h, q, qd)

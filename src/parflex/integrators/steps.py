@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import LoopFunction, inlined, inner
-from parflex.integrators.common import Count, Number, Status, copy, record
+from parflex.integrators.common import Count, Number, Status, record
 from parflex.integrators.events import (
     LENGTH,
     MOST_PARTS,
@@ -23,8 +23,8 @@ from parflex.integrators.events import (
     TRIES,
     WHOLE,
     judge,
-    keep,
     restore_state,
+    save_state,
     settling,
 )
 
@@ -34,7 +34,9 @@ begin: Any = None  # (system, work, tableau, t, q, qd): what a call of the loop 
 
 prepare: Any = None  # (system, work, tableau, t, h, q, qd, again): matrix and predictor of a step, or part, of length h
 
-attempt: Any = None  # (system, work, tableau, t, h, q, qd, tolerance): number of iterations; 0 if they do not converge
+solve: Any = None  # (system, work, tableau, t, h, q, qd, tolerance): number of iterations; 0 if they do not converge
+
+renew: Any = None  # (system, work, tableau, t, h, q, qd): a new matrix at this state, where they do not
 
 error: Any = None  # (system, work, tableau, h): error of the positions in a step (m), and its power of h in the numbers
 
@@ -131,27 +133,33 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
     return Status.STEP_TOO_SMALL if counts[Count.CONSECUTIVE_REJECTIONS] > MAX_REJECTIONS else REFUSED
 
 
+def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
+    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
+    used = solve(system, work, tableau, t, h, q, qd, tolerance)
+    if used == 0 and work.counts[Count.FRESH] == 0:
+        renew(system, work, tableau, t, h, q, qd)
+        used = solve(system, work, tableau, t, h, q, qd, tolerance)
+    return used
+
+
 def _in_parts(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
-    copy(q, work.before)
-    copy(qd, work.before[system.positions :])
-    input_work, lost_work, parts = work.numbers[Number.INPUT], work.numbers[Number.LOSS], 1
+    save_state(work.before, work.numbers, q, qd)
+    parts = 1
     for _ in range(MAX_SUBDIVISIONS):
         work.counts[Count.REJECTED] += 1
         small, done = h / parts, 0
         while done < parts:
             work.counts[Count.STARTED] = 0
             prepare(system, work, tableau, t + done * small, small, q, qd, False)
-            if attempt(system, work, tableau, t + done * small, small, q, qd, tolerance) == 0:
+            if _attempt(system, work, tableau, t + done * small, small, q, qd, tolerance) == 0:
                 break
             accept(system, work, tableau, small, q, qd)
             done += 1
         work.counts[Count.STARTED], work.counts[Count.FRESH] = 0, 0
         if done == parts:
             return True
-        copy(work.before, q)
-        copy(work.before[system.positions :], qd)
-        work.numbers[Number.INPUT], work.numbers[Number.LOSS] = input_work, lost_work
+        restore_state(work.before, work.numbers, q, qd)
         parts *= 4
     return False
 
@@ -183,10 +191,11 @@ def _steps(
                 elif again:
                     length = crossing[LENGTH]
                 elif gated or span > 1:
-                    keep(work.kept, crossing, numbers, q, qd, length)
+                    save_state(work.kept, numbers, q, qd)
+                    crossing[LENGTH], crossing[PHASE], crossing[TRIES] = length, WHOLE, 0.0
                 if length > 0.0:
                     prepare(system, work, tableau, now, length, q, qd, again)
-                    used = attempt(system, work, tableau, now, length, q, qd, tolerance)
+                    used = _attempt(system, work, tableau, now, length, q, qd, tolerance)
                     if judged and not again and (used > 0 or chosen):
                         found, allowed = math.inf, _allowed_error(system, work)
                         if used > 0:
@@ -238,7 +247,7 @@ def _steps(
 
 def driver(name: str, **functions: Any) -> LoopFunction:
     """Return the compiled loop of a method, whose functions take the place of the names of this module."""
-    return specialised(name, [_in_parts, _steps], {**globals(), **functions})
+    return specialised(name, [_attempt, _in_parts, _steps], {**globals(), **functions})
 
 
 def specialised(name: str, functions: list[Callable[..., Any]], names: dict[str, Any]) -> LoopFunction:
@@ -254,15 +263,9 @@ def nothing_to_begin(system: Any, work: Any, tableau: Any, t: float, q: Array, q
 
 
 @inner
-def nothing_to_prepare(
-    system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, again: bool
-) -> None:
-    """A step needs nothing but the state."""
-
-
-@inner
-def nothing_follows(work: Any, length: float) -> None:
-    """A step leaves nothing to the next one."""
+def remember_length(work: Any, length: float) -> None:
+    """The step that is made becomes the last one."""
+    work.numbers[Number.LAST] = length
 
 
 @inner

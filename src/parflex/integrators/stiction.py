@@ -30,11 +30,10 @@ STUCK, FORTH, BACK = 1.0, 2.0, 3.0  # what a joint does, in Work.gates
 
 COULOMB = 0  # column of System.friction, before STATIC
 
-PLACE, TOLD, INERTIA, FRICTION_HELD = range(
-    4
-)  # rows of Work.stuck: where a joint stuck, what was last noted that it does,
+# rows of Work.stuck: where a joint stuck, what was last noted that it does, what inertia holds it, 1 where its friction
+# is what keeps it at rest
+PLACE, TOLD, INERTIA, FRICTION_HELD = range(4)
 
-# what inertia holds it, 1 where its friction is what keeps it at rest
 HOLDING_INERTIA = 1e6  # inertia that holds a joint, of that which it moves: efforts are found to as many digits at once
 
 AT_REST = 10.0  # of the slack of rates
@@ -69,37 +68,23 @@ MOVES = 1e-10  # of a bound: a joint that its bound does not hold moves
 
 
 @inner
-def friction_gaps(
-    friction: Array,
-    rubbing: Array,
-    efforts: Array,
-    rates: Array,
-    accelerations: Array,
-    gates: Array,
-    slack: Array,
-    gaps: Array,
-) -> None:
+def friction_gaps(system: Any, work: Any, row: int) -> None:
     """What is left until a joint comes to rest or breaks away, and the rate of that, behind the gaps of contacts."""
-    first = len(gates) - 2 * len(friction)
-    for j in range(len(friction)):
-        k = first + 2 * j
-        if gates[k] == STUCK and efforts[2 * j + 1] == 0.0:  # nothing holds it but other joints: it is to stay at rest
-            rate, limit = rates[rubbing[j]], KEPT if efforts[2 * j] != 0.0 else AT_REST
+    friction, gates, gaps, slack, count = system.friction, work.gates, work.gaps, system.slack, len(system.friction)
+    first, x, y = len(gates) - 2 * count, work.x[row], work.y[row]
+    for j in range(count):
+        k, rate = first + 2 * j, y[system.positions + system.rubbing[j]]
+        effort, acceleration = x[system.gate_x + k], y[system.outputs - count + j]
+        if gates[k] == STUCK and x[system.gate_x + k + 1] == 0.0:  # nothing but other joints holds it: it is to rest
+            limit = KEPT if effort != 0.0 else AT_REST
             gaps[2 * k] = 2 * limit * slack[k] - abs(rate)
-            gaps[2 * k + 1] = -accelerations[j] if rate > 0.0 else accelerations[j]
+            gaps[2 * k + 1] = -acceleration if rate > 0.0 else acceleration
         elif gates[k] == STUCK:
-            gaps[2 * k] = slack[k] / EXCESS * (1.0 - abs(efforts[2 * j]) / friction[j, STATIC])
+            gaps[2 * k] = slack[k] / EXCESS * (1.0 - abs(effort) / friction[j, STATIC])
             gaps[2 * k + 1] = 0.0
         else:
             side = 1.0 if gates[k] == FORTH else -1.0
-            gaps[2 * k], gaps[2 * k + 1] = side * rates[rubbing[j]], side * accelerations[j]
-
-
-@inner
-def set_friction(x: Array, first_x: int, j: int, effort: float, holding: float) -> None:
-    """Inputs of one joint, for all stages."""
-    for row in range(len(x)):
-        x[row, first_x + 2 * j], x[row, first_x + 2 * j + 1] = effort, holding
+            gaps[2 * k], gaps[2 * k + 1] = side * rate, side * acceleration
 
 
 @inner
@@ -172,16 +157,14 @@ def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int) -> int
         mode = STUCK
         effort = 0.0 if state == NO_RESPONSE else max(-static, min(static, split[SHARE, j] / split[SCALE, j]))
         if state == FREE:
-            inertia = (
-                previous_inertia
-                if before == STUCK and previous_inertia > 0.0
-                else HOLDING_INERTIA / split[SCALE, j] ** 2
-            )
+            inertia = previous_inertia if before == STUCK else 0.0
+            inertia = inertia if inertia > 0.0 else HOLDING_INERTIA / split[SCALE, j] ** 2
         if before != STUCK:
             work.stuck[PLACE, j] = work.y[row, system.rubbing[j]]
     work.gates[k], work.stuck[INERTIA, j] = mode, inertia
     work.stuck[FRICTION_HELD, j] = 1.0 if sticks and state != NO_RESPONSE else 0.0
-    set_friction(work.x, first_x, j, effort, inertia)
+    for i in range(len(work.x)):  # in all stages
+        work.x[i, first_x + 2 * j], work.x[i, first_x + 2 * j + 1] = effort, inertia
     return 1 if mode != before or inertia != previous_inertia else 0
 
 
@@ -346,10 +329,8 @@ def _approach(work: Any) -> bool:
     for j in range(count):
         split[SHARE, j] += part * split[CHANGE, j] if split[STATE, j] == FREE else 0.0
     if limiting >= 0:
-        split[SHARE, limiting], split[STATE, limiting] = (
-            (split[HIGH, limiting] if split[CHANGE, limiting] > 0.0 else split[LOW, limiting]),
-            BOUND,
-        )
+        split[SHARE, limiting] = split[HIGH, limiting] if split[CHANGE, limiting] > 0.0 else split[LOW, limiting]
+        split[STATE, limiting] = BOUND
         return True
     most = 0.0
     for j in range(count):

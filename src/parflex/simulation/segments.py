@@ -21,7 +21,6 @@ from parflex.simulation.contact_report import gates_at
 from parflex.simulation.discontinuities import Discontinuity, InputSegments, input_segments
 from parflex.simulation.problem import BETTER, PartitionEvent, PartitionWatch, Problem, with_independent_rates
 from parflex.simulation.singular_passage import (
-    STAGES,
     PassageState,
     SingularPassage,
     UndeterminedBranchError,
@@ -155,7 +154,7 @@ class Runner:
             self.done.parts.append(Segment(self.problem, track))
             if not np.isfinite(track.y[-1]).all() or tries > MOST_TRIES:
                 return self._failed(track)
-            near = event.kind == "cross" or self.watch.is_near(q, 3.0)
+            near = event.kind == "cross" or self.watch.is_near(q)
             if near:
                 crossed = self._cross(q, all_rates, row)
                 if crossed is None:
@@ -290,7 +289,7 @@ class Runner:
     def _passed(self, rows: list[tuple[int, PassageState]], seconds: float) -> IntegratedRows:
         x, y = (np.array(part) for part in zip(*(self._flat(state, row) for row, state in rows), strict=True))
         t, work = np.array([row for row, _ in rows]) * self.grid.out_step, np.array([state.worked for _, state in rows])
-        self.worked, counts = work[-1], {"evaluations": STAGES * (len(rows) - 1), "steps": len(rows) - 1}
+        self.worked, counts = work[-1], {"evaluations": 0, "steps": len(rows) - 1}
         return IntegratedRows(t, x, y, work, seconds, counts, "left")
 
     def _finished(self, track: IntegratedRows) -> Segments:

@@ -1,10 +1,9 @@
-"""Passage through singular poses: steps over all rates of the tree, projected onto the closures.
+"""Passage through singular poses: all rates of the tree are integrated, and states are projected onto the closures.
 
 Near a pose where the closures lose rank no choice of independent rates determines the others well, but the motion is
 smooth: the tangent of its branch rotates steadily while the closures determine it less and less. Nothing is reduced:
 the accelerations of all rates are those along the closures (least norm) and, in the free directions, those of the
-forces, theory (39). One long step of Gauss collocation of high order has the singular pose in its middle, where none of
-its points lies.
+forces, theory (39). An explicit method of high order, whose stages do not meet the singular pose itself, passes it.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
 from parflex.closure import mobility
 from parflex.closure.continuation import with_unit_quaternions
 from parflex.codegen.outputs import loses_power
 from parflex.integrators.driver import NEAR
-from parflex.integrators.tableaux import gauss
 from parflex.simulation.discontinuities import Discontinuity
 from parflex.simulation.problem import Problem
 from parflex.trajectories.trajectory import Trajectory
@@ -29,16 +28,13 @@ Array = np.ndarray
 CLOSED = 1e-13  # of the last correction of positions
 ROUNDING = 8e-15  # of the opening of the loops: the nearer the singular pose, the less it says of the positions
 MOST_CORRECTIONS = 8
-STAGES = 8  # of a step: the points nearest to its middle lie 0.18 of its half from there
-FARTHEST = 1.2  # rad of a typical length: longest step
-AHEAD = 1e-3  # rad of a typical length: how far ahead a singular pose is searched
-LONGER = 1.2  # times: a step that ends at the next row, so that its middle is not quite at the singular pose
-MOST_SWEEPS = 60
-SETTLED = 1e-13  # of the rates at the points of a step, between two sweeps
-ON_BRANCH = 1e-7  # what the closures may correct of the points of a step
+TOLERANCE = 1e-13  # of the integration: states need next to no correction behind it
+FARTHEST = 0.6  # rad of a typical length: how far ahead a singular pose is seen
+AHEAD = 1e-3  # rad of a typical length: over which its distance is extrapolated
+ON_BRANCH = 1e-7  # what the closures may correct behind a singular pose
 CLEAR = 1e-2  # of the distance to the singular pose: there the closures say where a state is to twelve digits
 START = 1e-4  # distance from the singular pose at which a state on a branch can still be told from one on another
-KEPT = 1e-8  # of the kinetic energy: what a step may lose or win of all energy
+KEPT = 1e-8  # of the kinetic energy: what a passage may lose or win of all energy
 
 
 class UndeterminedBranchError(Exception):
@@ -71,14 +67,15 @@ def passage_rows(
             passage = SingularPassage(problem, Trajectory(corner.behind.breaks, corner.behind.coefficients))
             state = passage.onto(corner.time, _crossed(problem, corner, state))
             continue
-        limit = corners[0].time if corners else rows * step
+        behind, limit = 2 * passage.pose_ahead(state, t) - t, corners[0].time if corners else rows * step
         if sample is not None:
             sample(row, state)
             limit = (row + 1) * step
-        t, state_at = passage.step(state, t, step, limit)
+        end = min(limit, step * (row + 1 if behind == np.inf else np.ceil(behind / step)))
+        state_at = passage.states(state, t, end)
+        t, state = end, state_at(end)
         for row in range(row + 1, min(rows, int(t / step + NEAR)) + 1):  # noqa: B020
             yield row, state_at(row * step)
-        state = state_at(t)
 
 
 def _crossed(problem: Problem, corner: Discontinuity, state: PassageState) -> PassageState:
@@ -88,16 +85,6 @@ def _crossed(problem: Problem, corner: Discontinuity, state: PassageState) -> Pa
     qd = np.zeros_like(state.qd)
     qd[problem.robot.free], work = corner.cross(state.q, problem.robot.tree.position_rates(state.q, state.qd))
     return state._replace(qd=qd, worked=state.worked + np.array([work, 0.0]))
-
-
-class _Conditions(NamedTuple):
-    """Outputs of the program, singular values of all conditions, and their right sides at three levels."""
-
-    outputs: dict[str, Array]
-    parts: Any
-    opening: Array
-    speed: Array
-    bias: Array
 
 
 @dataclass(frozen=True)
@@ -123,7 +110,8 @@ class SingularPassage:
     def _rank(self) -> int:
         return self.problem.robot.mobility.rank + len(self._motors)
 
-    def _conditions(self, t: float, q: Array, qd: Array) -> _Conditions:
+    def _conditions(self, t: float, q: Array, qd: Array) -> tuple[dict[str, Array], Any, Array, Array, Array]:
+        """Outputs of the program, singular values of all conditions, and their right sides at three levels."""
         robot, motors = self.problem.robot, self._motors
         if loses_power(robot):  # what gears lose needs efforts in them, which are open here
             raise UndeterminedBranchError
@@ -138,7 +126,7 @@ class SingularPassage:
         rows, units = self._scales
         parts = np.linalg.svd(rows[:, None] * J[:, robot.free] * units)
         bias = np.concatenate([-outputs["bias"], motion[2]])
-        return _Conditions(outputs, parts, rows * opening, rows * speed, rows * bias)
+        return outputs, parts, rows * opening, rows * speed, rows * bias
 
     def _least(self, parts: Any, right: Array) -> Array:
         """The least change of the free rates, in their units, that has these values."""
@@ -153,7 +141,7 @@ class SingularPassage:
 
     def distance(self, t: float, q: Array) -> float:
         """From the singular pose, as an angle."""
-        return self._distance(self._conditions(t, q, np.zeros(self.problem.robot.tree.n)).parts)
+        return self._distance(self._conditions(t, q, np.zeros(self.problem.robot.tree.n))[1])
 
     def onto(self, t: float, state: PassageState) -> PassageState:
         """The state on the closures nearest to one beside them, and its accelerations."""
@@ -220,73 +208,42 @@ class SingularPassage:
         inside = slope**2 - 2 * s0 * curve
         root = -slope + np.sqrt(max(inside, 0.0))
         h = 2 * s0 / root if inside >= 0 and root > 0 else np.inf
-        return t + h if 2 * h * (speed + push * h) < FARTHEST else np.inf
+        return t + h if h * (speed + push * h) < FARTHEST else np.inf
 
-    def step(
-        self, state: PassageState, t: float, row: float, limit: float
-    ) -> tuple[float, Callable[[float], PassageState]]:
-        """End of a step over the singular pose, or to the next row, and its states; inputs jump at the limit."""
-        middle, end = self.pose_ahead(state, t), limit
-        if middle == np.inf:
-            end = min(limit, (np.floor(t / row + NEAR) + 1) * row)
-        elif middle < limit:
-            behind = 2 * middle - t
-            aligned = np.ceil(behind / row - NEAR) * row
-            behind = aligned if aligned - t < LONGER * (behind - t) else behind
-            end = behind if behind <= limit else 2 * middle - limit if 2 * middle - limit > t else limit
-        try:
-            return end, self._leap(state, t, end - t)
-        except UndeterminedBranchError:  # from nearer
-            if not middle < end:
-                raise
-            return (t + middle) / 2, self._leap(state, t, (middle - t) / 2)
+    def states(self, before: PassageState, t: float, end: float) -> Callable[[float], PassageState]:
+        """States from one on, on the closures where these are clear.
 
-    def _leap(self, before: PassageState, t: float, h: float) -> Callable[[float], PassageState]:
-        """States in one step of Gauss collocation of high order, its points on the closures.
-
-        That it stays on its branch shows in the end: what the closures correct of the polynomial is then next to
-        nothing, in positions and in rates, and energy is kept.
+        That they stay on their branch shows in the end: what the closures correct is next to nothing, and energy is
+        kept.
         """
-        method, units, size = gauss(STAGES), self.problem.robot.tree.rate_units, np.inf
-        times, dqd = t + method.c * h, np.tile(self._changes(t, before)[1], (STAGES, 1))
-        rates = before.qd + h * np.outer(method.c, dqd[0])
-        dq = np.array([self.problem.robot.tree.position_rates(before.q, qd) for qd in rates])
-        speed = 1 + float(np.abs(before.qd / units).max())
-        for _ in range(MOST_SWEEPS):
-            Q = [self.unit(q) for q in before.q + h * method.A @ dq]
-            V, last = before.qd + h * method.A @ dqd, (dq, dqd, size)
-            nodes = [self.onto(s, before._replace(q=q, qd=qd)) for s, q, qd in zip(times, Q, V, strict=True)]
-            changes = [self._changes(s, node) for s, node in zip(times, nodes, strict=True)]
-            dq, dqd, powers = (np.array(part) for part in zip(*changes, strict=True))
-            turns = float(np.abs(h * (dqd - last[1]) / units).max()) / speed
-            size = max(turns, h * float(np.abs(dq - last[0]).max()))
-            if size < SETTLED or (size < ON_BRANCH and size > last[2] / 2):
-                break
-        else:
+        nq, n = len(before.q), len(before.qd)
+
+        def change(time: float, y: Array) -> Array:
+            q, qd = self.unit(y[:nq]), y[nq : nq + n]
+            return np.concatenate(
+                self._changes(time, PassageState(q, qd, *self._accelerations(time, q, qd), before.worked))
+            )
+
+        start = np.concatenate([before.q, before.qd, before.worked])
+        solution = solve_ivp(change, (t, end), start, "DOP853", rtol=TOLERANCE, atol=TOLERANCE, dense_output=True)
+        if not solution.success:
             raise UndeterminedBranchError
-        off = max(np.abs(q - node.q).max() for q, node in zip(Q, nodes, strict=True))
-        turned = max(np.abs((qd - node.qd) / units).max() for qd, node in zip(V, nodes, strict=True))
-        if not (off < ON_BRANCH and turned < ON_BRANCH * speed):
-            raise UndeterminedBranchError
-        exponents = np.arange(1, STAGES + 1)
-        inverse = np.linalg.inv(np.vander(method.c, STAGES, increasing=True))
 
         def at(time: float) -> PassageState:
-            u = (time - t) / h
-            integral, value = (u**exponents / exponents) @ inverse, u ** (exponents - 1) @ inverse
-            q, qd = self.unit(before.q + h * integral @ dq), before.qd + h * integral @ dqd
-            qdd, effort = (
-                sum(w * part for w, part in zip(value, each, strict=True))
-                for each in list(zip(*nodes, strict=True))[2:4]
-            )
-            state = PassageState(q, qd, qdd, effort, before.worked + h * integral @ powers)
-            return self.onto(time, state) if self.distance(time, q) > CLEAR else state
+            y = solution.sol(time)
+            q, qd = self.unit(y[:nq]), y[nq : nq + n]
+            state = PassageState(q, qd, *self._accelerations(time, q, qd), y[nq + n :])
+            if self.distance(time, q) < CLEAR:
+                return state
+            closed = self.onto(time, state)
+            if np.abs(closed.q - q).max() > ON_BRANCH:
+                raise UndeterminedBranchError
+            return closed
 
-        after = at(t + h)
-        first, last_energy = (self._conditions(t, each.q, each.qd).outputs["energy"] for each in (before, after))
+        after = at(end)
+        first, last = (self._conditions(t, each.q, each.qd)[0]["energy"] for each in (before, after))
         gained = (after.worked - before.worked) @ np.array([1.0, -1.0])
-        largest = max(first[0], last_energy[0], abs(last_energy[1] - first[1]))
-        if not abs(last_energy.sum() - first.sum() - gained) <= KEPT * largest:
+        if not abs(last.sum() - first.sum() - gained) <= KEPT * max(first[0], last[0], abs(last[1] - first[1])):
             raise UndeterminedBranchError
         return at
 
@@ -297,5 +254,5 @@ class SingularPassage:
     def loosest(self, q: Array) -> str:
         """Name of the coordinate that the closures are about to let go."""
         robot = self.problem.robot
-        parts = self._conditions(0.0, q, np.zeros(robot.tree.n)).parts
+        parts = self._conditions(0.0, q, np.zeros(robot.tree.n))[1]
         return robot.tree.rate_names[robot.free[int(np.argmax(np.abs(parts[2][self._rank - 1])))]]
