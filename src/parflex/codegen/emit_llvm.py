@@ -21,7 +21,7 @@ BINARY = {
 def instruction(b: Lines, operation: str, a: list[str]) -> str:
     """One instruction of a program."""
     if operation in BINARY:
-        return b.new(f"{BINARY[operation]} {b.real} {a[0]}, {a[1]}")
+        return b.real_op(BINARY[operation], a[0], a[1])
     match operation:
         case "neg":
             return b.fneg(a[0])
@@ -31,70 +31,36 @@ def instruction(b: Lines, operation: str, a: list[str]) -> str:
             return b.select(a[0], a[1], a[2])
         case "sign":
             zero, one = b.constant(0.0), b.constant(1.0)
-            below = b.select(b.compare("olt", a[0], zero), b.constant(-1.0), zero)
-            return b.select(b.compare("ogt", a[0], zero), one, below)
+            below = b.select(b.real_op("fcmp olt", a[0], zero), b.constant(-1.0), zero)
+            return b.select(b.real_op("fcmp ogt", a[0], zero), one, below)
         case "atan2":
             return atan2(b, a[0], a[1])
     raise ValueError(operation)
 
 
-def build_module(program: Program, widths: Sequence[int]) -> str:
-    """A module with `one(x, y, 1)` for the width 1, and `many(x, y, count)` for a width of several lanes.
+def build_module(program: Program, *machines: tuple[str, int]) -> tuple[str, int]:
+    """A module of machine codes with their lanes, and the doubles of workspace for a lane of the last one.
 
-    In x and y the values of one input lie `count` apart. `one_in` and `many_in` take a place to work in as their last
-    argument, which the others put on the stack.
+    `one(x, y, 1)` takes one input. `many(x, y, count)` takes lanes after lanes; the values of one input lie `count`
+    apart. `lanes_in` takes just as many inputs as there are lanes: a step of a robot takes 5 to 10 % less time than by
+    `many_in`, as the compiler knows all places. `pair(x, y, 1)` takes two inputs, one behind the other, in about the
+    time of one, `single(x, y, 1)` fills both lanes with the same one. Functions in `_in` take a place to work in as
+    their last argument, which the others put on the stack.
     """
     declared: set[str] = set()
     parts: list[str] = []
-    for lanes in widths:
-        layout = Layout(program, lanes)
-        name = "one_in" if lanes == 1 else "lanes"
+    size = 0
+    for word, lanes in machines:
+        layout = Layout(program, lanes, in_rows=word == "pair")
+        name, size = "lanes" if word == "many" else f"{word}_in", layout.size
         for number, function in enumerate(program.functions):
             function_layout = layout.functions[number]
             parts += kernel(function, lanes, f"{name}_function{number}", declared, function_layout, inner=True)
-        parts += kernel(program, lanes, name, declared, layout)
-        if lanes > 1:
-            parts.append(_loop(lanes))
-        parts.append(with_stack_workspace("one" if lanes == 1 else "many", lanes * layout.size))
-    return "\n".join([*parts, *sorted(declared)]) + "\n"
-
-
-def build_lanes(program: Program, lanes: int) -> str:
-    """A module with `lanes_in(x, y, count, work)` for just so many inputs as there are lanes.
-
-    Places are known to the compiler: a step of a robot takes 5 to 10 % less time than by `many_in`.
-    """
-    declared: set[str] = set()
-    layout, parts = Layout(program, lanes), []
-    for number, function in enumerate(program.functions):
-        function_layout = layout.functions[number]
-        parts += kernel(function, lanes, f"lanes_in_function{number}", declared, function_layout, inner=True)
-    parts += kernel(program, lanes, "lanes_in", declared, layout, fixed=True)
-    return "\n".join([*parts, *sorted(declared)]) + "\n"
-
-
-def build_pair(program: Program) -> str:
-    """A module with `pair(x, y, 1)`, whose two inputs lie in x one behind the other, as their outputs do in y.
-
-    Two lanes take about as long as one; `single(x, y, 1)` fills both with the same input. `pair_in` takes a place to
-    work in.
-    """
-    declared: set[str] = set()
-    layout = Layout(program, 2, in_rows=True)
-    parts: list[str] = []
-    for number, function in enumerate(program.functions):
-        parts += kernel(function, 2, f"pair_in_function{number}", declared, layout.functions[number], inner=True)
-    parts += kernel(program, 2, "pair_in", declared, layout)
-    parts += [
-        with_stack_workspace("pair", 2 * layout.size),
-        with_stack_workspace("single", 2 * layout.size, "pair", "0"),
-    ]
-    return "\n".join([*parts, *sorted(declared)]) + "\n"
-
-
-def workspace_size(program: Program, lanes: int, in_rows: bool = False) -> int:
-    """Doubles of workspace that a kernel needs."""
-    return lanes * Layout(program, lanes, in_rows).size
+        parts += kernel(program, lanes, name, declared, layout, fixed=word == "lanes")
+        parts += [_loop(lanes)] if word == "many" else []
+        parts += [with_stack_workspace(word, lanes * size)] if word != "lanes" else []
+        parts += [with_stack_workspace("single", lanes * size, "pair", "0")] if word == "pair" else []
+    return "\n".join([*parts, *sorted(declared)]) + "\n", size
 
 
 class Layout:
@@ -199,7 +165,7 @@ def _chunk(
             else:
                 values[k] = b.load("%work", held(k))
                 if instructions[k - base][0] == "greater":  # a flag lies there as 1.0 or 0.0
-                    values[k] = b.compare("one", values[k], b.constant(0.0))
+                    values[k] = b.real_op("fcmp one", values[k], b.constant(0.0))
         return values[k]
 
     def source(k: int) -> tuple[str, int] | None:
@@ -214,7 +180,7 @@ def _chunk(
     def put(numbers: Sequence[int], array: str, start: int) -> None:
         """Store values one behind the other."""
         sources = [source(k) for k in numbers]
-        for place, count in _contiguous_runs(sources):
+        for place, count in contiguous_runs(sources):
             to, origin = str((start + place) * b.lanes), sources[place]
             if count == 1 or origin is None:
                 b.store(value(numbers[place]), array, to)
@@ -256,15 +222,17 @@ def _chunk(
     return b.lines
 
 
-def _contiguous_runs(sources: Sequence[tuple[str, int] | None]) -> Iterator[tuple[int, int]]:
-    """Beginnings and lengths of stretches that lie side by side in memory, and of single values between them.
+def contiguous_runs(sources: Sequence[tuple[str, int] | None], each: int = 1) -> Iterator[tuple[int, int]]:
+    """Beginnings and lengths of stretches that lie `each` apart in memory, and of single values between them.
 
     Alike elements take most of their arguments from where others have put them in one go.
     """
     start = 0
     while start < len(sources):
         stop, first = start + 1, sources[start]
-        while first is not None and stop < len(sources) and sources[stop] == (first[0], first[1] + stop - start):
+        while (
+            first is not None and stop < len(sources) and sources[stop] == (first[0], first[1] + (stop - start) * each)
+        ):
             stop += 1
         if stop - start >= SIDE_BY_SIDE:
             yield start, stop - start

@@ -192,23 +192,12 @@ class _Piece:
         each = WIDTH if wide else 1
         b = self.all if wide else self.one
         sources = [self._source(operand, wide) for operand in operands]
-        place = 0
-        while place < len(operands):
-            origin, count = sources[place], 1
-            while (
-                origin is not None
-                and place + count < len(operands)
-                and sources[place + count] == (origin[0], origin[1] + count * each)
-            ):
-                count += 1
-            to = str(start + place * each)
-            if origin is not None and count >= emit_llvm.SIDE_BY_SIDE:
+        for place, count in emit_llvm.contiguous_runs(sources, each):
+            origin, to = sources[place], str(start + place * each)
+            if count > 1 and origin is not None:
                 b.copy(array, to, origin[0], str(origin[1]), count)
             else:
-                for k in range(place, place + count):
-                    value = self.wide(operands[k]) if wide else self.single(operands[k][0])
-                    b.store(value, array, str(start + k * each))
-            place += count
+                b.store(self.wide(operands[place]) if wide else self.single(operands[place][0]), array, to)
 
     def _source(self, lanes: Lanes, wide: bool) -> tuple[str, int] | None:
         """Where operands lie in memory as they are; None: they do not."""
@@ -267,7 +256,7 @@ class _Piece:
             return self.one.load(location[0], str(location[1]))
         row, _ = self.plan.place[k]  # a flag lies there as 1.0 or 0.0
         value = self.one.load("%work", str(self.memory.places[row]))
-        return self.one.compare("one", value, self.one.constant(0.0))
+        return self.one.real_op("fcmp one", value, self.one.constant(0.0))
 
     def wide(self, lanes: Lanes) -> str:
         """Values of all lanes; spare ones have that of the first, or what lies behind the last."""

@@ -219,21 +219,15 @@ def _engine(key: str, program: Program, name: str, lanes: int, opt: int) -> tupl
     """An execution engine with the object code of the program, from the cache if it is there, and its workspace."""
     data = cache.read_bytes(key)
     if data is None:
-        from parflex.codegen.emit_llvm import build_lanes, build_module, build_pair, workspace_size
+        from parflex.codegen.emit_llvm import build_module
         from parflex.codegen.emit_simd import build_simd
         from parflex.codegen.simd_plan import simd_pays
 
         if name not in ("many", "lanes") and opt and program.length <= WRITTEN_OUT:
             program = program.inlined()
-        lanes, paired = {"one": 1, "pair": 2}.get(name, lanes), name == "pair"
-        machine = target_machine(opt)
-        if name == "one" and simd_pays(program):
-            text, work = build_simd(program)
-        elif paired:
-            text, work = build_pair(program), workspace_size(program, lanes, paired) // lanes
-        else:
-            text = build_lanes(program, lanes) if name == "lanes" else build_module(program, (lanes,))
-            work = workspace_size(program, lanes) // lanes
+        machine, side_by_side = target_machine(opt), name == "one" and simd_pays(program)
+        lanes = {"one": 1, "pair": 2}.get(name, lanes)
+        text, work = build_simd(program) if side_by_side else build_module(program, (name, lanes))
         module = llvm.parse_assembly(text)
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         data = pack("<q", work) + machine.emit_object(module)

@@ -115,35 +115,19 @@ class Lines:
         self.declared.add(f"declare {self.real} {full}({', '.join([self.real] * len(arguments))})")
         return self.new(f"call {self.real} {full}({', '.join(f'{self.real} {x}' for x in arguments)})")
 
-    def fadd(self, a: str, b: str) -> str:
-        """Sum."""
-        return self.new(f"fadd {self.real} {a}, {b}")
-
-    def fsub(self, a: str, b: str) -> str:
-        """Difference."""
-        return self.new(f"fsub {self.real} {a}, {b}")
-
-    def fmul(self, a: str, b: str) -> str:
-        """Product."""
-        return self.new(f"fmul {self.real} {a}, {b}")
-
-    def fdiv(self, a: str, b: str) -> str:
-        """Quotient."""
-        return self.new(f"fdiv {self.real} {a}, {b}")
+    def real_op(self, operation: str, a: str, b: str) -> str:
+        """An operation on doubles, e.g. `fadd`, or a comparison, e.g. `fcmp ogt`."""
+        return self.new(f"{operation} {self.real} {a}, {b}")
 
     def fneg(self, a: str) -> str:
         """Negative."""
         return self.new(f"fneg {self.real} {a}")
 
-    def compare(self, how: str, a: str, b: str) -> str:
-        """A flag, e.g. `ogt` for a > b."""
-        return self.new(f"fcmp {how} {self.real} {a}, {b}")
-
     def select(self, flag: str, a: str, b: str) -> str:
         """A where the flag is set, else b."""
         return self.new(f"select {self.flag} {flag}, {self.real} {a}, {self.real} {b}")
 
-    def whole(self, operation: str, a: str, b: str) -> str:
+    def whole_op(self, operation: str, a: str, b: str) -> str:
         """An operation on integers."""
         return self.new(f"{operation} {self.integer} {a}, {b}")
 
@@ -214,21 +198,24 @@ def atan2(b: Lines, y: str, x: str) -> str:
     """Angle of the point (x, y): of the smaller over the larger side, turned by pi/4 where that is above pi/8."""
     c = b.constant
     width, height = b.intrinsic("fabs", x), b.intrinsic("fabs", y)
-    steep = b.compare("ogt", height, width)
+    steep = b.real_op("fcmp ogt", height, width)
     small, large = b.select(steep, width, height), b.select(steep, height, width)
-    above_pi_8 = b.compare("ogt", small, b.fmul(c(TAN_PI_8), large))
-    above, below = b.select(above_pi_8, b.fsub(small, large), small), b.select(above_pi_8, b.fadd(small, large), large)
-    t = b.fdiv(above, b.select(b.compare("oeq", below, c(0.0)), c(1.0), below))
-    z = b.fmul(t, t)
-    correction = b.fmul(z, polynomial(b, ATAN_POLYNOMIAL, z))
+    above_pi_8 = b.real_op("fcmp ogt", small, b.real_op("fmul", c(TAN_PI_8), large))
+    above, below = (
+        b.select(above_pi_8, b.real_op("fsub", small, large), small),
+        b.select(above_pi_8, b.real_op("fadd", small, large), large),
+    )
+    t = b.real_op("fdiv", above, b.select(b.real_op("fcmp oeq", below, c(0.0)), c(1.0), below))
+    z = b.real_op("fmul", t, t)
+    correction = b.real_op("fmul", z, polynomial(b, ATAN_POLYNOMIAL, z))
     angle = b.intrinsic("fma", b.fneg(correction), t, t)
 
     def turned(turn: float, value: str) -> str:  # turn * pi + value, pi in two parts
-        return b.fadd(c(2 * turn * PI_2[0]), b.fadd(c(2 * turn * PI_2[1]), value))
+        return b.real_op("fadd", c(2 * turn * PI_2[0]), b.real_op("fadd", c(2 * turn * PI_2[1]), value))
 
     angle = b.select(above_pi_8, turned(0.25, angle), angle)
     angle = b.select(steep, turned(0.5, b.fneg(angle)), angle)
-    left = b.compare("olt", b.intrinsic("copysign", c(1.0), x), c(0.0))
+    left = b.real_op("fcmp olt", b.intrinsic("copysign", c(1.0), x), c(0.0))
     angle = b.select(left, turned(1.0, b.fneg(angle)), angle)
     return b.intrinsic("copysign", angle, y)
 
@@ -238,23 +225,23 @@ def sin_cos(b: Lines, x: str) -> tuple[str, str]:
     c = b.constant
     # adding 1.5 2^52 rounds to whole quarter turns and leaves their number in the last bits
     shifted = b.intrinsic("fma", x, c(0.6366197723675814), c(ROUNDING))
-    quarter_turns = b.fsub(shifted, c(ROUNDING))
+    quarter_turns = b.real_op("fsub", shifted, c(ROUNDING))
     r = x
     back = b.fneg(quarter_turns)
     for part in PI_2:
         r = b.intrinsic("fma", back, c(part), r)
-    z = b.fmul(r, r)
+    z = b.real_op("fmul", r, r)
     sine, cosine = polynomial(b, SIN_POLYNOMIAL, z), polynomial(b, COS_POLYNOMIAL, z)
-    sine = b.intrinsic("fma", b.fmul(sine, z), r, r)
-    cosine = b.intrinsic("fma", b.fmul(cosine, z), z, b.intrinsic("fma", c(-0.5), z, c(1.0)))
+    sine = b.intrinsic("fma", b.real_op("fmul", sine, z), r, r)
+    cosine = b.intrinsic("fma", b.real_op("fmul", cosine, z), z, b.intrinsic("fma", c(-0.5), z, c(1.0)))
     # quarter turns swap the two and change signs, which are single bits
     quarter = b.cast(shifted, b.real, b.integer)
 
     def signed(value: str, bits: str) -> str:
         """The value with its sign changed where the second of the bits is set."""
-        flip = b.whole("shl", b.whole("and", bits, b.number(2)), b.number(62))
-        return b.cast(b.whole("xor", b.cast(value, b.real, b.integer), flip), b.integer, b.real)
+        flip = b.whole_op("shl", b.whole_op("and", bits, b.number(2)), b.number(62))
+        return b.cast(b.whole_op("xor", b.cast(value, b.real, b.integer), flip), b.integer, b.real)
 
-    odd = b.whole("icmp ne", b.whole("and", quarter, b.number(1)), b.number(0))
+    odd = b.whole_op("icmp ne", b.whole_op("and", quarter, b.number(1)), b.number(0))
     s, k = b.select(odd, cosine, sine), b.select(odd, sine, cosine)
-    return signed(s, quarter), signed(k, b.whole("add", quarter, b.number(1)))
+    return signed(s, quarter), signed(k, b.whole_op("add", quarter, b.number(1)))

@@ -468,7 +468,8 @@ class Model(Answer):
             for word, direction in (("x", "input"), ("p", "parameter"), ("y", "output")):
                 lines += [f"{word} {entry}" for entry in array_entries(self.program, self.signals, direction)]
             head = "".join(f"; {line}\n" for line in lines)
-            return {f"{identifier(self.name)}.ll": f"{head}{build_module(program, (1, 2))}"}
+            text, _ = build_module(program, ("one", 1), ("many", 2))
+            return {f"{identifier(self.name)}.ll": f"{head}{text}"}
         if target != "numpy" and len(self.program.instructions) > SCRIPT_LIMIT:
             raise _too_long(target, self.program)
         return emit_python(self.program, target, self.signals, self.about)
