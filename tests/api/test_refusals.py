@@ -91,6 +91,11 @@ REFUSED = {
         "sensors",
         "the joint 'leg1.2' is listed twice",
     ),
+    "spring on the ground": (
+        lambda: any_robot("mass-on-springs", settings={"element.0.between": ["left", "right"]}),
+        "between",
+        "'left' and 'right' are both on the ground, where an element does nothing",
+    ),
     "frame that is not there": (
         lambda: parflex.load("four-bar", settings={"end_effector": "nobody"}),
         "end_effector",
