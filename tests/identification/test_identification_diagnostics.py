@@ -460,9 +460,9 @@ def test_masses_that_no_bodies_have_are_reported(monkeypatch):
     pytest.importorskip("clarabel")
     record = noisy(followed(1, -4.0))  # kg: a platform of -2.1 kg, whose group no sign forbids
     (text,) = parflex.identify(three_rrr(), record).warnings
-    assert "no bodies have these parameters" in text and "in place of" in text and "deviations off" in text
+    assert "no bodies have these parameters" in text and "in place of" in text
     # -1.7 kg alone are 75 deviations below zero; centres of legs that are elsewhere reach some, at the cost of others
-    assert float(text.partition("all parameters together ")[2].split(":")[0]) > 30
+    assert float(text.partition("have differ by ")[2].split()[0]) > 30
     monkeypatch.setattr(diagnostics, "find_spec", lambda name: None)
     assert not parflex.identify(three_rrr(), record).warnings
 
