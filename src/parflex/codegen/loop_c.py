@@ -144,7 +144,7 @@ def _text(node: Node) -> str:
         case "shape":
             return f"{_text(parts[0])}.n[{parts[1]}]"
         case "address":
-            return f"{_text(parts[0])}.at"
+            return f"(int64_t)(intptr_t){_text(parts[0])}.at"
         case "element":
             indices = ", ".join(map(_text, parts[1]))
             return f"*{c_type(parts[0].kind)}_at({_text(parts[0])}, {indices})"

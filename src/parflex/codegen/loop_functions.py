@@ -187,7 +187,7 @@ class ProgramCall(Native):
     def c(arguments: list[str]) -> str:
         """The call of a model in C."""
         address, x, y = arguments
-        return f"((program_t)(intptr_t)({address}))({x}, {y}, 1)"
+        return f"((program_t)(intptr_t)({address}))((const double *)(intptr_t)({x}), (double *)(intptr_t)({y}), 1)"
 
 
 call_model = ProgramCall()

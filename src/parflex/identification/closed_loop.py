@@ -80,8 +80,8 @@ class RecordedLaw(Record):
 class RecordedStart(Record):
     """All positions and rates where a record begins."""
 
-    start: Array
-    start_rates: Array
+    q: Array
+    qd: Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,7 +173,7 @@ class Replay:
         law: Any = self.law
         begin: Any = self.begun(off)
         run = SampledRun(law, plant, begin, self.settings, grid, t)
-        solution = run.go(begin.start, begin.start_rates[plant.problem.places], None)
+        solution = run.go(begin.q, begin.qd[plant.problem.places], None)
         if solution.status != "ok" or not np.isfinite(solution.y).all():
             return None
         tree = plant.robot.tree

@@ -201,7 +201,7 @@ def _start(work: Work, start: tuple[Array, Array, Array], parameters: Sequence[f
     lines.append("  memcpy(s->came_rates, s->qd, sizeof s->came_rates);")
     for first, array in _memory(work).values():
         flat = array.ravel()
-        lines += [f"  s->memory[{first + k}] = {flat[k]!r};" for k in np.flatnonzero(flat).tolist()]
+        lines += [f"  s->memory[{first + k}] = {_numbers([flat[k]])};" for k in np.flatnonzero(flat).tolist()]
     return [*(line.replace("np.float64(", "(") for line in lines), "}"]
 
 
