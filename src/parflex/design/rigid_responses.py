@@ -22,6 +22,7 @@ from parflex.recursion.kinematics import jacobians
 from parflex.robot.configuration import SINGULAR
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.gearing import find_gearing
+from parflex.robot.limits import POSITION, check_limits
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.spatial.rotations import cross
@@ -118,7 +119,7 @@ def powers(rigid: RigidState) -> Array:
     return rigid.efforts * rigid.rates[list(rigid.state.robot.actuated)]
 
 
-def joint_limits(state: DesignState, argument: str) -> Any:
+def limit_margin(state: DesignState, argument: str) -> Any:
     """Distance of the joint nearest to its limits, as share of its range; negative outside."""
     distances: list[Any] = []
     for plain, link in zip(state.robot.tree.links, state.twin.tree.links, strict=True):
@@ -130,10 +131,21 @@ def joint_limits(state: DesignState, argument: str) -> Any:
         raise InputError(
             f"the joint '{argument}' has no limits" if argument else "no joint has limits",
             key="response",
-            value="limits",
+            value="limit_margin",
             hint="give 'limits' to joints in the file",
         )
     return min(distances, key=lambda x: x.value if isinstance(x, Sensitive) else x)
+
+
+def reachable(state: DesignState, argument: str) -> Any:
+    """1 where all joints are within their limits, else 0; without slopes."""
+    if state.count:
+        raise InputError(
+            "'reachable' is 0 or 1, so that it has no slopes", key="response", value="reachable",
+            hint="limit 'limit_margin' or 'singularity' in its place",
+        )  # fmt: skip
+    positions = dict(zip(state.robot.tree.position_names, state.here.q, strict=True))
+    return float(not any(one.key == POSITION for one in check_limits(state.robot, positions)))
 
 
 def conditioning(state: DesignState, argument: str) -> Any:
@@ -342,7 +354,7 @@ def _magnitude(x: Any) -> float:
 def area(state: DesignState, argument: str) -> Any:
     """Area, or length or volume, that the end effector reaches within ranges: x,FROM,TO,COUNT;y,FROM,TO,COUNT;rz,VALUE.
 
-    It counts cells, so that it has no slopes.
+    It counts cells in which all joints are within their limits, so that it has no slopes.
     """
     from parflex.maps.closed_rows import OK
     from parflex.maps.kinematics import Geometry  # which brings the compiler, and is not needed elsewhere

@@ -49,7 +49,7 @@ class FrequencyMap(Answer):
     frequencies : Array
         Hz, grid x modes; NaN where there are none.
     status : Array
-        Of each cell: 0 ok, 1 unreachable, 2 singular, -1 not computed.
+        Of each cell: 0 ok, 1 unreachable, 2 singular, 4 outside the limits of a joint, -1 not computed.
     interrupted : bool
         Whether cells are left.
     computed : int
@@ -87,7 +87,7 @@ class FrequencyMap(Answer):
     why: tuple[Array, list[str]] = field(default_factory=lambda: (np.zeros(0, np.uint16), [""]), repr=False)
 
     def count(self, state: int) -> int:
-        """Number of cells in the `state` 0 (ok), 1 (unreachable), 2 (singular) or -1 (not computed)."""
+        """Number of cells in a `state`, one of those of `status`."""
         return int((self.status == state).sum())
 
     def reason_at(self, *cell: int) -> str:
@@ -158,6 +158,7 @@ def frequency_map(
     csv: bool = True,
     cluster: str | None = None,
     load_case: LoadCase | None = None,
+    ignore_limits: bool = False,
 ) -> FrequencyMap:
     """Lowest natural frequencies, and other responses, over a grid of poses: undeformed, or about their equilibria.
 
@@ -192,6 +193,8 @@ def frequency_map(
         Address of a Dask scheduler whose workers compute; None: this machine.
     load_case : LoadCase, default None
         The same values in one object.
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
 
     Returns
     -------
@@ -210,12 +213,13 @@ def frequency_map(
     requested = read_responses(robot, responses) if responses else ()
     check_loads(conditions, requested)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
-    settings, store = map_settings(robot, over, fixed, modes, conditions, requested), MapStore(axes, modes, requested)
+    settings = map_settings(robot, over, fixed, modes, conditions, requested, ignore_limits)
+    store = MapStore(axes, modes, requested)
     path = None if out is None else Path(out)
     if path is not None:
         check_map_file(path, csv)
         store.take_up(path, settings)
-    arguments = (robot, axes, fixed, modes, conditions, requested)
+    arguments = (robot, axes, fixed, modes, conditions, requested, ignore_limits)
     rows = MapRows(*arguments)
     results = MapResults(store, path, settings, rows.plain)
     interrupted = _fill(results, rows, path, progress, threads, cluster, arguments)
@@ -306,6 +310,7 @@ class MapRows:
         modes: int,
         conditions: LoadCase,
         responses: Sequence[ResponseName],
+        ignore_limits: bool = False,
     ) -> None:
         self.axes, self.fixed, self.modes = dict(axes), dict(fixed), modes
         self.count = int(np.prod([len(axis) for axis in axes.values()]))
@@ -324,9 +329,11 @@ class MapRows:
                 ),
             ]
         else:
-            self.plain = FrequencyRows(robot, names, self.count, self.values, modes, conditions.lock, conditions.about)
+            plain = (modes, conditions.lock, conditions.about, False, ignore_limits)
+            self.plain = FrequencyRows(robot, names, self.count, self.values, *plain)
         if requested:
-            self.others = ResponseRows(robot, names, self.values(np.arange(self.count)), requested, conditions)
+            cells = self.values(np.arange(self.count))
+            self.others = ResponseRows(robot, names, cells, requested, conditions, None, ignore_limits)
             self.others.prepare()
         self.asked = tuple(responses)
 

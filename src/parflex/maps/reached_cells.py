@@ -8,7 +8,9 @@ from itertools import product
 import numpy as np
 
 from parflex.errors import SingularError
+from parflex.maps.positions import outside_limits
 from parflex.recursion.kinematics import pose
+from parflex.robot.coordinate_names import joint_named
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 
@@ -18,7 +20,7 @@ FIRST = 16  # cells nearest to home that are tried from there
 
 
 def reached_cells(robot: Robot, axes: Sequence[tuple[str, Array]]) -> Array:
-    """Which cells are reached, one axis of the answer for each coordinate and its values.
+    """Which cells are reached within joint limits, one axis of the answer for each coordinate and its values.
 
     From each reached cell its neighbours are tried, so that what lies beyond what cannot be reached is not.
     """
@@ -49,8 +51,9 @@ def reached_cells(robot: Robot, axes: Sequence[tuple[str, Array]]) -> Array:
             if 0 <= neighbour[k] < shape[k]:
                 tried(neighbour, known[cell])
     reached = np.zeros(shape, dtype=bool)
-    for cell in known:
-        reached[cell] = True
+    given = {joint.q.start for name, _ in axes if (joint := joint_named(robot.tree, name)) is not None}
+    for cell, q in known.items():
+        reached[cell] = not outside_limits(rigid, rigid.tree.within_limits(q, given))
     return reached
 
 
