@@ -359,7 +359,6 @@ def area(state: DesignState, argument: str) -> Any:
     from parflex.maps.closed_rows import OK
     from parflex.maps.kinematics import Geometry  # which brings the compiler, and is not needed elsewhere
     from parflex.maps.positions import PositionSolver
-    from parflex.maps.reached_cells import reached_cells
 
     axes = [_axis(part, argument) for part in argument.split(";")]
     names, units = read_columns(state.robot.tree, [name for name, _, _ in axes], f"area:{argument}")
@@ -381,11 +380,7 @@ def area(state: DesignState, argument: str) -> Any:
     geometry = Geometry(state.robot)
     geometry.settle(len(grid))
     solver = PositionSolver(geometry, names, grid[len(grid) // 2].tolist())
-    if solver.fast:
-        reached = int((solver(grid).status == OK).sum())
-    else:
-        reached = int(reached_cells(state.robot, [(name, values) for name, values, _ in axes]).sum())
-    return float(reached * np.prod([step for _, _, step in axes]))
+    return float((solver(grid).status == OK).sum() * np.prod([step for _, _, step in axes]))
 
 
 def _axis(text: str, argument: str) -> tuple[str, Array, float]:
