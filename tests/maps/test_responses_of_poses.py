@@ -385,6 +385,26 @@ def test_limits_of_joints_bound_poses_and_areas_as_closed_form_inverse_kinematic
         assert [value_of_response(robot, "reachable", [at]) for at in requested] == [1, 0, 0]
 
 
+def test_maps_of_rigid_robots_have_responses_and_no_modes(tmp_path):
+    robot = parflex.load("delta", settings={"legs.frame.0.limits": LIMITS})
+    axes, asked = [("x", -0.4, 0.4, 5), ("y", -0.4, 0.4, 5)], ["conditioning", "limit_margin", "limit_margin:leg2.arm"]
+    found = parflex.frequency_map(robot, axes, {"z": -0.4}, responses=asked, out=tmp_path / "map.npz")
+    poses = np.stack([*np.meshgrid(*found.axes.values(), indexing="ij"), np.full((5, 5), -0.4)], axis=-1)
+    angles = delta_angles(robot, poses.reshape(-1, 3)).reshape(5, 5, 3)
+    margins = np.minimum(angles - LIMITS[0], LIMITS[1] - angles) / (LIMITS[1] - LIMITS[0])
+    assert found.frequencies.shape == (5, 5, 0) and 0 < found.count(0) < 25 and "no frequency" in repr(found)
+    assert np.array_equal(found.status == 0, margins.min(axis=-1) > 0)
+    reached = found.status == 0
+    assert found.responses["limit_margin"][reached] == pytest.approx(margins.min(axis=-1)[reached], abs=1e-9)
+    assert found.responses["limit_margin:leg2.arm"][reached] == pytest.approx(margins[..., 1][reached], abs=1e-9)
+    one = parflex.configure(robot, dict(zip("xyz", poses[2, 2], strict=True))).condition.platform
+    assert found.responses["conditioning"][2, 2] == pytest.approx(one, rel=1e-9)
+    with pytest.raises(parflex.InputError, match="no frequencies"):
+        found.lowest_over(["x"])
+    with pytest.raises(parflex.InputError, match="nothing can move"):
+        parflex.frequency_map(robot, axes, {"z": -0.4})
+
+
 def test_limits_of_designs_bound_their_own_rows():
     robot = parflex.load("delta", settings={"legs.frame.0.limits": LIMITS})
     poses, above = np.array([[0.0, 0.0, -0.4]] * 3), np.array([0.1, -0.34, 0.0])

@@ -188,7 +188,7 @@ _BUILTIN_RESPONSES = (
      "Area that the end effector reaches within ranges and joint limits."),
     ("volume", pose_responses.area, _of_area, "x,FROM,TO,COUNT;y,...", "smallest",
      "Volume that the end effector reaches within ranges and joint limits."),
-    ("limit_margin", rigid_responses.limit_margin, "dimensionless", "JOINT", "smallest",
+    ("limit_margin", rigid_responses.joint_margin, "dimensionless", "JOINT", "smallest",
      "Distance of the joint nearest to its limits, as share of its range."),
     ("reachable", rigid_responses.reachable, "dimensionless", "", "smallest",
      "1 where the pose is reached within the limits of all joints, else 0."),

@@ -22,7 +22,7 @@ from parflex.recursion.kinematics import jacobians
 from parflex.robot.configuration import SINGULAR
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.gearing import find_gearing
-from parflex.robot.limits import POSITION, check_limits
+from parflex.robot.limits import POSITION, check_limits, limit_margin
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.spatial.rotations import cross
@@ -119,22 +119,9 @@ def powers(rigid: RigidState) -> Array:
     return rigid.efforts * rigid.rates[list(rigid.state.robot.actuated)]
 
 
-def limit_margin(state: DesignState, argument: str) -> Any:
+def joint_margin(state: DesignState, argument: str) -> Any:
     """Distance of the joint nearest to its limits, as share of its range; negative outside."""
-    distances: list[Any] = []
-    for plain, link in zip(state.robot.tree.links, state.twin.tree.links, strict=True):
-        if link.limits is not None and (not argument or plain.name == argument):
-            low, high = link.limits
-            position = state.q[plain.q.start]
-            distances += [(position - low) / (high - low), (high - position) / (high - low)]
-    if not distances:
-        raise InputError(
-            f"the joint '{argument}' has no limits" if argument else "no joint has limits",
-            key="response",
-            value="limit_margin",
-            hint="give 'limits' to joints in the file",
-        )
-    return min(distances, key=lambda x: x.value if isinstance(x, Sensitive) else x)
+    return limit_margin(state.twin.tree.links, state.q, argument)
 
 
 def reachable(state: DesignState, argument: str) -> Any:

@@ -99,7 +99,7 @@ class ManyFrequencies(Answer):
 
 def cells_line(frequencies: Array, good: Array) -> str:
     """How many cells have frequencies, and between which the lowest lie."""
-    lowest = frequencies[..., 0][good]
+    lowest = frequencies[good].ravel()[:: frequencies.shape[-1] or 1]
     span = f"lowest {lowest.min():.4g} to {lowest.max():.4g} Hz" if lowest.size else "no frequency"
     return f"{int(good.sum())} of {good.size} reached, {count_of(frequencies.shape[-1], 'mode')}, {span}"
 

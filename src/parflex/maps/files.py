@@ -25,7 +25,7 @@ FORMAT = 3  # of map files
 LINES = 4096  # of a CSV file that are written at a time
 STATES = {OK: "ok", UNREACHABLE: "unreachable", SINGULAR: "singular", IMPOSSIBLE: "impossible", WAITING: "waiting"}
 STATES[OUTSIDE] = "outside"
-FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError)
+FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError)
 
 
 class MapStore:

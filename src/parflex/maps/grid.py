@@ -28,6 +28,7 @@ from parflex.robot.coordinate_names import read_columns
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
 from parflex.statics.load_case import LoadCase, read_load_case
+from parflex.statics.loads import has_force_elements, has_springs
 from parflex.statics.mesh_error import warn_beyond_band
 from parflex.statics.modes import default_number_of_modes
 
@@ -47,7 +48,7 @@ class FrequencyMap(Answer):
     axes : dict[str, Array]
         Values of each coordinate of the grid (m, rad).
     frequencies : Array
-        Hz, grid x modes; NaN where there are none.
+        Hz, grid x modes; NaN where there are none. Of rigid robots a map of responses has no modes.
     status : Array
         Of each cell: 0 ok, 1 unreachable, 2 singular, 4 outside the limits of a joint, -1 not computed.
     interrupted : bool
@@ -107,6 +108,9 @@ class FrequencyMap(Answer):
                 raise InputError(
                     f"'{name}' is not an axis of the map", key="lowest-over", value=name, hint=f"name {known}"
                 )
+        if not self.frequencies.shape[-1]:
+            hint = "leave it out"
+            raise InputError("the map has no frequencies", key="lowest-over", value=str(list(names)), hint=hint)
         remaining = [k for k, name in enumerate(self.axes) if name not in names]
         removed = [k for k, name in enumerate(self.axes) if name in names]
         if not removed or not remaining:
@@ -208,7 +212,10 @@ def frequency_map(
     fixed = dict(fixed or {})
     _check_axes(robot, over, fixed)
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
-    modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
+    vibrates = robot.tree.elastic or has_springs(robot.tree) or has_force_elements(robot.tree)
+    if vibrates or not responses or modes is not None:
+        modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
+    modes = modes or 0  # rigid robots have responses alone
     robot = with_nodes_at(robot, conditions.deforming_frames)
     requested = read_responses(robot, responses) if responses else ()
     check_loads(conditions, requested)
@@ -328,7 +335,7 @@ class MapRows:
                     if response.name not in {other.name for other in frequency_responses}
                 ),
             ]
-        else:
+        elif modes:
             plain = (modes, conditions.lock, conditions.about, False, ignore_limits)
             self.plain = FrequencyRows(robot, names, self.count, self.values, *plain)
         if requested:
@@ -368,7 +375,7 @@ class MapRows:
         other = self.others.solve(cells)
         if plain is None:
             columns = [other.values[f"frequency:{k + 1}"] for k in range(self.modes)]
-            return self._chosen(other, np.stack(columns, axis=1))
+            return self._chosen(other, np.stack(columns, axis=1) if columns else np.zeros((len(other.status), 0)))
         for row in np.flatnonzero((other.status == OK) & (plain.status != OK)):
             other.mark(int(row), int(plain.status[row]), plain.reasons[row])
         for row in np.flatnonzero((other.status == SINGULAR) & (plain.status == OK)):

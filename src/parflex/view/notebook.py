@@ -301,7 +301,8 @@ def controlled_page(run: Controlled) -> str:
 
 def frequencymap_page(frequency_map: FrequencyMap) -> str:
     """The lowest frequency over the grid, and how many poses were reached."""
-    good = frequency_map.frequencies[..., 0][frequency_map.status == OK]
+    reached = frequency_map.frequencies[frequency_map.status == OK]
+    good = reached.ravel()[:: reached.shape[-1] or 1]
     rows = [
         *(
             (f"{name}", f"{axis[0]:.4g} to {axis[-1]:.4g}, {len(axis)} values")
