@@ -24,9 +24,8 @@ from parflex.codegen.program import Program
 from parflex.dynamics.dynamics import state_at
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.general import general_formulation
-from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration
-from parflex.robot.load import OMITTED_IN_COUNTS, acting_configuration
+from parflex.robot.load import JOINT_TERMS, acting_configuration
 from parflex.robot.program_rates import motor_partition
 from parflex.robot.robot import Robot
 
@@ -84,7 +83,7 @@ def _model(
 ) -> None:
     benchmark = f"{ROBOT} {model}"
     report.progress(f"{benchmark}: tracing and compiling")
-    ours: Model = parflex.model(robot, model, without=OMITTED_IN_COUNTS)
+    ours: Model = parflex.model(robot, model, without=JOINT_TERMS)
     x, known = _rows(states, list(ours.inputs)), _rows(states, list(ours.outputs))
     contest = Contest(report, harness, benchmark, x, known, folder)
     contest.add_ours("closed form", ours.program)
@@ -103,7 +102,7 @@ def _model(
 
 def _general(robot: Robot, model: str) -> tuple[Program, list[int]]:
     """The model by the general reduction of closed loops, and its independent rates."""
-    tracer, grouped = GraphTracer(), prepared_robot(robot, model, Options(without=OMITTED_IN_COUNTS))
+    tracer, grouped = GraphTracer(), prepared_robot(robot, model, Options(without=JOINT_TERMS))
     direct = model == "direct"
     home = Configuration(grouped, grouped.home).reduction.partition
     form = general_formulation(grouped, home if direct else motor_partition(grouped), ModelRequest(model))
