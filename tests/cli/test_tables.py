@@ -33,6 +33,8 @@ COMMANDS = {
     "plot": "plot lab.csv --columns q.* --spectrum -o run.svg",
     "pose": "pose gough-stewart --pose x=0.3,y=0.4,z=1.1,rx=0.1",
     "reproduce": "reproduce Khalil2007 --quick",
+    "response": "response 5r mass",
+    "responses": "responses",
     "sensitivities": "sensitivities dualemps --response frequency:1 --to constants.blade,materials.dural.density",
     "simulate": "simulate emps --motion table.toml --time 0.1 --out run.csv",
     "statespace": "statespace dualemps --servo 1e6 --input 11,21 --output 17.y,17.x --frequencies 1:14:2",

@@ -269,7 +269,7 @@ def test_invalid_arguments_of_responses_are_refused(response, words):
 # and have the second alone
 FAR = (4, 0.008), (3, 0.032)
 ZERO = 1e-12  # elasticities below are rounding
-WITHOUT_SLOPES = {"area": "counts cells"}  # what it answers instead
+WITHOUT_SLOPES = {"area": "counts cells", "volume": "counts cells", "reachable": "is 0 or 1"}  # what it answers instead
 PLANE = {"velocity": {"x": 0.1, "y": 0.05, "wz": 0.3}, "acceleration": {"x": 1.0, "y": 2.0, "wz": 3.0}}
 SPACE = {"velocity": {"x": 0.1, "y": 0.05, "z": -0.2, "wx": 0.3, "wy": -0.1, "wz": 0.2},
          "acceleration": {"x": 1.0, "y": 2.0, "z": -1.5, "wx": 3.0, "wy": 1.0, "wz": -2.0}}  # fmt: skip
@@ -364,7 +364,7 @@ def asked_of(name: str) -> dict[str, tuple[str, list, dict, dict | None]]:
         "conditioning over poses": ("conditioning", near, {}, None),
         "singularity": ("singularity", [pose], {}, None),
         "transmission": ("transmission", [pose], {}, None),
-        "limits": ("limits", [pose], {}, None),
+        "limit_margin": ("limit_margin", [pose], {}, None),
         "stress": (f"stress:{case.beam}", [pose], load, None),
         "effort on the way": (f"effort:{motor}@{case.motion}", [None], {}, None),
         "speed on the way": (f"speed:{motor}@{case.motion}", [None], {}, None),
@@ -376,8 +376,8 @@ def asked_of(name: str) -> dict[str, tuple[str, list, dict, dict | None]]:
 
 RIGID = "nothing vibrates or deflects"
 NOT_THERE = {  # robots that do not have what a response is of, and the words that say so
-    "navaro": {"stress": "no beam", "limits": "no joint has limits"},
-    "dualemps": {"limits": "no joint has limits", "transmission": "no passive revolute joint"},
+    "navaro": {"stress": "no beam", "limit_margin": "no joint has limits"},
+    "dualemps": {"limit_margin": "no joint has limits", "transmission": "no passive revolute joint"},
     "3rrr": {"stress": RIGID, "dynamic-error": RIGID, "dynamic-error on the way": RIGID},
     "gough-stewart-beams": {"transmission": "no passive revolute joint"},
     "gough-stewart-flexible": {"stress": "no beam", "transmission": "no passive revolute joint"},

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from support.differences import value_of_response
 from support.maps import number_at, small_chunks
 from support.robots import load_robot
 
@@ -341,6 +342,75 @@ def test_cells_of_a_five_bar_are_reached_where_its_links_reach_and_searches_are_
     monkeypatch.setattr(single_positions, "LEAST", 0)
     _, status, said = alone(np.array([[5.0, 0.5], *poses[inside][:3]]))
     assert status.tolist() == [1, 0, 0, 0] and "was not found" in said[0]
+
+
+LIMITS = [-0.6, 0.3]
+
+
+def delta_angles(robot, poses):
+    """Motor angles of the three legs of a Delta robot in closed form, elbows outside."""
+    words = ("base_radius", "platform_radius", "arm", "rod")
+    base, platform, arm, rod = (number_at(robot, f"constants.{word}") for word in words)
+    angles = []
+    for gamma in (0.0, 2 * np.pi / 3, -2 * np.pi / 3):
+        out = np.cos(gamma) * poses[:, 0] + np.sin(gamma) * poses[:, 1] + platform - base
+        aside = np.cos(gamma) * poses[:, 1] - np.sin(gamma) * poses[:, 0]
+        share = (out**2 + aside**2 + poses[:, 2] ** 2 + arm**2 - rod**2) / (2 * arm * np.hypot(out, poses[:, 2]))
+        with np.errstate(invalid="ignore"):
+            angles.append(np.arctan2(poses[:, 2], out) + np.arccos(share))
+    return np.array(angles).T
+
+
+@pytest.mark.parametrize("count", [8, 80])  # by arrays, and by machine code
+def test_limits_of_joints_bound_poses_and_areas_as_closed_form_inverse_kinematics_does(count):
+    robot = parflex.load("delta", settings={"legs.frame.0.limits": LIMITS})
+    middles = (np.arange(count) + 0.5) / count * 0.8 - 0.4
+    poses = np.stack([*np.meshgrid(middles, middles, indexing="ij"), np.full((count, count), -0.4)], axis=-1)
+    poses = poses.reshape(-1, 3)
+    angles = delta_angles(robot, poses)
+    within = np.all((angles >= LIMITS[0]) & (angles <= LIMITS[1]), axis=1)
+    reached = np.isfinite(angles).all(axis=1)
+    area = value_of_response(robot, f"area:x,-0.4,0.4,{count};y,-0.4,0.4,{count};z,-0.4")
+    assert area == pytest.approx(within.sum() * (0.8 / count) ** 2, rel=1e-12) and 0 < within.sum() < reached.sum()
+    if count == 8:
+        found = parflex.many_responses(robot, ["x", "y", "z"], poses, ["mass"])
+        assert np.array_equal(found.status, np.where(within, 0, np.where(reached, 4, 1)))
+        told = np.array(["arm' is outside its limits" in text for text in found.reasons])
+        assert np.array_equal(told, found.status == 4)
+        assert np.isfinite(found["mass"][within]).all() and np.isnan(found["mass"][~within]).all()
+        free = parflex.many_responses(robot, ["x", "y", "z"], poses, ["mass"], ignore_limits=True)
+        assert np.array_equal(free.status, np.where(reached, 0, 1))
+        pose = dict(zip("xyz", poses[np.flatnonzero(reached & ~within)[0]], strict=True))
+        requested = [{"x": 0.0, "y": 0.0, "z": -0.4}, pose, {"x": 0.0, "y": 0.0, "z": -2.0}]
+        assert [value_of_response(robot, "reachable", [at]) for at in requested] == [1, 0, 0]
+
+
+def test_maps_of_rigid_robots_have_responses_and_no_modes(tmp_path):
+    robot = parflex.load("delta", settings={"legs.frame.0.limits": LIMITS})
+    axes, asked = [("x", -0.4, 0.4, 5), ("y", -0.4, 0.4, 5)], ["conditioning", "limit_margin", "limit_margin:leg2.arm"]
+    found = parflex.frequency_map(robot, axes, {"z": -0.4}, responses=asked, out=tmp_path / "map.npz")
+    poses = np.stack([*np.meshgrid(*found.axes.values(), indexing="ij"), np.full((5, 5), -0.4)], axis=-1)
+    angles = delta_angles(robot, poses.reshape(-1, 3)).reshape(5, 5, 3)
+    margins = np.minimum(angles - LIMITS[0], LIMITS[1] - angles) / (LIMITS[1] - LIMITS[0])
+    assert found.frequencies.shape == (5, 5, 0) and 0 < found.count(0) < 25 and "no frequency" in repr(found)
+    assert np.array_equal(found.status == 0, margins.min(axis=-1) > 0)
+    reached = found.status == 0
+    assert found.responses["limit_margin"][reached] == pytest.approx(margins.min(axis=-1)[reached], abs=1e-9)
+    assert found.responses["limit_margin:leg2.arm"][reached] == pytest.approx(margins[..., 1][reached], abs=1e-9)
+    one = parflex.configure(robot, dict(zip("xyz", poses[2, 2], strict=True))).condition.platform
+    assert found.responses["conditioning"][2, 2] == pytest.approx(one, rel=1e-9)
+    with pytest.raises(parflex.InputError, match="no frequencies"):
+        found.lowest_over(["x"])
+    with pytest.raises(parflex.InputError, match="nothing can move"):
+        parflex.frequency_map(robot, axes, {"z": -0.4})
+
+
+def test_limits_of_designs_bound_their_own_rows():
+    robot = parflex.load("delta", settings={"legs.frame.0.limits": LIMITS})
+    poses, above = np.array([[0.0, 0.0, -0.4]] * 3), np.array([0.1, -0.34, 0.0])
+    angle = delta_angles(robot, poses[:1])[0, 0]  # about -0.336
+    found = parflex.many_responses(robot, list("xyz"), poses, ["mass"], designs={"legs.frame.0.limits.1": above})
+    assert found.status.tolist() == [4 * int(angle > limit) for limit in above] == [0, 4, 0]
 
 
 @pytest.mark.verify

@@ -1,4 +1,4 @@
-"""Commands `sensitivities`, `optimise`, `sweep`."""
+"""Commands `responses`, `response`, `sensitivities`, `optimise`, `sweep`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,37 @@ from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.options import assignments, condition_options, read_load_options, read_pose_option, robot_options
 from parflex.cli.output import count_progress
+
+
+@cli.command(epilog="\b\nExample:\n  parflex responses")
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
+def responses(as_json: bool) -> None:
+    """List the responses that `response`, `sensitivities`, `optimise` and `sweep` accept."""
+    from parflex.design.registry import RESPONSES
+
+    rows = [
+        {"name": one.name, "argument": one.argument, "worst": one.worst, "help": one.help} for one in RESPONSES.values()
+    ]
+    table = [(f"{row['name']}:{row['argument']}".rstrip(":"), row["help"]) for row in rows]
+    output.print_result({"responses": rows}, as_json, ("responses", ["name", "response"], table))
+
+
+@cli.command(epilog="\b\nExample:\n  parflex response navaro frequency:1 --pose pose-3")
+@robot_options
+@condition_options
+@click.argument("name", metavar="NAME[:ARG]")
+def response(robot: str, as_json: bool, name: str, **options: Any) -> None:
+    """Value of a response at a pose; `parflex responses` lists their names."""
+    from parflex.design.design_state import ResponseCase
+    from parflex.design.registry import read_question
+    from parflex.design.sensitivity import sensitivities_of
+
+    loaded, pose, case = read_load_options(robot, options)
+    result = sensitivities_of(loaded, read_question(name, [pose], ResponseCase(**vars(case))), ())
+    answer = {word: getattr(result, word) for word in ("response", "value", "unit")}
+    row = (result.response, result.value, result.unit)
+    table = (loaded.name, ["response", "value", "unit"], [row])
+    output.print_result(answer | {"diagnostics": loaded.diagnostics}, as_json, table)
 
 
 @cli.command(

@@ -13,6 +13,7 @@ from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.options import (
     assignments,
+    limits_option,
     numbers,
     open_robot,
     read_wrenches,
@@ -46,6 +47,7 @@ from parflex.errors import InputError
 @wrench_option
 @click.option("--threads", type=int, metavar="N", help="Number of threads; default: one for each core.")
 @click.option("--cluster", metavar="ADDRESS", help="Dask scheduler whose workers compute, as tcp://HOST:8786.")
+@limits_option
 @click.option("--no-csv", is_flag=True, help="Write no CSV file.")
 @click.option("--lowest-over", metavar="KEY,...", help="Draw and report the lowest frequency over these coordinates.")
 @click.option(
@@ -70,6 +72,7 @@ def map_command(
     no_csv: bool,
     lowest_over: str | None,
     figure: str | None,
+    ignore_limits: bool,
     **choice: Any,
 ) -> None:
     """Natural frequencies over a grid of poses; run it again to go on where it stopped."""
@@ -87,7 +90,7 @@ def map_command(
     loaded = open_robot(robot, elements=elements, **choice)
     names: Any = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     arguments: dict[str, Any] = {"about": about, "wrench": read_wrenches(wrench), "threads": threads, "csv": not no_csv}
-    arguments["cluster"] = cluster
+    arguments |= {"cluster": cluster, "ignore_limits": ignore_limits}
     with count_progress("map") as progress:
         result = frequency_map(
             loaded, axes, fixed_values, modes, names, out, progress, responses=list(responses), **arguments
@@ -105,7 +108,7 @@ def map_command(
         else:
             draw_map(drawn, figure, title=f"{loaded.name}: lowest natural frequency")
         answer["figure"] = figure
-    rows = [(name, answer[name]) for name in ("cells", "computed", "ok", "unreachable", "singular")]
+    rows = [(name, answer[name]) for name in ("cells", "computed", "ok", "unreachable", "singular", "outside")]
     rows += [
         ("first frequency, lowest (Hz)", answer["lowest_hz"]),
         ("first frequency, highest (Hz)", answer["highest_hz"]),
@@ -135,7 +138,7 @@ def _check_lowest_over(names: list[str], left_out: list[str]) -> None:
 def _answer(result: Any, out: str, no_csv: bool, diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
     import numpy as np
 
-    from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+    from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
 
     frequencies = result.frequencies[result.status == OK]
     spans = {}
@@ -154,9 +157,10 @@ def _answer(result: Any, out: str, no_csv: bool, diagnostics: Sequence[Diagnosti
         "ok": result.count(OK),
         "unreachable": result.count(UNREACHABLE),
         "singular": result.count(SINGULAR),
+        "outside": result.count(OUTSIDE),
         "interrupted": result.interrupted,
-        "lowest_hz": float(frequencies[:, 0].min()) if len(frequencies) else None,
-        "highest_hz": float(frequencies[:, 0].max()) if len(frequencies) else None,
+        "lowest_hz": float(frequencies[:, 0].min()) if frequencies.size else None,
+        "highest_hz": float(frequencies[:, 0].max()) if frequencies.size else None,
         "method": result.method,
         "solved_in_full": result.solved_in_full,
         "largest_difference_hz": result.largest_difference,

@@ -14,17 +14,19 @@ from parflex.design.registry import ResponseQuestion
 from parflex.design.response_value import value_of
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.api import many_frequencies, many_responses
-from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
-from parflex.maps.positions import IMPOSSIBLE, home_state
+from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.positions import IMPOSSIBLE, home_state, outside_limits
 from parflex.parameters.design_numbers import design_numbers, leaves, number_at
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record, count_of
+from parflex.robot.configuration import configure
 from parflex.robot.coordinate_names import read_row
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import BatchedNumber, VariedNumberError
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
+WITHOUT_LIMITS = ("mass", "limit_margin", "reachable", "area", "volume")  # responses that joint limits do not void
 TOGETHER = ("stiffness", "compliance", "deflection")  # responses that `many_responses` answers alike, and 'mass'
 LONG = 60.0  # s: what takes longer is told before
 ROWS, DESIGNS, ALONE = 50_000, 2_000, 4  # of a chunk: poses of all designs, designs, designs that are made one by one
@@ -223,7 +225,11 @@ class DesignRows:
             return
         for name, question in asked.items():
             try:
-                found.values[name][row] = value_of(question.asked(robot).answer)
+                beyond = self._outside(robot, question)
+                if beyond:
+                    found.mark(row, OUTSIDE, beyond)
+                else:
+                    found.values[name][row] = value_of(question.asked(robot).answer)
             except UnreachableError as error:
                 found.mark(row, UNREACHABLE, error.message)
             except SingularError as error:
@@ -232,6 +238,13 @@ class DesignRows:
                 if strict:
                     raise
                 found.mark(row, SINGULAR, error.message)
+
+    @staticmethod
+    def _outside(robot: Robot, question: ResponseQuestion) -> str:
+        """The joint that is outside its limits at a pose of a question; empty where none is."""
+        if question.response.name in WITHOUT_LIMITS or not any(link.limits for link in robot.tree.links):
+            return ""
+        return next(filter(None, (outside_limits(robot, configure(robot, pose).q) for pose in question.poses)), "")
 
 
 def _batch(tree: Tree, question: ResponseQuestion, named: Mapping[str, Mapping[str, Any]]) -> _Batch | None:

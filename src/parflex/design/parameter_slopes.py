@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,12 +19,12 @@ from parflex.codegen.emit_python import functions_of, run
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.errors import ParflexError
-from parflex.parameters.design_numbers import DesignNumbers, Path, leaves, number_at, reread_file
-from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, holds
+from parflex.parameters.design_numbers import DesignNumbers, Path, number_at
+from parflex.parameters.traced_numbers import TracedDecisions, holds, trace_file
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings
-from parflex.spatial.batched import BatchedNumber, VariedNumberError
+from parflex.spatial.batched import VariedNumberError
 from parflex.symbolic.derivative import jacobian
 from parflex.symbolic.expression import Expression, Graph
 
@@ -82,24 +82,12 @@ class TracedFile(Record):
         return design_numbers.with_numbers(dict(enumerate(self.numbers)))
 
 
-def trace_file(robot: Robot, keys: Sequence[str]) -> TracedFile:
+def traced_file(robot: Robot, keys: Sequence[str]) -> TracedFile:
     """The file read with symbols at some keys."""
-    graph = Graph()
-    decisions = TracedDecisions(graph, parting=True)
-    symbols = [graph.symbol(f"key[{k}]") for k in range(len(keys))]
-    settings: Mapping[str, Any] = {
-        key: TracedNumber(number_at(robot, key), symbol, decisions) for key, symbol in zip(keys, symbols, strict=True)
-    }
-    _, parts = reread_file(robot, settings)
-    traced: dict[int, tuple[Expression, list[Path]]] = {}
-    for name, part in parts.items():
-        for place, x in leaves(part):
-            if isinstance(x, TracedNumber):
-                traced.setdefault(x.expression.edge, (x.expression, []))[1].append((name, *place))
-            elif isinstance(x, BatchedNumber):
-                raise VariedNumberError("a number is not traced")
-    places = tuple(tuple(paths) for _, paths in traced.values())
-    return TracedFile(graph, tuple(keys), tuple(symbols), tuple(x for x, _ in traced.values()), places, decisions)
+    decisions, symbols, traced = trace_file(robot, keys, parting=True)
+    places = tuple(tuple(paths) for _, paths in traced)
+    numbers = tuple(x.expression for x, _ in traced)
+    return TracedFile(decisions.graph, tuple(keys), tuple(symbols), numbers, places, decisions)
 
 
 def same_reading(compared: Sequence[tuple[str, bool]], values: Array) -> bool:
@@ -156,7 +144,7 @@ def numbers_by_program(robot: Robot, keys: Sequence[str]) -> DesignNumbers | Non
 
 def _traced(robot: Robot, keys: Sequence[str]) -> SlopeProgram | None:
     """The file read with symbols, and its numbers differentiated."""
-    file = trace_file(robot, keys)
+    file = traced_file(robot, keys)
     rows = jacobian(file.numbers, file.symbols)
     entries = [(k, i) for i, row in enumerate(rows) for k, x in enumerate(row) if isinstance(x, Expression) or x]
     outputs = {"number": list(file.numbers), "slope": [rows[i][k] for k, i in entries], **file.checks}

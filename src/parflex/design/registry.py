@@ -19,7 +19,7 @@ from parflex.design import (
 )
 from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, checked_number
 from parflex.design.response_value import combined, slope_of, value_of
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError, UnreachableError, did_you_mean
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
 from parflex.robot.configuration import Pose
@@ -69,6 +69,7 @@ class Response(Record):
     help: str
     worst: Literal["smallest", "largest"] = "largest"
     argument: str = ""  # what stands behind the colon, for help
+    unreached: float | None = None  # value where the pose is not reached; None: an error
 
     def unit_of(self, robot: Robot, argument: str) -> str:
         """Unit of the number for a `robot` and an `argument`, the text behind the colon."""
@@ -184,15 +185,20 @@ _BUILTIN_RESPONSES = (
     ("transmission", pose_responses.transmission, "rad", "JOINT", "smallest",
      "Smallest angle between links that meet in a passive joint, at most a right angle."),
     ("area", pose_responses.area, _of_area, "x,FROM,TO,COUNT;y,...", "smallest",
-     "Area that the end effector reaches within ranges."),
-    ("limits", rigid_responses.joint_limits, "dimensionless", "JOINT", "smallest",
+     "Area that the end effector reaches within ranges and joint limits."),
+    ("volume", pose_responses.area, _of_area, "x,FROM,TO,COUNT;y,...", "smallest",
+     "Volume that the end effector reaches within ranges and joint limits."),
+    ("limit_margin", rigid_responses.joint_margin, "dimensionless", "JOINT", "smallest",
      "Distance of the joint nearest to its limits, as share of its range."),
+    ("reachable", rigid_responses.reachable, "dimensionless", "", "smallest",
+     "1 where the pose is reached within the limits of all joints, else 0."),
 )  # fmt: skip
 
 BUILTIN_RESPONSE_NAMES = frozenset(own[0] for own in _BUILTIN_RESPONSES)
 
 for _name, _function, _unit, _argument, _worst, _help in _BUILTIN_RESPONSES:
     RESPONSES[_name] = Response(_name, _function, _unit, _help, _worst, _argument)  # type: ignore[arg-type]
+RESPONSES["reachable"] = replace(RESPONSES["reachable"], unreached=0.0)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -241,7 +247,13 @@ class ResponseQuestion(Record):
 
     def at(self, robot: Robot, pose: Pose | None, design: SensitiveDesign) -> Any:
         """The answer at one pose."""
-        return self.response.function(DesignState(robot, pose, design.keys, self.case, design), self.argument)
+        try:
+            state = DesignState(robot, pose, design.keys, self.case, design)
+        except UnreachableError:
+            if self.response.unreached is None:
+                raise
+            return self.response.unreached
+        return self.response.function(state, self.argument)
 
     def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""

@@ -17,7 +17,7 @@ import numpy as np
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.parameter_slopes import same_reading, trace_file, traced_program
+from parflex.design.parameter_slopes import same_reading, traced_file, traced_program
 from parflex.parameters.design_numbers import number_at
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
@@ -115,7 +115,7 @@ def _traced(
     robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]
 ) -> ModeFormProgram | None:
     """The form of the robot with expressions for its numbers, and its backward derivatives."""
-    file = trace_file(robot, keys)
+    file = traced_file(robot, keys)
     graph, tree = file.graph, robot.tree
     joints = np.array([i for link in tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
     q: Array = np.zeros(tree.nq, dtype=object)

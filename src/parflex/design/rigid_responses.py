@@ -22,6 +22,7 @@ from parflex.recursion.kinematics import jacobians
 from parflex.robot.configuration import SINGULAR
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.gearing import find_gearing
+from parflex.robot.limits import POSITION, check_limits, limit_margin
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.spatial.rotations import cross
@@ -118,22 +119,20 @@ def powers(rigid: RigidState) -> Array:
     return rigid.efforts * rigid.rates[list(rigid.state.robot.actuated)]
 
 
-def joint_limits(state: DesignState, argument: str) -> Any:
+def joint_margin(state: DesignState, argument: str) -> Any:
     """Distance of the joint nearest to its limits, as share of its range; negative outside."""
-    distances: list[Any] = []
-    for plain, link in zip(state.robot.tree.links, state.twin.tree.links, strict=True):
-        if link.limits is not None and (not argument or plain.name == argument):
-            low, high = link.limits
-            position = state.q[plain.q.start]
-            distances += [(position - low) / (high - low), (high - position) / (high - low)]
-    if not distances:
+    return limit_margin(state.twin.tree.links, state.q, argument)
+
+
+def reachable(state: DesignState, argument: str) -> Any:
+    """1 where all joints are within their limits, else 0; without slopes."""
+    if state.count:
         raise InputError(
-            f"the joint '{argument}' has no limits" if argument else "no joint has limits",
-            key="response",
-            value="limits",
-            hint="give 'limits' to joints in the file",
-        )
-    return min(distances, key=lambda x: x.value if isinstance(x, Sensitive) else x)
+            "'reachable' is 0 or 1, so that it has no slopes", key="response", value="reachable",
+            hint="limit 'limit_margin' or 'singularity' in its place",
+        )  # fmt: skip
+    positions = dict(zip(state.robot.tree.position_names, state.here.q, strict=True))
+    return float(not any(one.key == POSITION for one in check_limits(state.robot, positions)))
 
 
 def conditioning(state: DesignState, argument: str) -> Any:
@@ -342,12 +341,11 @@ def _magnitude(x: Any) -> float:
 def area(state: DesignState, argument: str) -> Any:
     """Area, or length or volume, that the end effector reaches within ranges: x,FROM,TO,COUNT;y,FROM,TO,COUNT;rz,VALUE.
 
-    It counts cells, so that it has no slopes.
+    It counts cells in which all joints are within their limits, so that it has no slopes.
     """
     from parflex.maps.closed_rows import OK
     from parflex.maps.kinematics import Geometry  # which brings the compiler, and is not needed elsewhere
     from parflex.maps.positions import PositionSolver
-    from parflex.maps.reached_cells import reached_cells
 
     axes = [_axis(part, argument) for part in argument.split(";")]
     names, units = read_columns(state.robot.tree, [name for name, _, _ in axes], f"area:{argument}")
@@ -369,11 +367,7 @@ def area(state: DesignState, argument: str) -> Any:
     geometry = Geometry(state.robot)
     geometry.settle(len(grid))
     solver = PositionSolver(geometry, names, grid[len(grid) // 2].tolist())
-    if solver.fast:
-        reached = int((solver(grid).status == OK).sum())
-    else:
-        reached = int(reached_cells(state.robot, [(name, values) for name, values, _ in axes]).sum())
-    return float(reached * np.prod([step for _, _, step in axes]))
+    return float((solver(grid).status == OK).sum() * np.prod([step for _, _, step in axes]))
 
 
 def _axis(text: str, argument: str) -> tuple[str, Array, float]:

@@ -70,7 +70,8 @@ class Sweep(Answer):
     units : dict[str, str]
         Of each response.
     status : Array
-        Of each computed design: 0 ok, 1 a pose is unreachable, 2 singular, 3 the design is impossible.
+        Of each computed design: 0 ok, 1 a pose is unreachable, 2 singular, 3 the design is impossible, 4 a joint is
+        outside its limits.
     reasons : list[str]
         Why a design lacks an answer; empty where it has all.
     computed : int

@@ -54,7 +54,7 @@ class ManyFrequencies(Answer):
     frequencies : Array
         Hz, poses x modes; NaN where the pose is impossible.
     status : Array
-        Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible.
+        Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible, 4 outside the limits of a joint.
     solver : FrequencySolver | DesignedPoses | ResponseRows
         What computed them.
     shapes : Array | None
@@ -99,7 +99,7 @@ class ManyFrequencies(Answer):
 
 def cells_line(frequencies: Array, good: Array) -> str:
     """How many cells have frequencies, and between which the lowest lie."""
-    lowest = frequencies[..., 0][good]
+    lowest = frequencies[good].ravel()[:: frequencies.shape[-1] or 1]
     span = f"lowest {lowest.min():.4g} to {lowest.max():.4g} Hz" if lowest.size else "no frequency"
     return f"{int(good.sum())} of {good.size} reached, {count_of(frequencies.shape[-1], 'mode')}, {span}"
 
@@ -117,6 +117,7 @@ def many_frequencies(
     threads: int | None = None,
     progress: Progress | None = None,
     load_case: LoadCase | None = None,
+    ignore_limits: bool = False,
 ) -> ManyFrequencies:
     """Lowest natural frequencies at many poses: undeformed, or about their equilibria under gravity and loads.
 
@@ -148,6 +149,8 @@ def many_frequencies(
         Called with (rows done, all rows) at intervals.
     load_case : LoadCase, default None
         The same values in one object.
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
 
     Returns
     -------
@@ -169,10 +172,12 @@ def many_frequencies(
         return dict(zip(coordinates, values[row].tolist(), strict=True))
 
     if conditions.at_equilibrium or shapes == "all" or (designs and has_force_elements(robot.tree)):
-        return _responses(robot, coordinates, values, modes, shapes, designs, conditions, threads, progress)
+        return _responses(
+            robot, coordinates, values, modes, shapes, designs, conditions, threads, progress, ignore_limits
+        )
     if designs:
         rows = DesignedPoses(
-            robot, coordinates, values, designs, modes, conditions.lock, bool(shapes), conditions.about
+            robot, coordinates, values, designs, modes, conditions.lock, bool(shapes), conditions.about, ignore_limits
         )
         rows.solve(threads, progress)
         rows.say(3)
@@ -187,6 +192,7 @@ def many_frequencies(
         conditions.lock,
         conditions.about,
         bool(shapes),
+        ignore_limits,
     )
     batch = plain.all(threads, progress)
     plain.say(batch.status)
@@ -208,13 +214,16 @@ def _responses(
     conditions: LoadCase,
     threads: int | None,
     progress: Progress | None,
+    ignore_limits: bool,
 ) -> ManyFrequencies:
     """About equilibria, or with the shapes of all rates: mode by mode as responses."""
     kind = "motion" if shapes == "all" else "shape"
     numbers = range(1, modes + 1)
     response_names = [f"frequency:{k}" for k in numbers] + [f"{kind}:{k}" for k in numbers if shapes]
     columns = {key: design_column(robot, key, entries, len(values)) for key, entries in (designs or {}).items()}
-    rows = ResponseRows(robot, coordinates, values, read_responses(robot, response_names), conditions, columns)
+    rows = ResponseRows(
+        robot, coordinates, values, read_responses(robot, response_names), conditions, columns, ignore_limits
+    )
     batch = solve_rows(rows, threads, progress)
     batch.warn(4)
     if not conditions.at_equilibrium:
@@ -244,7 +253,7 @@ class ManyResponses(Answer):
     parts : dict[str, tuple[str, ...]]
         Names along the axes of an answer; empty where it is one number.
     status : Array
-        Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible.
+        Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible, 4 outside the limits of a joint.
     reasons : list[str]
         Of each pose why it has no answer; empty where it has.
     fallbacks : int
@@ -284,6 +293,7 @@ def many_responses(
     threads: int | None = None,
     progress: Progress | None = None,
     load_case: LoadCase | None = None,
+    ignore_limits: bool = False,
 ) -> ManyResponses:
     """Stiffness, deflections, modes and condition at many poses, each with its own design if need be.
 
@@ -316,6 +326,8 @@ def many_responses(
         Called with (rows done, all rows) at intervals.
     load_case : LoadCase, default None
         The same values in one object.
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
 
     Returns
     -------
@@ -334,7 +346,7 @@ def many_responses(
     columns = {
         key: design_column(robot, key, design_values, len(values)) for key, design_values in (designs or {}).items()
     }
-    rows = ResponseRows(robot, coordinates, values, requested, conditions, columns)
+    rows = ResponseRows(robot, coordinates, values, requested, conditions, columns, ignore_limits)
     batch = solve_rows(rows, threads, progress)
     warn_of_first_order(robot, requested, batch.values, conditions, batch.rests, 2)
     modes = [batch.values[response.name].ravel() for response in requested if response.kind == "frequency"]

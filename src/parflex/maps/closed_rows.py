@@ -14,7 +14,7 @@ from parflex.maps.neighbours import FEW
 from parflex.maps.newton import POLISH, JoinedSteps, NewtonStepper, judged_rows
 
 Array = np.ndarray
-OK, UNREACHABLE, SINGULAR = 0, 1, 2
+OK, UNREACHABLE, SINGULAR, OUTSIDE = 0, 1, 2, 4  # outside the limits of a joint; 3 is a design that makes no robot
 CLOSED = 1e-9  # opening, in typical lengths, from which a loop counts as open: Newton ends far below
 FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose counts as singular
 NEARBY = 12  # steps from a pose nearby, of all parts: what needs more is tried from home

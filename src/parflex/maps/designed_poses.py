@@ -27,7 +27,7 @@ from parflex.maps.batch import (
     warn_of_balanced,
     warn_of_unstable,
 )
-from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.equilibria import WORTH as FEW
 from parflex.maps.frequencies import SHAPES_FALLBACK_REASON, WORTH, Platform
 from parflex.maps.frequency_rows import CHUNK_FAST
@@ -35,7 +35,7 @@ from parflex.maps.kinematics import COMPILE_FROM, Geometry
 from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
 from parflex.maps.modes import APART, FEWEST, ModeFinder, nearest_order, put_modes
 from parflex.maps.parameters import numbers_of_designs
-from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state
+from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state, outside_limits
 from parflex.maps.springs import LazySpringRows, prestressed_rows
 from parflex.parameters.design_numbers import number_at
 from parflex.robot.configuration import Configuration
@@ -66,9 +66,11 @@ class DesignedPoses:
         lock: str | Sequence[str],
         shapes: bool,
         about: About | None = None,
+        ignore_limits: bool = False,
     ) -> None:
         self.robot, self.coordinates, self.poses = robot, list(coordinates), poses
         self.modes, self.lock, self.about, count = modes, lock, about, len(poses)
+        self.ignore_limits = ignore_limits
         self.designs = {key: design_column(robot, key, values, count) for key, values in designs.items()}
         self.keys = np.stack(list(self.designs.values()), axis=1)
         self.frequencies = np.full((count, modes), np.nan)
@@ -139,7 +141,9 @@ class DesignedPoses:
         self.features = np.empty((len(rows), width + self.keys.shape[1]))
         self.features[:, :width], self.features[:, width:] = self.poses.take(rows, axis=0), self.keys.take(rows, axis=0)
         self.geometry.settle(COMPILE_FROM if self.often else len(rows))
-        self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
+        self.positions = PositionSolver(
+            self.geometry, self.coordinates, self.poses[rows[0]].tolist(), self.ignore_limits
+        )
         if not self.positions.fast:
             self.why = self.positions.single_solve_reason
             return False
@@ -306,6 +310,10 @@ class DesignedPoses:
             return
         try:
             q = robot.assemble(dict(zip(self.coordinates, self.poses[row].tolist(), strict=True)))
+            beyond = "" if self.ignore_limits else outside_limits(robot, q)
+            if beyond:
+                self.status[row], self.reasons[row] = OUTSIDE, beyond
+                return
             modes = natural_frequencies(robot, Configuration(robot, q), self.modes, self.lock, self.about)
         except SingularError as error:
             self.status[row], self.reasons[row] = SINGULAR, error.message

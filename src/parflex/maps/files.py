@@ -14,17 +14,18 @@ import numpy as np
 from parflex.codegen.cache import digest_of
 from parflex.errors import InputError
 from parflex.io import atomic_file, check_writable, read_npz
-from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.positions import IMPOSSIBLE, WAITING
 from parflex.maps.responses import ResponseName
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase
 
 Array = np.ndarray
-FORMAT = 2  # of map files
+FORMAT = 3  # of map files
 LINES = 4096  # of a CSV file that are written at a time
 STATES = {OK: "ok", UNREACHABLE: "unreachable", SINGULAR: "singular", IMPOSSIBLE: "impossible", WAITING: "waiting"}
-FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError)
+STATES[OUTSIDE] = "outside"
+FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError)
 
 
 class MapStore:
@@ -123,6 +124,7 @@ def map_settings(
     modes: int,
     conditions: LoadCase,
     responses: Sequence[ResponseName],
+    ignore_limits: bool,
 ) -> dict[str, Any]:
     """What the map is of; a map on disk is taken up only if this is the same."""
     wrench = {
@@ -141,6 +143,7 @@ def map_settings(
         "about": conditions.about,
         "wrench": wrench,
         "responses": [response.name for response in responses],
+        "ignore_limits": ignore_limits,
     }
 
 

@@ -36,6 +36,7 @@ class FrequencyRows:
         lock: str | Sequence[str] = "actuators",
         about: Any = None,
         shapes: bool = False,
+        ignore_limits: bool = False,
     ) -> None:
         self.coordinates, self.count, self.values = list(coordinates), count, values
         self.modes, self.shapes = modes, shapes
@@ -48,7 +49,7 @@ class FrequencyRows:
         some = values(np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(int)))
         usual = some[np.isfinite(some).all(axis=1)]
         first = usual[0] if len(usual) else np.zeros(len(self.coordinates))
-        self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist())
+        self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist(), ignore_limits)
         if shapes:
             _ = self.solver.platform  # which threads share
         if count >= WORTH and len(usual):

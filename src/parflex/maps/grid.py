@@ -28,6 +28,7 @@ from parflex.robot.coordinate_names import read_columns
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import About
 from parflex.statics.load_case import LoadCase, read_load_case
+from parflex.statics.loads import has_force_elements, has_springs
 from parflex.statics.mesh_error import warn_beyond_band
 from parflex.statics.modes import default_number_of_modes
 
@@ -47,9 +48,9 @@ class FrequencyMap(Answer):
     axes : dict[str, Array]
         Values of each coordinate of the grid (m, rad).
     frequencies : Array
-        Hz, grid x modes; NaN where there are none.
+        Hz, grid x modes; NaN where there are none. Of rigid robots a map of responses has no modes.
     status : Array
-        Of each cell: 0 ok, 1 unreachable, 2 singular, -1 not computed.
+        Of each cell: 0 ok, 1 unreachable, 2 singular, 4 outside the limits of a joint, -1 not computed.
     interrupted : bool
         Whether cells are left.
     computed : int
@@ -87,7 +88,7 @@ class FrequencyMap(Answer):
     why: tuple[Array, list[str]] = field(default_factory=lambda: (np.zeros(0, np.uint16), [""]), repr=False)
 
     def count(self, state: int) -> int:
-        """Number of cells in the `state` 0 (ok), 1 (unreachable), 2 (singular) or -1 (not computed)."""
+        """Number of cells in a `state`, one of those of `status`."""
         return int((self.status == state).sum())
 
     def reason_at(self, *cell: int) -> str:
@@ -107,6 +108,9 @@ class FrequencyMap(Answer):
                 raise InputError(
                     f"'{name}' is not an axis of the map", key="lowest-over", value=name, hint=f"name {known}"
                 )
+        if not self.frequencies.shape[-1]:
+            hint = "leave it out"
+            raise InputError("the map has no frequencies", key="lowest-over", value=str(list(names)), hint=hint)
         remaining = [k for k, name in enumerate(self.axes) if name not in names]
         removed = [k for k, name in enumerate(self.axes) if name in names]
         if not removed or not remaining:
@@ -158,6 +162,7 @@ def frequency_map(
     csv: bool = True,
     cluster: str | None = None,
     load_case: LoadCase | None = None,
+    ignore_limits: bool = False,
 ) -> FrequencyMap:
     """Lowest natural frequencies, and other responses, over a grid of poses: undeformed, or about their equilibria.
 
@@ -192,6 +197,8 @@ def frequency_map(
         Address of a Dask scheduler whose workers compute; None: this machine.
     load_case : LoadCase, default None
         The same values in one object.
+    ignore_limits : bool, default False
+        Do not check the limits of the robot file.
 
     Returns
     -------
@@ -205,17 +212,21 @@ def frequency_map(
     fixed = dict(fixed or {})
     _check_axes(robot, over, fixed)
     conditions = read_load_case(load_case, lock=lock, about=about, wrench=wrench)
-    modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
+    vibrates = robot.tree.elastic or has_springs(robot.tree) or has_force_elements(robot.tree)
+    if vibrates or not responses or modes is not None:
+        modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
+    modes = modes or 0  # rigid robots have responses alone
     robot = with_nodes_at(robot, conditions.deforming_frames)
     requested = read_responses(robot, responses) if responses else ()
     check_loads(conditions, requested)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
-    settings, store = map_settings(robot, over, fixed, modes, conditions, requested), MapStore(axes, modes, requested)
+    settings = map_settings(robot, over, fixed, modes, conditions, requested, ignore_limits)
+    store = MapStore(axes, modes, requested)
     path = None if out is None else Path(out)
     if path is not None:
         check_map_file(path, csv)
         store.take_up(path, settings)
-    arguments = (robot, axes, fixed, modes, conditions, requested)
+    arguments = (robot, axes, fixed, modes, conditions, requested, ignore_limits)
     rows = MapRows(*arguments)
     results = MapResults(store, path, settings, rows.plain)
     interrupted = _fill(results, rows, path, progress, threads, cluster, arguments)
@@ -306,6 +317,7 @@ class MapRows:
         modes: int,
         conditions: LoadCase,
         responses: Sequence[ResponseName],
+        ignore_limits: bool = False,
     ) -> None:
         self.axes, self.fixed, self.modes = dict(axes), dict(fixed), modes
         self.count = int(np.prod([len(axis) for axis in axes.values()]))
@@ -323,10 +335,12 @@ class MapRows:
                     if response.name not in {other.name for other in frequency_responses}
                 ),
             ]
-        else:
-            self.plain = FrequencyRows(robot, names, self.count, self.values, modes, conditions.lock, conditions.about)
+        elif modes:
+            plain = (modes, conditions.lock, conditions.about, False, ignore_limits)
+            self.plain = FrequencyRows(robot, names, self.count, self.values, *plain)
         if requested:
-            self.others = ResponseRows(robot, names, self.values(np.arange(self.count)), requested, conditions)
+            cells = self.values(np.arange(self.count))
+            self.others = ResponseRows(robot, names, cells, requested, conditions, None, ignore_limits)
             self.others.prepare()
         self.asked = tuple(responses)
 
@@ -361,7 +375,7 @@ class MapRows:
         other = self.others.solve(cells)
         if plain is None:
             columns = [other.values[f"frequency:{k + 1}"] for k in range(self.modes)]
-            return self._chosen(other, np.stack(columns, axis=1))
+            return self._chosen(other, np.stack(columns, axis=1) if columns else np.zeros((len(other.status), 0)))
         for row in np.flatnonzero((other.status == OK) & (plain.status != OK)):
             other.mark(int(row), int(plain.status[row]), plain.reasons[row])
         for row in np.flatnonzero((other.status == SINGULAR) & (plain.status == OK)):

@@ -24,11 +24,11 @@ from parflex.codegen.optimise import make_program
 from parflex.errors import ParflexError
 from parflex.maps.kinematics import BatchProgram
 from parflex.maps.simd import LANES, NONE, call_lanes, lane_buffers
-from parflex.parameters.design_numbers import DesignNumbers, design_numbers, leaves, number_at, reread_file
-from parflex.parameters.traced_numbers import TracedDecisions, TracedNumber, holds
+from parflex.parameters.design_numbers import DesignNumbers, design_numbers, number_at
+from parflex.parameters.traced_numbers import TracedNumber, holds, trace_file
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import BatchedNumber, VariedNumberError
+from parflex.spatial.batched import VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
@@ -138,22 +138,9 @@ def _traced_if_covered(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any] | 
 
 def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
     """The file read with symbols."""
-    graph = Graph()
-    decisions = TracedDecisions(graph)
-    nominal_values = [number_at(robot, key) for key in keys]
-    settings = {
-        key: TracedNumber(value, graph.symbol(f"key[{k}]"), decisions)
-        for k, (key, value) in enumerate(zip(keys, nominal_values, strict=True))
-    }
-    _, parts = reread_file(robot, settings)
-    traced: dict[int, tuple[TracedNumber, list]] = {}
-    for name, part in parts.items():
-        for place, x in leaves(part):
-            if isinstance(x, TracedNumber):
-                traced.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
-            elif isinstance(x, BatchedNumber):
-                raise VariedNumberError("a number is not traced")
-    groups, samples = _alike(graph, [(x, places) for x, places in traced.values()], np.array(nominal_values))
+    decisions, _, traced = trace_file(robot, keys)
+    graph, nominal_values = decisions.graph, [number_at(robot, key) for key in keys]
+    groups, samples = _alike(graph, traced, np.array(nominal_values))
     known = all(nominal_values) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go
     checks = [(edge, how, answer) for (edge, how), answer in decisions.compared.items()]
     outputs = {

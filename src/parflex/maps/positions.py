@@ -13,7 +13,7 @@ from parflex.closure.unreachable import other_mode_reason
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.beyond_folds import beyond_folds
 from parflex.maps.closed_forms import DyadPlaces, dyad_places, leg_structure
-from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.coordinates import PoseCoordinates, UnsuitedCoordinatesError, closing_parts, moved_at_home
 from parflex.maps.kinematics import Geometry
 from parflex.maps.neighbours import FEW, nearest_point, neighbours
@@ -21,7 +21,11 @@ from parflex.maps.newton import ASKED, cached_places, cached_steppers, legs_diff
 from parflex.maps.strides import TURN, StridingRows
 from parflex.maps.ways_from_home import closes, walk
 from parflex.records import Record
+from parflex.robot.coordinate_names import joint_named
 from parflex.robot.gearing import place_following_joints
+from parflex.robot.limits import AT_LIMIT, POSITION, check_limits
+from parflex.robot.robot import Robot
+from parflex.tree.tree import Link
 
 Array = np.ndarray
 IMPOSSIBLE, WAITING = 3, -1  # beside the states of rows that were closed
@@ -48,9 +52,16 @@ def home_state(error: ParflexError) -> tuple[int, str]:
     return state, f"{label} {reason}" if reason != error.message else f"at the {label} {reason}"
 
 
+def outside_limits(robot: Robot, q: Array) -> str:
+    """Return which joint is outside its limits at positions; empty where none is."""
+    beyond = check_limits(robot, dict(zip(robot.tree.position_names, q, strict=True)))
+    position = [violation for violation in beyond if violation.key == POSITION]
+    return f"the joint '{position[0].joint}' is outside its limits" if position else ""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Positions(Record):
-    """Positions of the rigid tree (poses x nq) and the state of each pose: OK, UNREACHABLE or SINGULAR.
+    """Positions of the rigid tree (poses x nq) and the state of each pose: OK, UNREACHABLE, SINGULAR or OUTSIDE.
 
     `said` are sentences on single poses that have none, where each has its own.
     """
@@ -68,8 +79,11 @@ class PositionSolver(StridingRows):
     single: Any = None  # what finds poses one by one, once it was needed
     walks = True  # whether ways from home are tried for poses that are not reached otherwise
 
-    def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
+    def __init__(
+        self, geometry: Geometry, names: Sequence[str], first: Sequence[float], ignore_limits: bool = False
+    ) -> None:
         super().__init__(geometry, names, first)
+        self.ignore_limits = ignore_limits
         try:
             self.given = PoseCoordinates(geometry, names)
             self.refuse_open_couplings()
@@ -103,9 +117,11 @@ class PositionSolver(StridingRows):
     def __call__(self, values: Array, designs: Array | None = None) -> Positions:
         """Positions at poses, one row of coordinates each; `designs` are the numbers of their designs, if any."""
         values = np.asarray(values, dtype=float)
-        if not self.fast:
-            return self._solve_one_by_one(values)
         design_rows = np.arange(len(values)) if designs is None else designs
+        placed = self._placed(values, design_rows) if self.fast else self._solve_one_by_one(values)
+        return self._limited(placed, design_rows) if self._limits else placed
+
+    def _placed(self, values: Array, design_rows: Array) -> Positions:
         if self.places is None:
             q, status = self._searched(values, design_rows)
         else:
@@ -115,6 +131,35 @@ class PositionSolver(StridingRows):
             messages = self._retry_without_home_coordinates(values, q, status, messages)
         place_following_joints(self.after, q, self.geometry.kept, self.geometry.designed)
         return Positions(q[:, : -len(ASKED)] if self.given.asked else q, status, messages)
+
+    @cached_property
+    def _limits(self) -> list[tuple[Link, Array]]:
+        """Links with limits, and these: one pair, or one for each design."""
+        designs, links = self.geometry.designs, [] if self.ignore_limits else self.geometry.tree.links
+        return [
+            (link, np.array(link.limits) if designs is None else designs.values_at(("links", j, "limits"), link.limits))
+            for j, link in enumerate(links)
+            if link.limits is not None and link.terms.stop is None
+        ]
+
+    def _limited(self, placed: Positions, designs: Array) -> Positions:
+        """Mark poses that are outside the limits of a joint, angles in the turn that the limits allow."""
+        named = [joint_named(self.geometry.tree, name) for name in self.names]
+        given = {joint.name for joint in named if joint is not None}
+        messages: list[str] | None = None
+        for link, limits in self._limits:
+            low, high = limits.T if limits.ndim == 1 else limits[designs].T
+            tolerance, value = AT_LIMIT * self.geometry.tree.rate_units[link.v.start], placed.q[:, link.q.start]
+            if link.periodic and not link.wound and link.name not in given:
+                value = low - tolerance + (value - low + tolerance) % (2 * np.pi)
+            beyond = (placed.status == OK) & ((value < low - tolerance) | (value > high + tolerance))
+            if beyond.any() and messages is None:
+                messages = placed.said or [self.why(int(state)) for state in placed.status]
+            for row in np.flatnonzero(beyond):
+                assert messages is not None
+                messages[row] = f"the joint '{link.name}' is outside its limits"
+            placed.status[beyond] = OUTSIDE
+        return placed if messages is None else Positions(placed.q, placed.status, messages)
 
     def _retry_without_home_coordinates(
         self, values: Array, q: Array, status: Array, messages: list[str] | None

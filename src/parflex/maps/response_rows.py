@@ -13,12 +13,12 @@ from parflex.forces.forces import checked_wrenches
 from parflex.maps.batch import BatchResult, loaded_design, mark_unfinite
 from parflex.maps.batched_responses import KINDS as CONDITIONS
 from parflex.maps.batched_responses import BatchedResponses, ConditionRows, uncovered_reason
-from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.equilibria import WORTH, EquilibriumRows, single_equilibrium_reason
 from parflex.maps.kinematics import Geometry
 from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, node_model
 from parflex.maps.parameters import numbers_of_designs
-from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state
+from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state, outside_limits
 from parflex.maps.responses import OF_MODES, STATIC, ResponseName, SinglePoseResponses
 from parflex.maps.springs import SpringRows, prestressed_rows, single_spring_reason
 from parflex.parameters.design_numbers import DesignNumbers
@@ -47,8 +47,9 @@ class ResponseRows:
         responses: Sequence[ResponseName],
         held: LoadCase,
         designs: Mapping[str, Array] | None = None,
+        ignore_limits: bool = False,
     ) -> None:
-        self.robot, self.coordinates, self.poses = robot, list(coordinates), poses
+        self.ignore_limits, self.robot, self.coordinates, self.poses = ignore_limits, robot, list(coordinates), poses
         self.responses, self.held, self.designs = tuple(responses), held, dict(designs or {})
         self.modes = max((one.mode for one in responses), default=1) or 1
         self.wrench = checked_wrenches(robot.tree, held.wrench)
@@ -98,7 +99,7 @@ class ResponseRows:
         self.geometry = Geometry(self.robot, self.numbers)
         self.geometry.settle(max(len(self.poses), self.at_least))
         first = self.poses[usual[0]] if len(usual) else np.zeros(len(self.coordinates))
-        self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist())
+        self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist(), self.ignore_limits)
         if self.designs and not self.positions.fast:
             self.model, self.numbers, self.by_programs = None, None, False
             self.fallback_reason = self.positions.single_solve_reason
@@ -310,6 +311,10 @@ class ResponseRows:
             q = robot.assemble(dict(zip(self.coordinates, self.poses[number].tolist(), strict=True)))
         except ParflexError as error:
             found.mark(row, SINGULAR if isinstance(error, SingularError) else UNREACHABLE, error.message)
+            return
+        beyond = "" if self.ignore_limits else outside_limits(robot, q)
+        if beyond:
+            found.mark(row, OUTSIDE, beyond)
             return
         self._alone(found, row, robot, q)
 

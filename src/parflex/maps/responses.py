@@ -16,6 +16,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.beam_nodes import at_nodes, is_between
 from parflex.robot.configuration import Configuration
+from parflex.robot.limits import limit_margin
 from parflex.robot.robot import Robot, file_frame
 from parflex.statics.equilibrium import NOT_STABLE, Equilibrium, equilibrium_of
 from parflex.statics.linear_model import LinearModel, about_equilibrium, linear_model_of
@@ -297,6 +298,11 @@ def _of_beam(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
     return ResponseName(word, kind, of=of, unit=RESPONSES[kind].units[0])
 
 
+def _of_joint_with_limits(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
+    limit_margin(robot.tree.links, robot.home, of)  # refuses joints without limits
+    return ResponseName(word, kind, of=of, unit=RESPONSES[kind].units[0])
+
+
 def _refuse_unknown(word: str, of: str, what: str, known: Sequence[str]) -> None:
     if of not in known:
         hint = did_you_mean(of, known) if known else "give the shape of its sections"
@@ -335,6 +341,11 @@ RESPONSES = {
     "mass": ResponseKind(("kg",), _of_robot, lambda pose, _: sum(link.body.m for link in pose.robot.tree.links)),
     "effort": ResponseKind(("N", "N m"), _of_motor, lambda pose, name: pose.bent.efforts[name.of]),
     "stress": ResponseKind(("Pa",), _of_beam, lambda pose, name: pose.stress(name.of)),
+    "limit_margin": ResponseKind(
+        ("dimensionless",),
+        _of_joint_with_limits,
+        lambda pose, name: limit_margin(pose.robot.tree.links, pose.here.q, name.of),
+    ),
 }
 
 OF_MODES = tuple(kind for kind, response in RESPONSES.items() if response.read is _of_mode)

@@ -70,11 +70,11 @@ def write_design(
     Raises `ParflexError` where the loaded robot has other numbers or another home than `design`; the file stays.
     """
     write_text(target, extending_file_text(source, robot, {**working_mode_starts(design), **settings}, target, word))
-    names = {"actuation": robot.actuation, "working_mode": robot.working_mode}
-    known: dict[str, Any] = {"actuation": robot.description.actuation, "working_mode": robot.description.working_modes}
-    chosen: dict[str, Any] = {key: name for key, name in names.items() if name != "default" or name in known[key]}
-    rigid = robot.written is not None and robot.written.rigid
-    again = load(target, payload=robot.payload, elements=robot.refine, rigid=rigid, **chosen)
+    said, rigid = robot.description, robot.written is not None and robot.written.rigid
+    actuation = robot.actuation if robot.actuation in said.actuation else None
+    mode = robot.working_mode if robot.working_mode in said.working_modes else None
+    mesh, payload = robot.refine, robot.payload
+    again = load(target, payload=payload, actuation=actuation, working_mode=mode, elements=mesh, rigid=rigid)
     at, there = (dict(zip(one.coordinates, one.home.tolist(), strict=True)) for one in (design, again))
     off = max((abs(value - there[name]) for name, value in at.items() if name in there), default=0.0)
     wrong = [key for key, value in settings.items() if number_at(again, key) != value]
@@ -87,7 +87,7 @@ def write_design(
 
 
 def extending_file_text(
-    source: str, robot: Robot, settings: Mapping[str, float], target: Path, word: str = "optimised"
+    source: str, robot: Robot, settings: Mapping[str, Any], target: Path, word: str = "optimised"
 ) -> str:
     """The text of a robot file at `target` with other numbers than the robot of the source has."""
     assert robot.written is not None

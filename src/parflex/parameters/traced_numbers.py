@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from parflex.parameters.design_numbers import Path, leaves, number_at, reread_file
+from parflex.robot.robot import Robot
 from parflex.spatial.batched import BatchedNumber, Decisions, VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
@@ -179,6 +181,27 @@ class TracedNumber(BatchedNumber):
     def larger(self, other: Any) -> Any:
         """The larger of two numbers: half of their sum and of the size of their difference."""
         return 0.5 * (self + other + abs(self - other))
+
+
+def trace_file(
+    robot: Robot, keys: Sequence[str], parting: bool = False
+) -> tuple[TracedDecisions, list[Expression], list[tuple[TracedNumber, list[Path]]]]:
+    """Read the file of a robot with symbols at keys; return its decisions, the symbols, and numbers with their places.
+
+    Numbers are `parting` as in `TracedDecisions`. Raises `VariedNumberError` where a number cannot be traced.
+    """
+    graph = Graph()
+    decisions = TracedDecisions(graph, parting)
+    symbols = [graph.symbol(f"key[{k}]") for k in range(len(keys))]
+    settings = {key: TracedNumber(number_at(robot, key), x, decisions) for key, x in zip(keys, symbols, strict=True)}
+    traced: dict[int, tuple[TracedNumber, list[Path]]] = {}
+    for name, part in reread_file(robot, settings)[1].items():
+        for place, x in leaves(part):
+            if isinstance(x, TracedNumber):
+                traced.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
+            elif isinstance(x, BatchedNumber):
+                raise VariedNumberError("a number is not traced")
+    return decisions, symbols, list(traced.values())
 
 
 def _nominal(x: Any) -> float:

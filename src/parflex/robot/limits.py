@@ -78,6 +78,23 @@ def check_limits(
     return violations
 
 
+def limit_margin(links: Iterable[Link], q: Array, joint: str = "") -> Any:
+    """Return the distance of the joint nearest to its limits as share of its range, over any scalar; negative outside.
+
+    Raises `InputError` where the joint, or every joint, has no limits.
+    """
+    margins = []
+    for link in links:
+        if link.limits is not None and joint in ("", link.name):
+            (low, high), value = link.limits, q[link.q.start]
+            margins += [(value - low) / (high - low), (high - value) / (high - low)]
+    if not margins:
+        what = f"the joint '{joint}' has no limits" if joint else "no joint has limits"
+        hint = "give 'limits' to joints in the file"
+        raise InputError(what, key="response", value="limit_margin", hint=hint)
+    return min(margins, key=lambda margin: getattr(margin, "value", margin))
+
+
 def _magnitude(limit: float | None) -> tuple[float, float] | None:
     return None if limit is None else (-limit, limit)
 

@@ -58,7 +58,7 @@ def draw_map(
 
 def draw_panels(frequency_map: FrequencyMap, path: str | Path, title: str) -> Figure:
     """The lowest frequency of a map, and each of its responses with one number at each pose, in panels of one file."""
-    responses = [None, *scalars(frequency_map)]
+    responses = [*[None] * bool(frequency_map.frequencies.shape[-1]), *scalars(frequency_map)]
     with drawing_lock():
         with figure_style():
             figure = new_figure(4.6 * ((len(responses) + 1) // 2), 12)

@@ -19,7 +19,7 @@ from parflex.diagnostics import with_code
 from parflex.dynamics.dynamics import Result
 from parflex.errors import ParflexError
 from parflex.formulations.explain import Explanation
-from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.grid import FrequencyMap
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import limit_warnings
@@ -301,7 +301,8 @@ def controlled_page(run: Controlled) -> str:
 
 def frequencymap_page(frequency_map: FrequencyMap) -> str:
     """The lowest frequency over the grid, and how many poses were reached."""
-    good = frequency_map.frequencies[..., 0][frequency_map.status == OK]
+    reached = frequency_map.frequencies[frequency_map.status == OK]
+    good = reached.ravel()[:: reached.shape[-1] or 1]
     rows = [
         *(
             (f"{name}", f"{axis[0]:.4g} to {axis[-1]:.4g}, {len(axis)} values")
@@ -310,6 +311,7 @@ def frequencymap_page(frequency_map: FrequencyMap) -> str:
         ("poses with frequencies", frequency_map.count(OK)),
         ("unreachable", frequency_map.count(UNREACHABLE)),
         ("singular", frequency_map.count(SINGULAR)),
+        ("outside joint limits", frequency_map.count(OUTSIDE)),
         ("lowest frequency", f"{good.min():.5g} to {good.max():.5g} Hz" if good.size else "none"),
     ]
     picture = embedded_figure(draw_map(frequency_map), "lowest natural frequency over the grid") if good.size else ""
