@@ -586,7 +586,7 @@ def _driven(
         text = f"'{name}' is not the end effector"
         raise InputError(text, key="acceleration", value=name, hint=f"drive '{frame}'")
     _, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
-    parts = [0, 1, 5] if robot.tree.planar else list(range(6))
+    parts = robot.tree.components
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
     desired = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
     notes = [*check_system(configuration, frame), *_growth_warnings(configuration)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,33 +45,15 @@ class ExplanationSection(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Answer):
-    """Description of the model of a robot.
-
-    Attributes
-    ----------
-    name : str
-        Name of the robot.
-    title : str
-        Title of the robot.
-    form : str
-        Formulation of the direct model.
-    sizes : dict[str, int]
-        Numbers of bodies, joints, coordinates, rows and operators.
-    sections : tuple[ExplanationSection, ...]
-        Text by subject, with the equations of the theory.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
-    forms : dict[str, str | None]
-        Formulation of every model, None where the robot has no such model.
-    """
+    """Description of the model of a robot."""
 
     name: str
     title: str
-    form: str
-    sizes: dict[str, int]
-    sections: tuple[ExplanationSection, ...]
+    form: str  # formulation of the direct model
+    sizes: dict[str, int]  # numbers of bodies, joints, coordinates, rows and operators
+    sections: tuple[ExplanationSection, ...]  # text by subject, with the equations of the theory
     diagnostics: tuple[Diagnostic, ...] = ()
-    forms: dict[str, str | None] = field(default_factory=dict)
+    forms: dict[str, str | None] = field(default_factory=dict)  # of every model; None where there is no such model
 
     def as_text(self, width: int = 100) -> str:
         """Return plain text for a terminal of `width` characters."""
@@ -121,7 +104,11 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
     if coordinates is not None:
         refuse_unknown_coordinates(coordinates)
     configuration = Configuration(robot, robot.home)
-    chosen = {model: _formulation(robot, model, coordinates) for model in MODELS}
+    chosen: dict[str, Formulation | None] = dict.fromkeys(MODELS)
+    for model in MODELS:
+        with suppress(ParflexError):  # a robot without such a model
+            options = coordinates if model in COORDINATE_MODELS else None
+            chosen[model] = choose(robot, ModelRequest(model, coordinates=options))
     form = chosen["direct"] or choose(robot, ModelRequest("state-rates"))  # every robot has state-rates
     forms = {model: None if choice is None else choice.name for model, choice in chosen.items()}
     sizes = _sizes(robot) | form.sizes
@@ -137,14 +124,6 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
     title = robot.description.title or robot.name
     diagnostics = (*robot.diagnostics, *configuration.condition.diagnostics)
     return Explanation(robot.name, title, form.name, sizes, sections, diagnostics, forms)
-
-
-def _formulation(robot: Robot, model: str, coordinates: str | None) -> Formulation | None:
-    """Return the formulation of a model, None if the robot has no such model."""
-    try:
-        return choose(robot, ModelRequest(model, coordinates=coordinates if model in COORDINATE_MODELS else None))
-    except ParflexError:
-        return None
 
 
 def _sizes(robot: Robot) -> dict[str, int]:

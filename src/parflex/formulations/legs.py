@@ -136,7 +136,7 @@ class LegPlatformCoordinates(RequestedCoordinates):
 
     def __init__(self, form: Any) -> None:
         super().__init__(form)
-        self.twist = [f"{self.tree.links[form.legs.platform].name}.{TWIST[k]}" for k in _rigid_rows(form.legs)]
+        self.twist = [f"{self.tree.links[form.legs.platform].name}.{TWIST[k]}" for k in self.tree.components]
         last: Groups = {"last": (self.tree.nq,)} if form.question.model == "kinematics" else {}
         self.position_groups = pose_groups(form.legs.planar) | form.modal_groups("elastic") | last
         self.rate_groups = form.modal_groups("elastic_rate") | vectors(form.legs.planar, "velocity", "angular_velocity")
@@ -459,7 +459,7 @@ class PlatformEquations:
     def __init__(self, form: Legs, values: Sequence[Array], platform: PlatformMotion) -> None:
         self.form, self.platform, self.elastic, self.R = form, platform, form.elastic, platform.R
         self.states = [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
-        self.rigid = _rigid_rows(form)
+        self.rigid = form.robot.tree.components
 
     def motors(self) -> Iterator[tuple[LegMotion, int, int]]:
         """Legs, their actuated joints and the numbers of their motors."""
@@ -581,11 +581,6 @@ class PlatformEquations:
             return freedom, np.zeros(0)
         rigid = len(self.rigid)
         return freedom, self.elastic.accelerations(freedom[rigid:], s + self.coupling.T @ freedom[:rigid])
-
-
-def _rigid_rows(form: Legs) -> list[int]:
-    """Freedoms of the platform among the components of a twist."""
-    return [0, 1, 5] if form.planar else list(range(6))
 
 
 # -- the platform by its motors --------------------------------------------------------------------------

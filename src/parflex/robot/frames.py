@@ -22,15 +22,7 @@ TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FramePose(Unpacked):
-    """Where a frame is, in world axes; unpacks as (position, rotation).
-
-    Attributes
-    ----------
-    position : Array
-        Origin (m), world axes.
-    rotation : Array
-        3 x 3, from the axes of the frame to those of the world (dimensionless).
-    """
+    """Where a frame is, in world axes: its origin (m) and 3 x 3 rotation; unpacks as (`position`, `rotation`)."""
 
     _unpacked: ClassVar = ("position", "rotation")
     position: Array  # m, of its origin
@@ -39,21 +31,12 @@ class FramePose(Unpacked):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Jacobian(NamedMatrix):
-    """World twist of a frame per rate of each motor; an array to NumPy.
+    """World twist of a `frame` per rate of each motor; an array to NumPy.
 
-    Attributes
-    ----------
-    matrix : Array
-        6 x motors (m/s and rad/s per rad/s or m/s); of a batch with a leading axis.
-    frame : str
-        The frame.
-    directions : tuple[str, ...]
-        Of the rows: vx vy vz wx wy wz.
-    motors : list[str]
-        Of the columns.
+    Rows of `matrix` are the `directions` vx vy vz wx wy wz, columns the `motors`.
     """
 
-    matrix: Array  # 6 x motors: m/s and rad/s per rad/s or m/s
+    matrix: Array  # 6 x motors (m/s and rad/s per rad/s or m/s); of a batch with a leading axis
     frame: str
     directions: tuple[str, ...]  # of its rows: vx vy vz wx wy wz
     motors: list[str]  # of its columns

@@ -126,10 +126,10 @@ def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
     """Stiffness and compliance of a frame of a linear model, of which it is a node."""
     tree = model.robot.tree
     frame = _known(model.robot, frame)
-    P = model.configuration.frame_rows(frame)[selected_components(model.robot)] @ model.J
+    P = model.configuration.frame_rows(frame)[tree.components] @ model.J
     C = P @ StiffnessSolver(model.configuration, model.K).solve(P.T)
     directions = ("x", "y", "theta") if tree.planar else MOTIONS
-    lengths = np.where(np.array(selected_components(model.robot)) < 3, 1.0, tree.length)
+    lengths = np.where(np.array(tree.components) < 3, 1.0, tree.length)
     scaled = C * np.outer(lengths, lengths)
     U, values, _ = np.linalg.svd(scaled)
     weak = values < RIGID * max(float(values[0]), 1e-300)
@@ -250,8 +250,3 @@ def _inside(
 def _known(robot: Robot, frame: str | None) -> str:
     robot.tree.place(frame or robot.tree.end_effector)
     return frame or robot.tree.end_effector
-
-
-def selected_components(robot: Robot) -> list[int]:
-    """Components of a world twist that a robot can have."""
-    return [0, 1, 5] if robot.tree.planar else list(range(6))

@@ -90,7 +90,7 @@ def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
     """
     robot, rows = here.robot, here.frame_rows(frame) @ here.J
     rows[:3] /= robot.tree.length
-    rows = rows[[0, 1, 5]] if robot.tree.planar else rows
+    rows = rows[robot.tree.components]
     motors = len(robot.actuated)
     if len(rows) > motors or (len(rows) < motors and not spare):
         text = f"'{frame}' moves in {len(rows)} directions, but there are {motors} motors"
@@ -175,7 +175,7 @@ def _frame_error(here: Configuration, frame: str, R: Array, p: Array) -> Array:
     """How far a frame is from where it is held, as the rows of `driven_rows`."""
     R_frame, position = here.at.of(here.robot.tree.places[frame])
     error = np.concatenate([(position - p) / here.robot.tree.length, vector_from_rotation(R_frame @ R.T)])
-    return error[[0, 1, 5]] if here.robot.tree.planar else error
+    return error[here.robot.tree.components]
 
 
 def zero_dynamics(
