@@ -49,7 +49,7 @@ from parflex.robot.load import acting_configuration
 from parflex.robot.motor_values import Effort, read_efforts
 from parflex.robot.pose_input import read_motion
 from parflex.robot.rates import Bias, requested_rates
-from parflex.robot.robot import Robot, accelerations_line, efforts_line
+from parflex.robot.robot import Robot, effort_units
 from parflex.robot.states import as_numbers
 from parflex.spatial.linear import least_norm
 from parflex.statics.linear_system import missing_inertia
@@ -380,11 +380,12 @@ class Result(Answer):
 
     def _told(self) -> str:
         warned = f"; {count_of(len(self.diagnostics), 'warning')}" if self.diagnostics else ""
-        accelerations = self.computed_accelerations()
-        line = (
-            accelerations_line(self.robot, accelerations) if accelerations else efforts_line(self.robot, self.efforts)
-        )
-        return f"{brief(self.robot.name)}: {line}{warned}"
+        values = self.computed_accelerations()
+        units, word = effort_units(self.robot), "accelerations" if values else "efforts"
+        if values:
+            units = {name: "m/s2" if unit == "N" else "rad/s2" for name, unit in units.items()}
+        rows = [f"{name} {x:.5g} {units.get(name, '')}".strip() for name, x in (values or self.efforts).items()]
+        return f"{brief(self.robot.name)}: {word} {name_list(rows)}{warned}"
 
     def computed_accelerations(self) -> dict[str, float]:
         """Of a direct model, the accelerations of the motors, or of the independent rates if they are more."""

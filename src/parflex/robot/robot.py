@@ -443,20 +443,6 @@ def effort_units(robot: Robot) -> dict[str, str]:
     return {name: FORCES.get(unit, "N or N m") for name, unit in units.items()}
 
 
-def efforts_line(robot: Robot, efforts: Mapping[str, float]) -> str:
-    """Efforts with their units."""
-    units = effort_units(robot)
-    return "efforts " + name_list(
-        [f"{name} {value:.5g} {units.get(name, '')}".strip() for name, value in efforts.items()]
-    )
-
-
-def accelerations_line(robot: Robot, accelerations: Mapping[str, float]) -> str:
-    """Accelerations with their units."""
-    units = {name: "m/s2" if unit == "N" else "rad/s2" for name, unit in effort_units(robot).items()}
-    return "accelerations " + name_list([f"{name} {value:.5g} {units[name]}" for name, value in accelerations.items()])
-
-
 def freedoms_of(robot: Robot) -> str:
     """The number of freedoms of the undeformed robot; a robot that cannot be assembled still prints."""
     try:
