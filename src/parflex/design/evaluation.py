@@ -143,7 +143,7 @@ class ProblemDesigns:
                 if not isinstance(coordinates, Mapping):
                     return False
                 target = finder.read(coordinates)
-                if len(target.fixed) + sum(row.size for row in target.frames) < finder.rigid_freedoms:
+                if len(target.fixed) + sum(row.size for row in target.frames) < finder.robot.undeformed.freedoms:
                     return False
         return True
 

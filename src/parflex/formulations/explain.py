@@ -111,10 +111,10 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
             chosen[model] = choose(robot, ModelRequest(model, coordinates=options))
     form = chosen["direct"] or choose(robot, ModelRequest("state-rates"))  # every robot has state-rates
     forms = {model: None if choice is None else choice.name for model, choice in chosen.items()}
-    tree, rank, free, rigid = robot.tree, robot.mobility.rank, len(robot.free), robot.locking(robot.deformations)
+    tree, rank, free = robot.tree, robot.mobility.rank, len(robot.free)
     sizes = {"links": len(tree.links), "positions": tree.nq, "rates": free, "elastic": len(tree.elastic)}
     sizes |= {"closure_rows": robot.closures.size, "rank": rank, "independent": free - rank}
-    sizes |= {"degrees_of_freedom": rigid.mobility.freedoms(len(rigid.free)), "motors": len(robot.actuated)}
+    sizes |= {"degrees_of_freedom": robot.undeformed.freedoms, "motors": len(robot.actuated)}
     sizes |= form.sizes
     sized = [f"{key.replace('_', ' ')} {size}" for key, size in sizes.items()]
     groups = _grouped((name or "not available", model) for model, name in forms.items())

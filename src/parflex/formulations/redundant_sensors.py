@@ -461,7 +461,7 @@ def redundant_sets(robot: Robot) -> RedundantSets:
         raise InputError(text, key="MODEL", value=robot.name, hint=hint)
     Configuration(robot, robot.home).refuse_undefined_actuation()
     motors = [k for k in robot.actuated if k not in robot.locked]
-    if len(motors) > robot.mobility.freedoms(len(robot.free)):
+    if len(motors) > robot.freedoms:
         partition = Configuration(robot, robot.home).reduction.partition
     else:
         passive = np.array([k for k in robot.free if k not in set(motors)], dtype=int)

@@ -178,7 +178,6 @@ def counts(robot: Robot) -> dict[str, Any]:
     joints = [*(frame.name for frame in jointed), *struts]
     rank = robot.mobility.rank
     free = len(robot.free)
-    rigid = robot.locking(robot.deformations)
     names = robot.closures.row_names
     locked_rates = robot.locked | moving
     locked = mobility_with(robot, locked_rates)
@@ -193,7 +192,7 @@ def counts(robot: Robot) -> dict[str, Any]:
         "closure_rows": robot.closures.size,
         "redundant_closures": len(robot.mobility.redundant),
         "independent_coordinates": free - rank,
-        "degrees_of_freedom": rigid.mobility.freedoms(len(rigid.free)),
+        "degrees_of_freedom": robot.undeformed.freedoms,
         "locked": {
             "total_coordinates": remaining,
             "redundant_closures": len(locked.redundant),
