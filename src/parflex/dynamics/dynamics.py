@@ -324,20 +324,19 @@ def energies(
         configuration = acting_configuration(robot.robot, robot, without)
         return Energies(*_energies(configuration, numbers(pose, (configuration.robot.nv,), "qd")))
 
-    def at(pose: Any, velocity: Any) -> tuple[float, ...]:
-        """Energies at a pose in a motion."""
-        configuration = acting_configuration(robot, pose, without)
-        named = velocity is None or isinstance(velocity, Mapping)
-        return _energies(configuration, configuration.rates(velocity) if named else all_rates(configuration, velocity))
-
-    if not is_batch(pose) and not is_batch(velocity):
-        return Energies(*at(pose, velocity))
     rows = as_numbers(velocity, "velocity") if is_batch(velocity) else None
     poses: Any = pose if is_batch(pose) or rows is None else np.tile(configure(robot, pose).q, (len(rows), 1))
     if rows is not None and len(rows) != len(poses):
         text, hint = f"'velocity' has {len(rows)} states and 'pose' has {len(poses)}", "give batches of one size, "
         raise InputError(text, key="velocity", value=len(rows), hint=hint + "or one state for all")
-    return Energies(*answer_rows(poses, lambda k, row: at(row, velocity if rows is None else rows[k]), (), (), ()))
+
+    def at(number: int, pose: Any) -> tuple[float, ...]:
+        """Energies at a pose in its motion."""
+        configuration, given = acting_configuration(robot, pose, without), velocity if rows is None else rows[number]
+        named = given is None or isinstance(given, Mapping)
+        return _energies(configuration, configuration.rates(given) if named else all_rates(configuration, given))
+
+    return Energies(*answer_rows(poses, at, (), (), ()))
 
 
 def _energies(configuration: Configuration, qd: Array) -> tuple[float, ...]:

@@ -129,7 +129,7 @@ def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -
         return [configuration.frame_rows(name) @ configuration.J @ np.linalg.pinv(configuration.J_a)]
 
     robot.tree.place(name)  # which refuses unknown frames
-    (matrix,) = answer_rows(pose, per_rate, (6, robot.nu)) if is_batch(pose) else per_rate(0, pose)
+    (matrix,) = answer_rows(pose, per_rate, (6, robot.nu))
     return Jacobian(matrix, name, TWIST, list(robot.actuated_names))
 
 

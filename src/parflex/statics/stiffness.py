@@ -21,6 +21,7 @@ from parflex.records import Answer, brief, count_of, name_list
 from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.limits import limit_warnings
+from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium, equilibrium_of
@@ -196,7 +197,7 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     model = about_pose(here, loading)
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(loading.forces(here)))
     displacements = {frame: here.frame_rows(frame) @ step for frame in [_known(robot, name) for name in frames or [""]]}
-    result = _inside(robot, here, loading, step, displacements, model.K_tot @ step)
+    result = _inside(acting_robot(robot, case.without), here, loading, step, displacements, model.K_tot @ step)
     rotations = [np.zeros(3)]  # of bodies and their nodes, to first order
     for link, (_, J_w) in zip(here.robot.tree.links, here.link_jacobians, strict=True):
         nodes = link.body.nodes.values()
