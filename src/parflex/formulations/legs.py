@@ -148,8 +148,11 @@ class LegPlatformCoordinates(RequestedCoordinates):
         state = self.form.state(inputs)
         if "last" not in inputs:
             return state
-        q = platform_position(self.form.legs, state.platform, inputs["last"])
-        return replace(state, guess=with_pose(self.form.legs, inputs["last"], q))
+        legs, last, p, R = self.form.legs, inputs["last"], state.platform.p, state.platform.R
+        before = last[self.tree.links[legs.platform].q]  # in its turn, or with the sign of its quaternion
+        turn = [_near(R[0, 0], R[1, 0], before[2])] if legs.planar else quaternion_near(R, before[3:])
+        q = np.array([*p[: 2 if legs.planar else 3], *turn])
+        return replace(state, guess=with_pose(legs, last, q))
 
     def motion(self, state: LegState, inputs: Given) -> Given:
         """As given."""
@@ -654,11 +657,3 @@ def with_pose(legs: Legs, q: Any, platform_q: Array) -> Any:
     placed = q.copy()
     placed[legs.robot.tree.links[legs.platform].q] = platform_q
     return placed
-
-
-def platform_position(legs: Legs, platform: PlatformMotion, q: Any) -> Array:
-    """Coordinates of the platform at its pose, in the turn, or with the sign of the quaternion, of those in `q`."""
-    before, R = q[legs.robot.tree.links[legs.platform].q], platform.R
-    if legs.planar:
-        return np.array([*platform.p[:2], _near(R[0, 0], R[1, 0], before[2])])
-    return np.concatenate([platform.p, quaternion_near(R, before[3:])])
