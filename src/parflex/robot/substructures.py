@@ -381,7 +381,7 @@ def _cut_bodies(robot: Robot) -> dict[int, int]:
     """Bodies whose free coordinates begin with the whole motion of the one link at their tip, with that link."""
     tree, tip_links = robot.tree, {}
     for j, link in enumerate(tree.links):
-        if not link.body.size or not link.body.by_tip or list(tip_components(link.body)) != tree.components:
+        if not link.body.size or not link.body.by_tip or tip_components(link.body) != tuple(tree.components):
             continue
         tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
         if len(tips) == 1 and len(_free(robot, link.e_v)) == link.body.size:
