@@ -45,9 +45,9 @@ from parflex.forces.base_parameters import base_parameters as base_parameters
 from parflex.forces.forces import Wrench as Wrench
 from parflex.formulations.explain import Explanation as Explanation
 from parflex.formulations.explain import explain as explain
-from parflex.formulations.redundant_matrices import RedundantModel as RedundantModel
-from parflex.formulations.redundant_matrices import redundant_model as redundant_model
+from parflex.formulations.redundant_sensors import RedundantModel as RedundantModel
 from parflex.formulations.redundant_sensors import geometry_from_sensors as geometry_from_sensors
+from parflex.formulations.redundant_sensors import redundant_model as redundant_model
 from parflex.identification.excitation import Excitation as Excitation
 from parflex.identification.excitation import excite as excite
 from parflex.identification.identify import identify as identify

@@ -24,8 +24,7 @@ from parflex import (
     UnreachableError,
     geometry_from_sensors,
 )
-from parflex.formulations.redundant_matrices import redundant_matrices
-from parflex.formulations.redundant_sensors import redundant_effort, redundant_sets, singular_steps
+from parflex.formulations.redundant_sensors import redundant_effort, redundant_matrices, redundant_sets, singular_steps
 from parflex.robot.load import acting_robot
 
 # both sides solve systems of condition up to 1e2 (states near a singularity are drawn anew) in double precision, 1e-16:

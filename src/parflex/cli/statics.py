@@ -25,7 +25,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     from parflex.forces.section_forces import beam_tables
     from parflex.robot.beam_nodes import at_nodes
     from parflex.statics.linear_model import about_equilibrium
-    from parflex.statics.stiffness import deflection_at, selected_components, stiffness_of
+    from parflex.statics.stiffness import deflection_at, stiffness_of
 
     loaded, pose, case = read_load_options(robot, options)
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *case.forced_frames]))
@@ -39,7 +39,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     else:
         result = stiffness_of(linear_model(loaded, pose, load_case=case), frame)
         deflected = deflection(loaded, pose, frames, load_case=case)
-    pick = selected_components(loaded)
+    pick = loaded.tree.components
     deflections = {name: values[pick].tolist() for name, values in deflected.frames.items()}
     answer = {
         "frame": result.frame,

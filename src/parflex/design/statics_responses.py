@@ -29,7 +29,7 @@ from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.loads import has_force_elements
-from parflex.statics.stiffness import selected_components, stiffness_of
+from parflex.statics.stiffness import stiffness_of
 from parflex.tree.build_elements import element_parts
 
 Array = np.ndarray
@@ -80,7 +80,7 @@ def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
         )
     if not held.state.count:
         return stiffness.compliance
-    configuration, components = held.model.configuration, selected_components(robot)
+    configuration, components = held.model.configuration, robot.tree.components
     P = configuration.frame_rows(frame)[components] @ configuration.J
     right = held.there.along(held.solver.solve(P.T))
     left = right

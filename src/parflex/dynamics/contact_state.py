@@ -81,7 +81,7 @@ def stiction_joints(robot: Robot, driven: bool) -> list[int]:
     if not candidates or not driven or not robot.actuated:
         return candidates
     locked_robot = robot.locking(robot.actuated)
-    if not locked_robot.mobility.freedoms(len(locked_robot.free)):
+    if not locked_robot.freedoms:
         return []
     rows = scaled_jacobian(locked_robot.closures, locked_robot.home)[:, locked_robot.free]
     V = np.linalg.svd(rows, full_matrices=False)[2][: locked_robot.mobility.rank] if rows.size else rows

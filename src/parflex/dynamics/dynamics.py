@@ -49,7 +49,7 @@ from parflex.robot.load import acting_configuration
 from parflex.robot.motor_values import Effort, read_efforts
 from parflex.robot.pose_input import read_motion
 from parflex.robot.rates import Bias, requested_rates
-from parflex.robot.robot import Robot, accelerations_line, efforts_line
+from parflex.robot.robot import Robot, effort_units
 from parflex.robot.states import as_numbers
 from parflex.spatial.linear import least_norm
 from parflex.statics.linear_system import missing_inertia
@@ -324,20 +324,19 @@ def energies(
         configuration = acting_configuration(robot.robot, robot, without)
         return Energies(*_energies(configuration, numbers(pose, (configuration.robot.nv,), "qd")))
 
-    def at(pose: Any, velocity: Any) -> tuple[float, ...]:
-        """Energies at a pose in a motion."""
-        configuration = acting_configuration(robot, pose, without)
-        named = velocity is None or isinstance(velocity, Mapping)
-        return _energies(configuration, configuration.rates(velocity) if named else all_rates(configuration, velocity))
-
-    if not is_batch(pose) and not is_batch(velocity):
-        return Energies(*at(pose, velocity))
     rows = as_numbers(velocity, "velocity") if is_batch(velocity) else None
     poses: Any = pose if is_batch(pose) or rows is None else np.tile(configure(robot, pose).q, (len(rows), 1))
     if rows is not None and len(rows) != len(poses):
         text, hint = f"'velocity' has {len(rows)} states and 'pose' has {len(poses)}", "give batches of one size, "
         raise InputError(text, key="velocity", value=len(rows), hint=hint + "or one state for all")
-    return Energies(*answer_rows(poses, lambda k, row: at(row, velocity if rows is None else rows[k]), (), (), ()))
+
+    def at(number: int, pose: Any) -> tuple[float, ...]:
+        """Energies at a pose in its motion."""
+        configuration, given = acting_configuration(robot, pose, without), velocity if rows is None else rows[number]
+        named = given is None or isinstance(given, Mapping)
+        return _energies(configuration, configuration.rates(given) if named else all_rates(configuration, given))
+
+    return Energies(*answer_rows(poses, at, (), (), ()))
 
 
 def _energies(configuration: Configuration, qd: Array) -> tuple[float, ...]:
@@ -380,11 +379,12 @@ class Result(Answer):
 
     def _told(self) -> str:
         warned = f"; {count_of(len(self.diagnostics), 'warning')}" if self.diagnostics else ""
-        accelerations = self.computed_accelerations()
-        line = (
-            accelerations_line(self.robot, accelerations) if accelerations else efforts_line(self.robot, self.efforts)
-        )
-        return f"{brief(self.robot.name)}: {line}{warned}"
+        values = self.computed_accelerations()
+        units, word = effort_units(self.robot), "accelerations" if values else "efforts"
+        if values:
+            units = {name: "m/s2" if unit == "N" else "rad/s2" for name, unit in units.items()}
+        rows = [f"{name} {x:.5g} {units.get(name, '')}".strip() for name, x in (values or self.efforts).items()]
+        return f"{brief(self.robot.name)}: {word} {name_list(rows)}{warned}"
 
     def computed_accelerations(self) -> dict[str, float]:
         """Of a direct model, the accelerations of the motors, or of the independent rates if they are more."""
@@ -586,7 +586,7 @@ def _driven(
         text = f"'{name}' is not the end effector"
         raise InputError(text, key="acceleration", value=name, hint=f"drive '{frame}'")
     _, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
-    parts = [0, 1, 5] if robot.tree.planar else list(range(6))
+    parts = robot.tree.components
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
     desired = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
     notes = [*check_system(configuration, frame), *_growth_warnings(configuration)]

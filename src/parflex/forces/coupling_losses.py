@@ -170,11 +170,8 @@ def refuse_losses(closures: Closures, who: str, key: str = "efficiency") -> None
     """Raise where a rigid coupling loses power, of which `who` (with its verb) does not know."""
     for row in closures.constraints:
         if isinstance(row, Coupling) and row.lossy:
-            text, hint = (
-                f"{who} what the rigid coupling '{row.name}' loses",
-                "leave out friction, or use the inverse model",
-            )
-            raise InputError(text, key=key, value=row.name, hint=hint)
+            hint = "leave out friction, or use the inverse model"
+            raise InputError(f"{who} what the rigid coupling '{row.name}' loses", key=key, value=row.name, hint=hint)
 
 
 def refuse_undetermined_losses(closures: Closures, q: Array, free: Array) -> None:

@@ -283,8 +283,7 @@ class EffortAllocation(Record):
 
 def actuation_redundancy(robot: Robot) -> int:
     """Return the number of motors beyond the degrees of freedom of a robot with rigid bodies."""
-    rigid = robot.locking(robot.deformations) if robot.deformations else robot
-    return len(robot.actuated) - rigid.mobility.freedoms(len(rigid.free))
+    return len(robot.actuated) - robot.undeformed.freedoms
 
 
 def is_specified(value: Any) -> bool:

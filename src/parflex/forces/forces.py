@@ -114,10 +114,10 @@ def _turns(tree: Tree, place: Place) -> bool:
     return node is None or node.turns
 
 
-def checked_wrenches(tree: Tree, wrenches: Any, key: str = "wrench") -> dict[str, Array]:
+def checked_wrenches(tree: Tree, wrenches: Any) -> dict[str, Array]:
     """Wrenches by frame."""
-    listed = table(wrenches, key, "{'platform': [0, 0, -100]}")
-    return {frame: checked_wrench(tree, frame, values, key) for frame, values in listed.items()}
+    listed = table(wrenches, "wrench", "{'platform': [0, 0, -100]}")
+    return {frame: checked_wrench(tree, frame, values) for frame, values in listed.items()}
 
 
 def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) -> tuple[Array, Array]:

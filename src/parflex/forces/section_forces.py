@@ -51,21 +51,11 @@ ALIKE = 1e-12  # of their length: elements that differ by no more are equal
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamLoads(Record):
-    """Forces, moments and stress in the sections of a beam in one state, or in many rows.
+    """Forces, moments and stress in the sections of a beam in one state, or in many rows."""
 
-    Attributes
-    ----------
-    chain : BeamChain
-        The beam and its elements.
-    elements : dict[int, ElementRows]
-        How each element moves and what acts on it, by the number of its link.
-    planar : bool
-        Whether the robot is planar: then only N, Vy and Mz are known.
-    """
-
-    chain: BeamChain
-    elements: dict[int, ElementRows]
-    planar: bool
+    chain: BeamChain  # the beam and its elements
+    elements: dict[int, ElementRows]  # how each element moves and what acts on it, by the number of its link
+    planar: bool  # whether the robot is planar: then only N, Vy and Mz are known
 
     def at(self, s: float) -> dict[str, float]:
         """N, Vy, Vz (N), T, My, Mz (N m) and stress (Pa) at the share `s` of the length; planar N, Vy, Mz, stress."""

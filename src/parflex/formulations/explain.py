@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,33 +45,15 @@ class ExplanationSection(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Answer):
-    """Description of the model of a robot.
-
-    Attributes
-    ----------
-    name : str
-        Name of the robot.
-    title : str
-        Title of the robot.
-    form : str
-        Formulation of the direct model.
-    sizes : dict[str, int]
-        Numbers of bodies, joints, coordinates, rows and operators.
-    sections : tuple[ExplanationSection, ...]
-        Text by subject, with the equations of the theory.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
-    forms : dict[str, str | None]
-        Formulation of every model, None where the robot has no such model.
-    """
+    """Description of the model of a robot."""
 
     name: str
     title: str
-    form: str
-    sizes: dict[str, int]
-    sections: tuple[ExplanationSection, ...]
+    form: str  # formulation of the direct model
+    sizes: dict[str, int]  # numbers of bodies, joints, coordinates, rows and operators
+    sections: tuple[ExplanationSection, ...]  # text by subject, with the equations of the theory
     diagnostics: tuple[Diagnostic, ...] = ()
-    forms: dict[str, str | None] = field(default_factory=dict)
+    forms: dict[str, str | None] = field(default_factory=dict)  # of every model; None where there is no such model
 
     def as_text(self, width: int = 100) -> str:
         """Return plain text for a terminal of `width` characters."""
@@ -121,40 +104,45 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
     if coordinates is not None:
         refuse_unknown_coordinates(coordinates)
     configuration = Configuration(robot, robot.home)
-    chosen = {model: _formulation(robot, model, coordinates) for model in MODELS}
+    chosen: dict[str, Formulation | None] = dict.fromkeys(MODELS)
+    for model in MODELS:
+        with suppress(ParflexError):  # a robot without such a model
+            options = coordinates if model in COORDINATE_MODELS else None
+            chosen[model] = choose(robot, ModelRequest(model, coordinates=options))
     form = chosen["direct"] or choose(robot, ModelRequest("state-rates"))  # every robot has state-rates
     forms = {model: None if choice is None else choice.name for model, choice in chosen.items()}
-    sizes = _sizes(robot) | form.sizes
+    tree, rank, free = robot.tree, robot.mobility.rank, len(robot.free)
+    sizes = {"links": len(tree.links), "positions": tree.nq, "rates": free, "elastic": len(tree.elastic)}
+    sizes |= {"closure_rows": robot.closures.size, "rank": rank, "independent": free - rank}
+    sizes |= {"degrees_of_freedom": robot.undeformed.freedoms, "motors": len(robot.actuated)}
+    sizes |= form.sizes
+    sized = [f"{key.replace('_', ' ')} {size}" for key, size in sizes.items()]
+    groups = _grouped((name or "not available", model) for model, name in forms.items())
+    reference = robot.description.reference
     sections = (
         _bodies(robot),
         _coordinates(robot),
         *((_loops(robot), _dependent(configuration, form)) if robot.closures.size else ()),
         _motors(robot, sizes["degrees_of_freedom"]),
-        _models(robot, sizes, forms),
+        _section(
+            *("models", "Models"),
+            (robot.closures.size, (14, 16, 18)),
+            (True, (17,), f"Sizes: {', '.join(sized)}."),
+            (True, (), *(f"- {name}: {', '.join(models)}" for name, models in groups.items())),
+        ),
         ExplanationSection("programs", f"Formulation: {form.name}", tuple(form.because), form.equations),
-        _data(robot),
+        _section(
+            *("data", "Sources of the data"),
+            (True, (), f"Source: {reference.source or 'not in the file'}."),
+            *(
+                (True, (), *(f"- {word}: {line}" for line in getattr(reference, key)))
+                for key, word in SOURCE_WORDS.items()
+            ),
+        ),
     )
     title = robot.description.title or robot.name
     diagnostics = (*robot.diagnostics, *configuration.condition.diagnostics)
     return Explanation(robot.name, title, form.name, sizes, sections, diagnostics, forms)
-
-
-def _formulation(robot: Robot, model: str, coordinates: str | None) -> Formulation | None:
-    """Return the formulation of a model, None if the robot has no such model."""
-    try:
-        return choose(robot, ModelRequest(model, coordinates=coordinates if model in COORDINATE_MODELS else None))
-    except ParflexError:
-        return None
-
-
-def _sizes(robot: Robot) -> dict[str, int]:
-    rank, free = robot.mobility.rank, len(robot.free)
-    rigid = robot.locking(robot.deformations)
-    free_rates = {"links": len(robot.tree.links), "positions": robot.tree.nq, "rates": free}
-    closed = {"elastic": len(robot.tree.elastic), "closure_rows": robot.closures.size, "rank": rank}
-    freedoms = rigid.mobility.freedoms(len(rigid.free))
-    moving = {"independent": free - rank, "degrees_of_freedom": freedoms, "motors": len(robot.actuated)}
-    return free_rates | closed | moving
 
 
 def _section(key: str, title: str, *parts: tuple[Any, ...]) -> ExplanationSection:
@@ -180,13 +168,11 @@ def _bodies(robot: Robot) -> ExplanationSection:
     linear = [link.name for link in flexible if link.body.by_tip and not link.body.acting]
     superelements = [link for link in flexible if link.body.found is not None]
     heavy = sum(bool(link.heavy) for link in links)
-    head = (
-        f"{'Planar' if robot.tree.planar else 'Spatial'} robot with {count_of(len(links), 'link')}, {heavy} with mass."
-    )
+    kind = "Planar" if robot.tree.planar else "Spatial"
     rows = [f"- {model}: {listed(names)}" for model, names in models.items()]
     return _section(
         *("bodies", "Bodies"),
-        (True, (3,), head, *_link_rows(robot)),
+        (True, (3,), f"{kind} robot with {count_of(len(links), 'link')}, {heavy} with mass.", *_link_rows(robot)),
         (any(frame.mdh is not None for frame in robot.description.frame), (1,)),
         (flexible, (24, 25, 26, 27), f"{count_of(len(flexible), 'flexible body', 'flexible bodies')}:", *rows),
         (stiffened, (37, 38), f"Mean axial strain, with stress stiffening: {listed(stiffened)}."),
@@ -315,31 +301,14 @@ def _motors(robot: Robot, freedoms: int) -> ExplanationSection:
     actuations, modes = listed(sorted(description.actuation)), listed(sorted(description.working_modes))
     return _section(
         *("motors", "Motors"),
-        (
-            True,
-            (),
-            f"{count_of(count, 'motor')} ({listed(motors)}) for {counted}." if motors else f"No motor, {counted}.",
-        ),
+        (count, (), f"{count_of(count, 'motor')} ({listed(motors)}) for {counted}."),
+        (not count, (), f"No motor, {counted}."),
         (count > freedoms, (), "Actuation redundancy: motor efforts have minimum norm."),
         (0 < count < freedoms, (), "Underactuated: the inverse model takes the motion of the motors."),
         (actuations, (), f"Actuation: {robot.actuation}; also in the file: {actuations}."),
         (modes, (), f"Working mode: {robot.working_mode}; in the file: {modes}."),
         (drives, (), f"Elastic drives, undeformed in every pose: {drives}."),
     )
-
-
-def _models(robot: Robot, sizes: Mapping[str, int], forms: Mapping[str, str | None]) -> ExplanationSection:
-    text = ["Sizes: " + ", ".join(f"{key.replace('_', ' ')} {size}" for key, size in sizes.items()) + "."]
-    groups = _grouped((form or "not available", model) for model, form in forms.items())
-    text += [f"- {form}: {', '.join(models)}" for form, models in groups.items()]
-    return ExplanationSection("models", "Models", tuple(text), (14, 16, 17, 18) if robot.closures.size else (17,))
-
-
-def _data(robot: Robot) -> ExplanationSection:
-    reference = robot.description.reference
-    lines = [f"- {word}: {line}" for key, word in SOURCE_WORDS.items() for line in getattr(reference, key)]
-    text = (f"Source: {reference.source or 'not in the file'}.", *lines)
-    return ExplanationSection("data", "Sources of the data", text)
 
 
 def listed(names: Sequence[str], most: int = 8) -> str:

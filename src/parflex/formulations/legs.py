@@ -136,7 +136,7 @@ class LegPlatformCoordinates(RequestedCoordinates):
 
     def __init__(self, form: Any) -> None:
         super().__init__(form)
-        self.twist = [f"{self.tree.links[form.legs.platform].name}.{TWIST[k]}" for k in _rigid_rows(form.legs)]
+        self.twist = [f"{self.tree.links[form.legs.platform].name}.{TWIST[k]}" for k in self.tree.components]
         last: Groups = {"last": (self.tree.nq,)} if form.question.model == "kinematics" else {}
         self.position_groups = pose_groups(form.legs.planar) | form.modal_groups("elastic") | last
         self.rate_groups = form.modal_groups("elastic_rate") | vectors(form.legs.planar, "velocity", "angular_velocity")
@@ -148,8 +148,11 @@ class LegPlatformCoordinates(RequestedCoordinates):
         state = self.form.state(inputs)
         if "last" not in inputs:
             return state
-        q = platform_position(self.form.legs, state.platform, inputs["last"])
-        return replace(state, guess=with_pose(self.form.legs, inputs["last"], q))
+        legs, last, p, R = self.form.legs, inputs["last"], state.platform.p, state.platform.R
+        before = last[self.tree.links[legs.platform].q]  # in its turn, or with the sign of its quaternion
+        turn = [_near(R[0, 0], R[1, 0], before[2])] if legs.planar else quaternion_near(R, before[3:])
+        q = np.array([*p[: 2 if legs.planar else 3], *turn])
+        return replace(state, guess=with_pose(legs, last, q))
 
     def motion(self, state: LegState, inputs: Given) -> Given:
         """As given."""
@@ -459,7 +462,7 @@ class PlatformEquations:
     def __init__(self, form: Legs, values: Sequence[Array], platform: PlatformMotion) -> None:
         self.form, self.platform, self.elastic, self.R = form, platform, form.elastic, platform.R
         self.states = [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
-        self.rigid = _rigid_rows(form)
+        self.rigid = form.robot.tree.components
 
     def motors(self) -> Iterator[tuple[LegMotion, int, int]]:
         """Legs, their actuated joints and the numbers of their motors."""
@@ -583,11 +586,6 @@ class PlatformEquations:
         return freedom, self.elastic.accelerations(freedom[rigid:], s + self.coupling.T @ freedom[:rigid])
 
 
-def _rigid_rows(form: Legs) -> list[int]:
-    """Freedoms of the platform among the components of a twist."""
-    return [0, 1, 5] if form.planar else list(range(6))
-
-
 # -- the platform by its motors --------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, repr=False)
 class PlatformPose(Record):
@@ -659,11 +657,3 @@ def with_pose(legs: Legs, q: Any, platform_q: Array) -> Any:
     placed = q.copy()
     placed[legs.robot.tree.links[legs.platform].q] = platform_q
     return placed
-
-
-def platform_position(legs: Legs, platform: PlatformMotion, q: Any) -> Array:
-    """Coordinates of the platform at its pose, in the turn, or with the sign of the quaternion, of those in `q`."""
-    before, R = q[legs.robot.tree.links[legs.platform].q], platform.R
-    if legs.planar:
-        return np.array([*platform.p[:2], _near(R[0, 0], R[1, 0], before[2])])
-    return np.concatenate([platform.p, quaternion_near(R, before[3:])])

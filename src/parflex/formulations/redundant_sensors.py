@@ -2,7 +2,11 @@
 
 tau = D qdd + C qd + G - F_ext in q = [q_a, q_s], the motors and the sensed passive joints. All joints of the legs move
 with qd_r = T_q qd, the platform with x_dot = J_C qd_r, J_C = -J_x^+ J_q (39). The forces of that motion act on the
-motors by T^T, where qd_r = T qd_a. The recursion forms none of these matrices; `redundant_matrices` does.
+motors by T^T, where qd_r = T qd_a. The recursion forms none of these matrices.
+
+`redundant_model` forms them. Time derivatives of the Jacobians are exact, by dual numbers. The velocity terms of every
+body are a skew matrix of its momentum, so that Ddot - 2 C is skew in the model of the motors alone. H holds friction,
+springs and dampers.
 
 Sensor values that satisfy the loops give the inverse model. For other values the rows of the loops are as at a closed
 pose, and J_C_dot is that of (43), so that J_x xdd + J_x_dot x_dot + J_q qdd_r + J_q_dot qd_r = 0 in the least squares
@@ -15,10 +19,10 @@ take the mean of corners and angles instead, which is equal if the values satisf
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,15 +33,22 @@ from parflex.closure.mobility import SINGULAR, condition
 from parflex.closure.partition import choose_partition, reduction
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.forces.coupling_losses import refuse_losses
-from parflex.forces.forces import on_links
+from parflex.forces.forces import Without, Wrench, checked_wrenches, on_links
 from parflex.formulations.base import CHANGE, FAR, Answer, Formulation, Given, Groups, ModelRequest, residual_norm
 from parflex.formulations.general import GeneralFormulation, general_formulation, motor_efforts
+from parflex.records import Answer as Result
 from parflex.records import Record
-from parflex.recursion.dynamics import joint_forces, newton_euler
-from parflex.recursion.kinematics import Motion, Pose, acceleration_matrix, jacobians, motion, pose
-from parflex.robot.configuration import Configuration
+from parflex.recursion.dynamics import carry_wrenches, joint_forces, newton_euler
+from parflex.recursion.energy import element_wrenches
+from parflex.recursion.kinematics import Motion, acceleration_matrix, jacobians, motion, pose
+from parflex.recursion.kinematics import Pose as LinkPoses
+from parflex.robot.configuration import Configuration, Pose
+from parflex.robot.load import acting_configuration
 from parflex.robot.robot import Robot
+from parflex.spatial.dual import Dual
 from parflex.spatial.linear import is_symbolic, least_squares, scalar_type, solve, solve_positive
+from parflex.spatial.rotations import hat
+from parflex.tree.tree import Tree
 
 Array = np.ndarray
 MODELS = ("redundant", "extended-law", "extended-step", "geometry-redundant")
@@ -129,7 +140,7 @@ class _LegMotion:
     that fit q best; sliding and turning joints compare by the typical length.
     """
 
-    def __init__(self, form: RedundantSets, at: Pose, qd: Array) -> None:
+    def __init__(self, form: RedundantSets, at: LinkPoses, qd: Array) -> None:
         tree, closures = form.robot.tree, form.robot.closures
         self.form, self.units = form, tree.rate_units[form.control]
         reduced = reduction(closures.jacobian(at, jacobians(tree, at)), form.general.partition)
@@ -162,7 +173,7 @@ def _followed(hold: PlatformConstraint, J_x: Array | None, rows: Array) -> Array
     return solve_positive(A.T @ A, -(A.T @ (hold.weights * rows)))
 
 
-def _end_rows(hold: PlatformConstraint, at: Pose, moving: Motion, part: int) -> Array:
+def _end_rows(hold: PlatformConstraint, at: LinkPoses, moving: Motion, part: int) -> Array:
     """Velocities (part 0) or accelerations (part 2) of the legs' ends along the rows of the platform."""
     rows = []
     for loop in hold.closures.loops:
@@ -171,7 +182,7 @@ def _end_rows(hold: PlatformConstraint, at: Pose, moving: Motion, part: int) -> 
     return np.concatenate(rows)
 
 
-def _platform_rates(form: RedundantSets, at: Pose, rates: Array) -> tuple[Array, Array | None]:
+def _platform_rates(form: RedundantSets, at: LinkPoses, rates: Array) -> tuple[Array, Array | None]:
     """J_C qd_r, and J_x where it changes from pose to pose."""
     tree, hold = form.robot.tree, form.hold
     if hold.quadratic is not None:
@@ -190,7 +201,7 @@ def all_rates(form: RedundantSets, q: Any, qd: Array) -> Array:
     return rates
 
 
-def _moving(form: RedundantSets, at: Pose, rates: Array, accelerations: Array) -> Motion:
+def _moving(form: RedundantSets, at: LinkPoses, rates: Array, accelerations: Array) -> Motion:
     """The motion of all links, less gravity, once that of the legs is known."""
     tree, hold = form.robot.tree, form.hold
     if not len(form.platform):
@@ -232,7 +243,7 @@ def redundant_effort(form: RedundantSets, q: Any, qd: Array, qdd: Array, wrenche
     return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations))
 
 
-def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
+def to_motors(form: RedundantSets, at: LinkPoses, forces: Array) -> Array:
     """T^T (f_r + J_C^T f_x) of forces along all rates.
 
     J_C T is the motion of the platform per motor, so one system in the forces of the loops gives both parts.
@@ -270,7 +281,7 @@ def geometry_step(form: RedundantSets, q: Any) -> tuple[Array, Array]:
     return step, A
 
 
-def _equations(form: RedundantSets, at: Pose) -> tuple[Array, Array, Array]:
+def _equations(form: RedundantSets, at: LinkPoses) -> tuple[Array, Array, Array]:
     """Matrix, right side and unknown rates of a step that closes the loops, or makes their squared openings least."""
     tree, part, closures = form.robot.tree, form.general.partition, form.robot.closures
     links = jacobians(tree, at)
@@ -461,7 +472,7 @@ def redundant_sets(robot: Robot) -> RedundantSets:
         raise InputError(text, key="MODEL", value=robot.name, hint=hint)
     Configuration(robot, robot.home).refuse_undefined_actuation()
     motors = [k for k in robot.actuated if k not in robot.locked]
-    if len(motors) > robot.mobility.freedoms(len(robot.free)):
+    if len(motors) > robot.freedoms:
         partition = Configuration(robot, robot.home).reduction.partition
     else:
         passive = np.array([k for k in robot.free if k not in set(motors)], dtype=int)
@@ -535,3 +546,200 @@ def _quadratic(loops: list[Loop], inverse: Array) -> Array:
     size = np.linalg.norm([loop.first.position for loop in loops]) * np.abs(inverse).max()
     result = inverse @ np.array(columns).T
     return np.where(np.abs(result) < CLEAN * max(size, 1e-300), 0.0, result)
+
+
+# -- matrices ------------------------------------------------------------------------------------------
+@dataclass(frozen=True, eq=False, repr=False)
+class RedundantModel(Result):
+    """tau = D qdd + C qd + G + H - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
+
+    `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
+    """
+
+    names: list[str]  # coordinates q: motors, then sensed joints
+    motors: list[str]
+    D: Array  # mass matrix (kg, kg m^2)
+    C: Array  # Coriolis matrix
+    G: Array  # gravity (N, N m)
+    H: Array  # friction, springs and dampers of joints (N, N m)
+    F_ext: Array  # external wrenches (N, N m)
+    T: Array = field(repr=False)  # rates of the legs per motor rate
+    T_q: Array = field(repr=False)  # rates of the legs per rate of q
+    J_C: Array = field(repr=False)  # platform twist per rate of the legs
+    T_dot: Array = field(repr=False)  # derivative of T in time (1/s)
+    T_q_dot: Array = field(repr=False)  # derivative of T_q in time (1/s)
+    J_C_dot: Array = field(repr=False)  # derivative of J_C in time (1/s)
+
+
+class _PoseWithSlopes(NamedTuple):
+    """A pose whose positions carry their own rates as slopes, and all rates."""
+
+    at: LinkPoses
+    links: Sequence[tuple[Array, Array]]
+    rates: Array
+
+
+def redundant_model(
+    robot: Robot,
+    pose: Pose | None = None,
+    velocity: Mapping[str, float] | None = None,
+    *,
+    sensed: Sequence[str] | None = None,
+    wrench: Wrench | None = None,
+    without: Without = (),
+) -> RedundantModel:
+    """Dynamic model in motors and sensed passive joints, at a pose in a motion.
+
+    What is in the robot file acts, except what `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    sensed : Sequence[str], default None
+        Passive joints with sensors; None: those of the file.
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+
+    Returns
+    -------
+    RedundantModel
+        Matrices of tau = D qdd + C qd + G + H - F_ext (SI) and names of the coordinates.
+    """
+    configuration = acting_configuration(robot, pose, without)
+    robot = configuration.robot
+    form = redundant_sets(robot if sensed is None else robot.sensing(sensed))
+    if form.spare:
+        text = "the matrices of the redundant model are those of as many motors as degrees of freedom"
+        hint = "choose an actuation without spare motors, or use the model 'redundant', whose efforts they share"
+        raise InputError(text, key="actuation", value=robot.actuation, hint=hint)
+    configuration.refuse_undefined_actuation()
+    tree = robot.tree
+    loads = checked_wrenches(tree, wrench)
+    return redundant_matrices(form, configuration.q, configuration.rates(velocity)[form.control], loads)
+
+
+def redundant_matrices(
+    form: RedundantSets, q: Array, qd: Array, wrenches: Mapping[str, Array] | None = None
+) -> RedundantModel:
+    """The matrices at all positions `q` and rates `qd` of motors and sensed joints, which need not fit the loops."""
+    tree, q = form.robot.tree, np.asarray(q, dtype=float)
+    refuse_losses(form.robot.closures, BY_SENSORS)
+    rates = all_rates(form, q, qd)
+    slopes = tree.position_rates(q, rates)
+    entries = np.array([Dual(float(value), np.array([slope])) for value, slope in zip(q, slopes, strict=True)])
+    at = pose(tree, entries)
+    moving = _PoseWithSlopes(at, jacobians(tree, at), rates)
+    S, S_dot = _per_motor(form, moving)
+    T_q, T_q_dot = _per_control(form, S, S_dot)
+    N, N_dot = _with_platform(form, moving)
+    D_tot, C_tot = _tree_matrices(form.robot.tree, moving)
+    motor_projection = (N @ S[form.legs]).T
+    G, H, F_ext = (motor_projection @ forces for forces in _forces(tree, q, rates, wrenches or {}))
+    return RedundantModel(
+        names=form.names,
+        motors=form.names[: S.shape[1]],
+        D=motor_projection @ D_tot @ N @ T_q,
+        C=motor_projection @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
+        **{"G": G, "H": H, "F_ext": F_ext},
+        T=S[form.legs],
+        T_q=T_q,
+        J_C=N[form.platform],
+        T_dot=S_dot[form.legs],
+        T_q_dot=T_q_dot,
+        J_C_dot=N_dot[form.platform],
+    )
+
+
+def _forces(tree: Tree, q: Array, rates: Array, wrenches: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+    """Forces along all rates: against gravity; of friction, springs and dampers, also between points; of wrenches."""
+    plain, at, zeros = replace(tree, elements=()), pose(tree, q), np.zeros(tree.n)
+    still = motion(tree, at, zeros, zeros, -tree.gravity)
+    G = newton_euler(plain, at, still).forces
+    F = -carry_wrenches(tree, at, on_links(tree, at, wrenches)).forces
+    elements = element_wrenches(tree, at, motion(tree, at, rates, zeros))
+    return G, joint_forces(tree, q, rates, zeros) + carry_wrenches(tree, at, elements).forces, F
+
+
+def _parts(values: Array) -> tuple[Array, Array]:
+    """Values and slopes of an array of dual numbers, plain numbers among them."""
+    pairs = [(x.value, float(x.slope[0])) if isinstance(x, Dual) else (float(x), 0.0) for x in np.ravel(values)]
+    both = np.array(pairs).reshape(*np.shape(values), 2)
+    return both[..., 0], both[..., 1]
+
+
+def _per_motor(form: RedundantSets, moving: _PoseWithSlopes) -> tuple[Array, Array]:
+    """All rates per motor rate, and the derivative of that: J_f S_f = -J_0."""
+    tree, part, motors = form.robot.tree, form.general.partition, form.motors
+    S, S_dot = np.zeros((tree.n, len(motors))), np.zeros((tree.n, len(motors)))
+    S[motors, range(len(motors))] = 1.0
+    if len(part.dependent):
+        J, J_dot = _parts(form.robot.closures.jacobian(moving.at, moving.links)[part.rows])
+        block = J[:, part.dependent]
+        S[part.dependent] = np.linalg.solve(block, -J[:, motors])
+        S_dot[part.dependent] = np.linalg.solve(block, -(J_dot @ S))
+    return S, S_dot
+
+
+def _per_control(form: RedundantSets, S: Array, S_dot: Array) -> tuple[Array, Array]:
+    """T_q = [1; J_p E^+] and its derivative along motions that fit, [Zubizarreta2010, eqs. (15)-(17)]."""
+    tree = form.robot.tree
+    place = {int(k): i for i, k in enumerate(form.legs)}
+    control, others = [place[int(k)] for k in form.control], [place[int(k)] for k in form.others]
+    T_q = np.zeros((len(form.legs), len(control)))
+    T_q_dot = np.zeros_like(T_q)
+    T_q[control, range(len(control))] = 1.0
+    if others:
+        units = tree.rate_units[form.control]
+        H = np.linalg.pinv(S[form.control] / units[:, None]) / units
+        T_q[others] = S[form.others] @ H
+        T_q_dot[others] = (S_dot[form.others] - S[form.others] @ H @ S_dot[form.control]) @ H
+    return T_q, T_q_dot
+
+
+def _with_platform(form: RedundantSets, moving: _PoseWithSlopes) -> tuple[Array, Array]:
+    """All rates per rate of the legs' joints, [1; J_C], and its derivative, [0; J_C_dot]."""
+    N, N_dot = np.zeros((form.robot.tree.n, len(form.legs))), np.zeros((form.robot.tree.n, len(form.legs)))
+    N[form.legs, range(len(form.legs))] = 1.0
+    if not len(form.platform):
+        return N, N_dot
+    J, J_dot = _parts(form.hold.closures.jacobian(moving.at, moving.links))
+    if form.hold.quadratic is not None:
+        J_dot = J_dot + _turned(form.hold, moving) @ J
+    weights = form.hold.weights
+    inverse = np.linalg.pinv(weights[:, None] * J[:, form.platform]) * weights
+    J_C = -(inverse @ J[:, form.legs])
+    N[form.platform] = J_C
+    N_dot[form.platform] = -(inverse @ (J_dot[:, form.legs] + J_dot[:, form.platform] @ J_C))
+    return N, N_dot
+
+
+def _turned(hold: PlatformConstraint, moving: _PoseWithSlopes) -> Array:
+    """What turns rows fixed on the platform into rows of the world, as (43) has them."""
+    result = np.zeros((hold.closures.size, hold.closures.size))
+    for rows, loop in zip(hold.closures.slices(), hold.closures.loops, strict=True):
+        w = _parts(moving.links[loop.first.link][1])[0] @ moving.rates
+        n = loop.translations @ loop.first.rotation.T
+        result[rows, rows] = n @ hat(w) @ n.T
+    return result
+
+
+def _tree_matrices(tree: Tree, moving: _PoseWithSlopes) -> tuple[Array, Array]:
+    """Inertia and Coriolis matrix of the open tree: sums of J^T M J and of J^T (M J_dot + [momentum] J)."""
+    D, C = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
+    for link, both in zip(tree.links, moving.links, strict=True):
+        J, J_dot = _parts(np.concatenate(both))
+        inertia: Any = link.body.as_rigid().inertia_matrix()
+        momentum = inertia @ (J @ moving.rates)
+        p, L = hat(momentum[:3]), hat(momentum[3:])
+        D += J.T @ inertia @ J
+        C += J.T @ (inertia @ J_dot - np.block([[np.zeros((3, 3)), p], [p, L]]) @ J)
+        if link.terms.motor_inertia:
+            D[link.v.start, link.v.start] += link.terms.motor_inertia
+    return D, C

@@ -28,6 +28,7 @@ from parflex.formulations.substructure_motion import SubstructureMotion, Substru
 from parflex.records import Record, count_of
 from parflex.recursion.dynamics import joint_forces
 from parflex.recursion.kinematics import Pose, acceleration_matrix, jacobians, pose
+from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.robot.substructures import (
     PREFERENCES,
@@ -514,13 +515,6 @@ def _most_frequent(entries: Array) -> float:
     return max(reversed(numbers), key=numbers.count) if len(entries) > 1 and numbers else 0.0
 
 
-def without_gravity(form: Substructures) -> Substructures:
-    """The same pieces without weight: what is linear in accelerations stands alone."""
-    tree = replace(form.robot.tree, gravity=np.zeros(3))
-    robot = replace(form.robot, tree=tree, closures=replace(form.robot.closures, tree=tree))
-    return replace(form, robot=robot)
-
-
 class StepMatrix:
     """The matrix at a pose, for coefficients c1 (s) of damping and c2 (s^2) of stiffness: both real, or both pairs.
 
@@ -530,7 +524,8 @@ class StepMatrix:
     def __init__(
         self, form: Substructures, q: Any, c1: Any, c2: Any, driven: bool, joints: Mapping[int, JointTangent]
     ) -> None:
-        self.form, self.c1, self.c2, self.joints = without_gravity(form), c1, c2, joints
+        self.c1, self.c2, self.joints = c1, c2, joints
+        self.form = replace(form, robot=acting_robot(form.robot, ("gravity",)))  # what is linear in accelerations alone
         self.state = substructure_state(self.form, q, np.zeros(len(form.partition.independent)))
         held_slots = set(self.state.motor_slots) if driven else set()
         self.rest = [k for k in range(form.size) if k not in held_slots]

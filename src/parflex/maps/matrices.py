@@ -23,7 +23,7 @@ from parflex.closure.partition import BRANCH
 from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.robot.substructures import PLANE, CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
+from parflex.robot.substructures import CutBeam, CutModal, CutRobot, CutStep, cut_at_beams
 from parflex.tree.force_elements import CoupledSpring
 from parflex.tree.tree import GROUND, Link, Place, Tree
 
@@ -240,7 +240,7 @@ class Assembly:
         """Twist at the common point per unit twist of a root, in axes that move with it."""
         R = rotation[:, self.index[j]] @ self.axes[j]
         W = _outward(R, position[:, self.index[j]])
-        return W[:, :, PLANE] if self.model.width == 3 else W
+        return W[:, :, self.model.robot.tree.components] if self.model.width == 3 else W
 
     def _freedom(self, step: CutStep, rotation: Array, position: Array) -> Array:
         """Twist at the common point that a step adds, per unit of its unknowns."""
@@ -325,7 +325,7 @@ class NodeModel:
     @property
     def width(self) -> int:
         """Unknowns of a free twist."""
-        return len(used_components(self.robot.tree))
+        return len(self.robot.tree.components)
 
     @cached_property
     def beams(self) -> dict[int, CutBeam]:

@@ -23,7 +23,7 @@ from parflex.codegen.optimise import make_program
 from parflex.maps.matrices import NotCoveredError, closing_rank
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.recursion.kinematics import Pose
-from parflex.robot.substructures import PLANE, SPACE, CutConnection, CutRobot, CutStep
+from parflex.robot.substructures import CutConnection, CutRobot, CutStep
 from parflex.spatial.linear import is_zero
 from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.tree import GROUND, Place, Tree
@@ -73,7 +73,7 @@ class FrameBuilder:
     def __init__(self, cut: CutRobot, tree: Tree, loops: Sequence[Any], at: Pose) -> None:
         self.cut, self.tree, self.loops, self.at = cut, tree, loops, at
         self.planar = tree.planar
-        self.used = PLANE if self.planar else SPACE
+        self.used = tree.components
         self.made = FrameTree(len(self.used))
         self.modal: dict[int, list[int]] = {}
         self.plain = cut.robot.tree

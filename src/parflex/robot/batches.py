@@ -81,9 +81,11 @@ def is_batch(pose: Any) -> bool:
     return isinstance(pose, np.ndarray) and pose.ndim == 2
 
 
-def answer_rows(positions: Any, ask: Callable[[int, Array], Sequence[Any]], *shapes: tuple[int, ...]) -> list[Array]:
-    """Arrays of these shapes, one behind the other, that `ask` gives of each row of positions and its number."""
-    rows = as_numbers(positions, "pose")
+def answer_rows(pose: Any, ask: Callable[[int, Any], Sequence[Any]], *shapes: tuple[int, ...]) -> Sequence[Any]:
+    """What `ask` gives of a pose; of a batch arrays of these shapes, one behind the other, by the rows and numbers."""
+    if not is_batch(pose):
+        return ask(0, pose)
+    rows = as_numbers(pose, "pose")
     answers, notes = [np.full((len(rows), *shape), np.nan) for shape in shapes], BatchNotes(len(rows))
     for number, row in enumerate(rows):
         try:

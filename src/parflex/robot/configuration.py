@@ -181,7 +181,7 @@ class Configuration(Answer):
         """How near the pose is to a singularity, by kind; bodies are taken as rigid for it."""
         robot = self.robot
         if not set(robot.deformations) <= robot.locked:
-            return Configuration(robot.locking(robot.deformations), self.q).condition
+            return Configuration(robot.undeformed, self.q).condition
         ranks: dict[str, int] = {}
         for q in robot.reference_poses:  # home alone may be singular
             for name, block in self._leg_blocks(q).items():

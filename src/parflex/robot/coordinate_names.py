@@ -127,9 +127,9 @@ def read_columns(tree: Tree, words: Sequence[str], key: str = "pose") -> tuple[t
     return tuple(coordinate.name for coordinate in coordinates), np.array([c.unit for c in coordinates])
 
 
-def read_row(tree: Tree, coordinates: Mapping[str, float], key: str = "pose") -> dict[str, float]:
+def read_row(tree: Tree, coordinates: Mapping[str, float]) -> dict[str, float]:
     """Return the values of coordinates (m, rad) by their names."""
-    names, units = read_columns(tree, list(coordinates), key)
+    names, units = read_columns(tree, list(coordinates))
     return {
         name: float(value) * float(unit) for name, value, unit in zip(names, coordinates.values(), units, strict=True)
     }

@@ -22,15 +22,7 @@ TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FramePose(Unpacked):
-    """Where a frame is, in world axes; unpacks as (position, rotation).
-
-    Attributes
-    ----------
-    position : Array
-        Origin (m), world axes.
-    rotation : Array
-        3 x 3, from the axes of the frame to those of the world (dimensionless).
-    """
+    """Where a frame is, in world axes: its origin (m) and 3 x 3 rotation; unpacks as (`position`, `rotation`)."""
 
     _unpacked: ClassVar = ("position", "rotation")
     position: Array  # m, of its origin
@@ -39,21 +31,12 @@ class FramePose(Unpacked):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Jacobian(NamedMatrix):
-    """World twist of a frame per rate of each motor; an array to NumPy.
+    """World twist of a `frame` per rate of each motor; an array to NumPy.
 
-    Attributes
-    ----------
-    matrix : Array
-        6 x motors (m/s and rad/s per rad/s or m/s); of a batch with a leading axis.
-    frame : str
-        The frame.
-    directions : tuple[str, ...]
-        Of the rows: vx vy vz wx wy wz.
-    motors : list[str]
-        Of the columns.
+    Rows of `matrix` are the `directions` vx vy vz wx wy wz, columns the `motors`.
     """
 
-    matrix: Array  # 6 x motors: m/s and rad/s per rad/s or m/s
+    matrix: Array  # 6 x motors (m/s and rad/s per rad/s or m/s); of a batch with a leading axis
     frame: str
     directions: tuple[str, ...]  # of its rows: vx vy vz wx wy wz
     motors: list[str]  # of its columns
@@ -146,7 +129,7 @@ def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -
         return [configuration.frame_rows(name) @ configuration.J @ np.linalg.pinv(configuration.J_a)]
 
     robot.tree.place(name)  # which refuses unknown frames
-    (matrix,) = answer_rows(pose, per_rate, (6, robot.nu)) if is_batch(pose) else per_rate(0, pose)
+    (matrix,) = answer_rows(pose, per_rate, (6, robot.nu))
     return Jacobian(matrix, name, TWIST, list(robot.actuated_names))
 
 
@@ -195,7 +178,6 @@ def counts(robot: Robot) -> dict[str, Any]:
     joints = [*(frame.name for frame in jointed), *struts]
     rank = robot.mobility.rank
     free = len(robot.free)
-    rigid = robot.locking(robot.deformations)
     names = robot.closures.row_names
     locked_rates = robot.locked | moving
     locked = mobility_with(robot, locked_rates)
@@ -210,7 +192,7 @@ def counts(robot: Robot) -> dict[str, Any]:
         "closure_rows": robot.closures.size,
         "redundant_closures": len(robot.mobility.redundant),
         "independent_coordinates": free - rank,
-        "degrees_of_freedom": rigid.mobility.freedoms(len(rigid.free)),
+        "degrees_of_freedom": robot.undeformed.freedoms,
         "locked": {
             "total_coordinates": remaining,
             "redundant_closures": len(locked.redundant),

@@ -36,18 +36,10 @@ Place = tuple[str | int, ...]  # of a number in a robot, by fields and indices
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Gearing(Record):
-    """Units of all rates, those of rotors behind their gears, and which rates are those of rotors.
+    """Units of all rates, those of rotors behind their gears, and which rates are those of rotors."""
 
-    Attributes
-    ----------
-    units : Array
-        Of all rates: without gears those of the tree.
-    rotors : Array
-        Whether a rate follows, as that of a rotor, from those of the mechanism.
-    """
-
-    units: Array
-    rotors: Array
+    units: Array  # of all rates: without gears those of the tree
+    rotors: Array  # whether a rate follows, as that of a rotor, from those of the mechanism
 
     @property
     def any(self) -> bool:

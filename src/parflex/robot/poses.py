@@ -52,7 +52,7 @@ class PoseFinder:
             raise
         if result is not None and not isinstance(result, Refusal):
             return result
-        if self._count(target) <= self.rigid_freedoms:
+        if self._count(target) <= self.robot.undeformed.freedoms:
             held = self.robot.locked | set(self.robot.deformations)
             error = unmet_condition(self.robot.assembler, target, self.robot.home, held) or error
         missed = error or self._explained(result, q)
@@ -90,7 +90,7 @@ class PoseFinder:
         closed = self._closed(self._given_whole(target, widened, reference), q, reference, locked)
         if isinstance(closed, Refusal) and widened is not target:  # not with what it had better keep
             missed, widened, closed = closed, target, self._closed(target, q, reference, locked)
-            if isinstance(closed, Refusal) and self._count(target) < self.rigid_freedoms:
+            if isinstance(closed, Refusal) and self._count(target) < self.robot.undeformed.freedoms:
                 return missed
         if isinstance(closed, Refusal):
             return closed
@@ -127,7 +127,7 @@ class PoseFinder:
         assembler, last = self.robot.assembler, target if wider is None or reference is None else wider
         if wider is not None:
             row_count = len(wider.fixed) + sum(frame.size for frame in wider.frames)
-            for choice in (wider, target) if reference is None or row_count > self.rigid_freedoms else ():
+            for choice in (wider, target) if reference is None or row_count > self.robot.undeformed.freedoms else ():
                 closed = assembler.near(choice, q, reference, locked)
                 if closed is not None:
                     return closed
@@ -140,7 +140,7 @@ class PoseFinder:
 
     def contradicts(self, target: Target) -> bool:
         """Whether conditions of a target contradict each other but at single poses."""
-        finder = self._undeformed.pose_finder
+        finder = self.robot.undeformed.pose_finder
         return finder._free_part(finder.robot.home).contradicts(target)  # elastic couplings may be stretched
 
     def _given_whole(self, target: Target, widened: Target, reference: Array) -> Target:
@@ -200,30 +200,19 @@ class PoseFinder:
     @cached_property
     def _nearby(self) -> tuple[Array, ...]:
         """Poses beside home, where rows have the rank that they have in general; of robots without loops too."""
-        rigid = self._undeformed
+        rigid = self.robot.undeformed
         return rigid.reference_poses[1:] if self.robot.closures.size else tuple(open_poses_beside(rigid, rigid.free))
 
     def is_free(self, target: Target) -> bool:
         """Whether there are fewer conditions than freedoms, or some of them repeat others wherever the robot is."""
-        if self._count(target) < self.rigid_freedoms:
+        if self._count(target) < self.robot.undeformed.freedoms:
             return True
         key = (target.fixed, tuple(row.general_key for row in target.frames))
         if key not in self._undetermined:
-            finder = self._undeformed.pose_finder
+            finder = self.robot.undeformed.pose_finder
             poses = (finder.robot.home, *finder._nearby)
             self._undetermined[key] = finder.free_part.undetermined(target, poses)
         return self._undetermined[key] > 0
-
-    @property
-    def _undeformed(self) -> Robot:
-        """The same robot as long as nothing deforms."""
-        return self.robot.locking(self.robot.deformations) if self.robot.deformations else self.robot
-
-    @cached_property
-    def rigid_freedoms(self) -> int:
-        """Independent motions while nothing deforms."""
-        rigid = self._undeformed
-        return rigid.mobility.freedoms(len(rigid.free))
 
     # -- why a pose is not reached ---------------------------------------------------------------------
 
@@ -251,9 +240,12 @@ class PoseFinder:
             error.message, error.hint = conflict.message("pose"), conflict.hint
             return error
         names = self._words(target)
-        excess = len(names) - self.rigid_freedoms
+        excess = len(names) - self.robot.undeformed.freedoms
         if excess > 0 and not self.robot.assembler.can_start_towards(target, self.robot.home, locked):
-            condition_names, freedoms = ", ".join(filter(None, names)), count_of(self.rigid_freedoms, "freedom")
+            condition_names, freedoms = (
+                ", ".join(filter(None, names)),
+                count_of(self.robot.undeformed.freedoms, "freedom"),
+            )
             error.message = (
                 f"{len(names)} conditions are given ({condition_names}), but the robot has {freedoms}, and the "
                 "conditions contradict each other, or their pose is not found from home"

@@ -74,8 +74,13 @@ class RequestedRates:
     def units(self) -> Array:
         """1 for rotations, the typical length for translations: with these a robot of any size has equal rows."""
         tree = self.here.robot.tree
-        parts = [1.0 if c > 2 else tree.length for components in self.frames.values() for c in components]
-        return np.concatenate([tree.rate_units[list(self.joints)], parts])
+        lengths = [1.0 if component > 2 else tree.length for _, component, _ in self._parts]
+        return np.concatenate([tree.rate_units[list(self.joints)], lengths])
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, int, float]]:
+        """Frame, component and value of each component of a frame."""
+        return [(frame, c, value) for frame, parts in self.frames.items() for c, value in parts.items()]
 
     @property
     def block(self) -> PriorityBlock:
@@ -167,12 +172,9 @@ class RequestedRates:
 
     def _describe_freedom(self, number: int) -> str:
         """Describe what the frame of a component, or the mechanism, can do at this pose."""
-        frame = [*[""] * len(self.joints), *(name for name, components in self.frames.items() for _ in components)][
-            number
-        ]
-        if not frame:
+        if number < len(self.joints):
             return f"the mechanism has {count_of(self.here.motions.shape[1], 'degree')} of freedom here"
-        tree = self.here.robot.tree
+        tree, frame = self.here.robot.tree, self._parts[number - len(self.joints)][0]
         lengths = np.r_[np.full(3, tree.length), np.ones(3)]
         along = self.here.frame_rows(frame) @ self.here.motions / lengths[:, None]
         _, R, order = scipy.linalg.qr(along.T, mode="economic", pivoting=True)
@@ -192,8 +194,7 @@ class RequestedRates:
 
     @cached_property
     def _given(self) -> Array:
-        parts = [value for components in self.frames.values() for value in components.values()]
-        return np.array([*self.joints.values(), *parts])
+        return np.array([*self.joints.values(), *(value for _, _, value in self._parts)])
 
     @cached_property
     def _drift(self) -> Array:
@@ -208,8 +209,7 @@ class RequestedRates:
         """Names and units of the components."""
         tree = self.here.robot.tree
         joint_names = [(tree.rate_names[k], _unit_of(tree, k)) for k in self.joints]
-        parts = [(frame, c) for frame, components in self.frames.items() for c in components]
-        return joint_names + [(f"{frame}.{_part(tree, c)}", "m" if c < 3 else "rad") for frame, c in parts]
+        return joint_names + [(f"{frame}.{_part(tree, c)}", "m" if c < 3 else "rad") for frame, c, _ in self._parts]
 
 
 def requested_rates(

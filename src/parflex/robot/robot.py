@@ -340,6 +340,16 @@ class Robot(Answer):
         return mobility_with(self, self.locked) if known_mobility is None else known_mobility
 
     @property
+    def freedoms(self) -> int:
+        """Number of independent motions."""
+        return self.mobility.freedoms(len(self.free))
+
+    @property
+    def undeformed(self) -> Robot:
+        """The same robot as long as nothing deforms."""
+        return self.locking(self.deformations) if self.deformations else self
+
+    @property
     def known(self) -> tuple[Array | None, Mobility | None]:
         """Home and mobility, as far as they were found."""
         return self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
@@ -443,24 +453,9 @@ def effort_units(robot: Robot) -> dict[str, str]:
     return {name: FORCES.get(unit, "N or N m") for name, unit in units.items()}
 
 
-def efforts_line(robot: Robot, efforts: Mapping[str, float]) -> str:
-    """Efforts with their units."""
-    units = effort_units(robot)
-    return "efforts " + name_list(
-        [f"{name} {value:.5g} {units.get(name, '')}".strip() for name, value in efforts.items()]
-    )
-
-
-def accelerations_line(robot: Robot, accelerations: Mapping[str, float]) -> str:
-    """Accelerations with their units."""
-    units = {name: "m/s2" if unit == "N" else "rad/s2" for name, unit in effort_units(robot).items()}
-    return "accelerations " + name_list([f"{name} {value:.5g} {units[name]}" for name, value in accelerations.items()])
-
-
 def freedoms_of(robot: Robot) -> str:
     """The number of freedoms of the undeformed robot; a robot that cannot be assembled still prints."""
     try:
-        rigid = robot.locking(robot.deformations) if robot.deformations else robot
-        return count_of(rigid.mobility.freedoms(len(rigid.free)), "freedom")
+        return count_of(robot.undeformed.freedoms, "freedom")
     except (ParflexError, np.linalg.LinAlgError):
         return "freedoms not known"

@@ -92,17 +92,21 @@ def tolerance_factor(*arrays: Any) -> float:
     return SINGLE if any(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in arrays) else 1.0
 
 
-def closed_positions(robot: Robot, positions: Any, key: str = "q", factor: float | None = None) -> Array:
+def closed_positions(robot: Robot, positions: Any, factor: float | None = None) -> Array:
     """All positions from an array of them, whose loops are closed; or of the independent ones, which are closed."""
-    q, factor = as_numbers(positions, key), tolerance_factor(positions) if factor is None else factor
+    q, limit = as_numbers(positions, "q"), OPEN * (tolerance_factor(positions) if factor is None else factor)
     if q.ndim != 1:
         hint = f"give {robot.nq} numbers, in the order of robot.coordinates"
-        raise _shape_error(q, key, "and one pose is asked for", hint)
+        raise _shape_error(q, "q", "and one pose is asked for", hint)
     if len(q) != robot.nq:
-        return close_positions(robot, q, key)
-    refuse_infinite(q, key)
-    _refuse_long_quaternions(robot, q, key, factor * OPEN)
-    _refuse_open_loops(robot, q, key, factor * OPEN)
+        return close_positions(robot, q)
+    refuse_infinite(q, "q")
+    for link in (link for link in robot.tree.links if link.joint.quaternion):  # others would stretch what they turn
+        length = float(np.linalg.norm(q[link.q_quaternion]))
+        if abs(length - 1.0) > limit:
+            text = f"the quaternion of '{link.name}' has the length {length:.9g}, not 1"
+            raise InputError(text, key="q", value=length, hint="divide it by its length, or call robot.close(q)")
+    _refuse_open_loops(robot, q, limit)
     return q
 
 
@@ -114,16 +118,7 @@ def refuse_infinite(values: Array, key: str) -> None:
         raise InputError(text, key=key, value=value, hint="give finite numbers")
 
 
-def _refuse_long_quaternions(robot: Robot, q: Array, key: str, limit: float) -> None:
-    """Raise where a quaternion has not the length 1: it would stretch what it turns."""
-    for link in robot.tree.links:
-        length = float(np.linalg.norm(q[link.q_quaternion])) if link.joint.quaternion is not None else 1.0
-        if abs(length - 1.0) > limit:
-            text = f"the quaternion of '{link.name}' has the length {length:.9g}, not 1"
-            raise InputError(text, key=key, value=length, hint="divide it by its length, or call robot.close(q)")
-
-
-def _refuse_open_loops(robot: Robot, q: Array, key: str, limit: float) -> None:
+def _refuse_open_loops(robot: Robot, q: Array, limit: float) -> None:
     """Raise where the positions do not close a loop: name it, and say how far it is open."""
     at, length = pose(robot.tree, q), robot.tree.length
     openings = [float(np.linalg.norm(row.residual(at, length))) for row in robot.closures.rows]
@@ -137,31 +132,28 @@ def _refuse_open_loops(robot: Robot, q: Array, key: str, limit: float) -> None:
         off = abs(float(row.linear_residual(at)[0]))
         text = f"the positions contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}"
         hint = f"it says {row.relation}; robot.close(q) gives fitting positions near q"
-    raise InputError(text, key=key, value=row.name, hint=hint)
+    raise InputError(text, key="q", value=row.name, hint=hint)
 
 
-def close_positions(robot: Robot, positions: Any, key: str = "q") -> Array:
+def close_positions(robot: Robot, positions: Any) -> Array:
     """Closed positions near those that are given; of an array of the independent ones, with these as they are.
 
     A leading axis is a batch.
     """
-    q = as_numbers(positions, key)
+    q = as_numbers(positions, "q")
     if q.ndim == 2:
         rows = []
         for number, row in enumerate(q):
             try:
-                rows.append(close_positions(robot, row, key))
+                rows.append(close_positions(robot, row))
             except ParflexError as error:
                 error.message = f"state {number}: {error.message}"
                 raise
         return np.array(rows).reshape(-1, robot.nq)
-    if q.ndim == 1 and len(q) == robot.nq:
-        refuse_infinite(q, key)
-        return _nearest(robot, _with_unit_quaternions(robot, q, key), key)
-    if q.ndim == 1 and len(q) == len(robot.independent):
-        refuse_infinite(q, key)
-        return _from_independent(robot, q, key)
-    raise wrong_length(robot, q, key, robot.nq, "robot.coordinates")
+    if q.ndim != 1 or len(q) not in (robot.nq, len(robot.independent)):
+        raise wrong_length(robot, q, "q", robot.nq, "robot.coordinates")
+    refuse_infinite(q, "q")
+    return _nearest(robot, q) if len(q) == robot.nq else _from_independent(robot, q)
 
 
 def wrong_length(robot: Robot, values: Array, key: str, full_length: int, names: str) -> InputError:
@@ -172,23 +164,20 @@ def wrong_length(robot: Robot, values: Array, key: str, full_length: int, names:
     return _shape_error(values, key, f"not ({full_length},)", hint)
 
 
-def _with_unit_quaternions(robot: Robot, q: Array, key: str) -> Array:
-    for link in robot.tree.links:
-        if link.joint.quaternion and (length := float(np.linalg.norm(q[link.q_quaternion]))) < OPEN:
+def _nearest(robot: Robot, q: Array) -> Array:
+    for link in (link for link in robot.tree.links if link.joint.quaternion):
+        if (length := float(np.linalg.norm(q[link.q_quaternion]))) < OPEN:
             hint = "(1, 0, 0, 0) turns nothing"
-            raise InputError(f"the quaternion of '{link.name}' is zero", key=key, value=length, hint=hint)
-    return with_unit_quaternions(robot.tree, q)
-
-
-def _nearest(robot: Robot, q: Array, key: str) -> Array:
+            raise InputError(f"the quaternion of '{link.name}' is zero", key="q", value=length, hint=hint)
+    q = with_unit_quaternions(robot.tree, q)
     closed, error = robot.assembler.newton(q, robot.free, list(robot.closures.rows))
     if error <= CLOSED:
         return closed
     text = f"no closed positions are near these: the loops stay open by {error * robot.tree.length:.3g} m"
-    raise UnreachableError(text, key=key, hint="start nearer to a pose of the robot, such as robot.home")
+    raise UnreachableError(text, key="q", hint="start nearer to a pose of the robot, such as robot.home")
 
 
-def _from_independent(robot: Robot, values: Array, key: str) -> Array:
+def _from_independent(robot: Robot, values: Array) -> Array:
     """Positions of which the independent ones are given, the others in the working mode of home."""
     tree, position_values = robot.tree, {}
     rates = robot.independent_rates
@@ -198,7 +187,7 @@ def _from_independent(robot: Robot, values: Array, key: str) -> Array:
         if link.joint.quaternion is not None and not elastic:
             text = f"'{link.name}' turns freely, so that its independent rates are no coordinates"
             hint = f"give all {robot.nq} positions, with its quaternion, to robot.close(q)"
-            raise InputError(text, key=key, value=link.name, hint=hint)
+            raise InputError(text, key="q", value=link.name, hint=hint)
         start = link.e.start - link.e_v.start if elastic else link.q.start - link.v.start
         position_values[start + k] = float(value)
     target, locked = Target(position_values, frozenset(rates)), robot.locked | frozenset(rates)

@@ -35,8 +35,6 @@ from parflex.tree.tree import GROUND, Tree
 
 Array = np.ndarray
 PREFERENCES = ("root", "tip", "closure")
-PLANE = (0, 1, 5)
-SPACE = (0, 1, 2, 3, 4, 5)
 EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros keep motions in and out of a plane apart
 Motions = tuple[Array, Array] | None
 
@@ -201,7 +199,7 @@ def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: 
         **vars(cut),
         given=dependent_beams,
         partition=partition,
-        used=used_components(tree),
+        used=tuple(tree.components),
         loose=links_in_beam_root_axes(cut),
         bodies=bodies,
         beam_of_body=bodies_on_beams(cut, bodies),
@@ -286,7 +284,7 @@ def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] 
         for guided, free_axes in ((joint.guided_v, joint.S_v), (joint.guided_w, joint.S_w))
     )
     coordinates: list[int] = []
-    components = list(used_components(cut.robot.tree))
+    components = cut.robot.tree.components
     for i in range(joint.size):
         rotates = bool(np.abs(turning[:, i]).any())
         column = np.abs((turning if rotates else sliding)[:, i])
@@ -357,11 +355,6 @@ def _relative(tree: Tree, home: int, link: int) -> tuple[Array, Array]:
     return R1.T @ R2, R1.T @ (p2 - p1)
 
 
-def used_components(tree: Tree) -> tuple[int, ...]:
-    """Components of a twist that can move."""
-    return PLANE if tree.planar else SPACE
-
-
 def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
     """The pieces of a robot; `preferred` are tried first, in their order, as links that pieces move with."""
     tree = robot.tree
@@ -388,7 +381,7 @@ def _cut_bodies(robot: Robot) -> dict[int, int]:
     """Bodies whose free coordinates begin with the whole motion of the one link at their tip, with that link."""
     tree, tip_links = robot.tree, {}
     for j, link in enumerate(tree.links):
-        if not link.body.size or not link.body.by_tip or tip_components(link.body) != used_components(tree):
+        if not link.body.size or not link.body.by_tip or tip_components(link.body) != tuple(tree.components):
             continue
         tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
         if len(tips) == 1 and len(_free(robot, link.e_v)) == link.body.size:
@@ -426,7 +419,7 @@ class _PieceBuilder:
     """Pieces one after the other, their unknowns numbered on the way."""
 
     def __init__(self, robot: Robot, modes: dict[int, slice], count: int, left: list[CutConnection]) -> None:
-        self.width = len(used_components(robot.tree))
+        self.width = len(robot.tree.components)
         self.modes, self.count, self.left = modes, count, left
         self.waiting = set(range(len(robot.tree.links)))
 

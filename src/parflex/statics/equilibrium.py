@@ -176,7 +176,7 @@ def preloaded_equilibrium(robot: Robot, pose: Pose | None, case: LoadCase) -> Eq
 def _holding(start: Configuration, allocation: EffortAllocation, case: LoadCase) -> tuple[Array, dict[str, Any] | None]:
     """Efforts that hold the robot with rigid bodies at its pose, as the inverse model has them, theory (46) to (48)."""
     robot = start.robot
-    rigid = Configuration(robot.locking(robot.deformations), start.q) if robot.deformations else start
+    rigid = Configuration(robot.undeformed, start.q)
     rigid.refuse_undefined_actuation()
     _, loading = prepare_loads(robot, start, LoadCase("none", wrench=case.wrench, without=case.without))
     A, F = rigid.J_a.T, loading.forces(rigid)

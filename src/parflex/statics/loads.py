@@ -113,15 +113,9 @@ def least_multipliers(configuration: Configuration, F: Array) -> Array:
     return np.linalg.lstsq(rows.T, F[free], rcond=1e-12)[0] if len(rows) else np.zeros(0)
 
 
-def tangent_stiffness(
-    configuration: Configuration, loading: AppliedLoads, along: Array | None = None, acting: Array | None = None
-) -> Array:
-    """K = dc/dq of the reduced forces along the independent rates, or along motions that the closures allow.
-
-    `acting` are the forces F where they are known.
-    """
-    J = configuration.J if along is None else along
-    return J.T @ forces_along(configuration, loading, J, acting)
+def tangent_stiffness(configuration: Configuration, loading: AppliedLoads, acting: Array | None = None) -> Array:
+    """K = dc/dq of the reduced forces along the independent rates; `acting` are the forces F where they are known."""
+    return configuration.J.T @ forces_along(configuration, loading, configuration.J, acting)
 
 
 def forces_along(

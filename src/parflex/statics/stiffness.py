@@ -21,6 +21,7 @@ from parflex.records import Answer, brief, count_of, name_list
 from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.limits import limit_warnings
+from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium, equilibrium_of
@@ -126,10 +127,10 @@ def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
     """Stiffness and compliance of a frame of a linear model, of which it is a node."""
     tree = model.robot.tree
     frame = _known(model.robot, frame)
-    P = model.configuration.frame_rows(frame)[selected_components(model.robot)] @ model.J
+    P = model.configuration.frame_rows(frame)[tree.components] @ model.J
     C = P @ StiffnessSolver(model.configuration, model.K).solve(P.T)
     directions = ("x", "y", "theta") if tree.planar else MOTIONS
-    lengths = np.where(np.array(selected_components(model.robot)) < 3, 1.0, tree.length)
+    lengths = np.where(np.array(tree.components) < 3, 1.0, tree.length)
     scaled = C * np.outer(lengths, lengths)
     U, values, _ = np.linalg.svd(scaled)
     weak = values < RIGID * max(float(values[0]), 1e-300)
@@ -196,7 +197,7 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
     model = about_pose(here, loading)
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(loading.forces(here)))
     displacements = {frame: here.frame_rows(frame) @ step for frame in [_known(robot, name) for name in frames or [""]]}
-    result = _inside(robot, here, loading, step, displacements, model.K_tot @ step)
+    result = _inside(acting_robot(robot, case.without), here, loading, step, displacements, model.K_tot @ step)
     rotations = [np.zeros(3)]  # of bodies and their nodes, to first order
     for link, (_, J_w) in zip(here.robot.tree.links, here.link_jacobians, strict=True):
         nodes = link.body.nodes.values()
@@ -250,8 +251,3 @@ def _inside(
 def _known(robot: Robot, frame: str | None) -> str:
     robot.tree.place(frame or robot.tree.end_effector)
     return frame or robot.tree.end_effector
-
-
-def selected_components(robot: Robot) -> list[int]:
-    """Components of a world twist that a robot can have."""
-    return [0, 1, 5] if robot.tree.planar else list(range(6))

@@ -19,11 +19,10 @@ import scipy
 
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError
-from parflex.forces.forces import Without, Wrench, checked_wrenches
+from parflex.forces.forces import Wrench, checked_wrenches
 from parflex.records import Answer
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
-from parflex.robot.configuration import NEAR_SINGULAR, SINGULAR, Configuration, Pose
-from parflex.robot.load import acting_configuration
+from parflex.robot.configuration import NEAR_SINGULAR, SINGULAR, Configuration, Pose, configure
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import closed_motion
@@ -90,7 +89,7 @@ def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
     """
     robot, rows = here.robot, here.frame_rows(frame) @ here.J
     rows[:3] /= robot.tree.length
-    rows = rows[[0, 1, 5]] if robot.tree.planar else rows
+    rows = rows[robot.tree.components]
     motors = len(robot.actuated)
     if len(rows) > motors or (len(rows) < motors and not spare):
         text = f"'{frame}' moves in {len(rows)} directions, but there are {motors} motors"
@@ -123,16 +122,9 @@ def check_system(here: Configuration, frame: str) -> list[Diagnostic]:
     return []
 
 
-def held_frame(
-    robot: Robot,
-    pose: Pose | None = None,
-    frame: str | None = None,
-    wrench: Wrench | None = None,
-    without: Without = (),
-) -> HeldFrame:
-    """The deformed robot at rest with a frame (by default the end effector) where it is at the undeformed pose."""
-    here = acting_configuration(robot, pose, without)
-    frame = frame or robot.tree.end_effector
+def held_frame(robot: Robot, pose: Pose | None = None, wrench: Wrench | None = None) -> HeldFrame:
+    """The deformed robot at rest with its end effector where it is at the undeformed pose."""
+    here, frame = configure(robot, pose), robot.tree.end_effector
     R, p = here.at.of(robot.tree.places[frame])
     acting, size = AppliedLoads(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n)), np.inf
     for _ in range(STEPS):
@@ -175,18 +167,12 @@ def _frame_error(here: Configuration, frame: str, R: Array, p: Array) -> Array:
     """How far a frame is from where it is held, as the rows of `driven_rows`."""
     R_frame, position = here.at.of(here.robot.tree.places[frame])
     error = np.concatenate([(position - p) / here.robot.tree.length, vector_from_rotation(R_frame @ R.T)])
-    return error[[0, 1, 5]] if here.robot.tree.planar else error
+    return error[here.robot.tree.components]
 
 
-def zero_dynamics(
-    robot: Robot,
-    pose: Pose | None = None,
-    frame: str | None = None,
-    wrench: Wrench | None = None,
-    without: Without = (),
-) -> ZeroDynamics:
-    """The elastic zero dynamics about the state of rest in which the motors hold a frame, theory (36)."""
-    held = held_frame(robot, pose, frame, wrench, without)
+def zero_dynamics(robot: Robot, pose: Pose | None = None, wrench: Wrench | None = None) -> ZeroDynamics:
+    """The elastic zero dynamics about the state of rest in which the motors hold the end effector, theory (36)."""
+    held = held_frame(robot, pose, wrench)
     here, J, units = held.configuration, held.configuration.J, rate_units(held.configuration)
     Z, P = units[:, None] * scipy.linalg.null_space(held.rows * units), _motor_free_combinations(here)
     M, D = (J.T @ part @ J for part in (tree_mass_matrix(here.robot.tree, here.at), tree_stiffness(here)[1]))

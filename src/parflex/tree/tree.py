@@ -149,6 +149,11 @@ class Tree(Record):
         """Names of the rates."""
         return tuple(_join(link.name, label) for link in self.links for label in link.rate_labels)
 
+    @property
+    def components(self) -> list[int]:
+        """Components of a twist that a link can have: in the plane x, y and the turn."""
+        return [0, 1, 5] if self.planar else list(range(6))
+
     @cached_property
     def link_of_rate(self) -> tuple[int, ...]:
         """The link that each rate belongs to."""
