@@ -19,7 +19,7 @@ from parflex.codegen.options import Options
 from parflex.codegen.trace import MODELS
 from parflex.codegen.tracer import grouped_robot
 from parflex.formulations.choice import choose
-from parflex.robot.load import OMITTED_IN_COUNTS, acting_robot
+from parflex.robot.load import JOINT_TERMS, acting_robot
 from parflex.robot.robot import Robot
 
 ARITHMETIC = {
@@ -150,9 +150,9 @@ def expressions(
 ) -> tuple[list[ca.SX], ca.SX]:
     """Inputs and outputs of a model of parflex, traced with SX instead of its own scalars, after `casadi.cse`."""
     tracer = Tracer(solver)
-    robot = acting_robot(robot, OMITTED_IN_COUNTS)
+    robot = acting_robot(robot, JOINT_TERMS)
     bodies = grouped_robot(robot, tracer, parameters)[0] if grouped else robot
-    options = Options(parameters=parameters, without=OMITTED_IN_COUNTS)
+    options = Options(parameters=parameters, without=JOINT_TERMS)
     form = choose(bodies, options.question(model))
     outputs, _ = MODELS[model](tracer, form.ways()[way] if way is not None else form, options)
     flat = [
@@ -184,7 +184,7 @@ def before_solve(robot: Robot) -> ca.SX:
 
 def ways_of(robot: Robot, model: str) -> int:
     """In how many ways parflex writes a model."""
-    return len(choose(acting_robot(robot, OMITTED_IN_COUNTS), Options().question(model)).ways())
+    return len(choose(acting_robot(robot, JOINT_TERMS), Options().question(model)).ways())
 
 
 def counts(expression: ca.SX) -> dict[str, int]:

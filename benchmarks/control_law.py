@@ -14,9 +14,9 @@ from timing import STATES, Harness, python_loop
 
 import parflex
 from parflex.codegen.model import Model
-from parflex.formulations.redundant_sensors import extended_effort, redundant_effort, redundant_sets
-from parflex.recursion.dynamics import JOINT_TERMS
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.formulations.base import ModelRequest
+from parflex.formulations.redundant_sensors import RedundantSensorFormulation, redundant_effort, redundant_sets
+from parflex.robot.load import JOINT_TERMS, acting_robot
 from parflex.robot.robot import Robot
 
 ROBOT, MODE = "3rrr", "+-+"
@@ -40,13 +40,15 @@ def _states(robot: Robot, groups: int) -> tuple[np.ndarray, np.ndarray]:
 def _law(report: Report, harness: Harness, folder: Path, robot: Robot) -> None:
     benchmark = f"extended law, {ROBOT}"
     report.progress(f"{benchmark}: tracing and compiling")
-    law, form = parflex.model(robot, "extended-law", without=OMITTED_IN_COUNTS), redundant_sets(robot)
+    law = parflex.model(robot, "extended-law", without=JOINT_TERMS)
+    form = redundant_sets(acting_robot(robot, JOINT_TERMS))
+    formulation = RedundantSensorFormulation(form.robot, form, question=ModelRequest("extended-law"))
     q, (qd, off, rate, acceleration) = _states(robot, 4)
     reference = q[:, form.positions] + 0.01 * off
     gains = law.parameters["Kp"], law.parameters["Kv"]
 
     def plain(k: int) -> np.ndarray:
-        return extended_effort(form, q[k], qd[k], (reference[k], rate[k], acceleration[k]), *gains, JOINT_TERMS)
+        return formulation.law((q[k], qd[k]), (reference[k], rate[k], acceleration[k]), *gains)
 
     x = np.hstack([q, qd, reference, rate, acceleration])
     contest = Contest(report, harness, benchmark, *_with_constants(law, x, plain), folder)
@@ -74,11 +76,11 @@ def _model(report: Report, harness: Harness, folder: Path, robot: Robot) -> None
     """Without the feedback, which CasADi's tracer has no arctangent for."""
     benchmark = f"redundant model, {ROBOT}"
     report.progress(f"{benchmark}: tracing and compiling")
-    form = redundant_sets(robot)
+    form = redundant_sets(acting_robot(robot, JOINT_TERMS))
     q, (qd, qdd) = _states(robot, 2)
-    known = np.array([redundant_effort(form, *rows, JOINT_TERMS) for rows in zip(q, qd, qdd, strict=True)])
+    known = np.array([redundant_effort(form, *rows) for rows in zip(q, qd, qdd, strict=True)])
     contest = Contest(report, harness, benchmark, np.hstack([q, qd, qdd]), known, folder)
-    contest.add_ours("parflex", parflex.model(robot, "redundant", without=OMITTED_IN_COUNTS).program)
+    contest.add_ours("parflex", parflex.model(robot, "redundant", without=JOINT_TERMS).program)
     casadi = report.optional("casadi_peer", "CasADi")
     if casadi is not None:
         contest.add_casadi("CasADi C", casadi, casadi.leanest(robot, "redundant", casadi.own_solve))

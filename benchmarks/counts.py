@@ -9,7 +9,7 @@ from report import Report
 from timing import Harness
 
 import parflex
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS
 
 SYMORO = {"rx90": 513, "puma560": 568}  # as published: numeric geometry, symbolic base parameters, gravity, no friction
 BRIOT = 2842  # Briot2014: the inverse program of the DualEMPS, 1287 additions and 1555 products in 1041 variables
@@ -23,7 +23,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
         benchmark = f"operators, {name} inverse"
         report.progress(benchmark)
         robot = parflex.load(name)
-        own = parflex.model(robot, "inverse", parameters="base", without=OMITTED_IN_COUNTS).counts
+        own = parflex.model(robot, "inverse", parameters="base", without=JOINT_TERMS).counts
         _keep(report, benchmark, "parflex", own, f"{own['setup']} more once for the parameters")
         report.figure(benchmark, "SYMORO", published, "operators", note="published")
         report.compare(benchmark, "parflex", "SYMORO")
@@ -35,7 +35,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
     for model in ("inverse", "direct"):
         benchmark = f"operators, gough-stewart {model}"
         report.progress(benchmark)
-        own = parflex.model(robot, model, without=OMITTED_IN_COUNTS).counts
+        own = parflex.model(robot, model, without=JOINT_TERMS).counts
         solve = (
             f"{own['total'] - SOLVE} and {SOLVE} of the pivoted 6 x 6 solve" if model == "inverse" else "solve included"
         )
@@ -63,7 +63,7 @@ def _bending(report: Report, casadi: Any) -> None:
     for model in ("inverse", "direct"):
         benchmark = f"operators, dualemps {model}"
         report.progress(benchmark)
-        own = parflex.model(robot, model, without=OMITTED_IN_COUNTS).counts
+        own = parflex.model(robot, model, without=JOINT_TERMS).counts
         _keep(report, benchmark, "parflex", own, f"{own['variables']} variables")
         if model == "inverse":
             report.figure(benchmark, "Briot2014", BRIOT, "operators", note="published: 1041 variables")

@@ -20,7 +20,7 @@ from timing import Harness, measure
 
 import parflex
 from parflex.codegen.llvm_jit import Kernel
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS
 
 OUTPUT = 0.01  # seconds between rows, on both sides
 ROUNDS = 5  # of a run of ours; the best counts
@@ -143,7 +143,7 @@ def _growth(report: Report, harness: Harness) -> None:
         robot = parflex.load("dualemps", elements=elements, settings=MEAN)
         begin = process_time()
         with cache_in(Path("off")):
-            made = parflex.model(robot, "direct", without=OMITTED_IN_COUNTS)
+            made = parflex.model(robot, "direct", without=JOINT_TERMS)
             kernel = Kernel(made.program)
         report.figure(benchmark, f"direct made and compiled, {elements} elements", process_time() - begin, "s")
         report.figure(benchmark, f"direct operators, {elements} elements", made.counts["total"], "operators")

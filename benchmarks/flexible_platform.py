@@ -21,12 +21,11 @@ from parflex.codegen.model import Model
 from parflex.codegen.optimise import make_program
 from parflex.codegen.options import Options, prepared_robot
 from parflex.codegen.program import Program
-from parflex.dynamics.dynamics import reduced_equations
+from parflex.dynamics.dynamics import state_at
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.general import general_formulation
-from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS, acting_configuration
 from parflex.robot.program_rates import motor_partition
 from parflex.robot.robot import Robot
 
@@ -52,7 +51,8 @@ def _state(robot: Robot, rng: np.random.Generator) -> dict[str, np.ndarray]:
     q, _ = robot.assembler.newton(tree.moved(robot.home, step), robot.free, list(robot.closures.loops))
     at = Configuration(robot, q)
     rates = at.J @ rng.uniform(-2, 2, at.J.shape[1])
-    M, c, b = reduced_equations(at, rates, without=JOINT_TERMS)
+    state = state_at(acting_configuration(robot, at, JOINT_TERMS), rates)
+    M, c, b = state.mass_matrix, state.c, state.bias
     effort = rng.uniform(-1000, 1000, len(robot.actuated))
     accelerations = at.J @ np.linalg.solve(M, at.J_a.T @ effort - c) + b
     link = tree.links[tree.number("platform")]
@@ -83,7 +83,7 @@ def _model(
 ) -> None:
     benchmark = f"{ROBOT} {model}"
     report.progress(f"{benchmark}: tracing and compiling")
-    ours: Model = parflex.model(robot, model, without=OMITTED_IN_COUNTS)
+    ours: Model = parflex.model(robot, model, without=JOINT_TERMS)
     x, known = _rows(states, list(ours.inputs)), _rows(states, list(ours.outputs))
     contest = Contest(report, harness, benchmark, x, known, folder)
     contest.add_ours("closed form", ours.program)
@@ -102,7 +102,7 @@ def _model(
 
 def _general(robot: Robot, model: str) -> tuple[Program, list[int]]:
     """The model by the general reduction of closed loops, and its independent rates."""
-    tracer, grouped = GraphTracer(), prepared_robot(robot, model, Options(without=OMITTED_IN_COUNTS))
+    tracer, grouped = GraphTracer(), prepared_robot(robot, model, Options(without=JOINT_TERMS))
     direct = model == "direct"
     home = Configuration(grouped, grouped.home).reduction.partition
     form = general_formulation(grouped, home if direct else motor_partition(grouped), ModelRequest(model))

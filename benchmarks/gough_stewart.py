@@ -11,7 +11,7 @@ from robots import physical_gough_stewart, platform_states
 from timing import STATES, Harness, python_loop
 
 import parflex
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS
 
 DIRECT, INVERSE = "gough-stewart direct", "gough-stewart inverse"
 CONSTRAINT, FORWARD = "Pinocchio constraintDynamics", "MuJoCo mj_forward"
@@ -28,7 +28,7 @@ def run_direct(report: Report, harness: Harness, folder: Path) -> None:
     known = np.array([np.concatenate([state.a, state.al]) for state in states])
     report.progress(f"{DIRECT}: tracing and compiling")
     contest = Contest(report, harness, DIRECT, np.array([state.direct_input for state in states]), known, folder)
-    contest.add_ours("parflex", parflex.model(robot, "direct", without=OMITTED_IN_COUNTS).program)
+    contest.add_ours("parflex", parflex.model(robot, "direct", without=JOINT_TERMS).program)
     if casadi is not None:
         contest.add_casadi("CasADi C", casadi, casadi.leanest(robot, "direct", casadi.own_solve))
     if pinocchio is not None:
@@ -60,7 +60,7 @@ def run_inverse(report: Report, harness: Harness, folder: Path) -> None:
     known = np.array([state.effort for state in states])
     report.progress(f"{INVERSE}: tracing and compiling")
     contest = Contest(report, harness, INVERSE, np.array([state.inverse_input for state in states]), known, folder)
-    contest.add_ours("parflex", parflex.model(robot, "inverse", without=OMITTED_IN_COUNTS).program)
+    contest.add_ours("parflex", parflex.model(robot, "inverse", without=JOINT_TERMS).program)
     if casadi is not None:
         contest.add_casadi("CasADi C", casadi, casadi.leanest(robot, "inverse", casadi.own_solve))
         unsafe = casadi.leanest(robot, "inverse", casadi.unpivoted_solve)

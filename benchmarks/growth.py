@@ -21,7 +21,7 @@ from timing import Harness
 import parflex
 from parflex.codegen import cache
 from parflex.codegen.llvm_jit import Kernel
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS
 
 JOINTS = (5, 10, 20, 40, 80)
 STARTS = (("dualemps", "circle", (1, 16)), ("gough-stewart-beams", None, (1, 4, 16)))  # motion, elements per link
@@ -101,7 +101,7 @@ def run_files(report: Report, harness: Harness, folder: Path) -> None:
 
 def _cold_and_warm(name: str, folder: Path) -> tuple[float, float]:
     def whole() -> None:
-        made = parflex.model(parflex.load(name), "inverse", without=OMITTED_IN_COUNTS)
+        made = parflex.model(parflex.load(name), "inverse", without=JOINT_TERMS)
         made(**made.sample)
 
     cold, warm = [], []
@@ -162,7 +162,7 @@ def _chain(path: Path, model: str) -> tuple[float, float, int]:
     """Seconds of tracing with all passes and of compiling, and operators."""
     robot = parflex.load(path)
     with cache_in(Path("off")):
-        trace, made = _best(lambda: parflex.model(robot, model, without=OMITTED_IN_COUNTS))
+        trace, made = _best(lambda: parflex.model(robot, model, without=JOINT_TERMS))
         compiling, _ = _best(lambda: Kernel(made.program).half("one"))
     return trace, compiling, made.counts["total"]
 
@@ -208,7 +208,7 @@ def peak_memory(path: str, model: str) -> tuple[float, float]:
     robot = parflex.load(path)
     before = _peak()
     with cache_in(Path("off")):
-        parflex.model(robot, model, without=OMITTED_IN_COUNTS)
+        parflex.model(robot, model, without=JOINT_TERMS)
     return before, _peak()
 
 

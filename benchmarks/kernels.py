@@ -25,7 +25,7 @@ from parflex.codegen.source_files import identifier
 from parflex.codegen.trace import MODELS
 from parflex.codegen.tracer import Tracer
 from parflex.formulations.choice import choose
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS
 from parflex.robot.robot import Robot
 from parflex.symbolic.expression import Graph
 
@@ -53,7 +53,7 @@ class GraphTracer:
 def ungrouped_program(robot: Robot, model: str) -> Program:
     """The program of a model with bodies as they are in the file; parflex itself always groups them first."""
     tracer = GraphTracer()
-    options = Options(without=OMITTED_IN_COUNTS)
+    options = Options(without=JOINT_TERMS)
     form = choose(prepared_robot(robot, model, options), options.question(model))
     outputs, _ = MODELS[model](tracer, form, options)
     return make_program(tracer.graph, f"{robot.name}_{model}", outputs)

@@ -11,7 +11,7 @@ from robots import dense_puma, serial_states
 from timing import STATES, Harness, python_loop
 
 import parflex
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS
 from parflex.robot.robot import Robot
 
 NAME = "puma inverse"
@@ -34,7 +34,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
         contest = Contest(report, harness, benchmark, x, _known(robot, x), folder)
         contest.add_ours(
             "parflex",
-            parflex.model(robot, "inverse", without=OMITTED_IN_COUNTS).program
+            parflex.model(robot, "inverse", without=JOINT_TERMS).program
             if grouped
             else ungrouped_program(robot, "inverse"),
         )

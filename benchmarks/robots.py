@@ -8,9 +8,10 @@ import numpy as np
 
 import parflex
 from parflex.bodies.rigid import RigidBody
-from parflex.formulations import legs as leg_form
+from parflex.formulations.legs import PlatformEquations
 from parflex.recursion.kinematics import pose
 from parflex.robot import legs as platform_legs
+from parflex.robot.load import JOINT_TERMS, acting_robot
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import quaternion_matrix, rotation_from_vector, vector_quaternion
 
@@ -104,7 +105,7 @@ class PlatformState:
 def platform_states(robot: Robot, count: int) -> list[PlatformState]:
     """Random motions about home; joints and efforts by the NumPy models of the same recursion."""
     rng = np.random.default_rng(2)
-    form = platform_legs.find_legs(robot)
+    form = platform_legs.find_legs(acting_robot(robot, JOINT_TERMS))
     if form is None or not form.closed_form:
         raise ValueError("the robot has no legs with a closed form")
     start = pose(robot.tree, robot.home)
@@ -117,7 +118,7 @@ def platform_states(robot: Robot, count: int) -> list[PlatformState]:
         motion = platform_legs.PlatformMotion(R, p, v, w, a - robot.tree.gravity, al)
         q = [np.array(platform_legs.leg_values(form, leg, motion, lambda c, s: np.arctan2(s, c))) for leg in form.legs]
         legs = [platform_legs.leg_motion(form, leg, values, motion) for leg, values in zip(form.legs, q, strict=True)]
-        effort = leg_form.inverse(form, q, motion, ("motor-inertia", "friction", "springs"))[0].astype(float)
+        effort = PlatformEquations(form, q, motion).efforts()[0].astype(float)
         joined = (np.concatenate(parts) for parts in (q, [leg.qd for leg in legs], [leg.qdd for leg in legs]))
         states.append(PlatformState(p, R, v, w, a, al, vector_quaternion(turn), *joined, effort))
         assert np.allclose(quaternion_matrix(states[-1].quaternion), R)

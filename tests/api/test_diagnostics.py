@@ -27,12 +27,12 @@ from parflex.design.sweep import _warn_if_slow, beyond_bounds
 from parflex.diagnostics import CODES, Diagnostic, read_diagnostics, reported, with_code
 from parflex.exchange.import_robot import import_warnings
 from parflex.forces.section_forces import missing_stress_warning
-from parflex.identification import contradicting_encoders as encoders
-from parflex.identification import identify, usual_mistakes
-from parflex.identification import passive_sensors as sensors
+from parflex.identification import diagnostics, identify
+from parflex.identification.diagnostics import residuals_above_noise
 from parflex.identification.didim import tracking_warnings
-from parflex.identification.lack_of_fit import Misfit, misfit_doubts
 from parflex.identification.payloads import gain_warnings
+from parflex.identification.recordings import _beyond_limits
+from parflex.identification.residual_noise import Misfit
 from parflex.identification.robot_update import changed_rows
 from parflex.jobs import _check_workers, source_digest
 from parflex.robot.configuration import Condition
@@ -266,7 +266,7 @@ def identified(record=None, **words):
     return parflex.identify(slide(), record or axis_record(), BY_HAND, cutoff=50, **words).diagnostics
 
 
-@case("held-values", "saturated-effort", "replaced-spikes", "repeated-record", "opposite-sign", "failed-validation")
+@case("held-values", "saturated-effort", "replaced-spikes", "repeated-record", "failed-validation")
 def _(wrong, folder, patch):
     record, held = dict(axis_record()), np.arange(4000) // 5 * 5 if wrong else np.arange(4000)
     yield from identified({name: values if name == "t" else values[held] for name, values in record.items()})
@@ -274,21 +274,18 @@ def _(wrong, folder, patch):
     yield from identified(record | {"i": np.clip(record["i"], -top, top)})
     spiked[[700, 1200]] += [40.0 * wrong, -40.0 * wrong]
     yield from identified(record | {"x": spiked}, validate=record | {"x": spiked} if wrong else axis_record(1.0))
-    other = axis_record(9.0 if wrong else 1e-3)
-    yield from identified([record, other | {"i": -other["i"] if wrong else other["i"]}])
-    yield from identified(friction="direction", validate=other)
+    yield from identified(friction="direction", validate=axis_record(9.0 if wrong else 1e-3))
 
 
-@case("unexplained-effort", "long-rest", "moved-by-stiction", "moved-by-noise", "suspected-mistake", "dead-effort")
+@case("unexplained-effort", "long-rest", "moved-by-noise", "suspected-mistake", "dead-effort")
 def _(wrong, folder, patch):
     if wrong:
-        for name in ("result.UNEXPLAINED", "result.RESTS", "recorded_signals.SURE", "recorded_signals.LEAST"):
+        for name in ("result.UNEXPLAINED", "result.RESTS"):
             patch.setattr(f"parflex.identification.{name}", -1.0)
-        patch.setattr(identify, "suspicions", lambda *_: ["positions are in degrees"])
-        patch.setattr(identify, "misfit_doubts", lambda *_: [])
-        patch.setattr("parflex.identification.recorded_signals.only_noise", lambda *_: np.array([True]))
+        patch.setattr(identify, "units_and_signs", lambda *_: Diagnostic("suspected-mistake", "degrees"))
+        patch.setattr(diagnostics, "only_noise", lambda *_: np.array([True]))
     for least in (-1.0, np.inf) if wrong else (1.0,):
-        patch.setattr("parflex.identification.noise_of_positions.SEEN", least)
+        patch.setattr(diagnostics, "BIASED", least)
         yield from identified(friction="symmetric" if wrong else "direction")
 
 
@@ -298,13 +295,11 @@ def _(wrong, folder, patch):
         [Misfit("r.csv", "axis", 0.5 if wrong else 1e-4, 1e-4)],
         Fake(name="r.csv", position=np.zeros((1, 1))),
     )
-    yield from (*misfit_doubts(misfits, misfits), *misfit_doubts(misfits, []))
+    yield from (*residuals_above_noise(misfits, misfits), *residuals_above_noise(misfits, []))
     shares = [(np.array([0.9 * wrong]), np.array([1e3]))]
     yield from tracking_warnings(["axis"], Fake(law="pd"), [record], shares, [Fake(relative_error=0.01)])
-    patch.setattr(usual_mistakes, "whole_turns", lambda *_: None)
-    patch.setattr(usual_mistakes, "_turns_on", lambda trial: not wrong)
-    record.far = [("positions of 'axis' are beyond its limits", "if they are degrees")] * wrong
-    yield from usual_mistakes.far_positions(Fake(regressor=None, record=record), None)
+    limited = parflex.load("emps", settings={"frame.axis.limits": [-0.1, 0.1 if wrong else 1e3]})
+    yield from _beyond_limits(limited, ["axis"], np.array([[0.0], [0.5]]))
     yield from changed_rows(slide(), {"M[axis]": 8.0, "FV[axis]": -1.0 if wrong else 1.0})[1]
     yield from _unsaved_option_warnings({"settings": {"a": 1} if wrong else {}, "payload": None})
 
@@ -313,16 +308,15 @@ def _(wrong, folder, patch):
 def _(wrong, folder, patch):
     robot = parflex.load("four-bar")
     closed, at = np.tile(robot.home, (9, 1)), robot.tree.links[robot.tree.number("rocker")].q.start
-    for module in (encoders, sensors):
-        patch.setattr(module, "filtered_motion", lambda *_: Fake(position=np.zeros((9, 1))))
-        patch.setattr(module, "kept_instants", lambda values, choice: values)
-    patch.setattr(encoders, "_open", lambda *_: 0.1 * wrong)
-    patch.setattr(encoders, "position_noise", lambda record: np.full(1, 1e-6))
-    patch.setattr(encoders, "encoder_that_is_wrong", lambda *_: None)
+    patch.setattr(diagnostics, "filtered_motion", lambda *_: Fake(position=np.zeros((9, 1))))
+    patch.setattr(diagnostics, "kept_instants", lambda values, choice: values)
+    patch.setattr(diagnostics, "position_noise", lambda record: np.full(1, 1e-6))
+    for threshold in ("CALIBRATION", "SURE") if wrong else ():
+        patch.setattr(diagnostics, threshold, -1.0)
     regressor = Fake(spare=True, robot=robot, closed=lambda position: closed)
     records = [Fake(name="r.csv", passive={"rocker": closed[:, at] + 0.3 * wrong})]
-    yield from encoders.contradictions(regressor, records, None)
-    yield from sensors.passive_doubts(regressor, records, Fake(inside=lambda column: column))
+    yield from diagnostics.open_loops(regressor, records, None)
+    yield from diagnostics.contradicting_sensors(regressor, records, Fake(inside=lambda column: column))
 
 
 @case("other-payload", "unused-payload", "scaled-payload")

@@ -211,7 +211,7 @@ def growth(law, here: parflex.Configuration, rows: np.ndarray, loading) -> float
     steps = [np.eye(2 * count)[k] * h for k in range(2 * count)]
     gains = np.array([(law(*np.split(e, 2)) - law(*np.split(-e, 2))) / (2 * h) for e in steps]).T
     M = parflex.mass_matrix(here.robot, here).matrix
-    D = J.T @ tree_stiffness(here, ())[1] @ J - here.J_a.T @ gains[:, count:] @ rows
+    D = J.T @ tree_stiffness(here)[1] @ J - here.J_a.T @ gains[:, count:] @ rows
     K = tangent_stiffness(here, loading) - here.J_a.T @ gains[:, :count] @ rows
     states = np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(M, K), -np.linalg.solve(M, D)]])
     return float(np.linalg.eigvals(states).real.max())

@@ -21,7 +21,7 @@ from support.oracles.reader import RobotData, read_robot
 import parflex
 from parflex import Configuration, Robot
 from parflex.bodies.elastic import Body
-from parflex.formulations import legs as leg_form
+from parflex.formulations.legs import PlatformEquations
 from parflex.robot.legs import PlatformMotion, end_masses_on_platform, find_legs
 from parflex.statics.zero_dynamics import held_frame, zero_dynamics
 
@@ -50,12 +50,10 @@ def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, end_m
         moving = [here[name] for name in ("rotation", "position", "velocity", "angular_velocity")]
         bent = [here[name] for name in ("elastic", "elastic_rate")]
         platform = PlatformMotion(*moving, acceleration[0] - robot.tree.gravity, acceleration[1], *bent)
-        effort, found = leg_form.inverse(form, values, platform)
+        effort, found = PlatformEquations(form, values, platform).efforts()
         still = replace(platform, a=-robot.tree.gravity, al=np.zeros(3))
-        A, h, B, rows = leg_form.equations(form, values, still)
-        freedom = np.linalg.solve(A.astype(float), (B @ here["effort"] - h).astype(float))
-        rigid = 3 if state.planar else 6
-        direct = np.concatenate([freedom[:rigid], leg_form.mode_accelerations(form, still, freedom, rows)])
+        freedom, bending = PlatformEquations(form, values, still).accelerations(here["effort"])
+        direct = np.concatenate([freedom[: 3 if state.planar else 6], bending])
         wanted = np.concatenate([state.flat(acceleration[0]), state.flat(acceleration[1], True), modes])
         worst = max(
             worst,

@@ -18,7 +18,7 @@ import parflex
 from parflex.bodies.beam import Material, Section
 from parflex.bodies.reduced_beam import reduced_beam
 from parflex.formulations.substructures import substructure_state
-from parflex.recursion.dynamics import JOINT_TERMS
+from parflex.robot.load import JOINT_TERMS, acting_robot
 from parflex.robot.substructures import PREFERENCES, find_substructures
 from parflex.simulation.mesh_convergence import content_warnings
 
@@ -242,9 +242,9 @@ def test_pieces_of_a_reduced_robot_move_as_the_tree_does(name, preferred, figure
     path = str(robot_file(name)) if name == "rolled-beams" else name
     robot, state = bent(path, 0.3, 200.0 if name == "navaro" else 60.0, 4)
     assert any(link.body.held for link in robot.tree.links)
-    form = find_substructures(robot, preferred)
+    form = find_substructures(acting_robot(robot, JOINT_TERMS), preferred)
     independent = form.partition.independent
-    moving = substructure_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
+    moving = substructure_state(form, state["q"], state["rates"][independent])
     wanted = state["accelerations"][independent]
     result = moving.pushed(state["effort"])[0]
     worst = np.abs(result - wanted).max() / state["sizes"]["qdd"]

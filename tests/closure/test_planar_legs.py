@@ -132,6 +132,11 @@ def test_each_assembly_of_a_random_linkage_has_signs_of_its_own(seed: int, motio
     assert check(seed, 2, motion, tmp_path, 60) == 4
 
 
+def test_the_signs_of_all_dyads_of_a_block_are_needed(tmp_path: Path) -> None:
+    """Four dyads in blocks of several: one determinant per block does not tell them apart."""
+    assert check(146, 4, "spatial", tmp_path, 400) == 16
+
+
 @pytest.mark.verify
 @pytest.mark.parametrize("seed", range(100, 130))
 @pytest.mark.parametrize("pairs", [2, 3])

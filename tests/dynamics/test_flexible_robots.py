@@ -331,7 +331,7 @@ def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame):
     form, state = find_substructures(pair(case)[0]), states(case)[0]
     load, independent = {frame: np.array([80.0, -50.0, 30.0, 7.0, -9.0, 4.0])}, form.partition.independent
     qdd = accelerated(state["at"], state["rates"], state["effort"], wrench=load).accelerations[independent]
-    moving = substructure_state(form, state["q"], state["rates"][independent], (), load)
+    moving = substructure_state(form, state["q"], state["rates"][independent], load)
     assert largest(moving.pushed(state["effort"])[0] - qdd) < TOLERANCE * largest(qdd)
     assert largest(qdd - state["accelerations"][independent]) > 1e-3 * largest(qdd)  # the wrench matters
 

@@ -26,6 +26,7 @@ from parflex import (
 )
 from parflex.formulations.redundant_matrices import redundant_matrices
 from parflex.formulations.redundant_sensors import redundant_effort, redundant_sets, singular_steps
+from parflex.robot.load import acting_robot
 
 # both sides solve systems of condition up to 1e2 (states near a singularity are drawn anew) in double precision, 1e-16:
 # rounding leaves 1e-13; the proof asks for 1e-11
@@ -190,14 +191,14 @@ def test_robots_with_sensed_joints_have_the_efforts_of_pinocchio_and_the_pose_of
     name, joints = SENSED[case]
     robot, oracle = sensing(name, joints), PinocchioTree(read_robot(CATALOGUE / f"{name}.toml"))
     (own, places), rng, worst, tree = controlled(robot), np.random.default_rng(3), 0.0, robot.tree
-    form, losses = redundant_sets(robot), ("friction", "springs")
+    form = redundant_sets(acting_robot(robot, ("friction", "springs")))
     for at, rates, accelerations in moving(robot, 5, 5):
         load = {tree.end_effector: rng.uniform(-50, 50, 6) * ([1, 1, 0, 0, 0, 1] if tree.planar else 1)}
         tau = effort_of(robot, at, rates, accelerations, wrench=load)
         given = [dict(zip(robot.motors, each[list(robot.actuated)], strict=True)) for each in (rates, accelerations)]
         expected = oracle.inverse(positions(at), *given, robot.motors, include=("motor_inertia",), wrenches=load)
         wanted = np.array([expected[motor] for motor in robot.motors])
-        again = redundant_effort(form, at.q, rates[own], accelerations[own], losses, load)  # as programs are traced
+        again = redundant_effort(form, at.q, rates[own], accelerations[own], load)  # as programs are traced
         worst = max(worst, *(np.abs(effort - wanted).max() / np.abs(wanted).max() for effort in (tau, again)))
         start = tree.moved(at.q, 0.02 * rng.standard_normal(tree.n) * tree.rate_units)
         found = geometry_from_sensors(robot, at.q[places], start)

@@ -32,7 +32,7 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex.identification import regressor as regressors
-from parflex.identification.estimators import EffortRows, WeightedRows, fit_rows, total_least_squares
+from parflex.identification.estimators import EffortRows, WeightedRows, fit_rows, long_run, total_least_squares
 from parflex.identification.identify import _essential
 from parflex.identification.regressor_columns import base_columns, random_motion, stacked
 from parflex.identification.result import SIGNIFICANT
@@ -278,6 +278,13 @@ def test_zero_friction_of_the_file_is_identified():
 def test_deviations_of_correlated_residuals_are_larger():
     found = parflex.identify(slide(), axis_record(noise=0.01), BY_HAND, friction="direction", cutoff=50)
     assert all(one.deviation > 1.5 * one.deviation_white for one in found.parameters.values())
+
+
+def test_scores_of_neighbouring_instants_count_by_the_weights_of_bartlett():
+    scores, lag = np.random.default_rng(3).normal(size=(40, 3)), 4
+    apart = np.abs(np.subtract.outer(np.arange(40), np.arange(40)))
+    expected = scores.T @ np.clip(1 - apart / (lag + 1), 0, None) @ scores
+    assert long_run(scores, lag) == pytest.approx(expected, rel=1e-12)
 
 
 def test_gains_of_drives_follow_from_a_known_payload(tmp_path):

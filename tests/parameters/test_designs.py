@@ -12,6 +12,7 @@ from support.posing import OK, pose_solver
 from support.robots import load_robot, robot_file
 
 import parflex
+from parflex.parameters.robot_file import redesigned, write_design
 
 
 def numbers_in(part):
@@ -75,7 +76,7 @@ def test_what_a_pose_does_not_name_stands_as_at_the_home_of_its_design(key):
     found = parflex.many_frequencies(robot, names, poses, modes=1, lock=lock, designs={key: values})
     assert (found.fallbacks == 2) == (key != "constants.line_mass")
     assert ("designs move it at home" in found.reason) == (key != "constants.line_mass")
-    own = parflex.load(file, settings={key: float(values[0])})
+    own = parflex.load(file, settings={key: float(values[0])} | (mode_of(robot) if not arm else {}))
     one = parflex.natural_frequencies(own, dict(zip(names, poses[0].tolist(), strict=True)), 1, lock)
     assert found.frequencies[0] == pytest.approx(one.frequencies, rel=1e-9)  # loops are closed to 1e-11, each way
 
@@ -213,7 +214,7 @@ CASES = {  # coordinates, middle of poses, how far they go, keys of the geometry
 
 
 def check_rows(name, count, seed, spread=0.5, at_once=None):
-    """Rows of random designs are what fresh robots answer; gives how many answers of each state there are."""
+    """Rows of random designs are what robots loaded in their working mode answer; gives how many of each state."""
     source, robot = robot_of(name)
     coordinates, middle, far, keys = CASES[name]
     rng = np.random.default_rng(seed)
@@ -229,7 +230,7 @@ def check_rows(name, count, seed, spread=0.5, at_once=None):
         many = parflex.many_frequencies(robot, coordinates, np.tile(poses, (times, 1)), modes=2, designs=tiled)
         states = np.zeros(4, dtype=int)
         for row in range(count):
-            settings = {key: float(values[row]) for key, values in designs.items()}
+            settings = {key: float(values[row]) for key, values in designs.items()} | mode_of(robot)
             state, expected = alone(source, settings, dict(zip(coordinates, poses[row].tolist(), strict=True)))
             states[state] += 1
             for k in range(row, len(many.status), count):
@@ -237,9 +238,17 @@ def check_rows(name, count, seed, spread=0.5, at_once=None):
                 if state == 0:
                     # matrices by another way; rounding of LAPACK is 1e-16 of the largest eigenvalue, 1e6 times these
                     assert many.frequencies[k] == pytest.approx(expected, rel=1e-8)
-                elif state == 3:
-                    assert "home" in many.reasons[k] or expected in many.reasons[k]
     return states, many
+
+
+def mode_of(robot, moved=()) -> dict:
+    """Working mode of a robot as a setting: its loops start at its home, but for joints whose start is `moved`."""
+    links = {robot.tree.links[j] for loop in robot.closures.loops for j in loop.links(robot.tree)}
+    starts = {link.name: float(robot.home[link.q.start]) for link in links if link.joint.one_axis}
+    bends = [name for name in starts if name in ("left.rod", "right.rod")]  # knees, whose signs are a working mode
+    signs = {name: "+" if np.sin(starts[name]) > 0 else "-" for name in bends}
+    starts = {name: value for name, value in starts.items() if name not in moved}
+    return {"working_modes": {"default": {"start": starts, "signs": signs}}}
 
 
 def alone(source, settings, pose):
@@ -247,10 +256,12 @@ def alone(source, settings, pose):
     try:
         robot = parflex.load(source, settings=settings)
         robot.assemble()
-    except parflex.SingularError as error:
-        return 2, error.message
-    except parflex.ParflexError as error:
-        return 3, error.message
+    except parflex.ParflexError:  # it has another home than the first robot
+        try:
+            robot = parflex.load(source, settings=settings | {"poses": {"home": pose}})
+            robot.assemble()
+        except parflex.ParflexError as error:
+            return 1, error.message
     try:
         return 0, parflex.natural_frequencies(robot, pose, modes=2).frequencies
     except parflex.UnreachableError as error:
@@ -274,8 +285,7 @@ def alone(source, settings, pose):
 def test_rows_with_other_lengths_answer_what_a_robot_loaded_so_answers(name, count, spread, at_once):
     states, many = check_rows(name, count, 3, spread, at_once)
     assert states[0]
-    if spread == 0.5 and name == "five-bar":  # some have no home, others stand at home on another side than the file
-        assert states[3] and 0 < many.fallbacks < count
+    assert not states[3] and (not many.fallbacks or name not in ("five-bar", "navaro"))
 
 
 def test_homes_that_designs_place_elsewhere_are_those_of_robots_loaded_so():
@@ -291,14 +301,19 @@ def test_homes_that_designs_place_elsewhere_are_those_of_robots_loaded_so():
 
 
 @pytest.mark.parametrize("times", [1, 4000])  # few rows are solved by arrays, many by machine code
-def test_designs_whose_rods_are_just_too_short_have_no_home(times):
-    """The distance of the elbows at home is known; rods that miss it by a tenth of a micrometre have no home."""
+def test_designs_are_reached_where_their_rods_meet_whatever_home_would_need(times):
+    """The distance of the elbows at two motor angles is known; rods that miss it by a tenth of a micrometre stay open.
+
+    At other angles they do, though the file with these rods has no home.
+    """
     robot = robot_of("five-bar")[1]
     elbows = np.array([-0.15, 0.15]) + np.array([0.31, 0.28]) * np.exp(1j * np.array([2.1, 1.0]))
     gaps = np.array([1e-3, 3e-4, 1e-5, 1e-7, *[-1e-3] * times])  # in metres, of 0.6; the last ones meet
     designs = {"constants.far": np.full(len(gaps), 0.3), "constants.other_far": abs(elbows[0] - elbows[1]) - 0.3 - gaps}
+    found = parflex.many_frequencies(robot, ["left", "right"], np.tile([2.1, 1.0], (len(gaps), 1)), 2, designs=designs)
+    assert (found.status == (gaps > 0)).all(), found.status[:6]
     found = parflex.many_frequencies(robot, ["x", "y"], np.tile([0.0, 0.3], (len(gaps), 1)), 2, designs=designs)
-    assert (found.status == np.where(gaps > 0, 3, 0)).all(), found.status[:6]
+    assert not found.status.any() and not found.fallbacks
 
 
 @pytest.mark.verify
@@ -307,6 +322,28 @@ def test_designs_whose_rods_are_just_too_short_have_no_home(times):
 def test_many_rows_with_other_lengths_answer_what_robots_loaded_so_answer(name, count, seed):
     check_rows(name, count, seed)
     check_rows(name, count, seed + 100, spread=0.08, at_once=-(-2500 // count))
+
+
+def test_files_of_designs_stand_in_their_working_mode_or_are_refused(tmp_path):
+    source, numbers = str(robot_file("designed-five-bar")), {"constants.near": 0.33, "constants.far": 0.4}
+    folded = {"working_modes": {"default": {"start": {"left.rod": 1.3, "left": 1.2}}}}
+    for number, settings in enumerate(({}, folded)):
+        robot = parflex.load(source, settings=settings)
+        design, file = redesigned(robot, numbers), tmp_path / f"{number}.toml"
+        write_design(source, robot, design, numbers, file, "changed")
+        again = parflex.load(file)
+        assert again.home == pytest.approx(design.home, abs=1e-9)
+        knee = again.coordinates.index("left.rod")
+        assert np.sin(again.home[knee]) * (1 if number else -1) > 0
+    wider = parflex.load(source, settings={"constants.base": 0.2})  # of which the file says nothing
+    with pytest.raises(parflex.ParflexError, match=r"is another robot: its home is .* elsewhere"):
+        write_design(source, wider, redesigned(wider, numbers), numbers, tmp_path / "wider.toml", "changed")
+
+
+def test_designs_without_a_home_in_the_working_mode_are_refused():
+    robot = load_robot("designed-five-bar")
+    with pytest.raises(parflex.UnreachableError, match="pin misses it by"):
+        redesigned(robot, {"constants.far": 0.1, "constants.other_far": 0.1})
 
 
 MASS, REACH, ABOUT, SOFT = 1.2, 0.2, 0.01, 50.0
@@ -381,8 +418,10 @@ def numbers_near(rng, robot, keys, count):
     return found
 
 
-def redesigned(robot, designs, row):
-    return parflex.load(robot.file, settings={key: float(values[row]) for key, values in designs.items()})
+def loaded_row(robot, designs, row):
+    moved = [key.split(".")[1] for key in designs if key.endswith(".start")]
+    settings = {key: float(values[row]) for key, values in designs.items()}
+    return parflex.load(robot.file, settings=mode_of(robot, moved) | settings)
 
 
 @pytest.mark.few
@@ -402,7 +441,7 @@ def test_joints_stand_where_the_couplings_of_their_design_put_them(kind, seed, w
     robot, choices, at = drawn(rng, kind, tmp_path)
     keys = [key for key in keys_of(robot.written.table) if key.startswith(word)]
     designs = numbers_near(rng, robot, keys, 2)
-    fast, others = 0, [redesigned(robot, designs, row) for row in range(2)]
+    fast, others = 0, [loaded_row(robot, designs, row) for row in range(2)]
     for names in choices:
         near = np.array([at[name] for name in names]) + rng.uniform(-0.03, 0.03, (2, len(names)))
         solver = pose_solver(robot, names, near[0].tolist(), designs)
@@ -435,7 +474,7 @@ def compare(rng, kind, folder, chosen):
         found = None
     for row in (0, count // 2, count - 1):
         try:
-            other = redesigned(robot, designs, row)
+            other = loaded_row(robot, designs, row)
             own = parflex.many_responses(other, names, poses[row : row + 1], words, about=about)
         except parflex.ParflexError:
             own = None

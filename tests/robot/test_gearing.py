@@ -8,7 +8,7 @@ from support.robots import load_robot, write_robot
 import parflex
 from parflex.identification.excitation_limits import read_motion_limits
 from parflex.identification.regressor import Regressor
-from parflex.identification.regressor_columns import base_columns
+from parflex.identification.regressor_columns import base_columns, random_motion
 from parflex.identification.unknowns import unknowns
 
 FEET, LENGTHS, HOME = ((-0.2, 0.0), (0.25, 0.05)), ((0.35, 0.5), (0.4, 0.45)), (1.6, 1.3)
@@ -139,6 +139,15 @@ def test_base_parameters_behind_gears_are_those_of_equations_by_hand(tmp_path, g
     # all columns are the kept ones times their groups, but for rounding and shares below SHARE
     left = (W - W[:, base.kept] @ base.groups) / np.where(told, size, 1.0)
     assert np.abs(left).max() < 1e-5
+
+
+@pytest.mark.parametrize("gear", [None, 0.01, 1000.0])
+def test_random_poses_turn_links_by_as_much_behind_any_gear(gear, tmp_path):
+    text, _ = five_bar((gear, None), 1)
+    robot = parflex.load(write_robot(tmp_path, text))
+    motion = random_motion(Regressor(robot, unknowns(robot, "none"), "none"), 30, seed=1)
+    turned_by = np.ptp(motion.q[:, robot.coordinates.index("s0")])
+    assert 0.2 < turned_by <= 0.3  # of 0.15 rad both ways
 
 
 def posed(robot, gears, ways):

@@ -6,8 +6,8 @@ import numpy as np
 
 import parflex
 from parflex.dynamics.dynamics import state_at
-from parflex.recursion.dynamics import JOINT_TERMS, mass_matrix
-from parflex.robot.load import acting_configuration
+from parflex.recursion.dynamics import mass_matrix
+from parflex.robot.load import JOINT_TERMS, acting_configuration, acting_robot
 
 
 def reduced_equations(at: parflex.Configuration, rates: np.ndarray, without: tuple[str, ...] = ()) -> tuple:
@@ -48,7 +48,7 @@ def bent_state(of: parflex.Robot, rng: np.random.Generator, bent: float = BENT) 
     M, c, b = reduced_equations(at, rates, without=JOINT_TERMS)
     efforts = rng.uniform(-100, 100, len(of.actuated))
     accelerations = at.J @ np.linalg.solve(M, at.J_a.T @ efforts - c) + b
-    inertia = np.abs(mass_matrix(tree, at.at, JOINT_TERMS)[list(of.actuated)]) @ np.abs(accelerations)
+    inertia = np.abs(mass_matrix(acting_robot(of, JOINT_TERMS).tree, at.at)[list(of.actuated)]) @ np.abs(accelerations)
     sizes = {"effort": float(max(inertia.max(), np.abs(efforts).max())), "qdd": float(np.abs(accelerations).max())}
     return {"at": at, "q": q, "rates": rates, "effort": efforts, "accelerations": accelerations, "sizes": sizes}
 

@@ -135,6 +135,8 @@ def test_a_mass_between_two_stretched_springs_swings_across_by_their_tension(cap
     found = parflex.natural_frequencies(robot, lock="none")
     across, along = np.sqrt(2 * 300 * 0.2 / 0.5 / 2), np.sqrt(2 * 300 / 2)
     assert 2 * np.pi * found.frequencies == pytest.approx([across, across, along], rel=1e-12)
+    undeformed = parflex.natural_frequencies(robot, lock="none", about="undeformed")  # the springs balance at home
+    assert undeformed.frequencies == pytest.approx(found.frequencies, rel=1e-12)
     assert len(found.free_motions) == 3  # its three turns
     assert found.damping == pytest.approx([0, 0, 4 / (2 * 2 * along)], abs=1e-12)
     still = parflex.natural_frequencies(robot, lock="none", without=["damping"])

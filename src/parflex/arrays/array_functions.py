@@ -58,6 +58,7 @@ States = Sequence[float] | Array
 Named = str | Mapping[str, float] | Configuration | None  # a pose that is no array
 ByName = Mapping[str, float] | None
 FLOAT = np.dtype(float)
+NDARRAY = np.ndarray  # a global name is found sooner, and short answers take microseconds
 LOG = logging.getLogger("parflex")
 CHUNK = 2048  # states that are handed to the program at a time: what it reads and writes stays in the cache
 LARGE = 1e60  # products of a few larger numbers may
@@ -331,20 +332,25 @@ def answer(
 
 def short_answer(model: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Array | None:
     """The answer to three arrays of floats for a robot that answered before; None: the arguments must be checked."""
-    if len(args) != 4 or (kwargs and kwargs.keys() != {"out"}):
+    if len(args) != 4 or (kwargs and (len(kwargs) != 1 or "out" not in kwargs)):
         return None
-    (robot, q, qd, last), out = args, kwargs.get("out")
-    if not type(q) is type(qd) is type(last) is np.ndarray or not q.dtype is qd.dtype is last.dtype is FLOAT:
+    robot, q, qd, last = args
+    if type(q) is not NDARRAY or type(qd) is not NDARRAY or type(last) is not NDARRAY:
+        return None
+    if q.dtype is not FLOAT or qd.dtype is not FLOAT or last.dtype is not FLOAT:
         return None
     try:
         calls = robot.cache["states", model, (), ()]
     except (AttributeError, KeyError, TypeError):
         return None
-    shapes = [q.shape, qd.shape, last.shape]
-    if shapes == calls.shapes:
-        plain = type(out) is np.ndarray and out.dtype is FLOAT and out.shape == (calls.size,) and out.flags.writeable
-        return calls.one((q, qd, last), out) if out is None or plain else None
-    if out is not None or q.ndim != 2 or shapes != [(len(q), *shape) for shape in calls.shapes]:
+    out = kwargs["out"] if kwargs else None
+    a, b, c = calls.shapes
+    if q.shape == a and qd.shape == b and last.shape == c:
+        if out is None:
+            return calls.one((q, qd, last))
+        plain = type(out) is NDARRAY and out.dtype is FLOAT and out.shape == (calls.size,) and out.flags.writeable
+        return calls.one((q, qd, last), out) if plain else None
+    if out is not None or q.ndim != 2 or [q.shape, qd.shape, last.shape] != [(len(q), *shape) for shape in (a, b, c)]:
         return None
     return calls.many((q, qd, last), np.empty((len(q), calls.size)))
 

@@ -268,12 +268,12 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
 def _operators(loaded: Any, coordinates: Any) -> dict[str, Any]:
     """Operators of the inverse and direct models, as `count` counts; None where the actuation does not define one."""
     from parflex import model
-    from parflex.robot.load import OMITTED_IN_COUNTS
+    from parflex.robot.load import JOINT_TERMS
 
     operators: dict[str, Any] = {}
     for name in ("inverse", "direct"):
         try:
-            operators[name] = model(loaded, name, without=OMITTED_IN_COUNTS, coordinates=coordinates).counts["total"]
+            operators[name] = model(loaded, name, without=JOINT_TERMS, coordinates=coordinates).counts["total"]
         except ParflexError:
             operators[name] = None
     return operators

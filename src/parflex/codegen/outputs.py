@@ -305,7 +305,7 @@ def row_multipliers(
     of losses. On the way through a singular pose no coordinate depends on others: there all of them together say it.
     """
     tree, (dependent, rows) = robot.tree, (list(chosen[0]), [int(k) for k in chosen[1]])
-    missing = forces_along_rates(tree, at, at.q, qd, qdd, on_links(tree, at, wrenches)) - losses
+    missing = forces_along_rates(tree, at, qd, qdd, on_links(tree, at, wrenches)) - losses
     for k, motor in enumerate(robot.actuated):
         missing[motor] = missing[motor] - effort[k]
     J = robot.closures.jacobian(at, jacobians(tree, at))
@@ -491,8 +491,8 @@ def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> M
         moving, energy = motion(tree, at, qd, zero_rates, -tree.gravity), energies(tree, at, qd)
         forces = newton_euler(tree, at, moving, on_links(tree, at, external)).forces
         return {
-            "mass_matrix": mass_matrix(tree, at, options.without),
-            "forces": forces + joint_forces(tree, q, qd, zero_rates, options.without),
+            "mass_matrix": mass_matrix(tree, at),
+            "forces": forces + joint_forces(tree, q, qd, zero_rates),
             "rows": closures.jacobian(at, jacobians(tree, at)),
             "bias": closures.bias(at, motion(tree, at, qd, zero_rates)),
             "opening": closures.linear_residual(at),

@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.codegen.model import Model, model
 from parflex.errors import InputError
-from parflex.robot.load import OMITTED_IN_COUNTS, with_numbers
+from parflex.robot.load import JOINT_TERMS, with_numbers
 from parflex.robot.robot import Robot
 
 BATCH = 64  # states of a call
@@ -20,7 +20,7 @@ def reduction_saving(robot: Robot) -> dict[str, Any]:
     """Operators and microseconds of a call of the direct model, of the robot as it is and with all its elements."""
     saving: dict[str, Any] = {}
     for word, variant in (("reduced", robot), ("full", _without_reduction(robot))):
-        direct_model = model(variant, "direct", without=OMITTED_IN_COUNTS)
+        direct_model = model(variant, "direct", without=JOINT_TERMS)
         saving[word] = {"operators": direct_model.counts["total"], "microseconds": _microseconds(direct_model)}
     for key in ("operators", "microseconds"):
         saving[f"{key}_saved"] = saving["full"][key] / saving["reduced"][key]

@@ -17,9 +17,9 @@ from parflex.maps.api import many_frequencies, many_responses
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.positions import IMPOSSIBLE, home_state
 from parflex.parameters.design_numbers import design_numbers, leaves, number_at
+from parflex.parameters.robot_file import redesigned
 from parflex.records import Record, count_of
 from parflex.robot.coordinate_names import read_row
-from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import BatchedNumber, VariedNumberError
 from parflex.tree.tree import Tree
@@ -98,7 +98,7 @@ class DesignRows:
         found = self(nominal, strict=True)
         self.first = perf_counter() - begin
         if found.status[0] == IMPOSSIBLE:
-            with_settings(self.robot, {key: float(values[0]) for key, values in nominal.items()}).assemble()
+            redesigned(self.robot, {key: float(values[0]) for key, values in nominal.items()})
 
     @property
     def reason(self) -> str:
@@ -217,8 +217,7 @@ class DesignRows:
             found.mark(row, IMPOSSIBLE, f"'{key}' is not a finite number in this row")
             return
         try:
-            robot = with_settings(self.robot, settings)
-            robot.assemble()  # home, from which poses are found
+            robot = redesigned(self.robot, settings)
         except ParflexError as error:
             found.mark(row, *home_state(error))
             return

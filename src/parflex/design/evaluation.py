@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from parflex.closure.targets import Target
 from parflex.design.assembly_edge import EdgeReader, WatchedEdges
 from parflex.design.design_state import DesignState, SensitiveDesign, checked_number
 from parflex.design.linear_model import HeldState
@@ -26,17 +25,14 @@ from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.maps.api import many_frequencies
 from parflex.maps.parameters import numbers_of_designs
+from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
 from parflex.robot.configuration import Pose, configure
 from parflex.robot.coordinate_names import read_row
-from parflex.robot.load import with_settings
-from parflex.robot.pose_input import read_pose
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import VariedNumberError
 
 Array = np.ndarray
-
-SIDES = 1e-6  # of the length: a home that is farther from another one stands on another side
 
 OUTSIDE = 1e-9  # of a number: what is farther from its bounds than by rounding
 
@@ -74,7 +70,7 @@ class ProblemDesigns:
     def _first(self) -> Robot:
         """The robot at the start; bounds that shut out the robot of the file may make it impossible."""
         try:
-            return self.loaded(self.start)
+            return self.design(self.start)
         except ParflexError as error:
             shown = ", ".join(f"{key} = {value:g}" for key, value in self.settings(self.start).items())
             raise InputError(
@@ -88,64 +84,9 @@ class ProblemDesigns:
         """Numbers of the file at a design."""
         return dict(zip(self.keys, (self.low + self.width * z).tolist(), strict=True))
 
-    def loaded(self, z: Array) -> Robot:
-        """The robot at a design, as its file is loaded."""
-        robot = with_settings(self.robot, self.settings(z))
-        robot.assemble()  # what cannot be assembled is no design
-        return robot
-
     def design(self, z: Array) -> Robot:
-        """The robot at a design; where poses say all, home is found from that of the first robot."""
-        if not self._poses_determine_robot:
-            return self.loaded(z)
-        robot = with_settings(self.robot, self.settings(z))
-        home = robot.description.poses.get("home", {})
-        target = read_pose(robot.tree, home, "poses.home", robot.file, robot.start) if home else Target()
-        held = robot.locked | set(robot.deformations)
-        near = robot.assembler.near(target, self.before.home, self.before.home, held)  # legs stay on their sides
-        return self.loaded(z) if near is None else replace(robot, known_home=near)
-
-    def lasting(self, z: Array) -> tuple[Robot, dict[str, Any]]:
-        """The robot at a design as its file is loaded, and what the file must say beside its numbers.
-
-        Near an edge, a leg that is assembled from the starts of the file may end on its other side; then the file gives
-        the starts with which it does not.
-        """
-        robot, design = self.loaded(z), self.design(z)
-        if np.allclose(robot.home, design.home, rtol=0, atol=SIDES * robot.tree.length):
-            return robot, {}
-        assert robot.written is not None
-        modes = dict(robot.written.table.get("working_modes", {}))
-        mode_table = dict(modes.get(robot.working_mode, {}))
-        joints = [link for link in robot.tree.links if link.joint.one_axis and link.v.start not in robot.deformations]
-        starts = {link.name: float(design.home[link.q.start]) for link in joints}
-        more = {
-            "working_modes": {
-                **modes,
-                robot.working_mode: {**mode_table, "start": {**mode_table.get("start", {}), **starts}},
-            }
-        }
-        reloaded = with_settings(self.robot, {**self.settings(z), **more})
-        reloaded.assemble()
-        return reloaded, more
-
-    @property
-    def _poses_determine_robot(self) -> bool:
-        """Whether every response is asked at poses that leave nothing to home but the side on which legs stand."""
-        finder = self.before.pose_finder
-        for question in self.questions.values():
-            if question.response.name == "mass":
-                continue
-            for pose in question.poses:
-                coordinates = (
-                    self.before.description.poses.get(pose) if isinstance(pose, str) and pose != "home" else pose
-                )
-                if not isinstance(coordinates, Mapping):
-                    return False
-                target = finder.read(coordinates)
-                if len(target.fixed) + sum(row.size for row in target.frames) < finder.rigid_freedoms:
-                    return False
-        return True
+        """The robot at a design, in the working mode of the loaded one."""
+        return redesigned(self.robot, self.settings(z))
 
     @cached_property
     def edges(self) -> WatchedEdges:

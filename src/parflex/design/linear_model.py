@@ -29,7 +29,7 @@ from parflex.spatial.dual import (
 from parflex.spatial.linear import is_symbolic
 from parflex.statics.linear_model import LinearModel, linear_model_of, tree_stiffness
 from parflex.statics.linear_system import StiffnessSolver
-from parflex.statics.loads import AppliedLoads, forces_along, held_like, multipliers
+from parflex.statics.loads import AppliedLoads, forces_along, held_robot, multipliers
 
 Array = np.ndarray
 
@@ -74,8 +74,8 @@ class HeldState:
         """The robot with slopes at the pose before loads deform it."""
         state, circumstances = self.state, self.state.case
         twin = acting_robot(state.twin, circumstances.without)
-        held_robot = held_like(twin, state.robot, state.q, circumstances)
-        return FollowingConfiguration(held_robot, state.q, self.model.configuration.reduction.partition)
+        held = held_robot(twin, state.q, circumstances, state.robot)
+        return FollowingConfiguration(held, state.q, self.model.configuration.reduction.partition)
 
     @cached_property
     def there(self) -> FollowingConfiguration:
@@ -131,9 +131,7 @@ class HeldState:
             here, loading = self.there, self.loading
         strain: Any = 0.0
         if self.model.about == "undeformed":
-            strain = (
-                self.K_tot @ self.step if self.state.count else tree_stiffness(here, loading.without)[0] @ self.step
-            )
+            strain = self.K_tot @ self.step if self.state.count else tree_stiffness(here)[0] @ self.step
         F, free = loading.forces(here) + strain, self.state.robot.locking(self.model.robot.locked).free
         lam = (
             minimum_norm_solution(here.closure_jacobian[:, free].T, F[free])
@@ -153,7 +151,7 @@ class HeldState:
     @cached_property
     def K_tot(self) -> Array:
         """Stiffness of the open tree with slopes."""
-        return tree_stiffness(self.there, self.loading.without)[0]
+        return tree_stiffness(self.there)[0]
 
     def stiffness_of(self, motions: Array) -> Array:
         """Motions^T K motions, symmetric."""

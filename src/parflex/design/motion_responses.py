@@ -59,15 +59,11 @@ def _displacement(rigid: RigidState, frame: str) -> Array:
     held = HeldState(DesignState(state.robot, state.pose, state.keys, plain, state.design))
     configuration, count = held.model.configuration, state.count
     qd, qdd = (without_slopes(part).astype(float) for part in (rigid.rates, rigid.accelerations))
-    x = held.solver.solve(
-        -configuration.reduction.forces(
-            tree_forces(configuration, qd, qdd, circumstances.wrench, circumstances.without)
-        )
-    )
+    x = held.solver.solve(-configuration.reduction.forces(tree_forces(configuration, qd, qdd, circumstances.wrench)))
     if not count:
         return (configuration.frame_rows(frame) @ (configuration.J @ x))[:3]
     there = held.there
-    forces = tree_forces(there, rigid.rates, rigid.accelerations, circumstances.wrench, circumstances.without)
+    forces = tree_forces(there, rigid.rates, rigid.accelerations, circumstances.wrench)
     left = there.pulled(forces + held.stiffness_times(there.along(x[:, None]))[:, 0])
     dx = held.solver.solve(-slopes(left, count, Sensitive), refuse=False)
     bent = there.along(with_slopes(x, dx, Sensitive)[:, None])[:, 0]

@@ -25,8 +25,8 @@ from parflex.design.problem import ProblemFile, read_problem, robot_source
 from parflex.design.response_value import value_of
 from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError
-from parflex.io import refuse_overwrite, write_text
-from parflex.parameters.robot_file import extending_file_text
+from parflex.io import refuse_overwrite
+from parflex.parameters.robot_file import write_design
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
 from parflex.robot.robot import Robot
@@ -83,8 +83,6 @@ class Optimised(Answer):
         For each start its `status` ('impossible' where it cannot be, with the `reason`) and its `objective`.
     poses : dict[str, list[Any]]
         Poses at which each response is asked (m, rad).
-    file_settings : dict[str, Any]
-        What the robot file says beside the variables: the working mode where it would be another one.
     """
 
     status: str
@@ -101,7 +99,6 @@ class Optimised(Answer):
     starts: list[float] = field(default_factory=list)
     poses: dict[str, list[Any]] = field(default_factory=dict)
     searches: list[dict[str, Any]] = field(default_factory=list)
-    file_settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:
@@ -165,8 +162,8 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
     if target is None:
         return optimised
     target.parent.mkdir(parents=True, exist_ok=True)
-    settings = {key: variable["value"] for key, variable in optimised.variables.items()} | optimised.file_settings
-    write_text(target, extending_file_text(source, optimised.before, settings, target))
+    settings = {key: variable["value"] for key, variable in optimised.variables.items()}
+    write_design(source, robot, optimised.robot, settings, target, "optimised")
     return replace(optimised, robot_file=str(target))
 
 
@@ -337,7 +334,7 @@ class OptimisationProblem:
         return searches, f"of {len(searches)} starts " + ", ".join(f"{count} {text}" for count, text in counts if count)
 
     def _told(self, best: Descent, tried: Sequence[Descent | ParflexError]) -> Optimised:
-        robots, (robot, more) = self.robots, self.robots.lasting(best.z)
+        robots, robot = self.robots, self.robots.design(best.z)
         status = self._status(best)
         searches, starts = self._searches(tried)
         message = "; ".join(text for text in (self._message(best, status), starts) if text)
@@ -366,5 +363,5 @@ class OptimisationProblem:
         return Optimised(
             status, float(best.values[0]), variables, responses, constraints, message, self.designs.evaluations, robot,
             self.before, None, [], [self.designs.merit(trial.values) for trial in tried if isinstance(trial, Descent)],
-            {name: list(question.poses) for name, question in robots.questions.items()}, searches, more,
+            {name: list(question.poses) for name, question in robots.questions.items()}, searches,
         )  # fmt: skip

@@ -20,9 +20,9 @@ from parflex.design import (
 from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, checked_number
 from parflex.design.response_value import combined, slope_of, value_of
 from parflex.errors import InputError, did_you_mean
+from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
 from parflex.robot.configuration import Pose
-from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
 from parflex.spatial.dual import Sensitive
 
@@ -302,7 +302,7 @@ class ResponseQuestion(Record):
         values, changes = np.zeros(tolerances.samples), np.zeros((tolerances.samples, len(keys)))
         for row, draw in enumerate(draws):
             settings = {key: nominal[key] + tolerances.deviations[key] * x for key, x in zip(names, draw, strict=True)}
-            answer = plain.asked(with_settings(robot, settings), keys).answer
+            answer = plain.asked(redesigned(robot, settings), keys).answer
             values[row], changes[row] = value_of(answer), slope_of(answer, len(keys))
         weights = spread_weights(values, tolerances.statistic)
         value = float(weights @ values)

@@ -29,7 +29,7 @@ from parflex.robot.robot import Robot
 from parflex.spatial.dual import seed_slopes, slopes
 from parflex.statics.linear_model import LinearModel, tree_stiffness
 from parflex.statics.load_case import LoadCase
-from parflex.statics.loads import held_like
+from parflex.statics.loads import held_robot
 from parflex.symbolic.derivative import gradient
 from parflex.symbolic.expression import Expression
 
@@ -98,7 +98,7 @@ def _multipliers(model: LinearModel, columns: Array, square: float) -> Array:
     nu = np.zeros((robot.closures.size, columns.shape[1]))
     if len(part.dependent):
         assert model.K_tot is not None
-        M = mass_matrix(robot.tree, configuration.at, tuple(model.loading.without))
+        M = mass_matrix(robot.tree, configuration.at)
         forces = model.K_tot @ columns - square * (M @ columns)
         nu[part.rows] = np.linalg.solve(configuration.reduction.block.T, -forces[part.dependent])
     return nu
@@ -123,14 +123,14 @@ def _traced(
     twin = acting_robot(file.robot_of(robot), without)
     tree = replace(twin.tree, known_length=robot.tree.length)  # a scale of solvers, which no form has in it
     twin = replace(twin, tree=tree, closures=replace(twin.closures, tree=tree), known_home=robot.home)
-    held = held_like(twin, robot, q, LoadCase(lock, servo=servo))
+    held = held_robot(twin, q, LoadCase(lock, servo=servo), robot)
     configuration = Configuration(held, q)
     phi: Array = np.zeros(tree.n, dtype=object)
     free = [k for k in range(tree.n) if k not in held.locked]
     phi[free] = [graph.symbol(f"phi[{k}]") for k in free]
     nu = np.array([graph.symbol(f"nu[{k}]") for k in range(held.closures.size)], dtype=object)
     square = graph.symbol("square")
-    K = tree_stiffness(configuration, without)[0]
+    K = tree_stiffness(configuration)[0]
     form = phi @ (K @ phi) - 2 * square * kinetic_energy(held.tree, configuration.at, phi)
     if len(nu):
         opening = held.closures.bias(configuration.at, motion(held.tree, configuration.at, np.zeros(tree.n), phi))

@@ -162,7 +162,7 @@ def stress(state: DesignState, argument: str) -> Any:
     plain = held if not state.count else HeldState(_without_keys(state))
     lam, _ = plain.reactions
     loads = held.loading.wrenches(configuration, lam)
-    beams = loads_of_beams(configuration, zero_rates, zero_rates, loads, wrenches, held.loading.without)
+    beams = loads_of_beams(configuration, zero_rates, zero_rates, loads, wrenches)
     most = largest_stress_of({name: beam for name, beam in beams.items() if name == argument or not argument})
     assert most is not None
     if not state.count:
@@ -188,8 +188,7 @@ def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, 
     j = chain.links[number]
     parts = _sensitive_parts(held.state, chain, there, j)
     loads = held.loading.wrenches(there, held.reactions[0])
-    base = np.zeros(3) if "gravity" in held.loading.without else -tree.gravity
-    moving = motion(tree, there.at, zero_rates, zero_rates, base)
+    moving = motion(tree, there.at, zero_rates, zero_rates, -tree.gravity)
     signals = element_signals_of(tree, there.at, moving, loads, [chain], wrenches)[j]
     rows = element_rows(
         tree, j, there.q[None], zero_rates[None].astype(object), zero_rates[None], signals[None], list(wrenches)

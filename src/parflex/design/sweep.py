@@ -33,6 +33,7 @@ from parflex.io import atomic_file, check_writable, npz_bytes, read_npz
 from parflex.jobs import ChunkTask, run_job
 from parflex.jobs import dask_executor as cluster_crew
 from parflex.maps.closed_rows import OK
+from parflex.parameters.robot_file import working_mode_starts
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
 from parflex.robot.robot import Robot
@@ -41,7 +42,7 @@ from parflex.robotfile.values import Table, Text, value_error
 
 Array = np.ndarray
 
-FORMAT = 1  # of tables: raise it when their numbers mean something else
+FORMAT = 2  # of tables: raise it when their numbers mean something else
 
 _RESERVED_COLUMNS = ("status", "reason", "settings")  # of a table of an earlier sweep
 
@@ -194,6 +195,7 @@ def sweep(
 
     slow = _warn_if_slow(rows, table, designs)
     interrupted = run_job(table, left, task, crew, target, name, told, sent=sent)
+    table.check()
     done = table.done
     return Sweep(
         table.count,
@@ -291,7 +293,8 @@ def _name(robot: Robot, file: SweepFile, designs: dict[str, Array]) -> str:
 def _settings(robot: Robot, file: SweepFile, rows: DesignRows, name: str) -> dict[str, Any]:
     """What is written beside the table; it is taken up only if this is the same."""
     description = file.model_dump(mode="json", include={"robot", "variables", "responses", "samples"})
-    return {"format": FORMAT, "sweep": name, "chunk": rows.chunk, "robot": robot.name, "file": description}
+    mode = {"working_mode": robot.working_mode, **working_mode_starts(robot)}
+    return {"format": FORMAT, "sweep": name, "chunk": rows.chunk, "robot": robot.name, "file": description} | mode
 
 
 def designs_of(sweep: SweepFile, folder: Path) -> dict[str, Array]:
@@ -557,6 +560,14 @@ class SweepTable:
                 write_parquet(file, self.columns(), settings)
             else:
                 np.savez(file, **self.columns(), settings=np.array(json.dumps(settings)))  # type: ignore[arg-type]
+
+    def check(self) -> None:
+        """Load the file again and compare it with what was written."""
+        if self.path is not None:
+            stored, _ = _read(self.path)
+            for name, column in self.columns().items():
+                if not np.array_equal(stored[name], column, equal_nan=column.dtype.kind == "f"):
+                    raise _refused(self.path, f"the table, loaded again, has other numbers in the column '{name}'")
 
     def take_up(self) -> None:
         """Fill in what an earlier run left; a file of something else is refused."""

@@ -51,6 +51,7 @@ from parflex.robot.rates import Bias, requested_rates
 from parflex.robot.robot import Robot, accelerations_line, efforts_line
 from parflex.robot.states import as_numbers
 from parflex.spatial.linear import least_norm
+from parflex.statics.linear_system import missing_inertia
 from parflex.statics.small_deformation import deflection_warnings
 from parflex.statics.zero_dynamics import check_system, zero_dynamics
 
@@ -78,9 +79,21 @@ def inverse_dynamics(
 
     With fewer motors than freedoms, motors accelerate as given (those not named do not), and the rest moves freely.
     """
-    configuration = acting_configuration(robot, pose, without)
-    allocation = read_allocation(configuration.robot, weights, preload, effort_limit)
-    result = _inverse(configuration, velocity, acceleration, wrench, form, reactions, allocation)
+    here = acting_configuration(robot, pose, without)
+    allocation = read_allocation(here.robot, weights, preload, effort_limit)
+    if robot.tree.elastic:
+        result = flexible_inverse(here, velocity, acceleration, wrench, reactions, allocation)
+    else:
+        if not is_joint_motion(here.robot, velocity, acceleration):
+            here.refuse_singular_legs()
+        qd = here.rates(velocity)
+        if here.is_underactuated_here:
+            rows, desired = _given(here, acceleration, qd, here.acceleration_bias(qd))
+            result = partly_driven_inverse(here, qd, rows, desired, wrench, reactions, allocation)
+        else:
+            here.refuse_undefined_actuation()
+            qdd = here.accelerations(acceleration, qd, velocity)
+            result = rigid_inverse(here, qd, qdd, wrench, form, reactions, allocation)
     limits = [] if ignore_limits else exceeded_limits(result, allocation)
     return replace(result, diagnostics=(*result.diagnostics, *limits))
 
@@ -91,29 +104,6 @@ def exceeded_limits(result: Result, allocation: EffortAllocation | None = None) 
     if allocation is not None:
         efforts = efforts_of_file(efforts, allocation.lower, allocation.upper)
     return limit_warnings(result.robot, result.configuration.q, result.rates, efforts)
-
-
-def _inverse(
-    configuration: Configuration,
-    velocity: Mapping[str, float] | None,
-    acceleration: Mapping[str, float] | None,
-    wrench: Wrench | None,
-    form: str,
-    reactions: bool,
-    allocation: EffortAllocation,
-) -> Result:
-    robot = configuration.robot
-    if robot.tree.elastic:
-        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, allocation)
-    if not is_joint_motion(robot, velocity, acceleration):
-        configuration.refuse_singular_legs()
-    qd = configuration.rates(velocity)
-    if configuration.is_underactuated_here:
-        rows, desired = _given(configuration, acceleration, qd, configuration.acceleration_bias(qd))
-        return partly_driven_inverse(configuration, qd, rows, desired, wrench, reactions, allocation)
-    configuration.refuse_undefined_actuation()
-    qdd = configuration.accelerations(acceleration, qd, velocity)
-    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions, allocation)
 
 
 def rigid_inverse(
@@ -235,11 +225,7 @@ def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
             raise np.linalg.LinAlgError
         return (units * scipy.linalg.cho_solve(factor, (units * right.T).T).T).T
     except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(scaled)
-        weak = configuration.independent_names[int(np.argmax(np.abs(vectors[:, 0])))]
-        text = f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its acceleration is undefined"
-        hint = "give a mass and an inertia to the bodies that move with it"
-        raise SingularError(text, key="inertia", value=weak, hint=hint) from None
+        raise missing_inertia(configuration, scaled, "acceleration") from None
 
 
 def mass_matrix(

@@ -23,7 +23,7 @@ import numpy as np
 
 from parflex.checks import short_text
 from parflex.errors import InputError
-from parflex.exchange.untrusted_files import Element, file_error, line_of, path_inside, read_xml
+from parflex.exchange.untrusted_files import MAX_DEPTH, Element, file_error, line_of, path_inside, read_xml
 
 Array = np.ndarray
 
@@ -123,21 +123,24 @@ def _refuse_expansion(folder: Path, file: Path, roots: dict[Path, Element | None
     """Refuse a file whose elements are repeated too often, before the compiler makes them."""
     sizes: dict[Path, Array] = {}
 
-    def size_of(path: Path) -> Array:
+    def size_of(path: Path, depth: int) -> Array:
         if path.resolve() not in sizes:
             sizes[path.resolve()] = np.zeros(2)  # a file that includes itself is refused by the compiler
             root = roots.get(path.resolve())
             if root is not None:
-                sizes[path.resolve()] = size(root, path)
+                sizes[path.resolve()] = size(root, path, depth)
         return sizes[path.resolve()]
 
-    def size(element: Element, path: Path) -> Array:
+    def size(element: Element, path: Path, depth: int) -> Array:
         """Return the number of elements that are made, and of those that are written."""
-        total = sum((size(child, path) for child in element), np.ones(2))
+        if depth > MAX_DEPTH:
+            raise file_error("includes are nested too deeply", file, "include", None, "include fewer levels")
+        total = sum((size(child, path, depth + 1) for child in element), np.ones(2))
         if element.tag == "include":
-            total = total + size_of(_included(folder, element, path))
+            total = total + size_of(_included(folder, element, path), depth + 1)
         elif element.tag == "attach":  # the largest of the models that it may name
-            total = total + max((size_of(_included(folder, model, at)) for at, model in models), key=max, default=0)
+            made = (size_of(_included(folder, model, at), depth + 1) for at, model in models)
+            total = total + max(made, key=max, default=0)
         if element.tag in REPEATING:
             total = total * [_count(element), 1]
         if total[0] - total[1] > MAX_REPEATED:
@@ -151,10 +154,7 @@ def _refuse_expansion(folder: Path, file: Path, roots: dict[Path, Element | None
         (path, element) for path, root in roots.items() if root is not None
         for element in root.iter("model") if element.get("file")
     ]  # fmt: skip
-    try:
-        size_of(file)
-    except RecursionError:
-        raise file_error("includes are nested too deeply", file, "include", None, "include fewer levels") from None
+    size_of(file, 1)
 
 
 def _count(element: Element) -> float:

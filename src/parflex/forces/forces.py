@@ -9,7 +9,6 @@ friction, damping) apply no impulse.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,44 +33,20 @@ Values = dict[str, dict[str, Any]]
 
 
 def tree_forces(
-    configuration: Configuration,
-    qd: Array,
-    qdd: Array,
-    wrenches: Wrench | None = None,
-    without: Without = (),
-    weight: float = 1.0,
+    configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrench | None = None, weight: float = 1.0
 ) -> Array:
     """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included.
 
     `weight` is the share of gravity that acts.
     """
-    tree = configuration.robot.tree
-    external = on_links(tree, configuration.at, checked_wrenches(tree, wrenches))
-    return forces_along_rates(tree, configuration.at, configuration.q, qd, qdd, external, without, weight)
+    recursion = tree_newton_euler(configuration, qd, qdd, wrenches, weight=weight)
+    return recursion.forces + joint_forces(configuration.robot.tree, configuration.q, qd, qdd)
 
 
-def forces_along_rates(
-    tree: Tree,
-    at: Pose,
-    q: Any,
-    qd: Array,
-    qdd: Array,
-    external: LinkWrenches | None = None,
-    without: Without = (),
-    weight: float = 1.0,
-) -> Array:
+def forces_along_rates(tree: Tree, at: Pose, qd: Array, qdd: Array, external: LinkWrenches) -> Array:
     """The same over any scalar, with wrenches on links."""
-    recursion = _under_gravity(tree, at, qd, qdd, external, without, weight)
-    return recursion.forces + joint_forces(tree, q, qd, qdd, tuple(without))
-
-
-def _under_gravity(
-    tree: Tree, at: Pose, qd: Array, qdd: Array, external: LinkWrenches | None, without: Without, weight: float
-) -> NewtonEuler:
-    base = np.zeros(3) if "gravity" in without else -tree.gravity if weight == 1.0 else -weight * tree.gravity
-    if tree.elements and "springs" in without:
-        tree = replace(tree, elements=())
-    return newton_euler(tree, at, motion(tree, at, qd, qdd, base), external)
+    moving = motion(tree, at, qd, qdd, -tree.gravity)
+    return newton_euler(tree, at, moving, external).forces + joint_forces(tree, at.q, qd, qdd)
 
 
 def tree_newton_euler(
@@ -79,15 +54,14 @@ def tree_newton_euler(
     qd: Array,
     qdd: Array,
     wrenches: Wrench | None = None,
-    without: Without = (),
     more: LinkWrenches | None = None,
     weight: float = 1.0,
 ) -> NewtonEuler:
     """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
-    tree = configuration.robot.tree
-    external = on_links(tree, configuration.at, checked_wrenches(tree, wrenches))
+    tree, at = configuration.robot.tree, configuration.at
+    external = on_links(tree, at, checked_wrenches(tree, wrenches))
     add_wrenches(external, more or {})
-    return _under_gravity(tree, configuration.at, qd, qdd, external, without, weight)
+    return newton_euler(tree, at, motion(tree, at, qd, qdd, -weight * tree.gravity), external)
 
 
 def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> LinkWrenches:

@@ -11,6 +11,7 @@ from parflex.closure.mobility import rank
 from parflex.diagnostics import Diagnostic
 from parflex.forces.forces import Wrench, checked_wrenches, element_values, multipliers_of, tree_newton_euler
 from parflex.forces.section_forces import beam_tables, largest_stress_of, loads_of_beams
+from parflex.recursion.dynamics import carry_wrenches
 from parflex.recursion.energy import LinkWrenches, add_wrenches
 from parflex.recursion.kinematics import Pose
 from parflex.robot.configuration import Configuration
@@ -132,11 +133,9 @@ def _undetermined_joints(configuration: Configuration, undetermined: Array) -> s
     """Joints whose reaction changes with the multipliers that act on nothing."""
     robot = configuration.robot
     loose: set[str] = set()
-    zero_rates = np.zeros(robot.tree.n)
-    omitted_terms = ("gravity", "springs")
     for combination in undetermined:
         _, acting = closure_wrenches(configuration, combination)
-        result = tree_newton_euler(configuration, zero_rates, zero_rates, None, omitted_terms, acting)
+        result = carry_wrenches(robot.tree, configuration.at, acting)
         for j, link in enumerate(robot.tree.links):
             if max(np.abs(result.f[j]).max(), np.abs(result.m[j]).max()) > 1e-9:
                 loose.add(link.name)

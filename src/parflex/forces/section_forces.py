@@ -31,7 +31,7 @@ from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, exponential
 from parflex.tree.build_elements import element_parts
 from parflex.tree.force_elements import PointElement
-from parflex.tree.tree import Place, Tree
+from parflex.tree.tree import Place, Tree, beam_elements
 
 Array = np.ndarray
 
@@ -140,15 +140,14 @@ class BeamLoads(Record):
 
 
 def loads_of_beams(
-    here: Configuration, qd: Array, qdd: Array, recursion: NewtonEuler, wrenches: Mapping[str, Array],
-    without: Sequence[str] = (),
-) -> dict[str, BeamLoads]:  # fmt: skip
+    here: Configuration, qd: Array, qdd: Array, recursion: NewtonEuler, wrenches: Mapping[str, Array]
+) -> dict[str, BeamLoads]:
     """Return the loads of all beams in a state, whose wrenches in joints follow from those on frames."""
     tree = here.robot.tree
     chains = beam_chains(here.robot)
     if not chains:
         return {}
-    moving = motion(tree, here.at, qd, qdd, np.zeros(3) if "gravity" in without else -tree.gravity)
+    moving = motion(tree, here.at, qd, qdd, -tree.gravity)
     signals = element_signals_of(tree, here.at, moving, recursion, chains.values(), wrenches)
     state = (here.q[None], tree.position_rates(here.q, qd)[None], qdd[None])
     return beam_loads(tree, chains, *state, {j: values[None] for j, values in signals.items()}, list(wrenches))
@@ -452,9 +451,10 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
     chains, description = {}, robot.description
     added = frozenset(place.link for node in robot.nodes if (place := robot.tree.places[node]).inner is None)
     for name, beam in ((frame.name, frame.beam) for frame in description.frame if frame.beam is not None):
-        *links, tip = _elements(robot.tree, robot.tree.number(name))
-        if not links:
+        elements = beam_elements(robot.tree.links, robot.tree.number(name))
+        if not elements:  # another kind of body now
             continue
+        links = tuple(element.link for element in elements)
         bodies = [robot.tree.links[j].body for j in links]
         lengths = [float(body.nodes["tip"].r0[0]) for body in bodies]
         each: tuple[ElementSections | ReducedSections, ...]
@@ -464,7 +464,7 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
         else:
             each = tuple(_cut(robot, beam, body, length) for body, length in zip(bodies, lengths, strict=True))
             ends = np.cumsum(lengths) / sum(lengths)
-        chains[name] = BeamChain(name, tuple(links), tip, each, tuple(ends.tolist()), added)
+        chains[name] = BeamChain(name, links, elements[-1].tip, each, tuple(ends.tolist()), added)
     return chains
 
 
@@ -486,14 +486,6 @@ def _cut(robot: Robot, beam: schema.Beam, body: Body, length: float) -> ElementS
         return element_parts(robot.description, beam, length)
     assert isinstance(body.inner, ReducedCentreLine)
     return ReducedSections(element_parts(robot.description, beam, length / body.reduced.elements), body.inner)
-
-
-def _elements(tree: Tree, first: int) -> list[int]:
-    """The elements of a beam and the link at its tip; the first link alone where it is another kind of body now."""
-    links = [first]
-    while tree.links[links[-1]].body.by_tip:
-        links.append(next(k for k, link in enumerate(tree.links) if link.parent == links[-1] and link.node is not None))
-    return links
 
 
 def reduced_load_warning(tree: Tree, frames: Sequence[str]) -> list[Diagnostic]:

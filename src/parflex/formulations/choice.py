@@ -46,48 +46,32 @@ def choose(robot: Robot, question: ModelRequest) -> Formulation:
             return replace(form, refused=refused)
         refused[name] = form
     if question.model == "state-rates-following":
-        raise InputError(
-            "only a platform whose legs have a closed form can be driven in time",
-            key="drive",
-            value="platform",
-            hint="drive the motors",
-        )
+        text = "only a platform whose legs have a closed form can be driven in time"
+        raise InputError(text, key="drive", value="platform", hint="drive the motors")
     return replace(_general(robot, question), refused=refused)
 
 
 def refuse_impossible(robot: Robot, question: ModelRequest) -> None:
     """Raise if no form has what is asked: the robot has not the motors, sensors or loops for it."""
-    model, by_motors = question.model, question.coordinates == "motors"
+    model, by_motors, key, value, text = question.model, question.coordinates == "motors", "MODEL", question.model, ""
     if model == "redundant-direct":
-        raise InputError(
-            "the redundant model cannot be inverted: efforts do not determine the accelerations of more joints than "
-            "motors",
-            key="MODEL",
-            value=model,
-            hint="use 'direct', the model in independent coordinates",
-        )
-    if model in CLOSING and not robot.closures.size:
-        raise InputError(
-            "an open robot has no closures to solve",
-            key="MODEL",
-            value=model,
-            hint="use 'kinematics'" if model == "geometry-direct" else "'kinematics' gives the pose from the joints",
-        )
+        text = "the redundant model cannot be inverted: efforts do not determine the accelerations of more joints than "
+        text, hint = f"{text}motors", "use 'direct', the model in independent coordinates"
+    elif model in CLOSING and not robot.closures.size:
+        text = "an open robot has no closures to solve"
+        hint = "use 'kinematics'" if model == "geometry-direct" else "'kinematics' gives the pose from the joints"
+    elif robot.tree.elastic and (
+        by_motors or (question.coordinates == "platform" and isinstance(leg_formulation(robot, question), str))
+    ):
+        key, value = "coordinates", question.coordinates or ""
+        text = f"the motion of the {value} does not determine the deformation of a flexible robot"
+        hint = 'use coordinates "all" or "independent", or load the robot with rigid=True'
+    elif robot.tree.elastic and model in SENSED:
+        value, text = "step", "the motor sensors do not give the state of a flexible body"
+        hint = "use 'inverse' with an estimate of the elastic state, or use rigid=True"
+    if text:
+        raise InputError(text, key=key, value=value, hint=hint)
     if robot.tree.elastic:
-        if by_motors or (question.coordinates == "platform" and isinstance(leg_formulation(robot, question), str)):
-            raise InputError(
-                f"the motion of the {question.coordinates} does not determine the deformation of a flexible robot",
-                key="coordinates",
-                value=question.coordinates,
-                hint='use coordinates "all" or "independent", or load the robot with rigid=True',
-            )
-        if model in SENSED:
-            raise InputError(
-                "the motor sensors do not give the state of a flexible body",
-                key="MODEL",
-                value="step",
-                hint="use 'inverse' with an estimate of the elastic state, or use rigid=True",
-            )
         return
     if (model in OF_MOTORS or by_motors) and not _inverse_leaves_motion_free(robot, question):
         Configuration(robot, robot.home).refuse_undefined_actuation()

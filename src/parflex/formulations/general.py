@@ -50,7 +50,6 @@ class GeneralState(Record):
 
     form: GeneralFormulation
     at: Pose
-    q: Any
     reduction: Reduction
     qd: Array
     external: LinkWrenches = field(default_factory=dict)
@@ -64,10 +63,14 @@ class GeneralState(Record):
         """b: accelerations of all coordinates that the motion itself causes."""
         return self.accelerations(np.zeros(len(self.form.independent)))
 
-    def forces(self, accelerations: Array, without: Sequence[str] = ()) -> Array:
+    @property
+    def q(self) -> Any:
+        """All positions."""
+        return self.at.q
+
+    def forces(self, accelerations: Array) -> Array:
         """Forces along all rates of the open tree for accelerations of all of them."""
-        tree = self.form.robot.tree
-        return forces_along_rates(tree, self.at, self.q, self.qd, accelerations, self.external, without)
+        return forces_along_rates(self.form.robot.tree, self.at, self.qd, accelerations, self.external)
 
     @property
     def J_a(self) -> Array:
@@ -101,17 +104,12 @@ class GeneralState(Record):
 
     def pushed(self, tau: Array, solve_mass: Callable[[Array, Array], Array] = solve_positive) -> tuple[Array, Any]:
         """Independent accelerations under efforts of the motors, theory (17), and the forces of lossy gears."""
-        applied = self.along_rates(tau)
-        lossless = solve_mass(self.mass_matrix, self.reduction.forces(applied) - self.c)
-        losses = self.losses
-        if losses is None:
-            return lossless, 0.0
-        J, loss_directions = self.reduction.matrix, losses.pushes.T
-        per_loss = solve_mass(self.mass_matrix, J.T @ loss_directions)
-        missing = self.forces(self.bias + J @ lossless) - applied
-        change = mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - loss_directions
-        loss_sizes, forces = losses.forces(missing, change)
-        return lossless + per_loss @ loss_sizes, forces
+
+        def solved(c: Array, tau: Array) -> tuple[Array, Array]:
+            """Independent accelerations under efforts, for forces along the independent rates."""
+            return tau, solve_mass(self.mass_matrix, self.reduction.forces(self.along_rates(tau)) - c)
+
+        return with_losses(self, solved, self.c, tau)[1:]
 
     def efforts_for(self, accelerations: Array) -> tuple[Array, Array]:
         """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
@@ -219,14 +217,14 @@ class GeneralFormulation(Formulation):
         tree = self.robot.tree
         at = pose(tree, q)
         reduced = reduction(self.robot.closures.jacobian(at, jacobians(tree, at)), self.partition)
-        return GeneralState(self, at, q, reduced, reduced.rates(rates), on_links(tree, at, wrenches or {}))
+        return GeneralState(self, at, reduced, reduced.rates(rates), on_links(tree, at, wrenches or {}))
 
     def here(self, qd: Array, wrenches: Given | None = None) -> GeneralState:
         """The state at the pose of the question, of which all rates are known."""
         configuration = self.question.at
         assert configuration is not None
         loads = on_links(self.robot.tree, configuration.at, wrenches or {})
-        return GeneralState(self, configuration.at, configuration.q, configuration.reduction, qd, loads)
+        return GeneralState(self, configuration.at, configuration.reduction, qd, loads)
 
     def geometry(self, inputs: Given) -> tuple[Answer, dict[str, list[str]]]:
         """All positions by Newton from a guess, in which the independent ones are held."""
@@ -287,7 +285,7 @@ class OpenTreeFormulation(GeneralFormulation):
         if self.robot.locked:
             return super().direct(state, tau)
         forces = state.along_rates(tau)
-        return {"qdd": articulated_accelerations(self.robot.tree, state.at, state.q, state.qd, forces)}
+        return {"qdd": articulated_accelerations(self.robot.tree, state.at, state.qd, forces)}
 
     def mass_matrix(self, state: GeneralState) -> Array:
         """The matrix of the tree."""

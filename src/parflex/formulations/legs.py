@@ -85,25 +85,32 @@ class LegMotorCoordinates(MotorCoordinates):
         """The pose of the platform at which the motors have their positions."""
         if "last" in inputs:
             last, size = inputs["last"][self.tree.links[self.legs.platform].q], 2 if self.legs.planar else 3
-            start = PlatformPose(last[:size], last[size:])
+            found = PlatformPose(last[:size], last[size:])
         else:
-            start = PlatformPose(inputs["last_position"], inputs["last_turn"])
-        return platform_newton(self.legs, start, inputs["motor_position"], self.form.angle, FAR)
+            found = PlatformPose(inputs["last_position"], inputs["last_turn"])
+        for _ in range(FAR):
+            legs, missing = found.at_rest(self.form).equations, np.zeros(len(self.motors), dtype=object)
+            for state, joint, motor in legs.motors():
+                current, desired = state.at.q[joint], inputs["motor_position"][motor]
+                if state.leg.tree.links[joint].periodic:  # the sine of a small angle: no angle has to be found from it
+                    missing[motor] = np.sin(desired) * np.cos(current) - np.cos(desired) * np.sin(current)
+                else:
+                    missing[motor] = desired - current
+            found = found.moved(solve(legs.columns.T, missing), self.legs.planar)
+        return found
 
     def state(self, inputs: Given) -> LegState:
         """Newton for the platform alone, then its twist."""
         found, guess = self.platform_pose(inputs), inputs.get("last")
-        platform = found.at_rest(self.legs)
-        values = joint_values(self.legs, platform, self.form.angle)
-        columns = PlatformEquations(self.legs, values, platform).columns
-        v, w = _split(solve(columns.T, inputs["motor_rate"]), self.legs.planar)
+        still = found.at_rest(self.form)
+        v, w = _split(solve(still.equations.columns.T, inputs["motor_rate"]), self.legs.planar)
         if guess is not None:
             guess = with_pose(self.legs, guess, np.concatenate([found.position, found.turn]))
-        return LegState(self.form, replace(platform, v=v, w=w), values, guess, found=found)
+        return replace(still, platform=replace(still.platform, v=v, w=w), guess=guess)
 
     def motion(self, state: LegState, inputs: Given) -> Given:
         """Accelerations of the platform."""
-        legs, missing = PlatformEquations(self.legs, state.values, state.platform), inputs["motor_acceleration"]
+        legs, missing = state.equations, inputs["motor_acceleration"]
         drift = np.zeros(len(missing), dtype=object)
         for leg, joint, motor in legs.motors():
             drift[motor] = leg.qdd[joint]
@@ -111,8 +118,7 @@ class LegMotorCoordinates(MotorCoordinates):
 
     def mass_matrix(self, state: LegState) -> tuple[Array, list[str]]:
         """In the rates of the motors."""
-        A, _, B, _ = equations(self.legs, state.values, state.platform)
-        return inertia_along(A, B.T, self.units), self.read
+        return inertia_along(state.equations.inertia(), state.equations.columns.T, self.units), self.read
 
     def missed(self, state: LegState, inputs: Given) -> Answer:
         """Return how far the motors are from their positions."""
@@ -159,7 +165,7 @@ class LegPlatformCoordinates(RequestedCoordinates):
 
     def mass_matrix(self, state: LegState) -> tuple[Array, list[str]]:
         """In all components of the platform's twist."""
-        return equations(self.form.legs, state.values, state.platform)[0], self.twist
+        return state.equations.inertia(), self.twist
 
 
 @dataclass(frozen=True)
@@ -258,25 +264,14 @@ class LegFormulation(Formulation):
     def inverse(self, state: LegState, motion: Given) -> Answer:
         """Efforts of the motors, and accelerations of the modes of a flexible platform."""
         a, al = vectors_to_space(self.legs.planar, motion["acceleration"], motion["angular_acceleration"])
-        effort, modes = self._efforts(state, a, al)
+        effort, modes = state.driven(a, al).efforts()
         return {"effort": effort} | dict.fromkeys(self.modal_groups("elastic_acceleration"), modes)
-
-    def _efforts(self, state: LegState, a: Array, al: Array) -> tuple[Array, Array]:
-        driven = replace(state.platform, a=a - self.robot.tree.gravity, al=al)
-        return inverse(self.legs, state.values, driven)
 
     def direct(self, state: LegState, tau: Array) -> Answer:
         """Accelerations of the platform in world axes, and of its modes."""
-        freedom, modes = self._accelerations(state, tau)
+        freedom, modes = state.equations.accelerations(tau)
         platform = self.of_platform(*_split(freedom, self.legs.planar))
         return platform | dict.fromkeys(self.modal_groups("elastic_acceleration"), modes)
-
-    def _accelerations(self, state: LegState, tau: Array) -> tuple[Array, Array]:
-        A, h, B, s = equations(self.legs, state.values, state.platform)
-        freedom = solve_positive(A, B @ tau - h)
-        if self.legs.elastic is None:
-            return freedom, np.zeros(0)
-        return freedom, mode_accelerations(self.legs, state.platform, freedom, s)
 
     def motion_inputs(self, state: LegState, qdd: Array) -> Given:
         """Accelerations of the platform in world axes."""
@@ -289,9 +284,8 @@ class LegFormulation(Formulation):
         accelerations: Array = np.zeros(tree.n, dtype=scalar_type(independent, state.platform.R))
         accelerations[self.independent] = independent
         joint, platform_qdd = tree.links[legs.platform].joint, accelerations[tree.links[legs.platform].v]
-        a, al = (state.platform.R @ (S @ platform_qdd) for S in (joint.S_v, joint.S_w))
-        driven = replace(state.platform, a=a - tree.gravity, al=al)
-        for moving in PlatformEquations(legs, state.values, driven).states:
+        driven = state.driven(*(state.platform.R @ (S @ platform_qdd) for S in (joint.S_v, joint.S_w)))
+        for moving in driven.states:
             leg, qdd = moving.leg, moving.qdd
             if legs.elastic is not None:
                 bending = driven.R @ legs.elastic.rate(leg.number, independent[len(platform_qdd) :])
@@ -301,7 +295,7 @@ class LegFormulation(Formulation):
 
     def systems(self, state: LegState, motors: bool) -> list[System]:
         """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
-        legs, tree = PlatformEquations(self.legs, state.values, state.platform), self.robot.tree
+        legs, tree = state.equations, self.robot.tree
         systems = []
         for leg in legs.states:
             rates = [tree.links[j].v.start for j in leg.leg.links]
@@ -319,7 +313,7 @@ class LegFormulation(Formulation):
 
     def inertia(self, state: LegState) -> tuple[Array, Array, bool]:
         """That of the platform and what the legs add to it."""
-        A = equations(self.legs, state.values, state.platform)[0]
+        A = state.equations.inertia()
         return A, self._units(len(A)), False
 
     def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> LegState:
@@ -338,7 +332,7 @@ class LegFormulation(Formulation):
 
     def accelerations_under(self, state: LegState, tau: Array) -> Array:
         """Accelerations of the platform in its own axes, and of its modes, under the efforts of the motors."""
-        freedom, modes = self._accelerations(state, tau)
+        freedom, modes = state.equations.accelerations(tau)
         return np.concatenate([state.in_joint(*_split(freedom, self.legs.planar)), modes])
 
     @property
@@ -349,7 +343,7 @@ class LegFormulation(Formulation):
     def efforts_for(self, state: LegState, accelerations: Array) -> tuple[Array, Array]:
         """Efforts that drive the platform, [Long2014, eq. (46)], and its accelerations in its own axes."""
         a, al = _split(accelerations, self.legs.planar)
-        effort, modes = self._efforts(state, a, al)
+        effort, modes = state.driven(a, al).efforts()
         return effort, np.concatenate([state.in_joint(a, al), modes])
 
     @property
@@ -363,7 +357,7 @@ class LegFormulation(Formulation):
         """Joint values of the legs in closed form; or the pose of the platform by Newton."""
         if self.question.model == "geometry-direct":
             found, sensed = LegMotorCoordinates(self).platform_pose(inputs), inputs["motor_position"]
-            values = joint_values(self.legs, found.at_rest(self.legs), self.angle)
+            values = found.at_rest(self).values
             residual = residual_norm(motor_residual(self.legs, values, sensed))
             answer = {"position": found.position, "turn": found.turn, "residual": residual}
             return answer, {"motor_position": self.robot.actuated_names}
@@ -415,6 +409,16 @@ class LegState(Record):
     found: PlatformPose | None = None  # where motors say it
 
     @cached_property
+    def equations(self) -> PlatformEquations:
+        """Those of the platform without acceleration but for gravity."""
+        return PlatformEquations(self.form.legs, self.values, self.platform)
+
+    def driven(self, a: Array, al: Array) -> PlatformEquations:
+        """Those of the platform with these accelerations in world axes."""
+        platform = replace(self.platform, a=a - self.form.robot.tree.gravity, al=al)
+        return PlatformEquations(self.form.legs, self.values, platform)
+
+    @cached_property
     def at(self) -> Pose:
         """Poses of all links."""
         return pose(self.form.robot.tree, self.q)
@@ -435,7 +439,7 @@ class LegState(Record):
         rates: Array = np.zeros(tree.n, dtype=object)
         own = np.concatenate([self.in_joint(platform.v, platform.w), platform.ed]) if self.rates is None else self.rates
         rates[form.independent] = own
-        for leg in PlatformEquations(form.legs, self.values, platform).states:
+        for leg in self.equations.states:
             rates[[tree.links[j].v.start for j in leg.leg.links]] = leg.qd
         return rates
 
@@ -452,10 +456,8 @@ class PlatformEquations:
     `values` are joint values of each leg. The acceleration of the platform is less gravity.
     """
 
-    def __init__(
-        self, form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
-    ) -> None:
-        self.form, self.platform, self.without, self.elastic, self.R = form, platform, without, form.elastic, platform.R
+    def __init__(self, form: Legs, values: Sequence[Array], platform: PlatformMotion) -> None:
+        self.form, self.platform, self.elastic, self.R = form, platform, form.elastic, platform.R
         self.states = [leg_motion(form, leg, q, platform) for leg, q in zip(form.legs, values, strict=True)]
         self.rigid = _rigid_rows(form)
 
@@ -495,7 +497,7 @@ class PlatformEquations:
         for state in self.states:
             leg = state.leg
             H = newton_euler(leg.tree, state.at, state.moving).forces
-            H = H + joint_forces(leg.tree, state.at.q, state.qd, state.qdd, self.without)
+            H = H + joint_forces(leg.tree, state.at.q, state.qd, state.qdd)
             motors[list(leg.motors)] = H[list(leg.actuated)]
             transmitted = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
             leg_forces.append(from_leg_axes(leg, state.at, solve(state.J.T, np.array(transmitted, dtype=H.dtype))))
@@ -503,7 +505,7 @@ class PlatformEquations:
         rows = self._along(force, moment, s if self.elastic is None else self.elastic.lift.T @ s)
         if self.elastic is not None:
             count = len(self.rigid)
-            rows[:count] = rows[:count] - _coupling(self.form, self.platform) @ (self.elastic.rest @ s)
+            rows[:count] = rows[:count] - self.coupling @ (self.elastic.rest @ s)
         return rows + self._summed(leg_forces), s, motors
 
     def _summed(self, leg_forces: list[Array]) -> Array:
@@ -527,13 +529,13 @@ class PlatformEquations:
         m = body.m if elastic is None else elastic.body.m
         A = RigidBody(m, R @ S, R @ Sigma @ R.T).inertia_matrix()[np.ix_(self.rigid, self.rigid)]
         if elastic is not None:
-            A_re = _coupling(self.form, self.platform)
+            A_re = self.coupling
             corner = A_re @ elastic.lift
             A = np.block([[A - A_re @ elastic.rest @ A_re.T, corner], [corner.T, elastic.M_y]])
         A = A.astype(scalar_type(R))
         for state in self.states:
             follow, picked = self._follow(state)
-            A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at, self.without) @ follow
+            A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at) @ follow
         return A
 
     def _follow(self, state: LegMotion) -> tuple[Array, list[int]]:
@@ -548,54 +550,42 @@ class PlatformEquations:
             picked += [len(self.rigid) + k for k in active]
         return solve(state.J, np.array([to_leg_axes(leg, state.at, end) for end in ends]).T), picked
 
+    @property
+    def coupling(self) -> Array:
+        """A_re in world axes, along the platform's freedoms."""
+        assert self.elastic is not None
+        A_re = self.elastic.body.coupling(self.platform.e)
+        return np.concatenate([self.R @ A_re[:3], self.R @ A_re[3:]])[self.rigid]
+
+    def efforts(self) -> tuple[Array, Array]:
+        """Efforts of the motors, and accelerations of the modes of the platform."""
+        (h, s, motors), B = self.loads(passive=True), self.columns
+        if self.elastic is None:
+            return solve(B, h) + motors, s
+        rigid = len(self.rigid)
+        A = self.inertia()[:, rigid:]
+        # [Long2014, eqs. (44)-(49)]: elastic rows first, what they leave of the others
+        G = solve_positive(A[rigid:], A[:rigid].T).T
+        shared = solve(B[:rigid] - G @ B[rigid:], h[:rigid] - G @ h[rigid:])
+        y = solve_positive(A[rigid:], B[rigid:] @ shared - h[rigid:])
+        return shared + motors, self.elastic.accelerations(y, s)
+
+    def accelerations(self, tau: Array) -> tuple[Array, Array]:
+        """Accelerations of the platform's freedoms and elastic unknowns, and of its modes, that efforts add to these.
+
+        A Vd + h = B tau, theory (20) to (22), [Khalil2007, eqs. (28)-(30)].
+        """
+        h, s, _ = self.loads(passive=False)
+        freedom = solve_positive(self.inertia(), self.columns @ tau - h)
+        if self.elastic is None:
+            return freedom, np.zeros(0)
+        rigid = len(self.rigid)
+        return freedom, self.elastic.accelerations(freedom[rigid:], s + self.coupling.T @ freedom[:rigid])
+
 
 def _rigid_rows(form: Legs) -> list[int]:
     """Freedoms of the platform among the components of a twist."""
     return [0, 1, 5] if form.planar else list(range(6))
-
-
-def _coupling(form: Legs, platform: PlatformMotion) -> Array:
-    """A_re in world axes, along the platform's freedoms."""
-    assert form.elastic is not None
-    A_re = form.elastic.body.coupling(platform.e)
-    return np.concatenate([platform.R @ A_re[:3], platform.R @ A_re[3:]])[_rigid_rows(form)]
-
-
-def inverse(
-    form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
-) -> tuple[Array, Array]:
-    """Efforts of the motors, and accelerations of the modes of the platform."""
-    legs = PlatformEquations(form, values, platform, without)
-    (h, s, motors), B = legs.loads(passive=True), legs.columns
-    if form.elastic is None:
-        return solve(B, h) + motors, s
-    rigid = len(h) - form.elastic.size
-    A = legs.inertia()[:, rigid:]
-    # [Long2014, eqs. (44)-(49)]: elastic rows first, what they leave of the others
-    G = solve_positive(A[rigid:], A[:rigid].T).T
-    shared = solve(B[:rigid] - G @ B[rigid:], h[:rigid] - G @ h[rigid:])
-    y = solve_positive(A[rigid:], B[rigid:] @ shared - h[rigid:])
-    return shared + motors, form.elastic.accelerations(y, s)
-
-
-def equations(
-    form: Legs, values: Sequence[Array], platform: PlatformMotion, without: tuple[str, ...] = ()
-) -> tuple[Array, Array, Array, Array]:
-    """A, h and B of A Vd + h = B tau, and the platform's elastic rows; it accelerates by gravity alone.
-
-    Theory (20) to (22), [Khalil2007, eqs. (28)-(30)].
-    """
-    legs = PlatformEquations(form, values, platform, without)
-    h, s, _ = legs.loads(passive=False)
-    return legs.inertia(), h, legs.columns, s
-
-
-def mode_accelerations(form: Legs, platform: PlatformMotion, freedom: Array, s: Array) -> Array:
-    """Accelerations of all modes from those of the platform's freedoms and elastic unknowns."""
-    assert form.elastic is not None
-    rigid = len(freedom) - form.elastic.size
-    A_re = _coupling(form, platform)
-    return form.elastic.accelerations(freedom[rigid:], s + A_re.T @ freedom[:rigid])
 
 
 # -- the platform by its motors --------------------------------------------------------------------------
@@ -606,11 +596,13 @@ class PlatformPose(Record):
     position: Array
     turn: Array
 
-    def at_rest(self, form: Legs) -> PlatformMotion:
-        """The platform here, without motion, under gravity."""
-        R = rotation_about(2, self.turn[0]) if form.planar else quaternion_matrix(self.turn)
-        p, zero = np.array([*self.position, 0.0]) if form.planar else self.position, np.zeros(3)
-        return PlatformMotion(R, p, zero, zero, -form.robot.tree.gravity, zero)
+    def at_rest(self, form: LegFormulation) -> LegState:
+        """The platform and its legs here, without motion, under gravity."""
+        planar, zero = form.legs.planar, np.zeros(3)
+        R = rotation_about(2, self.turn[0]) if planar else quaternion_matrix(self.turn)
+        p = np.array([*self.position, 0.0]) if planar else self.position
+        platform = PlatformMotion(R, p, zero, zero, -form.robot.tree.gravity, zero)
+        return LegState(form, platform, joint_values(form.legs, platform, form.angle), found=self)
 
     def moved(self, step: Array, planar: bool) -> PlatformPose:
         """The pose after a small step in world axes."""
@@ -623,25 +615,6 @@ class PlatformPose(Record):
 def joint_values(form: Legs, platform: PlatformMotion, angle: Angle) -> list[Array]:
     """Joint values of the legs in closed form."""
     return [np.array(leg_values(form, leg, platform, angle), dtype=object) for leg in form.legs]
-
-
-def platform_newton(form: Legs, pose: PlatformPose, motors: Array, angle: Angle, steps: int) -> PlatformPose:
-    """The pose at which the motors have the given values, from one nearby."""
-    for _ in range(steps):
-        platform = pose.at_rest(form)
-        legs = PlatformEquations(form, joint_values(form, platform, angle), platform)
-        missing = np.zeros(len(motors), dtype=object)
-        for state, joint, motor in legs.motors():
-            missing[motor] = _missing(state.leg, joint, state.at.q[joint], motors[motor])
-        pose = pose.moved(solve(legs.columns.T, missing), form.planar)
-    return pose
-
-
-def _missing(leg: Leg, joint: int, current: Any, desired: Any) -> Any:
-    """What a motor still has to move; a small angle by its sine, so that no angle has to be found from it."""
-    if not leg.tree.links[joint].periodic:
-        return desired - current
-    return np.sin(desired) * np.cos(current) - np.cos(desired) * np.sin(current)
 
 
 def motor_residual(form: Legs, values: Sequence[Array], motors: Array) -> Array:

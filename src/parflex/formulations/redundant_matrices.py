@@ -24,7 +24,8 @@ from parflex.formulations.redundant_sensors import (
     redundant_sets,
 )
 from parflex.records import Answer
-from parflex.recursion.dynamics import joint_forces, newton_euler
+from parflex.recursion.dynamics import carry_wrenches, joint_forces, newton_euler
+from parflex.recursion.energy import element_wrenches
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.recursion.kinematics import jacobians, motion, pose
 from parflex.robot.configuration import Pose
@@ -142,11 +143,11 @@ def redundant_model(
     configuration.refuse_undefined_actuation()
     tree = robot.tree
     loads = checked_wrenches(tree, wrench)
-    return redundant_matrices(form, configuration.q, configuration.rates(velocity)[form.control], wrenches=loads)
+    return redundant_matrices(form, configuration.q, configuration.rates(velocity)[form.control], loads)
 
 
 def redundant_matrices(
-    form: RedundantSets, q: Array, qd: Array, without: tuple[str, ...] = (), wrenches: Mapping[str, Array] | None = None
+    form: RedundantSets, q: Array, qd: Array, wrenches: Mapping[str, Array] | None = None
 ) -> RedundantModel:
     """The matrices at all positions `q` and rates `qd` of motors and sensed joints, which need not fit the loops."""
     tree, q = form.robot.tree, np.asarray(q, dtype=float)
@@ -159,9 +160,9 @@ def redundant_matrices(
     S, S_dot = _per_motor(form, moving)
     T_q, T_q_dot = _per_control(form, S, S_dot)
     N, N_dot = _with_platform(form, moving)
-    D_tot, C_tot = _tree_matrices(form, moving, without)
+    D_tot, C_tot = _tree_matrices(form.robot.tree, moving)
     motor_projection = (N @ S[form.legs]).T
-    G, H, F_ext = (motor_projection @ forces for forces in _forces(tree, q, rates, without, wrenches or {}))
+    G, H, F_ext = (motor_projection @ forces for forces in _forces(tree, q, rates, wrenches or {}))
     return RedundantModel(
         names=form.names,
         motors=form.names[: S.shape[1]],
@@ -177,19 +178,14 @@ def redundant_matrices(
     )
 
 
-def _forces(
-    tree: Tree, q: Array, rates: Array, without: tuple[str, ...], wrenches: Mapping[str, Array]
-) -> tuple[Array, Array, Array]:
+def _forces(tree: Tree, q: Array, rates: Array, wrenches: Mapping[str, Array]) -> tuple[Array, Array, Array]:
     """Forces along all rates: against gravity; of friction, springs and dampers, also between points; of wrenches."""
     plain, at, zeros = replace(tree, elements=()), pose(tree, q), np.zeros(tree.n)
-    still = motion(tree, at, zeros, zeros, np.zeros(3) if "gravity" in without else -tree.gravity)
+    still = motion(tree, at, zeros, zeros, -tree.gravity)
     G = newton_euler(plain, at, still).forces
-    F = G - newton_euler(plain, at, still, on_links(tree, at, wrenches)).forces
-    H = joint_forces(tree, q, rates, zeros, without)
-    if tree.elements and "springs" not in without:
-        moving = motion(tree, at, rates, zeros)
-        H = H + newton_euler(tree, at, moving).forces - newton_euler(plain, at, moving).forces
-    return G, H, F
+    F = -carry_wrenches(tree, at, on_links(tree, at, wrenches)).forces
+    elements = element_wrenches(tree, at, motion(tree, at, rates, zeros))
+    return G, joint_forces(tree, q, rates, zeros) + carry_wrenches(tree, at, elements).forces, F
 
 
 def _parts(values: Array) -> tuple[Array, Array]:
@@ -255,9 +251,8 @@ def _turned(hold: PlatformConstraint, moving: _PoseWithSlopes) -> Array:
     return result
 
 
-def _tree_matrices(form: RedundantSets, moving: _PoseWithSlopes, without: tuple[str, ...]) -> tuple[Array, Array]:
+def _tree_matrices(tree: Tree, moving: _PoseWithSlopes) -> tuple[Array, Array]:
     """Inertia and Coriolis matrix of the open tree: sums of J^T M J and of J^T (M J_dot + [momentum] J)."""
-    tree = form.robot.tree
     D, C = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
     for link, both in zip(tree.links, moving.links, strict=True):
         J, J_dot = _parts(np.concatenate(both))
@@ -266,6 +261,6 @@ def _tree_matrices(form: RedundantSets, moving: _PoseWithSlopes, without: tuple[
         p, L = hat(momentum[:3]), hat(momentum[3:])
         D += J.T @ inertia @ J
         C += J.T @ (inertia @ J_dot - np.block([[np.zeros((3, 3)), p], [p, L]]) @ J)
-        if link.terms.motor_inertia and "motor-inertia" not in without:
+        if link.terms.motor_inertia:
             D[link.v.start, link.v.start] += link.terms.motor_inertia
     return D, C

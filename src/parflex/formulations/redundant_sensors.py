@@ -84,8 +84,16 @@ class RedundantSensorFormulation(Formulation):
         return {"effort": redundant_effort(self._shared, *state, motion["qdd"])}
 
     def law(self, state: tuple[Array, Array], reference: Sequence[Array], Kp: Any, Kv: Any) -> Array:
-        """Efforts of the extended computed torque for a reference with its rates and accelerations."""
-        return extended_effort(self._shared, *state, reference, Kp, Kv)
+        """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r, for a reference with two rates.
+
+        Without sensed joints it is the classical one. Errors of angles are in (-pi, pi].
+        """
+        (q, qd), (positions, rates, accelerations), form = state, reference, self._shared
+        differences = positions - np.asarray(q)[form.positions]
+        pairs = zip(differences, form.turns, strict=True)
+        wrapped = [np.arctan2(np.sin(value), np.cos(value)) if turn else value for value, turn in pairs]
+        errors = np.array(wrapped, dtype=object if is_symbolic(differences) else float)
+        return redundant_effort(form, q, qd, accelerations + Kv * (rates - qd) + Kp * errors)
 
     @property
     def _shared(self) -> RedundantSets:
@@ -204,13 +212,10 @@ def _moving(form: RedundantSets, at: Pose, rates: Array, accelerations: Array) -
 
 
 # -- efforts -------------------------------------------------------------------------------------------
-def redundant_effort(
-    form: RedundantSets, q: Any, qd: Array, qdd: Array, without: tuple[str, ...] = (), wrenches: Given | None = None
-) -> Array:
+def redundant_effort(form: RedundantSets, q: Any, qd: Array, qdd: Array, wrenches: Given | None = None) -> Array:
     """D qdd + C qd + G - F_ext: efforts of the motors for accelerations of [q_a, q_s].
 
-    `q` are all positions; `wrenches` act on frames, in world axes. Joint terms of the file act unless `without` names
-    them. More motors than freedoms share what is needed.
+    `q` are all positions; `wrenches` act on frames, in world axes. More motors than freedoms share what is needed.
     """
     tree = form.robot.tree
     if len(form.motors) == len(form.control):
@@ -218,13 +223,13 @@ def redundant_effort(
         J_a = form.general.moving(q, np.zeros(len(form.general.independent))).reduction.matrix[motors]
         state = form.general.moving(q, least_squares(J_a, qd, units), wrenches)
         desired = least_squares(J_a, qdd - state.bias[motors], units)
-        return state.driven(state.forces(state.accelerations(desired), without), motors=motors)[0]
+        return state.driven(state.forces(state.accelerations(desired)), motors=motors)[0]
     at = pose(tree, q)
     legs = _LegMotion(form, at, qd)
     rates, accelerations = legs.rates, legs.accelerations(qdd)
     moving = _moving(form, at, rates, accelerations)
     forces = newton_euler(tree, at, moving, on_links(tree, at, wrenches or {})).forces
-    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without))
+    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations))
 
 
 def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
@@ -242,23 +247,6 @@ def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
         return forces[motors]
     J = J[part.rows]
     return forces[motors] - J[:, motors].T @ solve(J[:, part.dependent].T, forces[part.dependent])
-
-
-def joint_errors(form: RedundantSets, q: Any, reference: Array) -> Array:
-    """Reference less measured values of [q_a, q_s]; angles in (-pi, pi]."""
-    differences = reference - np.asarray(q)[form.positions]
-    pairs = zip(differences, form.turns, strict=True)
-    wrapped = [np.arctan2(np.sin(value), np.cos(value)) if turn else value for value, turn in pairs]
-    return np.array(wrapped, dtype=object if is_symbolic(differences) else float)
-
-
-def extended_effort(
-    form: RedundantSets, q: Any, qd: Array, reference: Sequence[Array], Kp: Any, Kv: Any, without: tuple[str, ...] = ()
-) -> Array:
-    """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r; without sensed joints the classical."""
-    positions, rates, accelerations = reference
-    errors = joint_errors(form, q, positions)
-    return redundant_effort(form, q, qd, accelerations + Kv * (rates - qd) + Kp * errors, without)
 
 
 # -- positions from sensors ------------------------------------------------------------------------------
@@ -358,12 +346,8 @@ def geometry_from_sensors(
     except (TypeError, ValueError):
         measured = np.array(np.nan)  # of no shape that is asked for
     if measured.shape != form.positions.shape or not np.all(np.isfinite(measured)):
-        raise InputError(
-            f"the sensors must give {len(form.positions)} finite values",
-            key="values",
-            value=str(values),
-            hint="in this order: " + ", ".join(form.names),
-        )
+        text, hint = f"the sensors must give {len(form.positions)} finite values", ", ".join(form.names)
+        raise InputError(text, key="values", value=str(values), hint=f"in this order: {hint}")
     q = with_measured(form, form.robot.home if near is None else numbers(near, (tree.nq,), "near"), measured)
     for _ in range(steps):
         step, A = geometry_step(form, q)
@@ -373,12 +357,9 @@ def geometry_from_sensors(
             if form.overdetermined or np.abs(form.robot.closures.residual(pose(tree, q))).max(initial=0.0) < CLOSED:
                 return q
             break
-    raise UnreachableError(
-        "no pose near the given one fits the measured values",
-        key="values",
-        value=str([round(float(value), 6) for value in measured]),
-        hint="give a closer pose as `near`, or check the sensors' zeros",
-    )
+    text, hint = "no pose near the given one fits the measured values", "give a closer pose as `near`, or check the "
+    shown = str([round(float(value), 6) for value in measured])
+    raise UnreachableError(text, key="values", value=shown, hint=f"{hint}sensors' zeros")
 
 
 def _refuse_singular(A: Array) -> None:

@@ -117,7 +117,7 @@ class SubstructureFormulation(GeneralFormulation):
 
     def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> SubstructureState:
         """Inertia and forces in the unknowns."""
-        return substructure_state(self.pieces, q, rates, (), wrenches)
+        return substructure_state(self.pieces, q, rates, wrenches)
 
     def step_matrix(self, q: Any, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> StepMatrix:
         """As sparse as the inertia in the unknowns."""
@@ -232,7 +232,7 @@ class SubstructureState(Record):
 
 
 def substructure_state(
-    form: Substructures, q: Any, independent: Array, without: tuple[str, ...] = (), external: Given | None = None
+    form: Substructures, q: Any, independent: Array, external: Given | None = None
 ) -> SubstructureState:
     """Inertia A and forces f with A x + f = forces of the motors, for closed positions and independent rates.
 
@@ -251,7 +251,7 @@ def substructure_state(
             add_to(state, frame.J, frame.columns, M, forces + M @ np.concatenate([frame.a, frame.al]))
     for modal in form.modal:
         _add_modal(state, modal)
-    _add_joints(state, without)
+    _add_joints(state)
     for link, (force, moment, *bend) in on_links(form.robot.tree, at, external or {}).items():
         _add_wrench(state, link, force, moment)
         if bend:
@@ -326,15 +326,15 @@ def _add_beam(state: SubstructureState, beam: CutBeam) -> None:
     assemble_beam([state], beam, loaded, key, *arguments, state.at.local_rotation[beam.tip])
 
 
-def _add_joints(state: SubstructureState, without: tuple[str, ...]) -> None:
+def _add_joints(state: SubstructureState) -> None:
     """Motor inertia, friction and springs of the joints."""
     tree = state.form.robot.tree
-    terms = joint_forces(tree, state.at.q, state.rates.qd, np.zeros(tree.n), without)
+    terms = joint_forces(tree, state.at.q, state.rates.qd, np.zeros(tree.n))
     for k, (columns, row) in state.moving.joints.items():
         joint_terms = tree.links[tree.link_of_rate[k]].terms
-        inert = joint_terms.inert and "motor-inertia" not in without
-        if inert or not is_zero(terms[k]):
-            add_to(state, row[None, :], columns, np.array([[joint_terms.inertia if inert else 0.0]]), terms[k : k + 1])
+        if joint_terms.inert or not is_zero(terms[k]):
+            inertia = joint_terms.inertia if joint_terms.inert else 0.0
+            add_to(state, row[None, :], columns, np.array([[inertia]]), terms[k : k + 1])
 
 
 def groups_among(form: Substructures, unknowns: Sequence[int]) -> list[list[int]]:

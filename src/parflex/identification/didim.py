@@ -26,7 +26,6 @@ from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError
 from parflex.identification.closed_loop import PlantMembers, Replay, Replayed
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows, noise_of, solution
-from parflex.identification.lack_of_fit import Misfit, misfits_of_simulation
 from parflex.identification.payloads import payload_parameters
 from parflex.identification.preprocess import (
     HARDLY,
@@ -40,6 +39,7 @@ from parflex.identification.preprocess import (
 from parflex.identification.recordings import ColumnMap, FeedbackLaw, Recording
 from parflex.identification.regressor import ClosedMotion, Regressor
 from parflex.identification.regressor_columns import BaseColumns
+from parflex.identification.residual_noise import Misfit, misfits_of_simulation
 from parflex.identification.result import Prediction
 from parflex.records import Record
 

@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.checks import one_of
-from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError, SingularError
-from parflex.identification.contradicting_encoders import contradictions, encoder_that_is_wrong
+from parflex.identification.diagnostics import (
+    closing_hint,
+    contradicting_sensors,
+    dead_channels,
+    failed_validations,
+    impossible_parameters,
+    open_loops,
+    passive_joints,
+    position_noise_bias,
+    repeated_recordings,
+    residuals_above_noise,
+    units_and_signs,
+)
 from parflex.identification.estimators import EffortRows, LeastSquaresFit, WeightedRows, fit_rows, total_least_squares
-from parflex.identification.file_trial import FileTrial
-from parflex.identification.impossible_bodies import impossible_bodies
-from parflex.identification.lack_of_fit import misfit_doubts, misfits_of_rows
-from parflex.identification.noise_of_positions import noise_doubts
-from parflex.identification.passive_sensors import passive_doubts, passive_joints
 from parflex.identification.payloads import (
     gain_warnings,
     payload_warnings,
@@ -39,12 +45,6 @@ from parflex.identification.preprocess import (
     without_reversals,
     without_sticking,
 )
-from parflex.identification.recorded_signals import (
-    effort_doubts,
-    refuse_repeated,
-    repeated_validation,
-    sticking_doubts,
-)
 from parflex.identification.recordings import ColumnMap, Recording, read_column_map, read_recording
 from parflex.identification.regressor import Regressor, refuse_unsuited
 from parflex.identification.regressor_columns import (
@@ -55,6 +55,7 @@ from parflex.identification.regressor_columns import (
     nearest_parameters,
     stacked,
 )
+from parflex.identification.residual_noise import misfits_of_rows
 from parflex.identification.result import (
     SIGNIFICANT,
     Identified,
@@ -68,10 +69,8 @@ from parflex.identification.result import (
     share,
     undetermined_parameters,
     validation_of,
-    validation_warnings,
 )
 from parflex.identification.unknowns import unknowns
-from parflex.identification.usual_mistakes import FAR, far_positions, mistake_that_closes, suspicions
 from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def identify(
     if not used:
         raise InputError("no record is given", key="record", hint="give at least one file")
     held_out = [read_recording(item, mapped, robot, keep_spikes, name) for item, name in _named(validate, "validation")]
-    refuse_repeated(used)
+    repeated = repeated_recordings(used, held_out)
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
     refuse_rest(used, choice)
     if estimator == "iv" and least_speed is None and motors_with_friction(regressor):
@@ -161,7 +160,7 @@ def identify(
     rows = join_rows([item[1] for item in prepared])
     if estimator != "iv":  # instruments undo what noise does, but not what differences do
         choice, rows, prepared = _with_central_differences(regressor, base, used, choice, rows, prepared)
-    suspected = suspicions(regressor, base, used, choice) if estimator != "tls" else [None] * len(used)
+    suspected = [units_and_signs(regressor, base, item, choice) for item in used] if estimator != "tls" else []
     solvable, missed, record_base = _identifiable_columns(rows, base)
     rows, prepared, omitted_rows = without_reversals(rows.columns(solvable), prepared, solvable, choice)
     gains: dict[str, dict[str, float]] = {}
@@ -179,7 +178,7 @@ def identify(
         try:
             fitted, rows = simulated.fitted(used, solvable, first, record_base)
         except InputError as error:
-            error.hint = next((text for text in suspected if text), error.hint)
+            error.hint = next((each.text for each in suspected if each), error.hint)
             raise
     else:
         fitted = fit_rows(rows, "wls" if estimator == "iv" else estimator)
@@ -202,23 +201,16 @@ def identify(
     diagnostics = [
         each.prefixed(f"{Path(item.name).name}: ") for item in [*used, *held_out] for each in item.diagnostics
     ]
-    other_signs = _signs(used, parts, estimator)
-    diagnostics += other_signs + gain_warnings(gains) + effort_doubts(regressor, used, parts, choice)
-    diagnostics += [Diagnostic("suspected-mistake", text) for text in suspected if text]
-    for item, text, (_, part, by_file) in zip(used, suspected, prepared, strict=True):
-        right = share(part.mask * (part.y - by_file), part.mask * part.y) < FAR  # as units are: no other one is named
-        diagnostics += _far(regressor, base, item, choice, text or ("" if right else None))
-    diagnostics += [text for item in held_out for text in _far(regressor, base, item, choice, None)]
-    diagnostics += passive_doubts(regressor, [*used, *held_out], choice)
-    diagnostics += repeated_validation(used, held_out)
-    diagnostics += unused_payloads(mapped, [*used, *held_out])
+    diagnostics += gain_warnings(gains) + dead_channels(regressor, used, parts, choice)
+    diagnostics += [each for each in suspected if each]
+    diagnostics += repeated + unused_payloads(mapped, [*used, *held_out])
     payloads = payload_warnings(regressor, used, parts)
     diagnostics += payloads or (scale_warnings(regressor, record_base, solvable, fitted, used) if gains else [])
-    contradicting = contradictions(regressor, [*used, *held_out], choice)
-    diagnostics += contradicting
-    explained = bool(payloads or other_signs or contradicting)  # these say why
+    diagnostics += contradicting_sensors(regressor, [*used, *held_out], choice)
+    loops = open_loops(regressor, [*used, *held_out], choice)
+    diagnostics += loops
     kept_columns = [base.kept[k] for k in solvable]
-    if not explained:
+    if not (payloads or loops):  # these say why residuals are large
         factors = np.array([item["value"] / item["given"] for item in gains.values()]) if gains else 1.0
         scaled = [replace(item, effort=item.effort * factors) for item in used]
         best = fitted.values if simulated is None else first
@@ -226,25 +218,18 @@ def identify(
             item for record, part in zip(scaled, parts, strict=True)
             for item in misfits_of_rows(regressor, kept_columns, record, part, best, choice, estimator == "irls")
         ]  # fmt: skip
-        misfits = simulated.misfits() if simulated else of_rows
-        doubts = misfit_doubts(misfits, of_rows)
-        diagnostics += doubts
-        explained = bool(with_code(doubts, "other-controller"))
+        diagnostics += residuals_above_noise(simulated.misfits() if simulated else of_rows, of_rows)
     parameters = identified_parameters(regressor, record_base, solvable, fitted, essential)
     efforts = np.concatenate([item.measured for item in predictions])
     left = np.concatenate([item.measured - item.predicted for item in predictions])
     errors = per_motor(regressor.rows, efforts, left)
     unsure = insignificant_parameters(parameters, rows, fitted)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
-        noisy = noise_doubts(regressor, kept_columns, used, parts, choice, fitted)
-        diagnostics += noisy
-        explained = explained or bool(noisy)
-    if estimator in ("ols", "wls") and not explained:  # else what is named moves parameters wherever samples are
-        diagnostics += sticking_doubts(regressor, rows, fitted, list(parameters), choice, estimator)
-    diagnostics += impossible_bodies(regressor, record_base, solvable, fitted, parameters, rows, explained)
+        diagnostics += position_noise_bias(regressor, kept_columns, used, parts, choice, fitted)
+    diagnostics += impossible_parameters(regressor, record_base, solvable, fitted, parameters, rows)
     diagnostics += misfit_warnings(errors) + rest_warnings(used, choice, regressor)
     diagnostics += simulated.diagnostics if simulated else []
-    diagnostics += validation_warnings(regressor.rows, errors, later)
+    diagnostics += failed_validations(regressor.rows, errors, later)
     if physical:
         real = physical_parameters(robot, every, record_base, solvable, fitted)
         theta, consistent = real.theta, _predicting(real, prepared, solvable, left, efforts)
@@ -268,16 +253,8 @@ def _rows(
     try:
         return rows_of_record(regressor, base, record, choice, by_reference)
     except SingularError as error:
-        wrong = encoder_that_is_wrong(regressor, record, choice) if regressor.spare else None
-        error.hint = wrong or mistake_that_closes(regressor, base, record, choice) or error.hint
+        error.hint = closing_hint(regressor, base, record, choice) or error.hint
         raise
-
-
-def _far(
-    regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, suspected: str | None
-) -> list[Diagnostic]:
-    """Diagnostics of motors that stand where none can."""
-    return far_positions(FileTrial(regressor, base, record, choice), suspected) if record.far else []
 
 
 def _with_central_differences(
@@ -365,20 +342,3 @@ def _essential(rows: EffortRows, fitted: LeastSquaresFit) -> list[bool]:
         values = weighted.solved(left)
         robust = weighted.covariances(values, left)[1]
     return [k in left for k in range(len(fitted.values))]
-
-
-def _signs(used: list[Recording], parts: list[EffortRows], estimator: str) -> list[Diagnostic]:
-    """Records whose efforts have another sign than those of the first."""
-    if len(parts) < 2:
-        return []
-    first = fit_rows(parts[0], "ols").values
-    messages = []
-    for record, rows in zip(used[1:], parts[1:], strict=True):
-        predicted = rows.W @ first
-        if float((predicted * rows.y).sum()) < 0:
-            text = (
-                f"{Path(record.name).name}: efforts have the sign opposite to those of {Path(used[0].name).name}: "
-                "check signs of gains and positions"
-            )
-            messages.append(Diagnostic("opposite-sign", text, record.name))
-    return messages

@@ -120,7 +120,6 @@ def motion_of(
         return smooth.t, regressor.moving(smooth.position, smooth.rate, smooth.acceleration)
     except ParflexError as error:
         error.file = error.file or record.name
-        error.hint = ": ".join(record.far[0]) if record.far else error.hint  # what is suspected explains it
         raise
 
 

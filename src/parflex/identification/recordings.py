@@ -31,10 +31,6 @@ from parflex.trajectories.files import read_table
 
 Array = np.ndarray
 
-MANY_TURNS = 7.0  # rad: joints of robots seldom turn so far
-
-BEYOND = ", beyond its limits"  # how places are told that a motor cannot reach
-
 CHANGES = 30  # of a column: fewer do not tell in which rows it changes
 
 STOOD, AT_ONCE = 0.6, 0.9  # share of rows in which values change at most, and in which then all do, where they are held
@@ -106,17 +102,12 @@ class Recording(Answer):
     payload: tuple[float, float, float, float] | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     offset: Array | float = 0.0  # of positions, behind the gains of their columns
-    far: list[tuple[str, str]] = field(default_factory=list)  # motors that stand where none can, and in which unit less
     steps: list[str] = field(default_factory=list)  # what was done to it, in words
     passive: dict[str, Array] = field(default_factory=dict)  # positions of joints that are no motors
 
     def same_as(self, other: Recording) -> bool:
         """Whether all samples are those of another record."""
         return all(np.array_equal(getattr(self, word), getattr(other, word)) for word in ("t", "position", "effort"))
-
-    def in_other_units(self, factors: Array) -> Array:
-        """Positions where columns have other gains by these factors."""
-        return (self.position - self.offset) * factors + self.offset
 
     @property
     def step(self) -> float:
@@ -195,7 +186,7 @@ def _measurement(
         diagnostics += messages
     parts, uneven = resampled(clock, parts)
     t = clock.regular if uneven else t
-    far = _far(robot, motors, parts["position"])
+    diagnostics += _beyond_limits(robot, motors, parts["position"])
     _refuse_rest(robot, parts["position"])
     _refuse_jumps(motors, t, parts["position"])
     diagnostics += _limited(motors, parts["effort"])
@@ -210,7 +201,6 @@ def _measurement(
         payload,
         tuple(diagnostics),
         offset,
-        far,
         [uneven] if uneven else [],
         dict(zip(passive, parts[PASSIVE].T, strict=True)) if passive else {},
     )
@@ -300,19 +290,15 @@ def _every(motors: Sequence[str], parts: Mapping[str, Array]) -> tuple[slice, st
     return slice(None), ""
 
 
-def _far(robot: Robot, motors: Sequence[str], position: Array) -> list[tuple[str, str]]:
-    """Positions beyond limits or of many turns, as degrees or millimetres are."""
+def _beyond_limits(robot: Robot, motors: Sequence[str], position: Array) -> list[Diagnostic]:
+    """Diagnostics of motors that stand beyond the limits of the robot file."""
     result = []
     for motor, column in zip(motors, position.T, strict=True):
         link = robot.tree.links[robot.tree.number(motor)]
-        far, limits = float(np.abs(column).max()), link.limits
-        beyond = limits is not None and (column.min() < limits[0] or column.max() > limits[1])
-        turns = link.joint.unit == "rad"
-        most = (MANY_TURNS if link.periodic else np.inf) if turns else 100 * robot.tree.length
-        if beyond or far > most:
-            unit, other, gain = ("rad", "degrees", "0.0174532925") if turns else ("m", "millimetres", "0.001")
-            where = f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} {unit}"
-            result.append((where + (BEYOND if beyond else ""), f"if they are {other}, give gain = {gain}"))
+        if link.limits is not None and (column.min() < link.limits[0] or column.max() > link.limits[1]):
+            where = f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} {link.joint.unit}"
+            text = f"{where}, beyond its limits: check its unit, sign and zero"
+            result.append(Diagnostic("far-positions", text, motor))
     return result
 
 

@@ -34,10 +34,6 @@ RESTS = 0.1  # of the samples
 
 UNEXPLAINED = 0.3  # of the efforts
 
-FAR_WORSE = 3.0  # times the fit: the second EMPS record, which force pulses disturb, has 1.5 times its error
-
-STILL_GOOD = 0.1  # of the efforts: predictions that miss no more serve
-
 
 def share(part: Array, whole: Array) -> float:
     """The norm of one over that of the other, without what is left out (NaN)."""
@@ -273,34 +269,6 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
         "relative_error": share(measured - predicted, measured),
         "per_motor": per_motor(names, measured, measured - predicted),
     }
-
-
-def validation_warnings(
-    names: list[str], errors: Mapping[str, Mapping[str, float]], later: list[Prediction]
-) -> list[Diagnostic]:
-    """Diagnostics of records whose efforts are predicted far worse than those of the fit.
-
-    By size, as noise is alike in small motions, and as a share, as errors of the model grow with the motion.
-    """
-    messages = []
-    for prediction in later:
-        left = prediction.measured - prediction.predicted
-        record_errors = per_motor(names, prediction.measured, left)
-        size = dict(zip(names, np.sqrt((np.where(np.isfinite(left), left, 0.0) ** 2).mean(axis=0)), strict=True))
-        far = {
-            name: error["relative_error"] for name, error in record_errors.items()
-            if error["relative_error"] > max(STILL_GOOD, FAR_WORSE * errors[name]["relative_error"])
-            and size[name] > FAR_WORSE * errors[name]["noise"]
-        }  # fmt: skip
-        if far:
-            name = max(far, key=lambda word: far[word])
-            text = (
-                f"{Path(prediction.record).name}: the relative error of '{name}' is {100 * far[name]:.3g} %, and "
-                f"{100 * errors[name]['relative_error']:.3g} % in the fit: parameters do not hold beyond the motion of "
-                "the fit, or zeros, payloads or signs of the two differ"
-            )
-            messages.append(Diagnostic("failed-validation", text, name, far[name]))
-    return messages
 
 
 def undetermined_parameters(

@@ -21,9 +21,9 @@ from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.jobs import completed_chunks
 from parflex.maps.closed_rows import OK, UNREACHABLE
 from parflex.maps.positions import SAID
+from parflex.parameters.robot_file import redesigned
 from parflex.records import Record, count_of
 from parflex.robot.coordinate_names import read_columns
-from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
 from parflex.statics.equilibrium import NOT_STABLE
 from parflex.statics.modes import Modes
@@ -33,8 +33,6 @@ Array = np.ndarray
 Found = TypeVar("Found")
 
 Progress = Callable[[int, int], None]  # called with rows that are done, and all
-
-ALONE = "from the starts of the file no home is found on the sides of that of the robot; starts near home may cure it"
 
 
 @dataclass(eq=False, repr=False)
@@ -181,15 +179,13 @@ def pose_rows(poses: Any, key: str) -> Array:
 
 
 def loaded_design(robot: Robot, settings: dict[str, float]) -> Robot:
-    """Return a robot with other values in its file, at home; raise the error of reading or assembling that file."""
+    """As `redesigned`, made once for all rows of a design."""
 
     def build() -> Robot | ParflexError:
         try:
-            design = with_settings(robot, settings)
-            design.assemble()  # home, from which poses are found
+            return redesigned(robot, settings)
         except ParflexError as error:
             return error.with_traceback(None)  # which holds the arrays of the caller
-        return design
 
     loaded = cached("loaded designs", tuple(settings.items()), build, owners=(robot,))
     if isinstance(loaded, ParflexError):

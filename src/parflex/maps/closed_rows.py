@@ -29,18 +29,6 @@ class ClosedRows(RequestedPoses):
     judges: list[NewtonStepper]  # which move nothing
     joined: JoinedSteps | None  # all of them as one program
 
-    def on_sides(self, q: Array) -> Array:
-        """Which positions, as they are, have all parts on the sides of home."""
-        every, good = np.arange(len(q)), np.ones(len(q), dtype=bool)
-        if self.joined is not None and self._is_joined(q):
-            told, (columns, signs, sizes) = self.joined.judging(q), self._signed
-            self._put_determinants(told)
-            return judged_rows(told, self.joined.openings[:0], 0.0, columns, signs, 0.0 * sizes)[0]
-        with np.errstate(invalid="ignore"):
-            for one in (*self.steppers, *self.judges):
-                good &= one.judge(q, every)[1] > 0
-        return good
-
     def _newton(self, q: Array, steps: int = LONG) -> tuple[Array, Array]:
         """Newton in place; a row that a part of the robot does not reach is left by the next parts."""
         if len(q) <= FEW and self._is_joined(q):  # calls take longer than steps

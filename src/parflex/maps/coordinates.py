@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
+from parflex.cache import cached
 from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, unstretched_rows
 from parflex.closure.leg_geometry import Dyad, LegSign
@@ -16,7 +17,7 @@ from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import determined_rates, select_rows
 from parflex.errors import ParflexError
 from parflex.maps.closed_forms import tilted
-from parflex.maps.kinematics import Geometry
+from parflex.maps.kinematics import GEARING, Geometry
 from parflex.maps.newton import ASKED, ClosingRows, NewtonStepper, dyad_judge, newton_stepper
 from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.robot.configuration import Configuration
@@ -31,7 +32,11 @@ Array = np.ndarray
 
 STILL = 1e-9  # of a rate without units: what moves less does not
 
+AT_START = 1e-12  # rad or m: a platform stands at home where the file starts it
+
 VECTOR = ("rx", "ry", "rz")
+
+ALL = -1  # in the place of a link: all that a pose leaves as at home
 
 Closable = tuple[ClosurePart, list[int], list[ClosingRows]]
 
@@ -204,6 +209,53 @@ class RequestedPoses:
     def after(self) -> tuple[FollowingJoint, ...]:
         """Joints that follow when loops are closed."""
         return () if self.coupled is None else self.coupled.after
+
+
+def moved_at_home(geometry: Geometry, known: Collection[int]) -> list[str]:
+    """Links that a pose leaves as at home, and that the home of a design may have elsewhere.
+
+    `known` are positions that are given or solved for. The pose 'home' of the file states positions; a platform that
+    starts there stays, and so does a joint that no loop holds. Others follow from how loops close with other lengths.
+    """
+    designs, robot = geometry.designs, geometry.robot
+    if designs is None:
+        return []
+    left: dict[int, list[int]] = {}
+    for number, link in enumerate(geometry.tree.links):
+        unknown = sorted(set(range(link.q.start, link.q.stop)) - set(known))
+        platform = link.joint.moves_freely and link.parent == GROUND  # one of its coordinates may be given alone
+        if unknown and (platform or len(unknown) == link.q.stop - link.q.start):
+            left[number] = unknown
+    if not left:
+        return []
+    started = cached("joints that designs start", designs.name or None, lambda: frozenset(_started(designs.places)))
+    parts = robot.assembler.parts(Target(), robot.locked | frozenset(robot.deformations))
+    looped = {robot.tree.link_of_rate[int(k)] for part in parts for k in part.columns if part.rows}
+    coupled = {number for spring in robot.tree.springs for number in spring.numbers}
+    coupled |= {number for row in robot.closures.constraints for number in row.links(robot.tree)}
+    if ALL in started or started & (looped | coupled):  # where one starts, others follow
+        return [robot.tree.links[number].name for number in left]
+    stated = robot.description.poses.get("home", {})
+    moved = []
+    for number, positions in left.items():
+        link, own = robot.tree.links[number], geometry.kept[positions]
+        if link.joint.moves_freely and link.parent == GROUND:
+            at_start = np.abs(robot.home[own] - robot.start[own]).max(initial=0.0) <= AT_START
+            stays = at_start or bool({"x", "y", "z", "theta", *VECTOR} & set(stated))
+        else:
+            stays = number not in looped or link.name in stated
+        if number in started or (geometry.varied and not stays):
+            moved.append(link.name)
+    return moved
+
+
+def _started(places: Iterable[Iterable[tuple[str | int, ...]]]) -> Iterable[int]:
+    """Links that a number of designs starts elsewhere; `ALL` where it is a value of home or of a coupling."""
+    for place in (place for own in places for place in own):
+        if place[0] in ("home", "constraints") or (place[:2] == ("tree", "springs") and place[3] in GEARING):
+            yield ALL
+        elif place[:2] == ("tree", "links") and (place[3] == "start" or place[3:5] == ("terms", "rest")):
+            yield int(place[2])
 
 
 def single_pose_reason(robot: Robot) -> str:

@@ -17,7 +17,6 @@ from parflex.cache import cached
 from parflex.codegen import cache
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.maps.batch import (
-    ALONE,
     BatchResult,
     Progress,
     chunks_of,
@@ -35,12 +34,10 @@ from parflex.maps.frequency_rows import CHUNK_FAST
 from parflex.maps.kinematics import COMPILE_FROM, Geometry
 from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
 from parflex.maps.modes import APART, FEWEST, ModeFinder, nearest_order, put_modes
-from parflex.maps.own_homes import homes_elsewhere
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state
 from parflex.maps.springs import LazySpringRows, prestressed_rows
 from parflex.parameters.design_numbers import number_at
-from parflex.records import count_of
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import VariedNumberError
@@ -83,15 +80,7 @@ class DesignedPoses:
         self.at_rest = np.zeros(count, dtype=bool)  # rows with springs under tension, answered about the equilibrium
         self.learns = False  # whether what is found says where modes of further rows are likely to be
         self.finder: ModeFinder | None = None
-        self.fallback_reason = ""
-        self.elsewhere = 0  # rows whose home stands on other sides than that of the robot, or was not found
-
-    @property
-    def why(self) -> str:
-        """Why rows are not solved by steps, or some by themselves; empty where all go together."""
-        some = count_of(self.elsewhere, "row")
-        home = f"{some} loaded alone: {ALONE}" if self.elsewhere else ""
-        return "; ".join(filter(None, (self.fallback_reason, home)))
+        self.why = ""  # rows are not solved by steps; empty where they are
 
     @property
     def method(self) -> str:
@@ -143,7 +132,7 @@ class DesignedPoses:
             ParflexError,
             VariedNumberError,
         ) as error:  # what reading varied numbers does not cover
-            self.fallback_reason = str(error)
+            self.why = str(error)
             return False
         self.rows, self.geometry = rows, Geometry(self.robot, self.numbers)
         width = self.poses.shape[1]
@@ -152,11 +141,8 @@ class DesignedPoses:
         self.geometry.settle(COMPILE_FROM if self.often else len(rows))
         self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
         if not self.positions.fast:
-            self.fallback_reason = self.positions.single_solve_reason
+            self.why = self.positions.single_solve_reason
             return False
-        elsewhere = homes_elsewhere(self.positions)
-        self.elsewhere = int(np.sum(elsewhere & ~self.numbers.alone))
-        self.numbers.alone[:] |= elsewhere
         self.free, self.springs = self._free_motions(), self._springs()
         self.rest: LazySpringRows | None = None
         if len(rows) >= FEW:
@@ -169,7 +155,7 @@ class DesignedPoses:
                 self.finder = ModeFinder(self.locked, self.modes, self.free, self.numbers)
                 self.finder.placed = len(self.coordinates)
             except (NotCoveredError, ParflexError, np.linalg.LinAlgError) as error:  # what symbols do not cover
-                self.fallback_reason = str(error)
+                self.why = str(error)
         return True
 
     def _first(self, indices: Array) -> tuple[tuple[Array, int], Array]:
@@ -189,6 +175,10 @@ class DesignedPoses:
             return indices, 0
         placed = self._place(indices)
         reached = placed.status == OK
+        for k in np.flatnonzero(~reached):
+            row, state = self.rows[indices[k]], int(placed.status[k])
+            self.status[row] = state
+            self.reasons[row] = self.positions.why(state) if placed.said is None else placed.said[k]
         tense = reached & self._tense(indices, placed.q)
         good = reached & ~tense
         chosen, q = (indices, placed.q) if good.all() else (indices[good], placed.q[good])
@@ -197,7 +187,7 @@ class DesignedPoses:
         done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)
         by_matrices = self._by_matrices(chosen[~done], q[~done])
         at_rest = self._at_rest(indices[tense], placed.q[tense]) if tense.any() else indices[:0]
-        solved = np.concatenate([self.rows[chosen[done]], by_matrices, at_rest])
+        solved = np.concatenate([self.rows[indices[~reached]], self.rows[chosen[done]], by_matrices, at_rest])
         return solved, len(by_matrices) if len(self.rows) >= WORTH else 0
 
     def _at_rest(self, chosen: Array, q: Array) -> Array:
@@ -229,7 +219,7 @@ class DesignedPoses:
         done = (modes.ok & self._usual(chosen, q)).astype(np.int64)
         shapes = np.empty((0, 0, 0)) if self.platform is None or self.twists is None else self.twists
         untold = put_modes(modes.x, modes.twists, rows, RIGID_BODY_MODE_RATIO, self.frequencies, shapes, done)
-        self.fallback_reason = self.fallback_reason or (SHAPES_FALLBACK_REASON if untold else "")
+        self.why = self.why or (SHAPES_FALLBACK_REASON if untold else "")
         return done > 0
 
     def _usual(self, chosen: Array, q: Array) -> Array:

@@ -25,6 +25,7 @@ from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.energy import add_wrenches, distance
 from parflex.recursion.kinematics import motion
 from parflex.robot.configuration import Configuration
+from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.statics.linear_model import tree_stiffness
 from parflex.symbolic.expression import Expression, Graph
@@ -110,7 +111,7 @@ class EquilibriumPrograms:
                 springs[k] = replace(springs[k], offset=springs[k].offset + flank, play=0.0)
             tree = replace(held.tree, springs=tuple(springs))
             held = replace(held, tree=tree, closures=replace(held.closures, tree=tree), known_home=self.robot.home)
-        return graph, Configuration(held, q), [symbols(word, size) for word, size in words]
+        return graph, Configuration(acting_robot(held, self.without), q), [symbols(word, size) for word, size in words]
 
     def of_rows(self, q: Array, designs: Array | None) -> Array:
         """Positions with the numbers of the design of each row behind them; None: those of the robot itself.
@@ -132,11 +133,9 @@ class EquilibriumPrograms:
         external = on_links(tree, here.at, self._loads(w))
         if lam is not None and len(lam):
             add_wrenches(external, closure_loads(here.robot, here.at, lam)[1])
-        elements = tree.elements if "springs" not in self.without else ()
-        base = np.zeros(3) if "gravity" in self.without else -tree.gravity * w[-1]
-        moving = motion(tree, here.at, still, still if qdd is None else qdd, base)
-        found = newton_euler(replace(tree, elements=elements), here.at, moving, external).forces
-        found = found + joint_forces(tree, here.q, still, still if qdd is None else qdd, self.without)
+        qdd = still if qdd is None else qdd
+        moving = motion(tree, here.at, still, qdd, -tree.gravity * w[-1])
+        found = newton_euler(tree, here.at, moving, external).forces + joint_forces(tree, here.q, still, qdd)
         return found if lam is None or not len(lam) else found - constraint_forces(here, lam)
 
     # -- programs --------------------------------------------------------------------------------------
@@ -157,8 +156,8 @@ class EquilibriumPrograms:
     def inertia(self) -> RowProgram:
         """What accelerations along a direction need: positions and accelerations in."""
         graph, here, (qdd,) = self._traced(("qdd", self.tree.n))
-        unloaded = EquilibriumPrograms(self.robot, (), ("gravity", "springs", *self.without))
-        forces = unloaded._forces(here, np.zeros(0), None, qdd)
+        unloaded = Configuration(acting_robot(here.robot, ("gravity", "springs")), here.q)
+        forces = self._forces(unloaded, np.zeros(self.acting), None, qdd)
         return RowProgram(graph, "rest_inertia", forces, [f"qdd[{k}]" for k in range(self.tree.n)])
 
     @cached_property
@@ -196,7 +195,7 @@ class EquilibriumPrograms:
     def damping(self) -> SparseRows:
         """D_tot (rates x rates): positions in."""
         graph, here, _ = self._traced()
-        return SparseRows(graph, "rest_damping", tree_stiffness(here, self.without)[1])
+        return SparseRows(graph, "rest_damping", tree_stiffness(here)[1])
 
     @cached_property
     def elements(self) -> SparseRows:

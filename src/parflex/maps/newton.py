@@ -458,8 +458,14 @@ class JoinedSteps(Record):
     @cached_property
     def judges(self) -> tuple[Kernel, Array]:
         """What is told alone, without steps, and the columns that it takes."""
-        count = len(self.kernel.program.outputs) - len(self.moving)
-        return joined_outputs([(LoopPart(self.kernel.program, self.inputs, self.moving), range(count))])
+        program, moves = self.kernel.program, len(self.moving)
+        emission, values = Emission(program.inputs, deep=False), list(range(len(program.inputs)))
+        for operation, *arguments in program.instructions:
+            operands = arguments if operation == "const" else [values[k] for k in arguments]
+            values.append(emission.emit(operation, *operands))
+        told = tuple((name, values[k]) for name, k in program.outputs[moves:])
+        judging = Program("judging", program.inputs, (), tuple(emission.instructions), 0, told)
+        return Kernel(depth_first(judging)), self.inputs
 
     def judging(self, q: Array) -> Array:
         """What is told of all parts at rows as they are."""
@@ -514,26 +520,6 @@ def joined(parts: Sequence[LoopPart], judges: Sequence[LoopPart]) -> JoinedSteps
     program = repeated_sums_as_products(Program("closing", names, (), tuple(instructions), 0, tuple(new + judged)))
     taken, moved_ones, opened = (np.array(indices, dtype=np.int64) for indices in (columns, moving, openings))
     return JoinedSteps(Kernel(program), taken, moved_ones, opened, tuple(slices))
-
-
-def joined_outputs(parts: Sequence[tuple[LoopPart, Sequence[int]]]) -> tuple[Kernel, Array]:
-    """Some of what programs tell beside their steps, as one program, and the columns that it takes.
-
-    Equal instructions are one.
-    """
-    columns = sorted({int(k) for part, _ in parts for k in part.inputs})
-    place, judged = {column: k for k, column in enumerate(columns)}, []
-    names = tuple(f"q[{k}]" for k in columns)
-    emission = Emission(names, deep=False)
-    for number, (part, chosen) in enumerate(parts):
-        values = [place[int(k)] for k in part.inputs]
-        for operation, *arguments in part.program.instructions:
-            operands = arguments if operation == "const" else [values[k] for k in arguments]
-            values.append(emission.emit(operation, *operands))
-        outputs = part.program.outputs[len(part.moving) :]
-        judged += [(f"told[{number},{n}]", values[outputs[n][1]]) for n in chosen]
-    program = Program("judging", names, (), tuple(emission.instructions), 0, tuple(judged))
-    return Kernel(depth_first(program)), np.array(columns, dtype=np.int64)
 
 
 def _appended(
@@ -623,13 +609,6 @@ def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[]
         for group in steps[:2]
     )
     return steppers, judges, steps[2]
-
-
-def cached_home_steps(geometry: Geometry, trace: Callable[[], NewtonStepper | None]) -> NewtonStepper | None:
-    """Steps that close homes of designs, None where there are none; `trace` traces what is not there."""
-    key = _key(geometry, [], "homes")
-    stepper = cached("Newton steps of homes", key, lambda: cache.stored(key, trace, _content, _read_stepper))
-    return None if stepper is None else replace(stepper, program=stepper.program.with_choice(geometry.compiled))
 
 
 def _both_content(both: Both) -> list[list[dict[str, Any]]]:

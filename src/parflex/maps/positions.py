@@ -14,8 +14,7 @@ from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.beyond_folds import beyond_folds
 from parflex.maps.closed_forms import DyadPlaces, dyad_places, leg_structure
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
-from parflex.maps.coordinates import PoseCoordinates, UnsuitedCoordinatesError, closing_parts
-from parflex.maps.homes_of_designs import moved_at_home
+from parflex.maps.coordinates import PoseCoordinates, UnsuitedCoordinatesError, closing_parts, moved_at_home
 from parflex.maps.kinematics import Geometry
 from parflex.maps.neighbours import FEW, nearest_point, neighbours
 from parflex.maps.newton import ASKED, cached_places, cached_steppers, legs_differ

@@ -10,20 +10,18 @@ import numpy as np
 
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.forces.forces import checked_wrenches
-from parflex.maps.batch import ALONE, BatchResult, loaded_design, mark_unfinite
+from parflex.maps.batch import BatchResult, loaded_design, mark_unfinite
 from parflex.maps.batched_responses import KINDS as CONDITIONS
 from parflex.maps.batched_responses import BatchedResponses, ConditionRows, uncovered_reason
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.equilibria import WORTH, EquilibriumRows, single_equilibrium_reason
 from parflex.maps.kinematics import Geometry
 from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, node_model
-from parflex.maps.own_homes import homes_elsewhere
 from parflex.maps.parameters import numbers_of_designs
-from parflex.maps.positions import IMPOSSIBLE, PositionSolver, home_state
+from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state
 from parflex.maps.responses import OF_MODES, STATIC, ResponseName, SinglePoseResponses
 from parflex.maps.springs import SpringRows, prestressed_rows, single_spring_reason
 from parflex.parameters.design_numbers import DesignNumbers
-from parflex.records import count_of
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import VariedNumberError
 from parflex.statics.load_case import LoadCase
@@ -55,7 +53,6 @@ class ResponseRows:
         self.modes = max((one.mode for one in responses), default=1) or 1
         self.wrench = checked_wrenches(robot.tree, held.wrench)
         self.solved_in_full = 0
-        self.elsewhere = 0  # rows whose home stands on other sides than that of the robot, or was not found
         conditions = [one for one in responses if one.kind in CONDITIONS]
         self.many = len(poses) >= WORTH  # enough rows for programs of the whole tree
         # conditions are measured with the length of a robot, which designs change
@@ -105,10 +102,6 @@ class ResponseRows:
         if self.designs and not self.positions.fast:
             self.model, self.numbers, self.by_programs = None, None, False
             self.fallback_reason = self.positions.single_solve_reason
-        elif self.numbers is not None:
-            elsewhere = homes_elsewhere(self.positions)
-            self.elsewhere = int(np.sum(elsewhere & ~self.numbers.alone))
-            self.numbers.alone[:] |= elsewhere
         if self.model is not None:
             self.places = self.geometry.places(self.assembly.links)
             self.some = max(1, min(64, LARGEST // max(1, self.model.columns) ** 2))
@@ -158,10 +151,8 @@ class ResponseRows:
     @property
     def why(self) -> str:
         """Why rows are not solved together, or not their positions; empty where they are."""
-        some = count_of(self.elsewhere, "row")
-        home = f"{some} loaded alone: {ALONE}" if self.elsewhere else ""
         slow = "" if self.positions.single_solve_reason in self.fallback_reason else self.positions.single_solve_reason
-        return "; ".join(filter(None, (self.fallback_reason, slow, home)))
+        return "; ".join(filter(None, (self.fallback_reason, slow)))
 
     @property
     def method(self) -> str:
@@ -224,11 +215,7 @@ class ResponseRows:
         """Rows of the robot itself; those that were solved one by one."""
         if not len(rows):
             return rows
-        placed = self.positions(poses[rows])
-        for k, (row, state) in enumerate(zip(rows, placed.status, strict=True)):
-            if state != OK:
-                why = self.positions.why(int(state)) if placed.said is None else placed.said[k]
-                found.mark(int(row), int(state), why)
+        placed = self._placed(found, rows, poses[rows])
         good = placed.status == OK
         rows, q = rows[good], placed.q[good]
         whole = self.geometry.whole(q)
@@ -248,6 +235,14 @@ class ResponseRows:
             self._alone(found, int(rows[k]), self.robot, whole[k])
         return rows[~done]
 
+    def _placed(self, found: BatchResult, rows: Array, poses: Array, designs: Array | None = None) -> Positions:
+        """Positions of rows; those that have none are marked."""
+        placed = self.positions(poses, designs)
+        for k in np.flatnonzero(placed.status != OK):
+            state = int(placed.status[k])
+            found.mark(int(rows[k]), state, self.positions.why(state) if placed.said is None else placed.said[k])
+        return placed
+
     def _condition(self, whole: Array) -> dict[str, Array]:
         assert self.conditions is not None
         parts = [self.conditions(whole[start : start + SOME]) for start in range(0, len(whole), SOME)]
@@ -255,12 +250,13 @@ class ResponseRows:
 
     def _with_designs(self, found: BatchResult, rows: Array, first: int) -> Array:
         """Rows with their own designs; those that were loaded one by one."""
-        done, own = np.zeros(len(rows), dtype=bool), self.number[first + rows]
+        done, left, own = np.zeros(len(rows), dtype=bool), np.ones(len(rows), dtype=bool), self.number[first + rows]
         read = np.flatnonzero(~self.numbers.alone[own]) if self.numbers is not None else rows[:0]
         if len(read):
-            placed = self.positions(self.poses[first + rows[read]], own[read])
+            placed = self._placed(found, rows[read], self.poses[first + rows[read]], own[read])
             good = placed.status == OK
             chosen, q = read[good], placed.q[good]
+            left[read[~good]] = False
             plain = np.zeros(len(chosen), dtype=bool)
             if self.model is not None:
                 plain = ~self._tense(q, own[chosen])
@@ -269,9 +265,10 @@ class ResponseRows:
             resting = self._prepared() if len(chosen) else None
             if resting is not None:
                 done[chosen] = resting(found, rows[chosen], whole, None, own[chosen])
-        for k in np.flatnonzero(~done):
+        left &= ~done
+        for k in np.flatnonzero(left):
             self._loaded(found, int(rows[k]), first + int(rows[k]))
-        return rows[~done]
+        return rows[left]
 
     def _together(self, found: BatchResult, rows: Array, q: Array, designs: Array | None) -> Array:
         """Which of these rows have all their answers from matrices."""

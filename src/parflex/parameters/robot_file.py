@@ -1,15 +1,89 @@
-"""A robot file that extends another one and contains only the changed numbers."""
+"""Robots with other values in their files: in the same working mode, and as files that extend the first."""
 
 from __future__ import annotations
 
 import copy
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from parflex.closure.constraints import Coupling
+from parflex.closure.targets import Target
+from parflex.closure.unreachable import Refusal
+from parflex.errors import ParflexError
+from parflex.io import write_text
+from parflex.parameters.design_numbers import number_at
+from parflex.robot.load import load, with_settings
+from parflex.robot.pose_input import read_pose
 from parflex.robot.robot import Robot
+from parflex.robotfile.checks import JOINT_RULES
 from parflex.robotfile.read import NAMED_LISTS, apply_settings, catalogue_names
+
+SAME_HOME = 1e-6  # of the length: a loaded file stands at home as its design
+
+
+def redesigned(robot: Robot, settings: Mapping[str, Any]) -> Robot:
+    """Return the robot with other values in its file, by dotted path, in the working mode in which `robot` stands.
+
+    Its home is closed from that of `robot`, but for starts that the values change. Raises the error of reading the
+    file, and `UnreachableError` where home exists only in another working mode or not at all.
+    """
+    design = with_settings(robot, settings)
+    begin = np.where(design.start == robot.start, robot.home, design.start)
+    nearby = replace(design, known_home=begin, known_mobility=robot.mobility)
+    given = design.description.poses.get("home", {})
+    target = read_pose(design.tree, given, "poses.home", design.file, begin) if given else Target()
+    finder, locked = nearby.pose_finder, design.locked
+    home = finder.solve(target, begin, robot.home, locked, home=True)
+    if isinstance(home, Refusal):  # not with its motors where they are
+        closed = finder.solve(target, begin, None, frozenset(), home=True)
+        home = home if isinstance(closed, Refusal) else finder.solve(target, closed, robot.home, locked, home=True)
+    if isinstance(home, Refusal):
+        raise home.error()
+    return replace(design, known_home=design.tree.within_limits(home, set(target.values)))
+
+
+def working_mode_starts(robot: Robot) -> dict[str, Any]:
+    """Return the start values of the loops at the home of a robot, as a setting of its file that keeps its mode."""
+    assert robot.written is not None
+    axes = {frame.name: JOINT_RULES[frame.joint].axes for frame in robot.description.frame}
+    rows = [row for row in robot.closures.rows if not isinstance(row, Coupling)]
+    links = [robot.tree.links[j] for j in sorted({j for row in rows for j in row.links(robot.tree)})]
+    starts = {link.name: float(robot.home[link.q.start]) for link in links if axes.get(link.name) == 1}
+    if not starts:
+        return {}
+    modes = dict(robot.written.table.get("working_modes", {}))
+    mode = dict(modes.get(robot.working_mode, {}))
+    mode["start"] = {**mode.get("start", {}), **starts}
+    return {"working_modes": {**modes, robot.working_mode: mode}}
+
+
+def write_design(
+    source: str, robot: Robot, design: Robot, settings: Mapping[str, float], target: Path, word: str
+) -> None:
+    """Write a file that extends that of `robot` by settings and the working mode of `design`, and load it again.
+
+    Raises `ParflexError` where the loaded robot has other numbers or another home than `design`; the file stays.
+    """
+    write_text(target, extending_file_text(source, robot, {**working_mode_starts(design), **settings}, target, word))
+    names = {"actuation": robot.actuation, "working_mode": robot.working_mode}
+    known = {"actuation": robot.description.actuation, "working_mode": robot.description.working_modes}
+    chosen = {key: name for key, name in names.items() if name != "default" or name in known[key]}
+    rigid = robot.written is not None and robot.written.rigid
+    again = load(target, payload=robot.payload, elements=robot.refine, rigid=rigid, **chosen)
+    at, there = (dict(zip(one.coordinates, one.home.tolist(), strict=True)) for one in (design, again))
+    off = max((abs(value - there[name]) for name, value in at.items() if name in there), default=0.0)
+    wrong = [key for key, value in settings.items() if number_at(again, key) != value]
+    if wrong or off > SAME_HOME * design.tree.length:
+        what = f"'{wrong[0]}' is {number_at(again, wrong[0]):g}" if wrong else f"its home is {off:.3g} elsewhere"
+        raise ParflexError(
+            f"the file of the design, loaded again, is another robot: {what}", file=str(target), key=word,
+            hint="give starts of the joints in the first file",
+        )  # fmt: skip
 
 
 def extending_file_text(

@@ -23,8 +23,6 @@ from parflex.tree.tree import GROUND, Link, Tree
 
 Array = np.ndarray
 
-JOINT_TERMS = ("motor-inertia", "friction", "springs")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NewtonEuler(Record):
@@ -86,32 +84,37 @@ def propagate_inwards(tree: Tree, at: Pose, f: list[Array], m: list[Array], elas
     return NewtonEuler(np.concatenate(rows) if rows else np.zeros(0), f, m)
 
 
-def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str, ...] = ()) -> Array:
+def carry_wrenches(tree: Tree, at: Pose, external: Mapping[int, LinkWrench]) -> NewtonEuler:
+    """Wrenches in the joints of a tree without inertia, on whose links `external` wrenches act."""
+    zero, unbent = [np.zeros(3)] * len(tree.links), [np.zeros(link.body.size) for link in tree.links]
+    return propagate_inwards(tree, at, *subtract_external((zero, zero, unbent), external))
+
+
+def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
     """Forces along the rates of joints: motor inertia, friction, springs, dampers, theory (7), stops, couplings."""
     forces = np.zeros(tree.n, dtype=np.result_type(np.asarray(q).dtype, np.asarray(qd).dtype))
     for link in tree.links:
         if not link.joint.one_axis:
             continue
         terms, k = link.terms, link.v.start
-        rubs, springs = "friction" not in without, "springs" not in without
-        acting = [terms.inertia * qdd[k]] if terms.inert and "motor-inertia" not in without else []
-        acting += [terms.viscous_friction(qd[k])] if terms.viscous and rubs else []
-        acting += [terms.friction(qd[k])] if terms.rubs and rubs else []
-        acting += [terms.offset] if terms.offset and rubs else []
-        acting += [terms.stiffness * (q[link.q.start] - terms.rest)] if terms.stiffness and springs else []
-        acting += [terms.damper * qd[k]] if terms.damper and springs else []
+        acting = [terms.inertia * qdd[k]] if terms.inert else []
+        acting += [terms.viscous_friction(qd[k])] if terms.viscous else []
+        acting += [terms.friction(qd[k])] if terms.rubs else []
+        acting += [terms.offset] if terms.offset else []
+        acting += [terms.stiffness * (q[link.q.start] - terms.rest)] if terms.stiffness else []
+        acting += [terms.damper * qd[k]] if terms.damper else []
         acting += [-terms.stop.effort(q[link.q.start], qd[k])] if terms.stop is not None else []
         for force in acting:
             forces[k] = forces[k] + force
-    for spring in tree.springs if "springs" not in without else ():
+    for spring in tree.springs:
         spring.add_to(forces, q, qd)
     return forces
 
 
-def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
+def mass_matrix(tree: Tree, at: Pose) -> Array:
     """M_tot of theory (8): inertia along all rates of the open tree, motor inertias included."""
     if tree.elastic:
-        return _summed(tree, at, without)
+        return _summed(tree, at)
     composite: list[RigidBody] = [link.body.as_rigid() for link in tree.links]
     for j in reversed(range(len(tree.links))):
         parent = tree.links[j].parent
@@ -133,18 +136,18 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
             ancestor = tree.links[k]
             M[ancestor.v, link.v] = ancestor.joint.S_v.T @ force + ancestor.joint.S_w.T @ moment
             M[link.v, ancestor.v] = M[ancestor.v, link.v].T
-        if link.terms.inert and "motor-inertia" not in without:
+        if link.terms.inert:
             M[link.v.start, link.v.start] += link.terms.inertia
     return M
 
 
-def _summed(tree: Tree, at: Pose, without: tuple[str, ...]) -> Array:
+def _summed(tree: Tree, at: Pose) -> Array:
     """The same as a sum of J^T M J over bodies, for trees with elastic ones."""
     M: Array = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
     for link, rates in zip(tree.links, jacobians(tree, at), strict=True):
         J = body_rows(tree, link, rates)
         M = M + J.T @ link.body.inertia_matrix(at.q[link.e]) @ J
-        if link.terms.inert and "motor-inertia" not in without:
+        if link.terms.inert:
             M[link.v.start, link.v.start] += link.terms.inertia
     return M
 
@@ -154,18 +157,16 @@ def body_rows(tree: Tree, link: Link, rates: tuple[Array, Array]) -> Array:
     return np.concatenate([*rates, np.eye(tree.n)[link.e_v]])
 
 
-def articulated_accelerations(
-    tree: Tree, at: Pose, q: Any, qd: Any, tau: Array, without: tuple[str, ...] = (), base: Array | None = None
-) -> Array:
-    """Accelerations along all rates under the forces `tau` along them; `base` is the acceleration of the ground."""
-    zeros, base = np.zeros(tree.n), -tree.gravity if base is None else base
+def articulated_accelerations(tree: Tree, at: Pose, qd: Any, tau: Array) -> Array:
+    """Accelerations along all rates under the forces `tau` along them."""
+    zeros = np.zeros(tree.n)
     drift = motion(tree, at, qd, zeros)  # what the rates alone cause, without gravity
-    tau = tau - joint_forces(tree, q, qd, zeros, without)
+    tau = tau - joint_forces(tree, at.q, qd, zeros)
     bodies = [link.body.as_rigid() for link in tree.links]
     blocks = [(body.m * np.eye(3), hat(body.S).T, body.I) for body in bodies]
     wrenches = [body.wrench(hat(w) @ hat(w), np.zeros(3)) for body, w in zip(bodies, drift.w, strict=True)]
     f, m = ([wrench[k] for wrench in wrenches] for k in range(2))
-    for j, (force, moment, *_) in element_wrenches(tree, at, drift).items() if "springs" not in without else ():
+    for j, (force, moment, *_) in element_wrenches(tree, at, drift).items():
         f[j], m[j] = f[j] - force, m[j] - moment
     hinges: list[Any] = [None] * len(tree.links)  # of each link U, D and u of its joint, and its own bias
     for j in reversed(range(len(tree.links))):
@@ -174,7 +175,7 @@ def articulated_accelerations(
         S_v, S_w = link.joint.S_v, link.joint.S_w
         U_f, U_m = A @ S_v + B @ S_w, B.T @ S_v + C @ S_w
         D = S_v.T @ U_f + S_w.T @ U_m
-        if link.terms.inert and "motor-inertia" not in without:
+        if link.terms.inert:
             D = D + link.terms.inertia
         u = tau[link.v] - S_v.T @ f[j] - S_w.T @ m[j]
         hinges[j] = (U_f, U_m, D, u, c, gamma)
@@ -191,7 +192,7 @@ def articulated_accelerations(
         A_k, B_k, C_k = blocks[k]
         blocks[k] = (A_k + A, B_k + shifted, C_k + C + P @ shifted - B.T @ P)
         f[k], m[k] = f[k] + force, m[k] + at.to_parent(tree, j, m_j) + cross(p, force)
-    return _hinge_accelerations(tree, at, hinges, base)
+    return _hinge_accelerations(tree, at, hinges)
 
 
 def _link_bias(tree: Tree, at: Pose, drift: Motion, j: int) -> tuple[Array, Array]:
@@ -208,13 +209,13 @@ def _over(U: Array, D: Array) -> Array:
     return U / D[0, 0] if D.shape == (1, 1) else np.array([solve_positive(D, row) for row in U])
 
 
-def _hinge_accelerations(tree: Tree, at: Pose, hinges: list[Any], base: Array) -> Array:
+def _hinge_accelerations(tree: Tree, at: Pose, hinges: list[Any]) -> Array:
     """Accelerations along all rates, from the ground outwards."""
     a: list[Array] = []
     al: list[Array] = []
     rows = []
     for j, (link, (U_f, U_m, D, u, c, gamma)) in enumerate(zip(tree.links, hinges, strict=True)):
-        a_j, al_j, k = base, np.zeros(3), link.parent
+        a_j, al_j, k = -tree.gravity, np.zeros(3), link.parent
         if k != GROUND:
             a_j, al_j = a[k] + cross(al[k], at.local_position[j]), al[k]
         a_j, al_j = at.from_parent(tree, j, a_j) + c, at.from_parent(tree, j, al_j) + gamma

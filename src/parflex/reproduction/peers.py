@@ -12,7 +12,7 @@ import numpy as np
 
 import parflex
 from parflex.codegen.model import Model
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
@@ -31,7 +31,7 @@ def operator_groups() -> Groups:
     """Operators `+ - * /` of models, beside published ones."""
     groups: Groups = []
     for row in _table()["operators"]:
-        options = {"parameters": row.get("parameters", "numbers"), "without": OMITTED_IN_COUNTS}
+        options = {"parameters": row.get("parameters", "numbers"), "without": JOINT_TERMS}
         generated = parflex.model(parflex.load(row["robot"]), row["model"], **options)
         parflex_entry: Entry = ("parflex", generated.counts["total"], "own")
         groups.append(
@@ -46,7 +46,7 @@ def speed_groups() -> Groups:
 
 
 def _peer_speeds(robot: Robot, model: str) -> list[Entry]:
-    generated = parflex.model(robot, model, without=OMITTED_IN_COUNTS)  # as the others do it
+    generated = parflex.model(robot, model, without=JOINT_TERMS)  # as the others do it
     states = _states(generated)
     expected = generated(**states)
     entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: generated(**states)), "own")]

@@ -21,7 +21,7 @@ from parflex.control.study_file import StudyFile
 from parflex.dynamics.dynamics import Result
 from parflex.errors import InputError, did_you_mean
 from parflex.robot.frames import counts
-from parflex.robot.load import OMITTED_IN_COUNTS
+from parflex.robot.load import JOINT_TERMS
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.modes import Modes, energy_shares
@@ -121,7 +121,7 @@ def operators(
     loaded = store.robot(robot)
     made = store.kept(  # as the papers count: no friction, no motor inertia, no springs
         f"model {robot} {model} {parameters}",
-        lambda: parflex.model(loaded, model, parameters=parameters, without=OMITTED_IN_COUNTS),
+        lambda: parflex.model(loaded, model, parameters=parameters, without=JOINT_TERMS),
     )
     return [sum(made.counts[word] for word in key.split("+")) for key in keys]
 
@@ -191,7 +191,7 @@ def redundant_model(
 
 def model_time(store: ReproductionCache, published: Published, robot: str, model: str) -> list[Any]:
     """Seconds of one call of a compiled model from Python, its own example as the state: the best of some rounds."""
-    generated = parflex.model(store.robot(robot), model, without=OMITTED_IN_COUNTS)
+    generated = parflex.model(store.robot(robot), model, without=JOINT_TERMS)
     return [
         min(timeit.repeat(lambda: generated(**generated.sample), number=20, repeat=10, timer=time.process_time)) / 20
     ]

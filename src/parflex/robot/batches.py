@@ -23,16 +23,11 @@ NAMED = 8  # rows of one reason that a sentence names
 
 def warn(diagnostics: Iterable[Diagnostic]) -> None:
     """Warn, at the line outside of this package that asked."""
-    for diagnostic in diagnostics:
-        warnings.warn(ParflexWarning(diagnostic), stacklevel=_outside())
-
-
-def _outside() -> int:
-    """How many calls above `warn` the package was called."""
-    frame, level = sys._getframe(1), 1
+    frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
         frame, level = frame.f_back, level + 1
-    return level
+    for diagnostic in diagnostics:
+        warnings.warn(ParflexWarning(diagnostic), stacklevel=level)
 
 
 class BatchNotes:

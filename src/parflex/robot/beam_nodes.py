@@ -18,7 +18,7 @@ from parflex.robot.robot import Robot
 from parflex.robotfile.values import INSIDE
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.tree.build import SHORT
-from parflex.tree.tree import beam_elements
+from parflex.tree.tree import beam_elements, beam_root
 
 Array = np.ndarray
 
@@ -69,9 +69,7 @@ def _node_needed(robot: Robot, frame: str) -> str | None:
         return None
     tree = robot.tree
     place = tree.places[frame]
-    root = place.link
-    while tree.links[root].node is not None:
-        root = tree.links[root].parent
+    root = beam_root(tree.links, place.link)
     elements = beam_elements(tree.links, root)
     element = next(candidate for candidate in elements if candidate.link == place.link)
     assert place.inner is not None

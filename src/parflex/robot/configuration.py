@@ -19,13 +19,13 @@ from parflex.closure.partition import Partition, Reduction, choose_partition, re
 from parflex.closure.targets import Target
 from parflex.diagnostics import Diagnostic
 from parflex.errors import ActuationError, InputError, SingularError
-from parflex.records import Answer, count_of
+from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import Motion, jacobians, motion, place_jacobian, pose
 from parflex.recursion.kinematics import Pose as LinkPoses
 from parflex.robot.limits import limit_warnings
 from parflex.robot.rates import PriorityBlock, feasible_accelerations, feasible_rates, matrix_root, requested_rates
-from parflex.robot.robot import Robot, configuration_line
+from parflex.robot.robot import Robot
 from parflex.robot.states import as_numbers, refuse_infinite, tolerance_factor, wrong_length
 
 Array = np.ndarray
@@ -355,7 +355,11 @@ class Configuration(Answer):
         return S, [("vx", "vy", "vz", "wx", "wy", "wz")[k] for k in chosen]
 
     def _told(self) -> str:
-        return configuration_line(self)
+        robot = self.robot
+        _, position = self.at.of(robot.tree.place(robot.tree.end_effector))
+        parts = [f"'{robot.tree.end_effector}' at {brief(np.round(position, 9) + 0.0)} m", f"{len(self.q)} coordinates"]
+        parts += [f"loops closed to {self.closure_error:.1e} m"] * bool(robot.closures.size)
+        return f"{brief(robot.name)}: {', '.join(parts)}"
 
 
 # a pose as people give it: a name of the file, coordinates by name or in their order, or a configuration

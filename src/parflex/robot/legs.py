@@ -346,11 +346,6 @@ def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:
     slots = tuple(np.zeros((3, len(moves))) for _ in nodes)
     for k, (leg, axis) in enumerate(moves):
         slots[leg][axis, k] = 1.0
-    return ElasticPlatform(body, nodes, slots, *(_clean(part) for part in (M_y, lift, free - lift @ P.T @ free)))
-
-
-def _clean(matrix: Array) -> Array:
-    """A constant matrix with zeros where rounding stands, and one number for entries that rounding alone parts."""
-    return without_rounding_differences(
-        np.where(np.abs(matrix) > ROUND_OFF * np.abs(matrix).max() * len(matrix), matrix, 0.0)
-    )
+    parts = M_y, lift, free - lift @ P.T @ free  # zero where rounding stands, one number where rounding alone parts two
+    exact = (np.where(np.abs(part) > ROUND_OFF * np.abs(part).max() * len(part), part, 0.0) for part in parts)
+    return ElasticPlatform(body, nodes, slots, *map(without_rounding_differences, exact))

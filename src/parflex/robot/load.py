@@ -16,11 +16,10 @@ import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.closure import mobility
-from parflex.closure.constraints import Constraint, Coupling, build_closures, neutral_rotation
+from parflex.closure.constraints import Coupling, build_closures, neutral_rotation
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.records import name_list
-from parflex.recursion.dynamics import JOINT_TERMS
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.home import mobility_with, slack_cables
 from parflex.robot.pose_input import read_pose
@@ -35,7 +34,7 @@ from parflex.tree.tree import Link, Place, Tree
 
 Without = Sequence[str]
 FRICTION = ("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset")
-OMITTED_IN_COUNTS = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
+JOINT_TERMS = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
 
 
 def load(
@@ -340,7 +339,11 @@ def acting_robot(robot: Robot, without: Collection[str] = ()) -> Robot:
             tree = TERMS[term](tree)
         closures = replace(robot.closures, tree=tree)
         if "friction" in chosen:
-            closures = replace(closures, constraints=tuple(map(_lossless, closures.constraints)))
+            rows = (
+                replace(row, efficiency=1.0, back=1.0) if isinstance(row, Coupling) else row
+                for row in closures.constraints
+            )
+            closures = replace(closures, constraints=tuple(rows))
         return replace(robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1])
 
     return robot.derived(("without", chosen), make)
@@ -353,30 +356,8 @@ def acting_configuration(robot: Robot, pose: Pose | None = None, without: Collec
     return Configuration(acting_robot(configuration.robot, chosen), configuration.q) if chosen else configuration
 
 
-def _lossless(row: Constraint) -> Constraint:
-    return replace(row, efficiency=1.0, back=1.0) if isinstance(row, Coupling) else row
-
-
-def _smooth(link: Link) -> Link:
-    nothing: dict[str, Any] = dict.fromkeys(FRICTION, 0.0)
-    return replace(link, terms=replace(link.terms, **nothing))
-
-
-def _without_motor_inertia(link: Link) -> Link:
-    return replace(link, terms=replace(link.terms, motor_inertia=0.0))
-
-
-def _without_springs(link: Link) -> Link:
-    idle = link.terms.idle or bool(link.terms.stiffness)
-    return replace(link, terms=replace(link.terms, stiffness=0.0, damper=0.0, idle=idle))
-
-
-def _undamped(link: Link) -> Link:
-    return replace(link, body=link.body.without_damping(), terms=replace(link.terms, damper=0.0))
-
-
-def _linear(link: Link) -> Link:
-    return replace(link, body=link.body.with_linear_strain())
+def _with_terms(link: Link, **values: Any) -> Link:
+    return replace(link, terms=replace(link.terms, **values))
 
 
 def _changing(
@@ -397,16 +378,26 @@ def _changing(
 
 TERMS: dict[str, Callable[[Tree], Tree]] = {
     # viscous and Coulomb friction of joints with its offset, losses of couplings
-    "friction": _changing(_smooth, lambda spring: replace(spring, efficiency=1.0, back=1.0)),
+    "friction": _changing(
+        lambda link: _with_terms(link, **dict.fromkeys(FRICTION, 0.0)),
+        lambda spring: replace(spring, efficiency=1.0, back=1.0),
+    ),
     # dampers of joints, couplings and elements, and the damping of bodies
-    "damping": _changing(_undamped, lambda spring: replace(spring, damping=0.0), PointElement.undamped),
+    "damping": _changing(
+        lambda link: replace(_with_terms(link, damper=0.0), body=link.body.without_damping()),
+        lambda spring: replace(spring, damping=0.0),
+        PointElement.undamped,
+    ),
     "gravity": lambda tree: replace(tree, gravity=np.zeros(3)),
     # springs and dampers of joints and couplings, elements that are not rigid
     "springs": _changing(
-        _without_springs, lambda spring: replace(spring, stiffness=0.0, damping=0.0), PointElement.idle
+        lambda link: _with_terms(link, stiffness=0.0, damper=0.0, idle=link.terms.idle or bool(link.terms.stiffness)),
+        lambda spring: replace(spring, stiffness=0.0, damping=0.0),
+        PointElement.idle,
     ),
-    "motor-inertia": _changing(_without_motor_inertia),
-    "axial": _changing(_linear),  # what bending does to the axial strain of bodies, and axial load to their stiffness
+    "motor-inertia": _changing(lambda link: _with_terms(link, motor_inertia=0.0)),
+    # what bending does to the axial strain of bodies, and axial load to their stiffness
+    "axial": _changing(lambda link: replace(link, body=link.body.with_linear_strain())),
 }
 
 

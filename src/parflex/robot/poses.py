@@ -66,21 +66,24 @@ class PoseFinder:
         result = self._closed(target, q, reference, held, wider, searching=False)
         return None if isinstance(result, Refusal) else result
 
-    def solve(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array | Refusal:
-        """Positions at a target from `q`, in the working mode of `reference` (None: any, as for home), or why not.
+    def solve(
+        self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], home: bool = False
+    ) -> Array | Refusal:
+        """Positions at a target from `q`, in the working mode of `reference` (None: any), or why not.
 
-        What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms. Bodies
-        stay undeformed, and so do elastic couplings, but those that the target itself stretches.
+        What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms, at `home`
+        as they close from `q`, else as at the nearest pose. Bodies stay undeformed, and so do elastic couplings, but
+        those that the target itself stretches.
         """
         for robot in self._unstretched(target):
             try:
-                result = robot.pose_finder.solve(target, q, reference, locked)
+                result = robot.pose_finder.solve(target, q, reference, locked, home)
             except (UnreachableError, SingularError):
                 continue
             if not isinstance(result, Refusal):
                 return result
         locked = locked | set(self.robot.deformations)
-        if reference is None or not self.is_free(target):
+        if home or reference is None or not self.is_free(target):
             return self._closed(target, q, reference, locked, self._whole(target, q, reference))
         part = self._free_part(reference)
         widened = part.widened(target)

@@ -145,7 +145,8 @@ class RequestedRates:
         """Return all rates, or accelerations less the bias: those requested, then nearest to each of `lower_blocks`."""
         solution, missed = solve_by_priority(self.here.motions, [self.block, *lower_blocks])
         self._refuse(missed[0])
-        return solution
+        # blocked rates are zero in J; in a null space they are rounding, with a sign that lossy gears would use
+        return self.here.J @ solution[self.here.reduction.partition.independent]
 
     def refuse_impossible(self) -> None:
         """Raise where the mechanism cannot have the requested components together."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,9 +27,6 @@ from parflex.robot.states import close_positions, closed_positions, evaluate_bat
 from parflex.robotfile import schema
 from parflex.robotfile.values import INSIDE
 from parflex.tree.tree import Tree
-
-if TYPE_CHECKING:
-    from parflex.robot.configuration import Configuration
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -209,16 +206,6 @@ class Robot(Answer):
         value: T = self.cache[key]
         return value
 
-    @cached_property
-    def inner_motions(self) -> dict[str, Any]:
-        """What is inside the elements of each beam, as far as it was made."""
-        return {}
-
-    @cached_property
-    def truncated_motions(self) -> dict[str, Any]:
-        """What each reduced beam leaves out, as far as it was made."""
-        return {}
-
     def locking(self, rates: Collection[int]) -> Robot:
         """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
         locked = self.locked | frozenset(rates)
@@ -390,7 +377,15 @@ class Robot(Answer):
         return super().__getstate__() | {"_known": self.known}  # costly results are not computed again
 
     def _told(self) -> str:
-        return robot_line(self)
+        motors, elastic = self.actuated_names, len(self.tree.elastic)
+        parts = [freedoms_of(self), f"motors {name_list(motors)}" if motors else "no motors"]
+        parts.append(f"flexible ({count_of(elastic, 'elastic coordinate')})" if elastic else "rigid")
+        chosen = (("actuation", self.actuation), ("working mode", self.working_mode))
+        parts += [f"{word} {brief(name)}" for word, name in chosen if name != "default"]
+        parts += [f"{count_of(len(self.locked), 'locked rate')}"] * bool(self.locked)
+        parts += [f"sensors {name_list(self.sensed_names)}"] * bool(self.sensed)
+        parts += [count_of(len(self.diagnostics), "warning")] * bool(self.diagnostics)
+        return f"{brief(self.name)}: {', '.join(parts)}"
 
 
 def frames_at(robot: Robot, q: Array) -> dict[str, tuple[Array, Array]]:
@@ -462,20 +457,6 @@ def accelerations_line(robot: Robot, accelerations: Mapping[str, float]) -> str:
     return "accelerations " + name_list([f"{name} {value:.5g} {units[name]}" for name, value in accelerations.items()])
 
 
-def robot_line(robot: Robot) -> str:
-    """Name, freedoms, motors, what is flexible, and what was chosen."""
-    motors = robot.actuated_names
-    parts = [freedoms_of(robot), f"motors {name_list(motors)}" if motors else "no motors"]
-    elastic = len(robot.tree.elastic)
-    parts.append(f"flexible ({count_of(elastic, 'elastic coordinate')})" if elastic else "rigid")
-    chosen = (("actuation", robot.actuation), ("working mode", robot.working_mode))
-    parts += [f"{word} {brief(name)}" for word, name in chosen if name != "default"]
-    parts += [f"{count_of(len(robot.locked), 'locked rate')}"] * bool(robot.locked)
-    parts += [f"sensors {name_list(robot.sensed_names)}"] * bool(robot.sensed)
-    parts += [count_of(len(robot.diagnostics), "warning")] * bool(robot.diagnostics)
-    return f"{brief(robot.name)}: {', '.join(parts)}"
-
-
 def freedoms_of(robot: Robot) -> str:
     """The number of freedoms of the undeformed robot; a robot that cannot be assembled still prints."""
     try:
@@ -483,21 +464,3 @@ def freedoms_of(robot: Robot) -> str:
         return count_of(rigid.mobility.freedoms(len(rigid.free)), "freedom")
     except (ParflexError, np.linalg.LinAlgError):
         return "freedoms not known"
-
-
-def configuration_line(configuration: Configuration) -> str:
-    """Where the end effector is, and whether the loops are closed."""
-    robot = configuration.robot
-    _, position = configuration.at.of(robot.tree.place(robot.tree.end_effector))
-    parts = [
-        f"'{robot.tree.end_effector}' at {brief(np.round(position, 9) + 0.0)} m",
-        f"{len(configuration.q)} coordinates",
-    ]
-    if robot.closures.size:
-        parts.append(f"loops closed to {configuration.closure_error:.1e} m")
-    return f"{brief(robot.name)}: {', '.join(parts)}"
-
-
-def hertz_line(frequencies: np.ndarray) -> str:
-    """Frequencies, the first of them."""
-    return f"{name_list([f'{value:.4g}' for value in frequencies])} Hz" if len(frequencies) else "no frequency"

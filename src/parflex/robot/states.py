@@ -147,7 +147,14 @@ def close_positions(robot: Robot, positions: Any, key: str = "q") -> Array:
     """
     q = as_numbers(positions, key)
     if q.ndim == 2:
-        return np.array([_closed_row(robot, row, key, number) for number, row in enumerate(q)]).reshape(-1, robot.nq)
+        rows = []
+        for number, row in enumerate(q):
+            try:
+                rows.append(close_positions(robot, row, key))
+            except ParflexError as error:
+                error.message = f"state {number}: {error.message}"
+                raise
+        return np.array(rows).reshape(-1, robot.nq)
     if q.ndim == 1 and len(q) == robot.nq:
         refuse_infinite(q, key)
         return _nearest(robot, _with_unit_quaternions(robot, q, key), key)
@@ -155,15 +162,6 @@ def close_positions(robot: Robot, positions: Any, key: str = "q") -> Array:
         refuse_infinite(q, key)
         return _from_independent(robot, q, key)
     raise wrong_length(robot, q, key, robot.nq, "robot.coordinates")
-
-
-def _closed_row(robot: Robot, row: Array, key: str, number: int) -> Array:
-    """Closed positions of a state of a batch; an error says which one it is."""
-    try:
-        return close_positions(robot, row, key)
-    except ParflexError as error:
-        error.message = f"state {number}: {error.message}"
-        raise
 
 
 def wrong_length(robot: Robot, values: Array, key: str, full_length: int, names: str) -> InputError:

@@ -112,20 +112,15 @@ class CutSubstructure:
 
 @dataclass(frozen=True)
 class CutRobot:
-    """All pieces of a robot, what ties them, and the ties that close loops inside pieces."""
+    """All pieces of a robot, and the ties that close loops inside pieces."""
 
     robot: Robot
     beams: tuple[CutBeam, ...]
     modal: tuple[CutModal, ...]
     hinges: tuple[ClosureJoint, ...]  # the closures, as joints
-    ties: tuple[CutConnection, ...]
     pieces: tuple[CutSubstructure, ...]
     left_over: tuple[CutConnection, ...]
     size: int  # number of unknowns
-
-    def tips(self, j: int) -> list[int]:
-        """Links that sit on nodes of the body of a link."""
-        return [k for k, link in enumerate(self.robot.tree.links) if link.node is not None and link.parent == j]
 
 
 @dataclass(frozen=True)
@@ -158,11 +153,6 @@ class Substructures(CutRobot):
         ]
         grouped = {k for group in piece_groups for k in group}
         return [*piece_groups, *([k] for k in range(self.size) if k not in grouped)]
-
-    @property
-    def independent_names(self) -> list[str]:
-        """Names of the independent rates."""
-        return [self.robot.tree.rate_names[k] for k in self.partition.independent]
 
 
 def find_substructures(robot: Robot, preferred: str = "root") -> Substructures | None:
@@ -349,13 +339,9 @@ def bodies_on_beams(cut: CutRobot, bodies: dict[int, RigidBody]) -> dict[int, in
 
 def _carrier(tree: Tree, link: int) -> int:
     """The link that a fixed one moves with."""
-    while tree.links[link].parent != GROUND and _is_fixed(tree, link):
-        link = tree.links[link].parent
+    while (here := tree.links[link]).parent != GROUND and here.joint.kind == "fixed" and here.node is None:
+        link = here.parent
     return link
-
-
-def _is_fixed(tree: Tree, link: int) -> bool:
-    return tree.links[link].joint.kind == "fixed" and tree.links[link].node is None
 
 
 def _relative(tree: Tree, home: int, link: int) -> tuple[Array, Array]:
@@ -391,11 +377,11 @@ def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
             free = _free(robot, link.e_v)
             modal.append(CutModal(j, link.body, free, slice(count, count + len(free))))
             count += len(free)
-    ties = tuple(_connections(robot, hinges, {entry.link: entry for entry in modal}))
-    walk = _PieceBuilder(robot, {entry.link: entry.slots for entry in modal}, count, list(ties))
+    ties = list(_connections(robot, hinges, {entry.link: entry for entry in modal}))
+    walk = _PieceBuilder(robot, {entry.link: entry.slots for entry in modal}, count, ties)
     order = (*preferred, *range(len(tree.links)))
     pieces = (walk.piece(GROUND), *(walk.piece(link) for link in order if link in walk.waiting))
-    return CutRobot(robot, tuple(beams), tuple(modal), hinges, ties, pieces, tuple(walk.left), walk.count)
+    return CutRobot(robot, tuple(beams), tuple(modal), hinges, pieces, tuple(walk.left), walk.count)
 
 
 def _cut_bodies(robot: Robot) -> dict[int, int]:

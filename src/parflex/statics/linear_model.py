@@ -15,7 +15,7 @@ import numpy as np
 from parflex.diagnostics import Diagnostic
 from parflex.errors import SingularError
 from parflex.forces.effort_allocation import driven_cables, slack_warnings
-from parflex.forces.forces import Without, element_values
+from parflex.forces.forces import element_values
 from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.beam_nodes import at_nodes
@@ -80,6 +80,17 @@ class LinearModel(Answer):
         return f"{brief(self.robot.name)}: {count_of(len(self.names), 'independent coordinate')}, {state}"
 
 
+class LinearAnswer(Answer):
+    """An answer of a linear `model`."""
+
+    model: LinearModel
+
+    @property
+    def diagnostics(self) -> Sequence[Diagnostic]:
+        """Diagnostics of the robot and of its linear model."""
+        return (*self.model.robot.diagnostics, *self.model.diagnostics)
+
+
 def linear_model(
     robot: Robot,
     pose: Pose | None = None,
@@ -120,7 +131,7 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seq
     if isinstance(state, Equilibrium):
         return about_equilibrium(state)
     here, loading = state
-    model, tense = about_pose(here, loading), prestressed_parts(here, loading.without)
+    model, tense = about_pose(here, loading), prestressed_parts(here)
     text = f"{are(tense)} under tension at this pose, and what balances it is not part of a model about the undeformed "
     unbalanced = [Diagnostic("unbalanced-tension", f"{text}pose: ask about the equilibrium", tense[0])] if tense else []
     return replace(model, diagnostics=(*unbalanced, *_pushing_cables(model)))
@@ -138,7 +149,7 @@ def linearisation_state(
         return equilibrium_of(robot, pose, case)
     configuration, loading = prepare_loads(robot, pose, case)
     if case.about is None:
-        why = equilibrium_reason(configuration, loading.without)
+        why = equilibrium_reason(configuration)
         if why:
             return equilibrium_near(robot, configuration, why, case)
         return equilibrium_with_taut_cables(robot, configuration, case) or (configuration, loading)
@@ -147,8 +158,8 @@ def linearisation_state(
 
 def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearModel:
     """The linear model about an undeformed pose."""
-    refuse_cables_at_rest_length(configuration, loading.without)
-    K_tot, D_tot = tree_stiffness(configuration, loading.without)
+    refuse_cables_at_rest_length(configuration)
+    K_tot, D_tot = tree_stiffness(configuration)
     K = configuration.J.T @ K_tot @ configuration.J
     return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
 
@@ -156,8 +167,8 @@ def about_pose(configuration: Configuration, loading: AppliedLoads) -> LinearMod
 def about_equilibrium(equilibrium: Equilibrium) -> LinearModel:
     """The linear model about an equilibrium."""
     here, loading = equilibrium.configuration, equilibrium.loading
-    refuse_cables_at_rest_length(here, loading.without)
-    _, D_tot = tree_stiffness(here, loading.without)
+    refuse_cables_at_rest_length(here)
+    _, D_tot = tree_stiffness(here)
     model = _model(here, equilibrium.start, loading, tangent_stiffness(here, loading), D_tot)
     stress = stress_warnings(here, loading.wrenches(here, multipliers(here, loading.forces(here))))
     diagnostics = [*equilibrium.subject, *deflection_warnings(here.robot.tree, here.q), *stress]
@@ -179,11 +190,11 @@ def _pushing_cables(model: LinearModel) -> list[Diagnostic]:
 
 def _model(here: Configuration, start: Configuration, loading: AppliedLoads, K: Array, D_tot: Array) -> LinearModel:
     J = here.J
-    M = J.T @ tree_mass_matrix(here.robot.tree, here.at, tuple(loading.without)) @ J
+    M = J.T @ tree_mass_matrix(here.robot.tree, here.at) @ J
     return LinearModel(here, M, K, J.T @ D_tot @ J, J, here.independent_names, start, loading)
 
 
-def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple[Array, Array]:
+def tree_stiffness(configuration: Configuration) -> tuple[Array, Array]:
     """K_tot and D_tot of the open tree: elastic bodies, springs, dampers and viscous friction of joints.
 
     What a preload adds to the stiffness of bodies is not in K_tot; what the tension of elements adds is.
@@ -198,17 +209,14 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
         D[link.e_v, link.e_v] = link.body.damping_at(e)
         if link.joint.one_axis:
             k = link.v.start
-            if "springs" not in without:
-                K[k, k], D[k, k] = link.terms.stiffness, link.terms.damper
-            if "friction" not in without:
-                D[k, k] += link.terms.viscous
-    for spring in tree.springs if "springs" not in without else ():  # on its loaded flank where it has play
+            K[k, k], D[k, k] = link.terms.stiffness, link.terms.damper + link.terms.viscous
+    for spring in tree.springs:  # on its loaded flank where it has play
         if spring.slack(configuration.q):
             continue
         rates, c = list(spring.rates), np.array(spring.coefficients)
         K[np.ix_(rates, rates)] += spring.stiffness * np.outer(c, c)
         D[np.ix_(rates, rates)] += spring.damping * np.outer(c, c)
-    if tree.elements and "springs" not in without:
+    if any(element.acts for element in tree.elements):
         K_elements, D_elements = element_stiffness(configuration)
         K, D = K + K_elements, D + D_elements
     return K, D

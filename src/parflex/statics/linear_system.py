@@ -142,11 +142,16 @@ def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Arra
     try:
         return scipy.linalg.eigh(K, M)
     except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(M)
-        weak = configuration.independent_names[int(np.argmax(np.abs(vectors[:, 0])))]
-        text = f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its frequency is undefined"
-        hint = "give a mass and an inertia to the bodies that move with it"
-        raise SingularError(text, key="inertia", value=weak, hint=hint) from None
+        raise missing_inertia(configuration, M, "frequency") from None
+
+
+def missing_inertia(configuration: Configuration, M: Array, what: str) -> SingularError:
+    """Return the error about the motion of a mass matrix without units that has no inertia, so no `what`."""
+    values, vectors = np.linalg.eigh(M)
+    weak = configuration.independent_names[int(np.argmax(np.abs(vectors[:, 0])))]
+    text = f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its {what} is undefined"
+    hint = "give a mass and an inertia to the bodies that move with it"
+    return SingularError(text, key="inertia", value=weak, hint=hint)
 
 
 def moving_names(configuration: Configuration, shapes: Array) -> list[str]:

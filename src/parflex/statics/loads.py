@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, SingularError, did_you_mean
-from parflex.forces.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
+from parflex.forces.forces import Wrench, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.forces.reactions import closure_wrenches, constraint_forces
 from parflex.records import Record, name_list
-from parflex.recursion.dynamics import NewtonEuler, joint_forces, propagate_inwards
+from parflex.recursion.dynamics import NewtonEuler, carry_wrenches, joint_forces
 from parflex.recursion.energy import distance, element_wrenches, line_between
 from parflex.recursion.kinematics import place_jacobian, pose
 from parflex.robot.configuration import Configuration, Pose, configure
@@ -42,34 +42,32 @@ STILL = 1e-12  # of a motion without units: what moves less does not
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AppliedLoads(Record):
-    """What acts on a robot at rest: loads on frames, constant efforts along rates, and terms that are left out."""
+    """What acts on a robot at rest beside the terms of its file: loads on frames, constant efforts along rates."""
 
     wrench: Wrench = field(default_factory=dict)
     tau: Array = field(default_factory=lambda: np.zeros(0))
-    without: Without = ()
     internal: dict[str, Any] | None = None  # efforts of spare motors among `tau`
     weight: float = 1.0  # share of gravity that acts
 
     def forces(self, configuration: Configuration) -> Array:
         """F: what the rates of the open tree would need to stay at rest, less the efforts."""
         zero_rates = np.zeros(configuration.robot.tree.n)
-        return tree_forces(configuration, zero_rates, zero_rates, self.wrench, self.without, self.weight) - self.tau
+        return tree_forces(configuration, zero_rates, zero_rates, self.wrench, self.weight) - self.tau
 
     def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
         """Wrenches in all joints of the tree at rest, with the closures acting."""
         zero_rates = np.zeros(configuration.robot.tree.n)
         _, acting = closure_wrenches(configuration, lam)
-        return tree_newton_euler(configuration, zero_rates, zero_rates, self.wrench, self.without, acting, self.weight)
+        return tree_newton_euler(configuration, zero_rates, zero_rates, self.wrench, acting, self.weight)
 
     def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
         """F - J_tot^T lam."""
         tree = configuration.robot.tree
-        joint_term = joint_forces(tree, configuration.q, np.zeros(tree.n), np.zeros(tree.n), tuple(self.without))
+        joint_term = joint_forces(tree, configuration.q, np.zeros(tree.n), np.zeros(tree.n))
         return self.wrenches(configuration, lam).forces + joint_term - self.tau - constraint_forces(configuration, lam)
 
     def _told(self) -> str:
-        words = (("wrenches on", list(self.wrench)), ("without", list(self.without)))
-        parts = [f"{word} {name_list(names)}" for word, names in words if names]
+        parts = [f"wrenches on {name_list(list(self.wrench))}"] * bool(self.wrench)
         return ", ".join([*parts, *["efforts"] * bool(np.any(self.tau))]) or "gravity and springs alone"
 
 
@@ -96,7 +94,7 @@ def prepare_loads(robot: Robot, pose: Pose | None, case: LoadCase) -> tuple[Conf
     if not len(configuration.reduction.partition.independent):
         text = "nothing can move: all joints are locked and no body is flexible"
         raise InputError(text, key="lock", hint="lock fewer joints, or hold the motors by servo stiffnesses (servo)")
-    return configuration, AppliedLoads(wrenches, tau, tuple(case.without))
+    return configuration, AppliedLoads(wrenches, tau)
 
 
 def multipliers(configuration: Configuration, F: Array) -> Array:
@@ -157,30 +155,22 @@ def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = 
     return robot.locking(locked_rates)
 
 
-def held_robot(robot: Robot, q: Array, case: LoadCase) -> Robot:
+def held_robot(robot: Robot, q: Array, case: LoadCase, like: Robot | None = None) -> Robot:
     """The robot with joints locked and motors held by servos, which pull towards the positions `q`.
 
     A servo is a spring and a damper in the row of its motor. A number is meant for all motors that are not locked
-    by name; a motor with a servo is not locked by `lock="actuators"`.
+    by name; a motor with a servo is not locked by `lock="actuators"`. A robot over any scalar moves `like` another one.
     """
-    stiffness = _by_motor(robot, case.servo, "servo", case.lock)
-    damping = _by_motor(robot, case.servo_damping, "servo-damping", case.lock)
+    stiffness = _by_motor(like or robot, case.servo, "servo", case.lock)
+    damping = _by_motor(like or robot, case.servo_damping, "servo-damping", case.lock)
     locked = locked_robot(robot, case.lock, stiffness.keys() | damping.keys())
-    if not stiffness and not damping:
+    if like is None and not stiffness and not damping:
         return locked
     tree = _with_servos(robot, q, stiffness, damping)
-    closures = replace(robot.closures, tree=tree)
     # springs change neither the home nor how the robot can move
-    return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
-
-
-def held_like(robot: Robot, like: Robot, q: Array, case: LoadCase) -> Robot:
-    """A robot over any scalar that is held as another one, which moves alike, at positions `q` of any scalar."""
-    stiffness = _by_motor(like, case.servo, "servo", case.lock)
-    locked = locked_robot(robot, case.lock, stiffness.keys())
-    tree = _with_servos(robot, q, stiffness, {})
+    home, mobility = (robot.home, locked.mobility) if like is None else (like.home, None)
     closures = replace(robot.closures, tree=tree)
-    return replace(locked, tree=tree, closures=closures, known_home=like.home)
+    return replace(locked, tree=tree, closures=closures, known_home=home, known_mobility=mobility)
 
 
 def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping: Mapping[int, float]) -> Tree:
@@ -224,10 +214,10 @@ def has_springs(tree: Tree) -> bool:
     return bool(tree.elements or tree.springs) or any(link.terms.stiffness for link in tree.links)
 
 
-def prestressed_parts(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
+def prestressed_parts(configuration: Configuration) -> list[str]:
     """Names of springs under tension that some motion of the robot, as it is held, feels."""
     tree = configuration.robot.tree
-    if "springs" in without or not has_springs(tree):
+    if not has_springs(tree):
         return []
     names = []
     for element in tree.elements:
@@ -240,7 +230,9 @@ def prestressed_parts(configuration: Configuration, without: Sequence[str] = ())
     stretched: list[tuple[str, Any, list[int], Any]] = [
         (x.name, configuration.q[x.q.start] - x.terms.rest, [x.v.start], 1.0) for x in sprung
     ]
-    stretched += [(x.name, x.pressed(configuration.q), list(x.rates), x.coefficients) for x in tree.springs]
+    stretched += [
+        (x.name, x.pressed(configuration.q), list(x.rates), x.coefficients) for x in tree.springs if x.stiffness
+    ]
     for name, stretch, rates, coefficients in stretched:
         row = np.zeros(tree.n)
         row[rates] = coefficients
@@ -249,27 +241,26 @@ def prestressed_parts(configuration: Configuration, without: Sequence[str] = ())
     return names
 
 
-def equilibrium_reason(configuration: Configuration, without: Sequence[str] = ()) -> str:
+def equilibrium_reason(configuration: Configuration) -> str:
     """Why a linear model at a pose must be about the equilibrium: the start of a sentence, empty where it need not."""
-    tense, taut = prestressed_parts(configuration, without), cables_at_rest_length(configuration, without)
+    tense, taut = prestressed_parts(configuration), cables_at_rest_length(configuration)
     parts = [f"{are(names)} {word}" for names, word in ((tense, "under tension"), (taut, "just taut")) if names]
     return f"{' and '.join(parts)} at this pose" if parts else ""
 
 
-def cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
+def cables_at_rest_length(configuration: Configuration) -> list[str]:
     """Names of cables at their rest length: longer they have their stiffness, shorter they have none."""
-    if "springs" in without:
-        return []
     tree, here = configuration.robot.tree, configuration
     cables = [e for e in tree.elements if e.pulls_only and e.acts and _apart(here, e.first, e.second)]
     stretched = [(cable.name, _length(here, cable) - float(cable.rest)) for cable in cables]
-    stretched += [(spring.joints[0], float(spring.stretch(here.q))) for spring in tree.springs if spring.pulls_only]
+    belts = [spring for spring in tree.springs if spring.pulls_only and spring.stiffness]
+    stretched += [(belt.joints[0], float(belt.stretch(here.q))) for belt in belts]
     return [name for name, stretch in stretched if abs(stretch) < REST_LENGTH_TOLERANCE * tree.length]
 
 
-def refuse_cables_at_rest_length(configuration: Configuration, without: Sequence[str] = ()) -> None:
+def refuse_cables_at_rest_length(configuration: Configuration) -> None:
     """Raise where a cable is at its rest length."""
-    for name in cables_at_rest_length(configuration, without):
+    for name in cables_at_rest_length(configuration):
         text = f"the cable '{name}' is at its rest length, where it becomes slack: "
         text += "it has stiffness on one side only, and the robot no linear model"
         hint = "choose a pose or a load at which it is taut or slack"
@@ -313,14 +304,7 @@ def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
     """
     tree = configuration.robot.tree
     dual_pose = pose(tree, tree.moved(configuration.q, seed_slopes(np.eye(tree.n))))
-    acting, zero = element_wrenches(tree, dual_pose, None), np.zeros(3)
-    f = [-acting[j][0] if j in acting else zero for j in range(len(tree.links))]
-    m = [-acting[j][1] if j in acting else zero for j in range(len(tree.links))]
-    bend = [
-        -acting[j][2] if j in acting and len(acting[j]) > 2 else np.zeros(link.body.size)
-        for j, link in enumerate(tree.links)
-    ]
-    K = slopes(propagate_inwards(tree, dual_pose, f, m, bend).forces, tree.n)
+    K = slopes(carry_wrenches(tree, dual_pose, element_wrenches(tree, dual_pose, None)).forces, tree.n)
     return (K + K.T) / 2, _damping(configuration)
 
 

@@ -34,7 +34,7 @@ from parflex.robot.robot import Robot
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import hat
 from parflex.tree.build_elements import read_element
-from parflex.tree.tree import Link
+from parflex.tree.tree import Link, beam_elements
 
 Array = np.ndarray
 
@@ -90,26 +90,22 @@ class BeamElements(Record):
 
 def beam_links(robot: Robot, reduced: bool = False) -> dict[str, tuple[int, ...]]:
     """Numbers of the links that are elements of each beam, from root to tip; what was reduced has none, or alone."""
-    tree, beams = robot.tree, {}
-    carried = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None and link.parent >= 0}
+    links, beams = robot.tree.links, {}
     for frame in robot.description.frame:
-        if frame.beam is None or (frame.beam.reduce is not None) != reduced:
-            continue
-        j: int | None = tree.number(frame.name)
-        links = []
-        while j is not None and tree.links[j].body.size and tree.links[j].body.by_tip:
-            links.append(j)
-            j = carried.get(j)
-        if links:
-            beams[frame.name] = tuple(links)
-    return beams
+        if frame.beam is not None and (frame.beam.reduce is not None) == reduced:
+            beams[frame.name] = tuple(part.link for part in beam_elements(links, robot.tree.number(frame.name)))
+    return {name: parts for name, parts in beams.items() if parts}
+
+
+INNER_BEAMS = ("inner beams", False), ("inner beams", True)  # keys of what robots keep: of beams, of reduced ones
 
 
 def inner_beams(robot: Robot, reduced: bool = False) -> dict[str, BeamElements]:
     """Of each beam its elements, of each reduced beam its bodies, and what is inside each; of a robot once."""
-    known = robot.truncated_motions if reduced else robot.inner_motions
-    if known:
-        return known
+    return robot.derived(INNER_BEAMS[reduced], lambda: _inner_beams(robot, reduced))
+
+
+def _inner_beams(robot: Robot, reduced: bool) -> dict[str, BeamElements]:
     beams, specs, file = {}, {frame.name: frame.beam for frame in robot.description.frame}, robot.description
     cache: dict[tuple[str, int, str], tuple[InnerMotions, float]] = {}  # alike bodies are computed once
     for name, links in beam_links(robot, reduced).items():
@@ -129,8 +125,7 @@ def inner_beams(robot: Robot, reduced: bool = False) -> dict[str, BeamElements]:
         reductions = [body.reduced for body in bodies if body.reduced]
         worst = min(reductions, key=lambda reduction: reduction.left_out, default=None)
         beams[name] = BeamElements(name, links, tuple(part[0] for part in parts), worst, min(part[1] for part in parts))
-    known.update(beams)  # all at once: another thread may ask meanwhile
-    return known
+    return beams
 
 
 def _axial_force(link: Link, q: Array) -> float:

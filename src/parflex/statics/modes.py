@@ -19,14 +19,14 @@ import numpy as np
 from parflex.bodies.reduced_beam import mirror_symmetric_part
 from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError, ParflexError, SingularError
-from parflex.records import Answer, Record, brief, count_of
+from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.recursion.dynamics import mass_matrix
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.load import with_refined_beams
-from parflex.robot.robot import Robot, file_frame, hertz_line
+from parflex.robot.robot import Robot, file_frame
 from parflex.spatial.dual import Dual
 from parflex.statics.equilibrium import NOT_STABLE
-from parflex.statics.linear_model import LinearModel, linear_model_of
+from parflex.statics.linear_model import LinearAnswer, LinearModel, linear_model_of
 from parflex.statics.linear_system import eigen, moving_names, rate_units, sorted_modes
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import length_row
@@ -59,7 +59,7 @@ SPARE = 4  # modes above those that are followed: partners of a branch that leav
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Modes(Answer):
+class Modes(LinearAnswer):
     """Modes of a linear `model`: `frequencies` in Hz, lowest first, and what does not vibrate.
 
     `shapes` are over all coordinates, one column a mode, mass-normalised, the largest entry positive (m, rad);
@@ -88,13 +88,9 @@ class Modes(Answer):
         """State of linearisation: `undeformed` or `equilibrium`."""
         return self.model.about
 
-    @property
-    def diagnostics(self) -> Sequence[Diagnostic]:
-        """Diagnostics of the robot and of its linear model."""
-        return (*self.model.robot.diagnostics, *self.model.diagnostics)
-
     def _told(self) -> str:
-        modes = f"{count_of(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
+        count, hertz = len(self.frequencies), name_list([f"{value:.4g}" for value in self.frequencies])
+        modes = f"{count_of(count, 'mode')}, {f'{hertz} Hz' if count else 'no frequency'}"
         parts = [f"{brief(self.model.robot.name)}: {modes}"]
         if self.free_motions:
             parts.append(f"{count_of(len(self.free_motions), 'motion')} without stiffness")

@@ -11,7 +11,7 @@ from parflex.diagnostics import Diagnostic
 from parflex.recursion.dynamics import NewtonEuler
 from parflex.robot.configuration import Configuration
 from parflex.spatial.linear import eigen_pairs
-from parflex.tree.tree import Link, Tree
+from parflex.tree.tree import Link, Tree, beam_elements, beam_root
 
 Array = np.ndarray
 
@@ -79,15 +79,8 @@ def squared_shares(tree: Tree, q: Any) -> list[Any]:
 
 def _elements(tree: Tree, name: str) -> tuple[str, int]:
     """The frame of the beam that an element belongs to, and how many elements that has."""
-
-    def first(j: int) -> int:
-        while tree.links[j].node is not None:
-            j = tree.links[j].parent
-        return j
-
-    root = first(tree.number(name))
-    elements = [j for j, link in enumerate(tree.links) if link.body.size and first(j) == root]
-    return tree.links[root].name, len(elements)
+    root = beam_root(tree.links, tree.number(name))
+    return tree.links[root].name, len(beam_elements(tree.links, root))
 
 
 def axial_warnings(tree: Tree, q: Array) -> list[Diagnostic]:

@@ -20,7 +20,7 @@ from parflex.errors import InputError, ParflexWarning, SingularError, did_you_me
 from parflex.records import Unpacked, count_of, name_list
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
-from parflex.statics.linear_model import LinearModel, linear_model_of
+from parflex.statics.linear_model import LinearAnswer, LinearModel, linear_model_of
 from parflex.statics.load_case import About, LoadKeywords, Lock, full_load_case
 from parflex.statics.mesh_error import band_warnings, bound_at, element_warnings
 from parflex.statics.modes import modes_of
@@ -32,7 +32,7 @@ ORDERS = ("position", "velocity", "acceleration")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StateSpace(Unpacked):
+class StateSpace(LinearAnswer, Unpacked):
     """Matrices of x_dot = A x + B u, y = C x + D u (SI), of a linear `model`; unpacks as (`A`, `B`, `C`, `D`).
 
     `states` names the independent coordinates (m, rad), then their rates; `inputs` are efforts and forces (N, N m),
@@ -48,11 +48,6 @@ class StateSpace(Unpacked):
     inputs: list[str]
     outputs: list[str]
     model: LinearModel
-
-    @property
-    def diagnostics(self) -> Sequence[Diagnostic]:
-        """Diagnostics of the robot and of its linear model."""
-        return (*self.model.robot.diagnostics, *self.model.diagnostics)
 
     def response(self, frequencies: float | Sequence[float] | Array) -> Array:
         """H(2 pi i f) for `frequencies` in Hz, or for one: outputs x inputs for each; NaN at a pole.

@@ -24,7 +24,7 @@ from parflex.robot.limits import limit_warnings
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.equilibrium import Equilibrium, equilibrium_of
-from parflex.statics.linear_model import LinearModel, about_pose, linear_model_of, linearisation_state
+from parflex.statics.linear_model import LinearAnswer, LinearModel, about_pose, linear_model_of, linearisation_state
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import AppliedLoads, has_force_elements, least_multipliers
@@ -37,7 +37,7 @@ MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Stiffness(Answer):
+class Stiffness(LinearAnswer):
     """Compliance and stiffness of a `frame` in world axes, of the linear `model`.
 
     Rows and columns are the `directions` x y z rx ry rz, planar x y theta. `compliance` has m/N, 1/N and rad/(N m),
@@ -50,11 +50,6 @@ class Stiffness(Answer):
     stiffness: Array | None
     rigid: list[str]
     model: LinearModel
-
-    @property
-    def diagnostics(self) -> Sequence[Diagnostic]:
-        """Diagnostics of the robot and of its linear model."""
-        return (*self.model.robot.diagnostics, *self.model.diagnostics)
 
     def _told(self) -> str:
         units = ["rad/(N m)" if word in ("rx", "ry", "rz", "theta") else "m/N" for word in self.directions]
@@ -245,7 +240,7 @@ def _inside(
         diagnostics.append(Diagnostic("undetermined-forces", text))
     elements, still = element_values(here, None, lam), np.zeros(held_robot.tree.n)
     acting = checked_wrenches(held_robot.tree, loading.wrench)
-    beams = loads_of_beams(here, still, still, wrenches, acting, loading.without)
+    beams = loads_of_beams(here, still, still, wrenches, acting)
     diagnostics += missing_stress_warning(held_robot, {name: beam.chain for name, beam in beams.items()})
     sections = [entry for beam in beams.values() for entry in beam.at_ends(held_robot.tree)]
     diagnostics += slack_warnings(held_robot, elements)

@@ -424,6 +424,13 @@ class NamedPlaces(dict[str, Place]):
         return place_on_node(element.link, link, link.body.inner.node(repr(xi)))
 
 
+def beam_root(links: Sequence[Link], number: int) -> int:
+    """The first link of the beam that a link belongs to."""
+    while links[number].node is not None:
+        number = links[number].parent
+    return number
+
+
 def beam_elements(links: Sequence[Link], root: int) -> list[BeamElement]:
     """The elements of the beam that begins with a link, from its root to its tip."""
     chain, tips, lengths = [root], [], []

@@ -87,7 +87,7 @@ class MovingSlopes:
     def forms(self, independent: Array) -> Sequence[Array]:
         """Slopes of mass, damping and stiffness along columns of independent rates, keys last."""
         motions = self.held.there.along(independent)
-        D_tot = tree_stiffness(self.held.there, self.held.loading.without)[1]
+        D_tot = tree_stiffness(self.held.there)[1]
         parts = [self.held.mass_of(motions), motions.T @ D_tot @ motions, self.held.stiffness_of(motions)]
         return [slopes_last(part, Sensitive, self.count) for part in parts]
 

@@ -24,6 +24,7 @@ from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings
 from parflex.statics.linear_model import LinearModel
+from parflex.statics.mesh_error import INNER_BEAMS
 from parflex.statics.modes import USUAL, Modes, modes_of
 from parflex.tree.rigid_version import read_version
 from parflex.updating.modes import SlopedModes, modes_at, pose_of
@@ -37,16 +38,14 @@ class BeamInsides:
     """What elements of beams and reductions leave out: made once for all poses of robots with the same beams."""
 
     def __init__(self) -> None:
-        self.inner: dict[str, Any] = {}
-        self.left_out: dict[str, Any] = {}
+        self.known: dict[Any, Any] = {}
 
     def modes_of(self, model: LinearModel, count: int) -> Modes:
         """So many modes, or all if they are fewer."""
         robot = model.robot
-        robot.inner_motions.update(self.inner)
-        robot.truncated_motions.update(self.left_out)
+        robot.cache.update(self.known)
         found = modes_of(model, max(count, USUAL), or_fewer=True)
-        self.inner, self.left_out = robot.inner_motions, robot.truncated_motions
+        self.known = {key: robot.cache[key] for key in INNER_BEAMS if key in robot.cache}
         return found
 
 

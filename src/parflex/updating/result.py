@@ -11,8 +11,8 @@ import numpy as np
 import scipy.special
 
 from parflex.diagnostics import Diagnostic
-from parflex.io import refuse_overwrite, write_text
-from parflex.parameters.robot_file import extending_file_text
+from parflex.io import refuse_overwrite
+from parflex.parameters.robot_file import redesigned, write_design
 from parflex.records import Answer, brief
 from parflex.robot.robot import Robot
 from parflex.updating.fit import NO_PRIOR, FitProblem, FittedModes, shared_errors, undetermined
@@ -116,8 +116,7 @@ def write_updated(source: str, robot: Robot, updated: Updated, path: str) -> str
     """Write a robot file that extends the first one by the numbers that differ; gives its path."""
     refuse_overwrite([path], robot.files)
     settings = {key: parameter["value"] for key, parameter in updated.parameters.items()}
-    text = extending_file_text(source, robot, settings, Path(path), "updated")
-    write_text(path, text)
+    write_design(source, robot, redesigned(robot, settings), settings, Path(path), "updated")
     return path
 
 

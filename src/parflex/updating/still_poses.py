@@ -22,7 +22,7 @@ from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot, frames_at
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.statics.linear_model import LinearModel, about_pose, tree_stiffness
-from parflex.statics.loads import cables_at_rest_length, held_like, held_robot, prepare_loads, prestressed_parts
+from parflex.statics.loads import cables_at_rest_length, held_robot, prepare_loads, prestressed_parts
 from parflex.statics.modes import Modes
 
 Array = np.ndarray
@@ -97,9 +97,7 @@ class StillPose:
         held = held_robot(acting_robot(robot, given.without), self.here.q, given)
         first, loading = self._held
         here = StillConfiguration(held, self.here.q, first.reduction.partition, like=first)
-        if cables_at_rest_length(here, given.without) or (
-            given.about is None and prestressed_parts(here, given.without)
-        ):
+        if cables_at_rest_length(here) or (given.about is None and prestressed_parts(here)):
             return None
         return about_pose(here, loading)
 
@@ -108,8 +106,8 @@ class StillSlopes:
     """How forms of motions change with keys that move nothing: `here` is the robot as it is held, without slopes."""
 
     def __init__(self, design: SensitiveDesign, robot: Robot, here: Configuration, given: ResponseCase) -> None:
-        self.here, self.without, self.count = here, given.without, len(design.keys)
-        self.twin = held_like(acting_robot(design.twin, given.without), robot, here.q, given)
+        self.here, self.count = here, len(design.keys)
+        self.twin = held_robot(acting_robot(design.twin, given.without), here.q, given, robot)
 
     @cached_property
     def _bodies(self) -> list[tuple[Array, Array]]:
@@ -120,7 +118,7 @@ class StillSlopes:
                 inertia = link.body.inertia_matrix(self.here.q[link.e])
                 rows = body_rows(tree, link, self.here.link_jacobians[k])
                 found.append((rows, slopes_last(inertia, Sensitive, self.count)))
-            rotor = link.terms.inertia if link.terms.inert and "motor-inertia" not in self.without else 0.0
+            rotor = link.terms.inertia if link.terms.inert else 0.0
             if isinstance(rotor, Sensitive):
                 found.append((np.eye(tree.n)[[link.v.start]], np.asarray(rotor.slope)[None, None]))
         return found
@@ -130,7 +128,7 @@ class StillSlopes:
         """Of damping and stiffness of the open tree: rows and columns of what keys reach, and slopes of it."""
         at = Configuration(self.twin, self.here.q.astype(object), self.here.reduction.partition)
         found = []
-        for matrix in reversed(tree_stiffness(at, self.without)):
+        for matrix in reversed(tree_stiffness(at)):
             numbers = matrix.ravel().tolist()
             places = [k for k, x in enumerate(numbers) if isinstance(x, Sensitive)]
             slopes = np.array([numbers[k].slope for k in places]).reshape(len(places), self.count)

@@ -18,11 +18,10 @@ from parflex.design.design_rows import DesignRows
 from parflex.design.design_state import checked_number
 from parflex.design.sweep import DesignFile
 from parflex.errors import InputError, ParflexError, UnreachableError
-from parflex.io import write_new_text
-from parflex.parameters.robot_file import extending_file_text
+from parflex.parameters.robot_file import redesigned, write_design
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
-from parflex.robot.load import with_file_of, with_settings
+from parflex.robot.load import with_file_of
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
 from parflex.statics.modes import natural_frequencies
@@ -446,8 +445,8 @@ class DesignSession:
 
     def robot_of(self, values: Mapping[str, float]) -> Robot:
         """The robot of a design; how many freedoms it has, its numbers do not change."""
-        made = with_settings(self.robot, values)
-        return replace(made, known_mobility=self.robot.mobility)
+        design = redesigned(self.robot, values)
+        return replace(design, known_home=design.home, known_mobility=self.robot.mobility)
 
     def look_at(self, values: Mapping[str, float]) -> DesignRecord:
         """What a design answers; the best so far is remembered."""
@@ -553,8 +552,7 @@ class DesignSession:
         for number in range(1, 1000):
             target = folder / f"{self.robot.name}-design-{number}.toml"
             if not target.exists():
-                text = extending_file_text(self.source, self.robot, values, target, "design")
-                write_new_text(target, text, "design")
+                write_design(self.source, self.robot, self.robot_of(values), values, target, "design")
                 return target
         raise InputError("there are a thousand designs already", key="design", file=str(folder), hint="remove some")
 

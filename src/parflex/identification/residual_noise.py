@@ -1,19 +1,17 @@
-"""Lack of fit: residuals of efforts compared with the noise of their record.
+"""Residuals of efforts compared with the noise of their recording.
 
 White noise of positions and efforts is visible above the motion: in positions at the highest frequencies, in efforts
-there and just above the low-pass. As much noise is added to the record once more; the change of the residuals is the
+there and just above the low-pass. As much noise is added to the recording once more; the change of the residuals is the
 effect of noise behind all filters. Larger residuals are model errors, which confidence intervals do not include.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from parflex.diagnostics import Diagnostic
 from parflex.identification.estimators import EffortRows
 from parflex.identification.preprocess import (
     LONGEST,
@@ -35,14 +33,6 @@ LEAST = 2e-3  # of the efforts: filters leave 1.3e-3 of a record without noise i
 SAMPLES = 2000  # of the middle of a record, to which noise is added
 UPPER = 0.6  # of the highest frequency: above, positions and efforts have noise alone
 MEDIAN = 1.4826  # a standard deviation over the median of sizes, which jerks of dry friction hardly change
-LACKS = (
-    "confidence intervals do not include this model error; check units, gains, signs, zeros and delays of the record, "
-    "its payload, and friction and springs of the robot"
-)
-CONTROLLER = (
-    "those of recorded positions are noise, so the simulated controller is not that of the record; check gains, delay "
-    "and sample_time of [controller], whose default is the step of the record"
-)
 FAINT = 0.05  # of the largest efforts: those of a motor count as so large at least
 
 
@@ -65,27 +55,11 @@ class Misfit(Record):
         """Whether noise does not explain the residuals."""
         return self.share > LEAST and self.over_noise > BEYOND
 
-
-def misfit_doubts(misfits: Sequence[Misfit], of_rows: Sequence[Misfit]) -> list[Diagnostic]:
-    """Return a diagnostic for each record with residuals above its noise level, with the motors.
-
-    `of_rows` are the misfits of recorded positions, which differ from `misfits` where a controller is simulated.
-    """
-    high = [one for one in misfits if one.significant]
-    lacks = misfits is of_rows or any(one.significant for one in of_rows)
-    code, cause = ("above-noise", LACKS) if lacks else ("other-controller", CONTROLLER)
-    found = []
-    for record in dict.fromkeys(one.record for one in high):
-        motors = ", ".join(_above_noise(one) for one in high if one.record == record)
-        text = f"{Path(record).name}: residuals are above the noise level ({motors}): {cause}"
-        found.append(Diagnostic(code, text, record))
-    return found
-
-
-def _above_noise(one: Misfit) -> str:
-    over = one.over_noise
-    times = f"{over:.2g}" if over < 10 else f"{min(over, 1e6):.0f}"
-    return f"'{one.motor}': {100 * one.share:.3g} % of its efforts, {times} times the noise"
+    @property
+    def text(self) -> str:
+        """Residuals in words."""
+        times = f"{self.over_noise:.2g}" if self.over_noise < 10 else f"{min(self.over_noise, 1e6):.0f}"
+        return f"'{self.motor}': {100 * self.share:.3g} % of its efforts, {times} times the noise"
 
 
 def misfits_of_rows(
