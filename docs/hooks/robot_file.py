@@ -1,15 +1,18 @@
-"""The keys of the tables in docs/robot-file.md, read from the models of `parflex.robotfile.schema`."""
+"""The keys of the tables in docs/robot-file.md, read from the models of `parflex.robotfile.schema`.
+
+`python docs/hooks/robot_file.py` writes them into the page; a test keeps the page and the models the same.
+"""
 
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 from parflex.robotfile import schema
 
-MARK = re.compile(r"<!-- the keys of (\w+) are put here -->")
+PAGE = Path(__file__).resolve().parent.parent / "robot-file.md"
+KEYS = re.compile(r"(?<=<!-- keys of )(\w+)(?: -->).*?(?=<!-- end of keys -->)", flags=re.DOTALL)
 
 
 def keys(table: str) -> str:
@@ -39,10 +42,10 @@ def default(value: Any) -> str:
     return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """What mkdocs calls for each page."""
-    return MARK.sub(lambda mark: keys(mark[1]), markdown)
+def page() -> str:
+    """The page with the keys of all tables between their marks."""
+    return KEYS.sub(lambda mark: f"{mark[1]} -->\n\n{keys(mark[1])}\n\n", PAGE.read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(on_page_markdown(Path("docs/robot-file.md").read_text(encoding="utf-8")))
+    PAGE.write_text(page(), encoding="utf-8")

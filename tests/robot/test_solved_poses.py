@@ -40,13 +40,12 @@ def test_a_pose_that_no_start_closes_is_refused_without_detours(monkeypatch):
     robot, tried = parflex.load("delta"), []
 
     class Counted(assembler.TargetPaths):
-        def ways(self):
-            for number, way in enumerate(super().ways()):
-                tried.append(number)
-                yield way
+        def ways(self, detours):
+            tried.append(detours)
+            return super().ways(detours)
 
     monkeypatch.setattr(assembler, "TargetPaths", Counted)
     with pytest.raises(UnreachableError, match=r"misses it by 0\.\d+ m") as refused:
         robot.assemble({"leg3.wrist": -0.587, "leg2.arm": -0.22})
     assert refused.value.hint and refused.value.value and refused.value.file == "delta.toml"
-    assert tried and max(tried) < assembler.STRAIGHT
+    assert tried and not any(tried)

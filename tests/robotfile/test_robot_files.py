@@ -144,10 +144,8 @@ def test_the_schema_is_json_and_knows_every_key_of_the_documentation(capsys):
     tables = {"robot": schema["properties"]} | {name: table["properties"] for name, table in schema["$defs"].items()}
     known = {key for table in tables.values() for key in table}
 
-    page = runpy.run_path(str(ROOT / "docs" / "hooks" / "robot_file.py"))["on_page_markdown"](PAGE)
-
     def documented(heading: str) -> set[str]:
-        section = page.split(f"\n## {heading}")[1].split("\n## ")[0].split("**")[0]
+        section = PAGE.split(f"\n## {heading}")[1].split("\n## ")[0].split("**")[0]
         rows = re.findall(r"^(?:- |\| )`([^|:]*)`(?::| \|)", section, re.MULTILINE)  # of lists and tables
         return {re.sub(r"[`,\[\]]|\.NAME", "", word) for row in rows for word in re.split(r" or | ", row)} - {"or"}
 
@@ -155,15 +153,21 @@ def test_the_schema_is_json_and_knows_every_key_of_the_documentation(capsys):
     assert documented("`[[frame]]`") == set(tables["Frame"])
     assert documented("`[[closure]]`") >= set(tables["Closure"])
     assert documented("`[motions.NAME]`") >= set(tables["MotionTable"])
-    assert "are put here" not in page and "- `length`: m; *required*." in page
-    assert "- `elements`: number of elements; inner nodes are `NAME.1`, `NAME.2`, ...; default `1`." in page
-    for name in re.findall("keys of (\\w+) are", PAGE):
+    assert "- `length`: m; *required*." in PAGE
+    assert "- `elements`: number of elements; inner nodes are `NAME.1`, `NAME.2`, ...; default `1`." in PAGE
+    for name in re.findall("<!-- keys of (\\w+) -->", PAGE):
         assert all(key.get("description") for key in tables.get(name, tables["robot"]).values()), name
     others = "gamma b alpha d theta r position rotation mass centre about_centre M MX MY MZ XX XY XZ YY YZ ZZ IA FV FS"
     others += " viscous coulomb stiffness rest points names start signs source inferred fitted errata notes"
     assert set(others.split()) <= known
-    assert all(f"`{word}`" in page or re.search(rf"\b{word}\b", page) for word in known)
+    assert all(f"`{word}`" in PAGE or re.search(rf"\b{word}\b", PAGE) for word in known)
     assert "leg_of" not in known
+
+
+def test_the_page_on_the_robot_file_has_the_keys_of_the_source():
+    hook = ROOT / "docs" / "hooks" / "robot_file.py"
+    assert PAGE.count("<!-- keys of ") == PAGE.count("<!-- end of keys -->") == 12
+    assert runpy.run_path(str(hook))["page"]() == PAGE, "run python docs/hooks/robot_file.py"
 
 
 def test_an_impossible_inertia_warns_with_the_reason_and_strict_refuses_it(capsys, tmp_path):

@@ -50,4 +50,4 @@ def sides_of(robot: Robot, target: Any, reference: np.ndarray) -> list[Any]:
     parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
     parts = [part for part in parts if len(part.columns)]
     fixed = robot.preference, reference
-    return [working_mode_signs(robot.tree, part.rows, part.columns, part.held, *fixed) for part in parts]
+    return [working_mode_signs(robot.tree, part, *fixed) for part in parts]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,36 +17,18 @@ from parflex.closure.continuation import (
     with_unit_quaternions,
 )
 from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
-from parflex.closure.rows import Rows, block
+from parflex.closure.rows import block
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.unreachable import Refusal, missing_length
 from parflex.closure.working_modes import PartWorkingMode, is_regular, part_working_mode
 from parflex.errors import InputError
-from parflex.recursion.kinematics import Pose, jacobians, pose
+from parflex.recursion.kinematics import jacobians, pose
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
-SHORTEST_DETOUR = (
-    1e-2  # of a way, the shortest step of ways around singular poses: others are left that keep farther from them
-)
+SHORTEST_DETOUR = 1e-2  # of a way, the shortest step around singular poses: other ways keep farther from them
 OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
-STRAIGHT = 2  # ways without a detour: as given and by the shorter turn
-
-
-class _EvaluatedPose:
-    """Positions, with the pose and the Jacobians there once some part is judged by them: all parts share them."""
-
-    def __init__(self, tree: Tree, q: Array) -> None:
-        self.tree, self.q = tree, q
-
-    @cached_property
-    def at(self) -> Pose:
-        return pose(self.tree, self.q)
-
-    @cached_property
-    def links(self) -> Sequence[tuple[Array, Array]]:
-        return jacobians(self.tree, self.at)
 
 
 class Assembler(ClosureParts):
@@ -66,18 +48,20 @@ class Assembler(ClosureParts):
     ) -> Array | Refusal:
         """Positions that close all loops at the target, from `q`, in the working mode of `reference`, or why not.
 
-        Newton from `q` or along the straight path; if `searching`, also detours and other starts.
+        Newton from `q`, then the straight path from there; if `searching`, also detours and other starts.
         """
-        parts = self.parts(target, locked)
-        result, by_path = self._close_all(target, q, parts)
-        if result is None:
-            start = target.applied(q)
-            return Refusal(self, start, next(part for part in parts if missing_length(self, start, part)))
-        for part in parts:
-            placed = self._place(result, by_path, target, q, part, reference, searching)
+        parts, start = self.parts(target, locked), target.applied(q)
+        solutions = [self._closed(target, q, part) for part in parts]
+        for part, (solution, _) in zip(parts, solutions, strict=True):
+            if self.opening(solution, part.rows) > CLOSED and missing_length(self, start, part):
+                return Refusal(self, start, part)  # no start closes it
+        result = start
+        for part, (solution, by_path) in zip(parts, solutions, strict=True):
+            placed = self._place(solution, by_path, target, q, part, reference, searching)
             if isinstance(placed, Refusal):
                 return placed
-            result = placed
+            indices = self.positions(part)
+            result[indices] = placed[indices]
         return result
 
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
@@ -92,55 +76,30 @@ class Assembler(ClosureParts):
         result = self.solve(target, q, reference, locked, searching=False)
         return None if isinstance(result, Refusal) else result
 
-    # -- Newton ----------------------------------------------------------------------------------------
-
-    def _close_all(self, target: Target, q: Array, parts: list[ClosurePart]) -> tuple[Array | None, bool]:
-        """Newton on all parts at once, if need be along a path of targets; the result may not be closed.
-
-        None where links are too short: no way ends there, and no start closes them. Also whether a way went there.
-        """
-        columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
-        rows = [row for part in parts for row in part.rows]
-        shafts = self.distant_shafts(target, q, parts)
+    def _closed(self, target: Target, q: Array, part: ClosurePart) -> tuple[Array, bool]:
+        """A part where Newton ends, which may not be closed, or whether a path of targets turns its shafts there."""
+        shafts = self.distant_shafts(target, q, [part])
         if shafts:
-            reached = follow_to_target(self.tree, target, q, rows, self.corrected, columns)
+            reached = follow_to_target(self, target, q, part)
             if reached is not None:
                 return reached, True
             for shaft, counted in shafts.items():
                 if shaft in self.periodic and abs(target.values[shaft] - q[shaft]) > np.pi:
                     self._refuse_uncounted_rotations(shaft, counted)
-        start = target.applied(q)
-        result, error = self.newton(start, columns, rows)
-        if error > CLOSED:
-            if any(missing_length(self, start, part) for part in parts):
-                return None, False
-            near = q
-            for share in np.linspace(0.1, 1, 10):
-                trial, error = self._part_way(target, q, near, columns, rows, float(share))
-                if error > CLOSED:
-                    break
-                near = trial
-            result, error = self.newton(target.applied(near), columns, rows)
-        return result, False
-
-    def _part_way(
-        self, target: Target, q: Array, near: Array, columns: Array, rows: Sequence[Rows], share: float
-    ) -> tuple[Array, float]:
-        """Newton from `near` at a target part of the way from `q`."""
-        at, trial = pose(self.tree, q), near.copy()
-        for index, value in target.values.items():
-            trial[index] = q[index] + share * (value - q[index])
-        path_rows = [row.between(at, share) if isinstance(row, PoseRows) else row for row in rows]
-        return self.newton(with_unit_quaternions(self.tree, trial), columns, path_rows, 30)
+        return self.newton(target.applied(q), part.columns, part.rows)[0], False
 
     def can_start_towards(self, target: Target, q: Array, locked: frozenset[int]) -> bool:
         """Whether the loops close a little way from `q` to the target: it is too far then, and contradicts nothing."""
-        parts = self.parts(target, locked)
+        parts, at, share, start = self.parts(target, locked), pose(self.tree, q), 0.02, q.copy()
         if any(missing_length(self, target.applied(q), part) for part in parts):
             return True
-        columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
-        rows = [row for part in parts for row in part.rows]
-        return self._part_way(target, q, q, columns, rows, 0.02)[1] <= CLOSED
+        for index, value in target.values.items():
+            start[index] = q[index] + share * (value - q[index])
+        start = with_unit_quaternions(self.tree, start)
+        rows = [[row.between(at, share) if isinstance(row, PoseRows) else row for row in part.rows] for part in parts]
+        return all(
+            self.newton(start, part.columns, near, 30)[1] <= CLOSED for part, near in zip(parts, rows, strict=True)
+        )
 
     def distant_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
         """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
@@ -176,47 +135,50 @@ class Assembler(ClosureParts):
         reference: Array | None,
         searching: bool,
     ) -> Array | Refusal:
-        """`solution` with a part as Newton left it, at the end of a way from `q`, or nearest to `q` of many starts.
+        """A part as Newton left it in `solution`, at the end of a path from `q`, or nearest to `q` of many starts.
 
         Legs and robots may close in several assemblies on one side of their singularities: Newton ends in any of them.
         """
+        start, indices = target.applied(q), self.positions(part)
         closed = self.opening(solution, part.rows) <= CLOSED
-        fits = closed and self._in_mode(_EvaluatedPose(self.tree, solution), part, reference)
-        indices, start, determined = self.positions(part), target.applied(q), False
-        if reference is not None and not (fits and by_path):
-            if fits and (self.settled(part, reference) or self._distance(solution, start, indices) <= STRIDE):
-                return self._placed(solution, solution, q, part)
-            determined = self._path_determines_assembly(target, q, part, reference)
+        fits = closed and self._in_mode(solution, part, reference)
+        if fits and (reference is None or by_path):
+            return solution
+        settled = reference is not None and self.settled(part, reference)
+        if fits and (settled or self._distance(solution, start, indices) <= STRIDE):
+            return self._placed(solution, q, part)
+        begins = reference is not None and self._is_on(q, part)
+        determined = begins and not settled and self._path_determines_assembly(target, q, part)
         if fits and not determined:
             return solution
-        if determined:
-            reached = self._by_path(solution, target, q, part, reference, slice(STRAIGHT))
+        if determined or (begins and not closed):
+            reached = self._by_path(target, q, part, reference)
+            if reached is not None:
+                return self._placed(reached, q, part) if settled else reached
+        if not searching:
+            return Refusal(self, solution, part, closed)
+        folds = reference is not None and self.judges(part, reference).folds
+        solutions = [solution] if fits and not folds else self.solutions(start, part)
+        fitting = [result for result in solutions if self._in_mode(result, part, reference)]
+        if determined and fitting:  # no regular path leads to another side
+            reached = self._by_path(target, q, part, reference, detours=True)
             if reached is not None:
                 return reached
-        solutions = self.solutions(start, part) if searching else []
-        if determined and (solutions or (closed and searching)):
-            reached = self._by_path(solution, target, q, part, reference, slice(STRAIGHT, None))
-            if reached is not None:
-                return reached
-        fitting = [result for result in solutions if self._in_mode(_EvaluatedPose(self.tree, result), part, reference)]
-        folds = bool(solutions) and reference is not None and self.judges(part, reference).folds
         if folds and not fitting:  # the robot goes there, though not along what is given
-            states = [_EvaluatedPose(self.tree, result) for result in solutions]
-            fitting = [state.q for state in states if self._in_mode(state, part, reference, True)]
+            fitting = [result for result in solutions if self._in_mode(result, part, reference, True)]
         if fitting and (folds or not determined):
-            best = min(fitting, key=lambda result: self._distance(result, start, indices))
-            return self._placed(solution, best, start, part)
+            return self._placed(min(fitting, key=lambda result: self._distance(result, start, indices)), start, part)
         return Refusal(self, solution, part, bool(solutions), bool(fitting))
 
-    def _path_determines_assembly(self, target: Target, q: Array, part: ClosurePart, reference: Array) -> bool:
-        """Whether a way from `q` tells the assembly of a part: it is closed there, regular, and its sides do not.
+    def _is_on(self, q: Array, part: ClosurePart) -> bool:
+        """Whether the loops of a part are closed, so that a path may begin there; not where it is assembled first."""
+        return self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) <= CLOSED
+
+    def _path_determines_assembly(self, target: Target, q: Array, part: ClosurePart) -> bool:
+        """Whether a path from `q` tells the assembly of a part: it is regular there.
 
         Where more is given than the part has freedoms, that tells it, and nothing closes on the way.
         """
-        if self.settled(part, reference):
-            return False
-        if self.opening(q, [row for row in part.rows if not isinstance(row, PoseRows)]) > CLOSED:
-            return False  # no pose of the robot, as where it is assembled first
         J = self.block(q, part)
         return is_regular(J) and not self._overdetermined(target, q, part, J)
 
@@ -234,29 +196,22 @@ class Assembler(ClosureParts):
         return largest_size(residual.ravel()) > OVERDETERMINED_TOLERANCE * max(largest_size(changes.ravel()), 1e-300)
 
     def _by_path(
-        self, solution: Array, target: Target, q: Array, part: ClosurePart, reference: Array | None, chosen: slice
+        self, target: Target, q: Array, part: ClosurePart, reference: Array | None, detours: bool = False
     ) -> Array | None:
-        """`solution` with a part at the end of the first of the `chosen` ways that gets there in the working mode.
+        """A part at the end of the first of the straight ways, or `detours`, that gets there in the working mode.
 
         A way ends before the target at a singular pose of the part.
         """
-        indices = self.positions(part)
-        turning = self.periodic if self.counted.isdisjoint(indices) else set()
-        paths = TargetPaths(self.tree, target, q, position_units(self.tree), turning)
-        shortest = SHORTEST_DETOUR if chosen.start else SHORTEST_STRIDE
-        for path in itertools.islice(paths.ways(), chosen.start, chosen.stop):
+        turning = self.periodic if self.counted.isdisjoint(self.positions(part)) else set()
+        shortest = SHORTEST_DETOUR if detours else SHORTEST_STRIDE
+        for path in TargetPaths(self.tree, target, q, turning).ways(detours):
             current: Array | None = q
             for point, path_rows in path:
-                rows = [path_rows.get(id(row), row) for row in part.rows]
-                assert current is not None
-                current = follow_to_target(self.tree, point, current, rows, self.corrected, part.columns, shortest)
-                if current is None:
-                    break
+                moved = replace(part, rows=tuple(path_rows.get(id(row), row) for row in part.rows))
+                current = None if current is None else follow_to_target(self, point, current, moved, shortest)
             if current is not None:
-                result = solution.copy()
-                result[indices] = self.newton(current, part.columns, part.rows)[0][indices]
-                closed = self.opening(result, part.rows) <= CLOSED
-                if closed and self._in_mode(_EvaluatedPose(self.tree, result), part, reference):
+                result, error = self.newton(current, part.columns, part.rows)
+                if error <= CLOSED and self._in_mode(result, part, reference):
                     return result
         return None
 
@@ -269,15 +224,13 @@ class Assembler(ClosureParts):
 
     # -- working modes ---------------------------------------------------------------------------------
 
-    def _in_mode(
-        self, state: _EvaluatedPose, part: ClosurePart, reference: Array | None, beyond_folds: bool = False
-    ) -> bool:
+    def _in_mode(self, q: Array, part: ClosurePart, reference: Array | None, beyond_folds: bool = False) -> bool:
         """Signs that were asked for; else the side of the leg's own singularity on which the reference is.
 
         Where a coordinate that is given folds, the sides of the legs alone count `beyond_folds`.
         """
         signed_indices = [index for index in self.positions(part) if index in self.signs]
-        if not all(self._sign(state.q, index) == self.signs[index] for index in signed_indices):
+        if not all(self._sign(q, index) == self.signs[index] for index in signed_indices):
             return False
         if reference is None:
             return True
@@ -286,7 +239,9 @@ class Assembler(ClosureParts):
             sign_sets = [mode.own] if mode.folds and not beyond_folds else []
         else:
             sign_sets = mode.working_mode if beyond_folds else mode.strict
-        return all(signs.fit(self.tree, state.at, state.links) for signs in sign_sets)
+        at = pose(self.tree, q)
+        links = jacobians(self.tree, at)
+        return all(signs.fit(self.tree, at, links) for signs in sign_sets)
 
     def legs_of_other_sign(self, q: Array) -> set[str | None]:
         """Legs in which a joint stands on another side than the working mode asks for."""
@@ -352,9 +307,10 @@ class Assembler(ClosureParts):
                 continue
             for candidate in self._solve_from_motors(start, part, motor_indices):
                 distance = self._distance(candidate, start, motor_indices)
-                if distance < 0.9 * best_distance and self._in_mode(_EvaluatedPose(self.tree, candidate), part, None):
-                    best_distance = distance
-                    result = self._placed(result, candidate, start, part)
+                if distance < 0.9 * best_distance and self._in_mode(candidate, part, None):
+                    best_distance, indices = distance, self.positions(part)
+                    result = result.copy()
+                    result[indices] = self._placed(candidate, start, part)[indices]
         return result
 
     def _solve_from_motors(self, q: Array, part: ClosurePart, motor_indices: list[int]) -> Iterator[Array]:
@@ -374,11 +330,10 @@ class Assembler(ClosureParts):
         wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / units)
         return largest_size(wrapped)
 
-    def _placed(self, q: Array, solution: Array, start: Array, part: ClosurePart) -> Array:
-        """Positions with those of a part as they were found, angles by the turn nearest to the start."""
-        result, indices = q.copy(), self.positions(part)
-        result[indices] = solution[indices]
-        for index in indices:
+    def _placed(self, solution: Array, start: Array, part: ClosurePart) -> Array:
+        """Positions of a part as they were found, angles by the turn nearest to the start."""
+        result = solution.copy()
+        for index in self.positions(part):
             if index in self.periodic:
                 result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
         return result

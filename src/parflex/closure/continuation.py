@@ -7,20 +7,19 @@ first; if it meets a singular pose, paths around that pose may still reach the a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
-from parflex.closure.newton import CLOSED
-from parflex.closure.rows import Rows
+from parflex.closure.newton import CLOSED, ClosurePart, ClosureParts
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.recursion.kinematics import pose
 from parflex.spatial.rotations import unit_quaternion
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-Newton = Callable[[Array, Array, Sequence[Rows]], tuple[Array, float]]
 FIRST = 0.1  # rad, typical lengths: longest first step of what is driven
 CORRECTED = 0.1  # rad, typical lengths: a step that Newton corrects by more is halved
 SMOOTH = 0.02  # by less: the next one is twice as long
@@ -31,18 +30,13 @@ DIRECTIONS = 3  # at most, in which they lie, to both sides
 
 
 def follow_to_target(
-    tree: Tree,
-    target: Target,
-    q: Array,
-    rows: Sequence[Rows],
-    newton: Newton,
-    columns: Array,
-    shortest: float = SHORTEST_STRIDE,
+    closures: ClosureParts, target: Target, q: Array, part: ClosurePart, shortest: float = SHORTEST_STRIDE
 ) -> Array | None:
-    """Positions at a target, by steps from `q` that each continue the last one; None where the way ends before it.
+    """Positions of a part at a target, by steps from `q` that each continue the last one; None where the way ends.
 
-    `newton` closes rows by columns. A way that takes a step of less than the share `shortest` of it ends.
+    It ends where it takes a step of less than the share `shortest` of it.
     """
+    tree = closures.tree
     units, goal, at = position_units(tree), target.applied(q), pose(tree, q)
     driven = [index for index in target.values if goal[index] != q[index]]
     longest = max((abs(goal[k] - q[k]) / units[k] for k in driven), default=0.0)
@@ -55,8 +49,8 @@ def follow_to_target(
             guess[k] = origin[k] + next_share * (goal[k] - origin[k])
         guess = target.applied(guess) if next_share == 1.0 else guess
         guess = with_unit_quaternions(tree, guess)
-        path_rows = [row.between(at, next_share) if isinstance(row, PoseRows) else row for row in rows]
-        solution, error = newton(guess, columns, path_rows)
+        path_rows = [row.between(at, next_share) if isinstance(row, PoseRows) else row for row in part.rows]
+        solution, error = closures.corrected(guess, part.columns, path_rows)
         change = float(np.abs((solution - guess) / units).max(initial=0.0))
         first = not slope.any()
         if error > CLOSED or change > (4 if first else 1) * CORRECTED:
@@ -99,7 +93,7 @@ def waypoints(origin: Array, goal: Array, units: Array, turning: Array) -> Itera
     after the other, and then all of them over points beside the way, by `units` that make them comparable.
     """
     yield goal[None]
-    shortest_goal = goal - np.where(turning, 2 * np.pi * np.round((goal - origin) / (2 * np.pi)), 0.0)
+    shortest_goal = _shortest(origin, goal, turning)
     if np.any(shortest_goal != goal):
         yield shortest_goal[None]
     step, count = shortest_goal - origin, len(goal)
@@ -124,11 +118,16 @@ def waypoints(origin: Array, goal: Array, units: Array, turning: Array) -> Itera
                 yield np.array([origin + step / 2 + side * offset * length * direction * units, shortest_goal])
 
 
+def _shortest(origin: Array, goal: Array, turning: Array) -> Array:
+    """The goal by the shorter turn of what turns freely."""
+    return goal - np.where(turning, 2 * np.pi * np.round((goal - origin) / (2 * np.pi)), 0.0)
+
+
 class TargetPaths:
     """The coordinates of a target as numbers, and targets on the way to it from some positions."""
 
-    def __init__(self, tree: Tree, target: Target, q: Array, units: Array, periodic: Collection[int]) -> None:
-        self.target, self.at = target, pose(tree, q)
+    def __init__(self, tree: Tree, target: Target, q: Array, periodic: Collection[int]) -> None:
+        self.target, self.at, units = target, pose(tree, q), position_units(tree)
         numbers = range(tree.nq)
         quaternions = {k for link in tree.links if link.joint.quaternion for k in numbers[link.q_quaternion]}
         self.joints = [k for k in target.values if k not in quaternions]
@@ -141,9 +140,14 @@ class TargetPaths:
         self.units = np.array([*(units[k] for k in self.joints), *(tree.length for _ in self.placed)])
         self.turning = np.array([*(k in periodic for k in self.joints), *(False for _ in self.placed)], dtype=bool)
 
-    def ways(self) -> Iterator[list[tuple[Target, dict[int, PoseRows]]]]:
-        """Targets one after the other, and the rows that stand in the place of those of the target, by their ids."""
-        for points in waypoints(self.origin, self.goal, self.units, self.turning):
+    def ways(self, detours: bool) -> Iterator[list[tuple[Target, dict[int, PoseRows]]]]:
+        """Targets one after the other, and the rows that stand in the place of those of the target, by their ids.
+
+        Straight ways, as given and by the shorter turn, or the `detours`.
+        """
+        straight = 1 + bool(np.any(_shortest(self.origin, self.goal, self.turning) != self.goal))
+        chosen = (straight, None) if detours else (straight,)
+        for points in islice(waypoints(self.origin, self.goal, self.units, self.turning), *chosen):
             yield [self._target(point, (k + 1) / len(points)) for k, point in enumerate(points)]
 
     def _target(self, point: Array, share: float) -> tuple[Target, dict[int, PoseRows]]:

@@ -29,7 +29,7 @@ from parflex.closure.constraints import Closures, Loop
 from parflex.closure.rows import connected
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
-from parflex.spatial.rotations import cross
+from parflex.spatial.rotations import cross, rotation_about
 from parflex.tree.tree import GROUND, Link, Place, Tree
 
 Array = np.ndarray
@@ -121,13 +121,8 @@ def _crossed_slide(tree: Tree, links: list[int], end: Place, q: Array) -> Univer
     radial = np.array([axis_2[1], -axis_2[0]]).round(15)  # horizontal, at right angles to axis 2
     radial_direction = np.array([radial[0], radial[1], 0.0])
     # height and radius of the end for a unit stroke are linear in cos q2 and sin q2
-    slide_directions = {angle: second.rotation @ _turn(angle) @ slide for angle in (0.0, np.pi / 2)}
-    lift = np.array(
-        [
-            [slide_directions[0.0][2], slide_directions[np.pi / 2][2]],
-            [radial_direction @ slide_directions[0.0], radial_direction @ slide_directions[np.pi / 2]],
-        ]
-    ).round(15)
+    slides = np.column_stack([second.rotation @ rotation_about(2, angle) @ slide for angle in (0.0, np.pi / 2)])
+    lift = np.array([slides[2], radial_direction @ slides]).round(15)
     value = q[third.q.start] + offset
     radius = float(lift[1] @ [np.cos(q[second.q.start]), np.sin(q[second.q.start])]) * value
     return UniversalPrismaticLeg(first.rotation, first.position, radial, lift, _side(radius), _side(value), offset)
@@ -140,14 +135,9 @@ def _two_bars(tree: Tree, links: list[int], end: Place, q: Array) -> TwoRevolute
     bar_1, bar_2 = second.position[:2], end.position[:2]
     if np.hypot(*bar_1) < 1e-9 or np.hypot(*bar_2) < 1e-9:
         return None
-    rotated_bar = _turn(q[second.q.start])[:2, :2] @ bar_2
+    rotated_bar = rotation_about(2, q[second.q.start])[:2, :2] @ bar_2
     side = _side(float(bar_1[0] * rotated_bar[1] - bar_1[1] * rotated_bar[0]))
     return TwoRevoluteLeg(first.rotation, first.position, bar_1, bar_2, side)
-
-
-def _turn(angle: float) -> Array:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
 
 
 def _side(value: float) -> float:
@@ -267,14 +257,10 @@ class _Bodies:
             touched |= {j} if link_rates else set()
             if not link_rates:
                 ties.append({j, link.parent})
-            elif (
-                len(link_rates) < link.v.stop - link.v.start
-                or joint.pitch
-                or not (joint.one_axis or joint.moves_freely)
-            ):
-                self.is_supported = False
             elif joint.periodic:
                 tied.append((j, link.parent, Pivot(j)))
+            whole = len(link_rates) in (0, link.v.stop - link.v.start) and not joint.pitch
+            self.is_supported &= not link_rates or (whole and (joint.one_axis or joint.moves_freely))
         self.is_supported = self.is_supported and not moving  # deformations
         dimension = 2 if tree.planar else 3
         for row in rows:
@@ -392,11 +378,8 @@ class PointLeg(Record):
         if self.kind == CROSSED_AXES:
             C = nearest_point(lines[i], lines[j])
             moving_point, fixed_point = (C, E) if self.alone == 0 else (E, C)
-            return (
-                (moving_point - fixed_point) @ lone_axis.moves(moving_point),
-                (E - C) @ cross(lines[i].along, lines[j].along),
-                *inner,
-            )
+            lone = (moving_point - fixed_point) @ lone_axis.moves(moving_point)
+            return lone, (E - C) @ cross(lines[i].along, lines[j].along), *inner
         return self._height(lines, E), _in_plane(lines[i], lines[j], E), *inner
 
     def _height(self, lines: Sequence[JointAxis], E: Array) -> Any:
@@ -536,12 +519,8 @@ def _regular(leg: PointLeg, tree: Tree, at: Pose) -> bool:
     if leg.kind == CROSSED_AXES:
         return first.turns and second.turns and bool(np.linalg.norm(cross(first.along, second.along)) > SLANTED)
     normal, lone_axis = plane_normal(first, second), lines[leg.alone]
-    across = (
-        float(np.linalg.norm(cross(normal, lone_axis.along)))
-        if lone_axis.turns
-        else abs(float(normal @ lone_axis.along))
-    )
-    return (first.turns or second.turns) and across > SLANTED
+    slant = np.linalg.norm(cross(normal, lone_axis.along)) if lone_axis.turns else abs(normal @ lone_axis.along)
+    return (first.turns or second.turns) and bool(slant > SLANTED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -562,19 +541,9 @@ class Parallelogram(Record):
 
     def corners(self, at: Pose) -> tuple[Array, Array, Array, Array]:
         """Pivots of the bar on carrier and coupler, of the other on both, as these two bodies have them."""
-        on_carrier, end_place = self._ends
-        end = at.of(end_place)[1]
-        other_pivot = at.position[self.other]
-        return (
-            at.position[self.bar],
-            at.position[self.coupler],
-            *((other_pivot, end) if on_carrier else (end, other_pivot)),
-        )
-
-    @property
-    def _ends(self) -> tuple[bool, Place]:
-        """Whether the other bar is mounted on the carrier, and the place of the closure that is not on that bar."""
-        return self.on_carrier, self.loop.first if self.loop.second.link == self.other else self.loop.second
+        far_end = self.loop.first if self.loop.second.link == self.other else self.loop.second
+        other = at.position[self.other], at.of(far_end)[1]
+        return at.position[self.bar], at.position[self.coupler], *(other if self.on_carrier else other[::-1])
 
     def axis(self, tree: Tree, at: Pose) -> Array:
         """About which the bar turns, in the world."""

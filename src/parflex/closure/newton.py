@@ -39,11 +39,15 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: in
             polish += 1  # near a singular leg the last digits come slowly
             if polish > 30 or error < 1e-15:
                 break
-        step = np.linalg.lstsq(block(tree, driven, columns, at, jacobians(tree, at, columns)), -r, rcond=1e-10)[0]
+        J = block(tree, driven, columns, at, jacobians(tree, at, columns))
+        step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
+        remaining = r + J @ step
+        if error > CLOSED and not screws and remaining @ remaining > STALLED * (r @ r):
+            break  # no step closes it further, to first order
         longest = largest_size(step * angle_scale)
         if not (screws and _left(tree, stepped(tree, q, columns, step), rows, r) < NEARLY):
             step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
-        for _ in range(12):
+        for _ in range(12 if error > CLOSED else 1):  # what is closed needs no shorter steps
             trial = stepped(tree, q, columns, step)
             trial_at = pose(tree, trial)
             trial_r = _openings(tree, rows, trial_at)
@@ -153,6 +157,10 @@ class ClosureParts:
             given = frozenset(k for k in target.fixed if tree.link_of_rate[k] in links)
             result.append(replace(part, held=frozenset(placed), given=given))
         return result
+
+    def moving_parts(self, target: Target, locked: frozenset[int]) -> list[ClosurePart]:
+        """The pieces in which some rate is left."""
+        return [part for part in self.parts(target, locked) if len(part.columns)]
 
     def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
         """The two sides of each loop: its rows with the joints that carry one end."""

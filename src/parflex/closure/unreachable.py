@@ -11,12 +11,12 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
-from parflex.closure.newton import ClosurePart, stepped
-from parflex.closure.rows import Rows, block, stack
+from parflex.closure.newton import ClosurePart, newton, stepped
+from parflex.closure.rows import Rows, stack
 from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import Record, name_list
-from parflex.recursion.kinematics import jacobians, pose
+from parflex.recursion.kinematics import pose
 from parflex.tree.tree import Place, Tree
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ Array = np.ndarray
 HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a millionth of the miss
 STILL = 1e-8  # of a motion of all coordinates: less is rounding
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
-SHOWN = 1e-6  # of a distance: four digits are shown
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
 
 
@@ -171,50 +170,39 @@ def _worst_leg(assembler: Assembler, q: Array, part: ClosurePart) -> tuple[str, 
 def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
     """Smallest distance by which the part stays open."""
     missing = missing_length(assembler, q, part)
-    if missing and assembler.tree.planar and len(part.rows) == 1 and _of_points(part.rows[0]):
+    if missing and assembler.tree.planar and [row.size for row in part.rows] == [2]:  # a loop of points
         return missing
     small = assembler.branch(part.rows)
     tree, start, rows = small.tree, q[small.positions], [row.on(small) for row in part.rows]
-    if not len(part.columns):
-        return float(np.linalg.norm(stack(row.residual(pose(tree, start), tree.length) for row in rows)))
-    columns = np.searchsorted(small.rates, part.columns)
-    starts = [np.zeros(len(columns))]
-    if len(columns) <= 6:
-        starts += list(np.random.default_rng(1).uniform(-2, 2, (4, len(columns))))
-    options: dict[str, Any] = {"xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-14, "max_nfev": 80}  # four digits are printed
-    if all(tree.links[tree.link_of_rate[k]].joint.one_axis for k in columns) and all(map(_of_points, rows)):
+    columns, ends = np.searchsorted(small.rates, part.columns), [start]
+    if 0 < len(columns) <= 6:
+        steps = np.random.default_rng(1).uniform(-2, 2, (4, len(columns)))  # the same every time
+        ends += [newton(tree, stepped(tree, start, columns, step), columns, rows, 40)[0] for step in steps]
+    nearest = min(ends, key=lambda end: float(np.linalg.norm(_residual(tree, rows, end))))
+    return float(np.linalg.norm(_least_opening(tree, nearest, columns, rows)))
 
-        def slopes(step: Array) -> Array:
-            at = pose(tree, stepped(tree, start, columns, step))
-            return block(tree, rows, columns, at, jacobians(tree, at, columns)) * tree.length
 
-        options["jac"] = slopes
-    best = np.inf
-    for x in starts:
-        best = min(best, float(np.linalg.norm(_least_opening(tree, start, columns, rows, (), x, **options))))
-        if best <= missing * (1 + SHOWN):  # none is smaller
-            break
-    return best
+def _residual(tree: Tree, rows: Sequence[Rows], q: Array) -> Array:
+    """Rows (m) at some positions."""
+    at = pose(tree, q)
+    return stack(row.residual(at, tree.length) for row in rows)
 
 
 def _least_opening(
-    tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], hard: Sequence[Rows], x: Array, **options: Any
+    tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], hard: Sequence[Rows] = (), **options: Any
 ) -> Array:
-    """Rows (m) at a smallest opening that steps of some rates reach from `x`; `hard` ones hold."""
+    """Rows (m) at the smallest opening that steps of some rates reach from `q`; `hard` ones hold."""
+    if not len(columns):
+        return _residual(tree, rows, q)
     from scipy.optimize import least_squares  # a tenth of a second to load
 
     def residual(step: Array) -> Array:
-        at = pose(tree, stepped(tree, q, columns, step))
-        weighted = [HARD * row.residual(at, tree.length) for row in hard]
-        return stack([*weighted, *(row.residual(at, tree.length) for row in rows)])
+        stepped_q = stepped(tree, q, columns, step)
+        return np.concatenate([HARD * _residual(tree, hard, stepped_q), _residual(tree, rows, stepped_q)])
 
-    solution = least_squares(residual, x, **options)
+    options = {"xtol": 1e-12, "ftol": 1e-9, "gtol": 1e-14, "max_nfev": 80} | options  # four digits are printed
+    solution = least_squares(residual, np.zeros(len(columns)), **options)
     return np.asarray(solution.fun[-sum(row.size for row in rows) :])
-
-
-def _of_points(row: Any) -> bool:
-    """Whether the Jacobian of a row is that of its residual where it is open too: of those without turns."""
-    return isinstance(row, Loop) and row.size == len(row.translations)
 
 
 def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> UnreachableError | None:
@@ -229,13 +217,9 @@ def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: froz
         nearby = assembler.near(remaining, q, None, locked)
         if nearby is None:
             continue
-        tree, held = assembler.tree, remaining.fixed | locked
-        columns, hard = (
-            np.array([k for k in range(tree.n) if k not in held]),
-            [*assembler.closures.rows, *remaining.frames],
-        )
-        options = {"xtol": 1e-10, "ftol": 1e-10, "max_nfev": 60}
-        rest = _least_opening(tree, nearby, columns, [row], hard, np.zeros(len(columns)), **options)
+        tree, hard = assembler.tree, [*assembler.closures.rows, *remaining.frames]
+        columns = np.array([k for k in range(tree.n) if k not in remaining.fixed | locked])
+        rest = _least_opening(tree, nearby, columns, [row], hard, xtol=1e-10, ftol=1e-10, gtol=1e-8, max_nfev=60)
         miss = float(np.linalg.norm(rest))
         if miss < REACHED * assembler.tree.length:
             continue

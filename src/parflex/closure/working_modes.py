@@ -13,7 +13,7 @@ with folds, distinguish its assemblies; those of its legs alone, with the platfo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -63,47 +63,33 @@ class WorkingModeSigns(Record):
         return all(sign.fits(tree, at, links) for sign in (*self.blocks, *self.dyads))
 
 
-def working_mode_signs(
-    tree: Tree,
-    rows: Sequence[Rows],
-    columns: Array,
-    placed_links: Collection[int],
-    weights: Array,
-    reference: Array,
-) -> WorkingModeSigns:
-    """Return the determinants that define the working mode of a part; the target itself places `placed_links`.
+def working_mode_signs(tree: Tree, part: ClosurePart, weights: Array, reference: Array) -> WorkingModeSigns:
+    """Return the determinants that define the working mode of a part.
 
     Blocks of one joint, or of two in a plane, close in two ways, which their sides tell apart. Where there are larger
     ones, dyads are judged too, or the two steps by which a leg in space follows.
     """
-    blocks = sign_blocks(tree, rows, columns, placed_links, weights, reference)
-    covered, max_columns = {int(k) for sign_block in blocks for k in sign_block.columns}, 2 if tree.planar else 1
-    if covered == {int(k) for k in columns} and all(len(sign_block.columns) <= max_columns for sign_block in blocks):
+    blocks, largest = _sign_blocks(tree, part, weights, reference), 2 if tree.planar else 1
+    covered = {int(k) for sign_block in blocks for k in sign_block.columns}
+    if covered == {int(k) for k in part.columns} and all(len(block.columns) <= largest for block in blocks):
         return WorkingModeSigns(blocks, [], True)
-    legs = leg_signs(tree, rows, columns, reference)
+    legs = leg_signs(tree, part.rows, part.columns, reference)
     if legs:  # whose numbers are factors of the determinant; of spare rows it may change its sign elsewhere too
         return WorkingModeSigns([], list(legs), True)
-    dyad_signs = dyads(tree, rows, columns, reference)
+    dyad_signs = dyads(tree, part.rows, part.columns, reference)
     return WorkingModeSigns(blocks, list(dyad_signs or ()), dyad_signs is not None)
 
 
-def sign_blocks(
-    tree: Tree,
-    rows: Sequence[Rows],
-    columns: Array,
-    placed_links: Collection[int],
-    weights: Array,
-    reference: Array,
-) -> list[SignBlock]:
-    """Blocks of a part that are judged apart; `placed_links` are links that the target itself places.
+def _sign_blocks(tree: Tree, part: ClosurePart, weights: Array, reference: Array) -> list[SignBlock]:
+    """Blocks of a part that are judged apart.
 
     Nothing where the reference is singular, or where the part has more rates than its rows decide; loops that touch no
     held link are judged by themselves even then.
     """
-    at = pose(tree, reference)
+    rows, columns, at = part.rows, part.columns, pose(tree, reference)
     links = jacobians(tree, at)
     J = block(tree, rows, columns, at, links)
-    result, selected = [], select_rows(tree, rows, placed_links, J)
+    result, selected = [], select_rows(tree, rows, part.held, J)
     if selected is not None:
         owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
         pattern = np.array([[tree.link_of_rate[k] in row.links(tree) for k in columns] for row in rows], dtype=float)
@@ -117,7 +103,7 @@ def sign_blocks(
             inside = np.searchsorted(np.flatnonzero(np.isin(owner, members)), picked)
             side = float(np.sign(np.linalg.det(J[picked][:, block_columns])))
             result.append(SignBlock(tuple(rows[index] for index in members), columns[block_columns], inside, side))
-    for loops, rates in inner_loops(tree, rows, columns, placed_links, weights, reference):
+    for loops, rates in _inner_loops(tree, part, weights, reference):
         inner = block(tree, loops, np.array(rates), at, links)
         best = _picked(inner)
         if best is not None and len(rates) < len(columns):
@@ -144,22 +130,17 @@ def select_rows(tree: Tree, rows: Sequence[Rows], placed_links: Collection[int],
     return None if second is None else np.sort([*inner, *np.flatnonzero(~is_inner)[second]])
 
 
-def inner_loops(
-    tree: Tree,
-    rows: Sequence[Rows],
-    columns: Array,
-    placed_links: Collection[int],
-    weights: Array,
-    reference: Array,
-) -> list[tuple[list[Loop], list[int]]]:
+def _inner_loops(
+    tree: Tree, part: ClosurePart, weights: Array, reference: Array
+) -> Iterator[tuple[list[Loop], list[int]]]:
     """Loops of a part that touch no held link, those that share a joint together, and the rates that follow by them."""
-    inner = [row for row in rows if isinstance(row, Loop) and not set(row.links(tree)) & set(placed_links)]
-    sets = [{int(k) for k in columns if tree.link_of_rate[k] in loop.links(tree)} for loop in inner]
-    groups = [([inner[i] for i in numbers], loop_rates) for numbers, loop_rates in connected(sets)]
-    candidates = [
-        (loops, determined_rates(tree, sorted(loop_rates), loops, reference, weights)) for loops, loop_rates in groups
-    ]
-    return [(loops, rates) for loops, rates in candidates if rates]
+    inner = [row for row in part.rows if isinstance(row, Loop) and not part.held.intersection(row.links(tree))]
+    sets = [{int(k) for k in part.columns if tree.link_of_rate[k] in loop.links(tree)} for loop in inner]
+    for numbers, loop_rates in connected(sets):
+        loops = [inner[i] for i in numbers]
+        rates = determined_rates(tree, sorted(loop_rates), loops, reference, weights)
+        if rates:
+            yield loops, rates
 
 
 def determined_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Rows], q: Array, weights: Array) -> list[int]:
@@ -219,23 +200,20 @@ def part_working_mode(closures: ClosureParts, part: ClosurePart, weights: Array,
 
     Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
     """
-    own, folding = _signs(closures, part, weights, reference), _may_fold(closures, part)
+    tree = closures.tree
+    own, folding = working_mode_signs(tree, part, weights, reference), _may_fold(closures, part)
     if not folding:
         if not (closures.free_bodies and any(isinstance(row, PoseRows) for row in part.rows)):
             return PartWorkingMode(own)
         leg_mode = _by_legs(closures, part, weights, reference)
         if leg_mode is not None:
             return leg_mode
-    legs = [_signs(closures, leg, weights, reference) for leg in _legs(closures, part, reference) or []]
+    legs = [working_mode_signs(tree, leg, weights, reference) for leg in _legs(closures, part, reference)]
     if not folding:
         return PartWorkingMode(own, legs)
     decisive = [signs for signs in legs if signs.blocks or signs.dyads]
     pose_dependent = [_pose_dependent_signs(closures, signs, part, reference) for signs in decisive]
     return PartWorkingMode(own, pose_dependent, bool(decisive))
-
-
-def _signs(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> WorkingModeSigns:
-    return working_mode_signs(closures.tree, part.rows, part.columns, part.held, weights, reference)
 
 
 def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, reference: Array) -> PartWorkingMode | None:
@@ -251,22 +229,18 @@ def _by_legs(closures: ClosureParts, part: ClosurePart, weights: Array, referenc
     bodies = {j for j, link in enumerate(tree.links) if link.joint.moves_freely}
     platform = {j for j, link in enumerate(tree.links) if link.leg is None and bodies & set(tree.path(j))}
     platform_rates = frozenset(k for j in platform for k in closures.rates_of(j))
-    legs = [
-        leg
-        for leg in closures.parts(Target(fixed=platform_rates), frozenset(range(tree.n)) - columns)
-        if len(leg.columns)
-    ]
-    signs_of_legs = [_signs(closures, leg, weights, reference) for leg in legs]
+    legs = closures.moving_parts(Target(fixed=platform_rates), frozenset(range(tree.n)) - columns)
+    signs_of_legs = [working_mode_signs(tree, leg, weights, reference) for leg in legs]
     covered = platform_rates.union(int(k) for leg in legs for k in leg.columns)
     if not columns <= covered or not all(signs.apart for signs in signs_of_legs):
         return None
     # loops between bodies of the platform, which the frame that is placed does not hold
-    inside = [row for row in part.rows if isinstance(row, Loop) and set(row.links(tree)) <= platform]
+    loops_inside = tuple(row for row in part.rows if isinstance(row, Loop) and set(row.links(tree)) <= platform)
+    inside = ClosurePart("", loops_inside, np.array(sorted(platform_rates & columns)), frozenset(bodies))
     blocks = []
-    for loops, rates in inner_loops(
-        tree, inside, np.array(sorted(platform_rates & columns)), bodies, weights, reference
-    ):
-        blocks += sign_blocks(tree, loops, np.array(rates), bodies, weights, reference)
+    for loops, rates in _inner_loops(tree, inside, weights, reference):
+        group = replace(inside, rows=tuple(loops), columns=np.array(rates))
+        blocks += _sign_blocks(tree, group, weights, reference)
     return PartWorkingMode(WorkingModeSigns(blocks, [], False), signs_of_legs, False, from_legs=True)
 
 
@@ -286,23 +260,21 @@ def _may_fold(closures: ClosureParts, part: ClosurePart) -> bool:
     return partly_given or bool(rows and part.given - closures.free_bodies)
 
 
-def _legs(closures: ClosureParts, part: ClosurePart, reference: Array) -> list[ClosurePart] | None:
+def _legs(closures: ClosureParts, part: ClosurePart, reference: Array) -> list[ClosurePart]:
     """The legs of a part, with those of their joints that are given, as if the platform or the end effector stood."""
     tree, part_rates = closures.tree, {int(k) for k in part.columns} | part.given
     fixed_rates = frozenset(range(tree.n)) - part_rates
     if closures.free_bodies:
-        return [leg for leg in closures.parts(Target(fixed=closures.free_bodies), fixed_rates) if len(leg.columns)]
+        return closures.moving_parts(Target(fixed=closures.free_bodies), fixed_rates)
     place = tree.places[tree.end_effector]
-    at = pose(tree, reference)
-    rotation, position = at.of(place)
-    position_target = FrameTarget(
-        tree.end_effector, place, {axis: float(position[axis]) for axis in range(2 if tree.planar else 3)}
-    )
-    for frame_target in (position_target, replace(position_target, rotation=rotation)):
-        legs = [leg for leg in closures.parts(Target(frames=(frame_target,)), fixed_rates) if len(leg.columns)]
+    rotation, origin = pose(tree, reference).of(place)
+    position = {axis: float(origin[axis]) for axis in range(2 if tree.planar else 3)}
+    for turn in (None, rotation):
+        held = Target(frames=(FrameTarget(tree.end_effector, place, position, turn),))
+        legs = closures.moving_parts(held, fixed_rates)
         if legs and all(is_regular(closures.block(reference, leg)) for leg in legs):
             return legs
-    return None  # it has fewer freedoms than its place: no leg stands alone
+    return []  # it has fewer freedoms than its place: no leg stands alone
 
 
 def _pose_dependent_signs(

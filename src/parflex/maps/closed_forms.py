@@ -181,7 +181,7 @@ class _Legs:
     def add(self, part: ClosurePart) -> bool:
         """A part of the robot by its dyads or as a leg in space; False where it is neither, or hangs on others."""
         robot, tree, at = self.geometry.robot, self.geometry.tree, self.at
-        judged = working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home)
+        judged = working_mode_signs(robot.tree, part, robot.preference, robot.home)
         links = sorted({robot.tree.link_of_rate[int(k)] for k in part.columns})
         numbers = [dyad for dyad in judged.dyads if isinstance(dyad, LegSign)]
         if numbers:
@@ -560,7 +560,7 @@ def leg_structure(geometry: Geometry, target: Target) -> Program | None:
     graph, traced = geometry.traced()
     terms: list[Any] = []
     for part in robot.assembler.parts(target, robot.locked | frozenset(robot.deformations)):
-        signs = working_mode_signs(robot.tree, part.rows, part.columns, part.held, robot.preference, robot.home).dyads
+        signs = working_mode_signs(robot.tree, part, robot.preference, robot.home).dyads
         legs = [sign.leg for sign in signs if isinstance(sign, LegSign)][:1]
         for leg in legs:
             bodies = _bodies(geometry, traced, part.rows, part.columns.tolist())

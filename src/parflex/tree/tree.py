@@ -212,15 +212,26 @@ class Tree(Record):
         return result
 
     @cached_property
-    def _plain(self) -> bool:
-        """Whether all rates are the derivatives of the positions, one by one."""
-        return all(link.joint.plain for link in self.links)
+    def _plain(self) -> tuple[Array, Array, list[Link]]:
+        """Positions that are integrals of single rates, these rates, and the links on other joints."""
+        positions: list[int] = []
+        rates: list[int] = []
+        for link in self.links:
+            for q, v in ((link.q, link.v), (link.e, link.e_v)) if link.joint.plain else ((link.e, link.e_v),):
+                positions += range(q.start, q.stop)
+                rates += range(v.start, v.stop)
+        return np.array(positions, dtype=int), np.array(rates, dtype=int), [i for i in self.links if not i.joint.plain]
 
     def moved(self, q: Array, step: Array) -> Array:
         """Positions after an increment along the rates."""
-        if self._plain:
+        positions, rates, others = self._plain
+        if not others:
             return q + step
-        return self._joined(lambda i: i.joint.moved(q[i.q], step[i.v]), lambda i: q[i.e] + step[i.e_v])
+        result = np.array(q, dtype=np.result_type(q, step))
+        result[positions] = result[positions] + step[rates]
+        for link in others:
+            result[link.q] = link.joint.moved(q[link.q], step[link.v])
+        return result
 
     def position_rates(self, q: Array, qd: Array) -> Array:
         """Time derivatives of all positions, over any scalar."""
