@@ -18,6 +18,7 @@ Equilibria and the state at home are cached on disk under a key of the robot, th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -341,12 +342,10 @@ def relaxed_bodies(
     if pose is None:
         soft = motions_without_springs(here, motions)
         if soft.shape[1] < motions.shape[1]:
-            try:  # with joints on springs at rest too, where they stay there, and springs hold them `here`
+            with suppress(SingularError):  # with joints on springs at rest too, where they stay there
                 bodies = _at_rest(robot, here, _joints_of(robot, soft, ()), wrench, frame_held, sprung=True)
-            except SingularError:
-                bodies = None
-            if bodies is not None and bodies.steady:
-                return bodies
+                if bodies.steady:
+                    return bodies
     return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held, near)
 
 
