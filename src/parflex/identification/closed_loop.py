@@ -78,7 +78,7 @@ class RecordedLaw(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RecordedStart(Record):
-    """All positions and rates where a record begins."""
+    """All positions and rates where a record begins, as the first rows of a track."""
 
     q: Array
     qd: Array
@@ -163,7 +163,7 @@ class Replay:
         """The start, or another one that is so far off: in positions of the motors, then in their rates."""
         position, rate = np.split(self.first if off is None else self.first + off, 2)
         q = self.regressor.closed(position[None], self.posed)
-        return RecordedStart(q[0], self.regressor.moved(q, rate[None], np.zeros((1, len(rate)))).qd[0])
+        return RecordedStart(q, self.regressor.moved(q, rate[None], np.zeros((1, len(rate)))).qd)
 
     def run(self, plant: Plant, off: Array | None = None) -> Replayed | None:
         """The record moved by this plant, from a start that is so far off; None where it cannot be."""
@@ -173,7 +173,7 @@ class Replay:
         law: Any = self.law
         begin: Any = self.begun(off)
         run = SampledRun(law, plant, begin, self.settings, grid, t)
-        solution = run.go(begin.q, begin.qd[plant.problem.places], None)
+        solution = run.go(begin.q[0], begin.qd[0, plant.problem.places], None)
         if solution.status != "ok" or not np.isfinite(solution.y).all():
             return None
         tree = plant.robot.tree
