@@ -120,7 +120,7 @@ RUNS: dict[str, dict[str, list[Any]]] = {
         "drive": [*NEVER, 3.5, None],
         "start": ["nonsense", 3.5, OBJECT, {"nonsense": 1}, {"q": [1.0]}, {"q": "a", "qd": "b"}, ["rest"]],
         "pose": ["nonsense", 3.5, OBJECT, ["home"], {"nonsense": 1.0}, {"x": NAN}],
-        "method": [*NEVER, 3.5, None],
+        "method": [value for value in (*NEVER, 3.5) if value is not None],
         "radius": ["nonsense", OBJECT, NAN, -1.0, 2.0, [], None],
         "without": ["friction", 3.5, ["wind"], [1.0], OBJECT, None],
         "friction_width": [value for value in NUMBERS if value is not None],

@@ -192,7 +192,7 @@ def test_plans_beyond_limits_are_refused_and_no_others(name, seed):
         motion = {"moves": moves, "law": ["septic", "quintic"][seed], "duration": 0.5}
     free = parflex.plan_motion(robot, motion)
     t = np.linspace(0, float(free.breaks[-1]), SPACED)
-    values = np.array([free.at(float(moment))[:2] for moment in t])[:, :, free.motors.index(motor)]
+    values = np.array([free.at(float(moment))[:2] for moment in t])[:, :, free.names.index(motor)]
     limits, most, (within, slow) = drawn_limits(rng, values[:, 0].min(), values[:, 0].max(), abs(values[:, 1]).max())
     for keys, kept in (({"limits": limits}, within), ({"velocity_limit": most}, slow)):
         of = limited(robot, **{motor: keys})
@@ -205,7 +205,7 @@ def test_plans_beyond_limits_are_refused_and_no_others(name, seed):
         beyond = np.maximum(values[:, 0] - limits[1], limits[0] - values[:, 0]) if order == 0 else abs(values[:, 1])
         assert refusal.value.value == pytest.approx(values[beyond.argmax(), order], rel=1e-4)
         when = float(re.search("t = ([0-9.e-]+) s", refusal.value.message)[1])  # four digits
-        assert free.at(when)[order][free.motors.index(motor)] == pytest.approx(refusal.value.value, rel=1e-3)
+        assert free.at(when)[order][free.names.index(motor)] == pytest.approx(refusal.value.value, rel=1e-3)
         parflex.plan_motion(of, motion, ignore_limits=True)
 
 

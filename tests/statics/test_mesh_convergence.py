@@ -261,7 +261,8 @@ def test_a_step_of_force_on_a_cantilever_moves_it_as_the_series_says(tmp_path):
     kept = parflex.load_run(tmp_path / "run.csv").summary["refinement"]
     assert [step["elements"] for step in kept] == [1, 2, 4] and kept[0]["change"] is None
     assert np.abs(run["end.y"] - series).max() < 2e-2 * np.abs(series).max()
-    assert not run.summary["warnings"]
+    # steps do not resolve the stiff modes, in which their estimated errors add up far above their effect
+    assert {each["code"] for each in run.summary["diagnostics"]} <= {"step-error"}
 
 
 class Pretended:

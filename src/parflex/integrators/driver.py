@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.loop_functions import compile_together
+from parflex.codegen.loop_functions import LoopFunction, compile_together
 from parflex.codegen.loop_types import CompiledRecord, kind_of
 from parflex.errors import InputError, did_you_mean
 from parflex.integrators import tableaux
@@ -252,7 +252,8 @@ def _compile(system: System, method: Method, work: Work) -> None:
     row = rows[:, 0]
     state: tuple[Any, ...] = (system, work, 0.0, row, row)
     loops: list[tuple[Any, tuple[Any, ...]]] = [(record, (*state, row, row))]
-    loops.append((method.steps, (system, work, method.tableau, 0.0, 0.0, 1, row, row, 0.0, rows, rows)))
+    if isinstance(method.steps, LoopFunction):  # steps under a controller call their loop from Python
+        loops.append((method.steps, (system, work, method.tableau, 0.0, 0.0, 1, row, row, 0.0, rows, rows)))
     loops += [(settle, state)] if len(system.rubbing) else []
     compile_together(*((loop, tuple(kind_of(value) for value in values)) for loop, values in loops))
 

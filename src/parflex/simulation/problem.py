@@ -587,7 +587,8 @@ class PartitionWatch:
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
             for k, held, values, block_values in zip(looked, J, whole, block, strict=True):
                 before, self.spread = self.spread, float(values[r] / mobility.largest(values, self.usual))
-                if self.spread < max(self.near, before / 2):
+                # joints that stick end a run at a singular pose, so that one that may lie ahead is no reason to end it
+                if self.spread < (self.near if self.problem.sticking else max(self.near, before / 2)):
                     return PartitionEvent(k, "cross")
                 quality = block_values[r] / values[r]
                 if quality < POOR and self._best(held)[1] > BETTER * quality:

@@ -154,7 +154,7 @@ class Runner:
             self.done.parts.append(Segment(self.problem, track))
             if not np.isfinite(track.y[-1]).all() or tries > MOST_TRIES:
                 return self._failed(track)
-            near = event.kind == "cross" or self.watch.is_near(q)
+            near = event.kind == "cross" or (event.kind in ("fail", "jump") and self.watch.is_near(q))
             if near:
                 crossed = self._cross(q, all_rates, row)
                 if crossed is None:

@@ -234,7 +234,7 @@ def simulate(
         return converged_run(simulate, robot, converge, asked_for)
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
-    method = method or ("gauss6" if step is None else "gauss4")
+    method = ("gauss6" if step is None else "gauss4") if method is None else method
     case = read_case(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without, breaks,
