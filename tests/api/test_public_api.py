@@ -205,7 +205,9 @@ def test_help_of_methods_names_their_arguments(kind, name):
 
 
 # values differ from verb to verb: `parameters` of programs are inertial ones, of FMUs gravity and a payload too
-OTHER_VALUES = {*["parameters", "start", "modes", "out", "path", "outputs", "columns", "record", "measured", "drive"]}
+OTHER_VALUES = {
+    *["name", "parameters", "start", "modes", "out", "path", "outputs", "columns", "record", "measured", "drive"]
+}
 
 
 def options() -> list[tuple[str, click.Option]]:

@@ -42,7 +42,8 @@ def check_reach(robot, solver, values, joints, wanted, designs=None):
     reached = np.isfinite(wanted).all(axis=1)
     assert 0.2 * len(values) < reached.sum() < 0.9 * len(values)
     found = solver(values) if designs is None else solver(values, designs)
-    assert np.array_equal(found.status, np.where(reached, OK, UNREACHABLE))
+    status = np.where(found.status == 4, OK, found.status)  # outside limits: closed forms know no limits of joints
+    assert np.array_equal(status, np.where(reached, OK, UNREACHABLE))
     assert np.abs(np.sin(found.q[:, indices(robot, joints)] - wanted)[reached]).max() < EDGE
     return reached, found.q
 

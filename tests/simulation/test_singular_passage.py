@@ -90,7 +90,7 @@ def test_rates_that_become_poor_shorten_no_steps(name, time, method, allowed):
     run = simulate(load(name), time=time, method=method, step=5e-4)
     summary = run.summary
     assert summary["changes"] and summary["steps"] < 5000  # 5 million in runs of generalized-alpha that began again
-    assert not any("errors of the steps" in sentence for sentence in summary["warnings"])
+    assert not any("evaluations each" in sentence for sentence in summary["warnings"])
     way = np.abs(positions(fine) - positions(fine)[:, :1]).max()
     # 10 rad/s: 0.005 rad a step, whose error a whip at a dead centre makes a hundred times larger
     assert np.abs(positions(run) - positions(fine)).max() < allowed * way
@@ -115,7 +115,7 @@ def test_the_double_four_bar_swings_through_the_line(method, allowed, figure):
     figure(f"double four-bar through the line, {method} with 0.01 s", float(off), allowed)
     assert off < allowed  # of each method with steps of 0.01 s: 1/30 of that with 0.005 s (a quarter of order 2)
     passages = [change for change in run.summary["changes"] if "singular_until" in change]
-    assert len(passages) == 10  # five turns
+    assert len(passages) in (9, 10)  # five turns; a step may go over the line before a row is near it
 
 
 def test_a_parallelogram_stays_one_through_the_line_free_or_led():

@@ -61,6 +61,8 @@ class Response(Record):
         Which of many poses counts.
     argument : str
         What stands behind the colon, for help.
+    unreached : float | None
+        Value where the pose is not reached, None where that is an error.
     """
 
     name: str

@@ -35,7 +35,21 @@ ROUNDING = 1e-13  # of what a link carries: sums of a hundred bodies stay below,
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Answer):
-    """Names and values of the base parameters, and a robot that has only them."""
+    """Names and values of the base parameters, and a robot that has only them.
+
+    Attributes
+    ----------
+    names : list[str]
+        Base parameters, e.g. "ZZ[2]".
+    values : Array
+        Their values (kg, kg m, kg m^2).
+    grouped : dict[str, str]
+        Parameter grouped by rank -> where it went.
+    after_rules : int
+        Number of parameters that the rules alone leave.
+    robot : Robot
+        A robot that has only the base parameters.
+    """
 
     names: list[str]  # e.g. "ZZ[2]"
     values: Array  # kg, kg m, kg m^2

@@ -45,7 +45,25 @@ class ExplanationSection(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Answer):
-    """Description of the model of a robot."""
+    """Description of the model of a robot.
+
+    Attributes
+    ----------
+    name : str
+        Name of the robot.
+    title : str
+        Title of the robot.
+    form : str
+        Formulation of the direct model.
+    sizes : dict[str, int]
+        Numbers of bodies, joints, coordinates, rows and operators.
+    sections : tuple[ExplanationSection, ...]
+        Text by subject, with the equations of the theory.
+    diagnostics : tuple[Diagnostic, ...]
+        Diagnostics.
+    forms : dict[str, str | None]
+        Formulation of every model, None where the robot has no such model.
+    """
 
     name: str
     title: str

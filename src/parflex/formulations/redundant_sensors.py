@@ -554,6 +554,35 @@ class RedundantModel(Result):
     """tau = D qdd + C qd + G + H - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
 
     `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
+
+    Attributes
+    ----------
+    names : list[str]
+        Coordinates q: motors, then sensed joints.
+    motors : list[str]
+        Motors.
+    D : Array
+        Mass matrix (kg, kg m^2).
+    C : Array
+        Coriolis matrix.
+    G : Array
+        Gravity (N, N m).
+    H : Array
+        Friction, springs and dampers of joints (N, N m).
+    F_ext : Array
+        External wrenches (N, N m).
+    T : Array
+        Rates of the legs per motor rate.
+    T_q : Array
+        Rates of the legs per rate of q.
+    J_C : Array
+        Platform twist per rate of the legs.
+    T_dot : Array
+        Derivative of T in time (1/s).
+    T_q_dot : Array
+        Derivative of T_q in time (1/s).
+    J_C_dot : Array
+        Derivative of J_C in time (1/s).
     """
 
     names: list[str]  # coordinates q: motors, then sensed joints

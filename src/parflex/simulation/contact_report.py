@@ -154,6 +154,22 @@ def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
     return np.array(gates)
 
 
+def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array]]) -> Array:
+    """Contacts that open between rows of a passage, at the root of the cubic through depths and rates."""
+    rows = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states]
+    opened = []
+    for k in range(1, len(rows)):
+        for (contact, d0, r0), (_, d1, r1) in zip(rows[k - 1], rows[k], strict=True):
+            if d0 <= 0 < d1:
+                h = times[k] - times[k - 1]
+                cubic = [2 * (d0 - d1) + h * (r0 + r1), 3 * (d1 - d0) - h * (2 * r0 + r1), h * r0, d0]
+                real = [float(root.real) for root in np.roots(cubic) if abs(root.imag) < 1e-9 and 0 <= root.real <= 1]
+                u = min(real, default=1.0)
+                rate = (3 * cubic[0] * u * u + 2 * cubic[1] * u + cubic[2]) / h
+                opened.append([float(contact.told), 1.0, float(times[k - 1] + u * h), float(rate)])
+    return np.array(opened).reshape(-1, 4)
+
+
 def stiction_events(problem: Problem, events: Array, columns: Mapping[str, Array]) -> list[dict[str, Any]]:
     """Every time a joint stuck, of events of gates: joint, time, and when it broke away; None: not until the end.
 

@@ -455,10 +455,11 @@ def with_independent_rates(problem: Problem, independent: Sequence[str], q: Arra
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartitionEvent(Record):
-    """A row at which something must be done: "choose" other rates, or "cross" a singular pose."""
+    """A row at which something must be done: "choose" other rates, or "cross" a singular pose; `again` from there."""
 
     row: int
     kind: str
+    again: bool = False
 
 
 @dataclass
@@ -468,7 +469,6 @@ class PartitionWatch:
     problem: Problem
     gone: float = 0.0  # since a row was checked, in radians of a typical length
     closely: bool = False  # whether few rows are computed between two checks: a check costs as much as a hundred steps
-    spread: float = 1.0  # s_r / s_1 at the last row that was checked
 
     @cached_property
     def free(self) -> Array:
@@ -501,16 +501,25 @@ class PartitionWatch:
         return cache.stored(key, threshold)
 
     @cached_property
+    def _lengths(self) -> list[int]:
+        """Positions that are lengths of struts."""
+        return [link.q.start for link in self.problem.robot.tree.links if link.strut]
+
+    @cached_property
     def position_units(self) -> Array:
         """Of all positions, to compare ways."""
         return position_units(self.problem.robot.tree)
 
-    @cached_property
-    def rows(self) -> Callable[[Array], Array]:
+    def rows(self, q: Array) -> Array:
         """Scaled rows of the closures over the rates that may depend, at each of many poses."""
-        robot, rows_at = self.problem.robot, closure_rows(self.problem.robot)
-        columns = [list(robot.free).index(k) for k in self.free]
-        return lambda q: rows_at(q)[:, :, columns]
+        robot = self.problem.robot
+        place = {int(k): column for column, k in enumerate(robot.free)}
+        columns = [place[int(k)] for k in self.free]
+        return self._rows_at(q)[:, :, columns]
+
+    @cached_property
+    def _rows_at(self) -> Callable[[Array], Array]:
+        return closure_rows(self.problem.robot)
 
     def _spread(self, J: Array) -> tuple[float, float]:
         values = np.linalg.svd(J, compute_uv=False)
@@ -526,9 +535,9 @@ class PartitionWatch:
         block = np.linalg.svd(J[:, self.dependent(independent)], compute_uv=False)
         return float(block[self.rank - 1] / max(self._spread(J)[0], 1e-300))
 
-    def is_near(self, q: Array) -> bool:
-        """Whether a pose at which a step failed, or the loops jumped, may be singular."""
-        return self._spread(self.rows(q[None])[0])[1] < 3 * self.near
+    def is_near(self, q: Array, factor: float = 1.0) -> bool:
+        """Whether the closures are near a singular pose."""
+        return self._spread(self.rows(q[None])[0])[1] < factor * self.near
 
     def best(self, q: Array) -> tuple[tuple[str, ...], float]:
         """The rates that had better be independent at a pose, and how good they are."""
@@ -549,8 +558,7 @@ class PartitionWatch:
     def at_start(self, q: Array, independent: Sequence[str]) -> PartitionEvent | None:
         """What must be done before the first step."""
         J, self.gone = self.rows(q[None])[0], 0.0
-        self.spread = self._spread(J)[1]
-        if self.spread < self.near:
+        if self._spread(J)[1] < self.near:
             return PartitionEvent(0, "cross")
         quality = self.quality(J, independent)
         return PartitionEvent(0, "choose") if quality < POOR and self._best(J)[1] > BETTER * quality else None
@@ -565,8 +573,7 @@ class PartitionWatch:
     ) -> PartitionEvent | None:
         """The first row, of closed positions and their rates of change, at which something must be done.
 
-        Row 0 was checked before, or is near one that was. Where s_r / s_1 falls by more than half between two rows, it
-        may pass zero before the next one.
+        Row 0 was checked before, or is near one that was.
         """
         displacements = np.abs(np.diff(q, axis=0)) / self.position_units
         explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
@@ -574,9 +581,8 @@ class PartitionWatch:
             explained = explained - out_step / 2 * np.abs(np.diff(change, axis=0)) / self.position_units
         distances = displacements.max(axis=1, initial=0.0)
         rigid = not self.problem.robot.tree.elastic  # deformations may oscillate between two rows
-        lengths = [link.q.start for link in self.problem.robot.tree.links if link.strut]
         jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(distances, LOOK))
-        jumps = np.flatnonzero(jumped | (q[1:, lengths] <= 0).any(axis=1))  # a length has no other side
+        jumps = np.flatnonzero(jumped | (q[1:, self._lengths] <= 0).any(axis=1))  # a length has no other side
         until = int(jumps[0]) + 1 if len(jumps) else len(q)
         on = self.gone + np.concatenate([[0.0], np.cumsum(distances)])
         marks, self.gone = np.floor(on / LOOK), float(on[-1] % LOOK)
@@ -586,11 +592,9 @@ class PartitionWatch:
             whole = np.linalg.svd(J, compute_uv=False)
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
             for k, held, values, block_values in zip(looked, J, whole, block, strict=True):
-                before, self.spread = self.spread, float(values[r] / mobility.largest(values, self.usual))
-                # joints that stick end a run at a singular pose, so that one that may lie ahead is no reason to end it
-                if self.spread < (self.near if self.problem.sticking else max(self.near, before / 2)):
+                if values[r] < self.near * mobility.largest(values, self.usual):
                     return PartitionEvent(k, "cross")
                 quality = block_values[r] / values[r]
                 if quality < POOR and self._best(held)[1] > BETTER * quality:
                     return PartitionEvent(k, "choose")
-        return PartitionEvent(until - 1, "jump") if len(jumps) else None
+        return PartitionEvent(until - 1, "jump", again=True) if len(jumps) else None
