@@ -331,7 +331,10 @@ class ChunkTask:
         if workers.far:
             return replace(self, source=source_digest(), ready=None)
         solver = self.ready or self._solver()
-        return replace(self, given=None, ready=None) if workers.forks and self._solver() else solver
+        if not workers.forks:
+            return solver
+        self._solver()  # made before the fork, so that every worker has it
+        return replace(self, given=None, ready=None)
 
     def __call__(self, chunk: Any) -> Any:
         """Return the answer of a chunk."""

@@ -332,7 +332,8 @@ def energies(
 
     def at(number: int, pose: Any) -> tuple[float, ...]:
         """Energies at a pose in its motion."""
-        configuration, given = acting_configuration(robot, pose, without), velocity if rows is None else rows[number]
+        configuration = acting_configuration(robot, pose, without)
+        given: Any = velocity if rows is None else rows[number]
         named = given is None or isinstance(given, Mapping)
         return _energies(configuration, configuration.rates(given) if named else all_rates(configuration, given))
 

@@ -359,7 +359,8 @@ def _windows(grid: Grid, windows: InputWindows, ends: Array) -> tuple[Array, Arr
 
     Chosen steps may begin anywhere: their windows overlap.
     """
-    ends, length, near = ends[(ends > 0) & (ends < windows.time)], grid.step, (0, 1)
+    near: tuple[int, ...] = (0, 1)
+    ends, length = ends[(ends > 0) & (ends < windows.time)], grid.step
     if grid.begin:
         length, near = windows.time / max(1, math.ceil(windows.time / grid.most * (1 - 1e-9))), (-1, 0, 1, 2)
     steps = np.floor(np.concatenate([windows.breaks, ends]) / length)

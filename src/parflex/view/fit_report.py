@@ -49,7 +49,7 @@ def identification_page(identified: Identified) -> str:
         for name, item in identified.per_motor.items()
     ]
     significant = sum(item.essential for item in identified.parameters.values())
-    summary = [
+    summary: list[list[Any]] = [
         ["base parameters determined", len(identified.parameters)],
         ["of these significantly different from zero", significant],
         ["parameters undetermined", len(identified.undetermined)],
