@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
 from parflex.errors import RobotFileError, did_you_mean
@@ -39,6 +39,14 @@ PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-o
 POSE_COORDINATES = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta", "zx", "zy", "zz")
 
 
+def refuse(wrong: Any, message: str, key: str, value: Any, hint: str) -> None:
+    """Raise the error of a key of a robot file where something is wrong."""
+    if wrong:
+        raise RobotFileError(
+            message, key=key, value=short_text(value) if isinstance(value, tuple) else value, hint=hint
+        )
+
+
 def refuse_unknown(name: str, names: Container[str], what: str, key: str) -> None:
     """Raise where nothing has this name; what is named as a rule is a frame, a joint, a material."""
     if name not in names:
@@ -46,13 +54,10 @@ def refuse_unknown(name: str, names: Container[str], what: str, key: str) -> Non
         raise RobotFileError(f"there is no {what} '{name}'", key=key, value=name, hint=hint)
 
 
-def _refuse_twice(names: Iterable[str], what: str, hint: str = "rename one of them") -> None:
+def _refuse_twice(names: Sequence[str], what: str, hint: str = "rename one of them") -> None:
     """Raise at the first name that is there twice."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise RobotFileError(f"the {what} '{name}' appears twice", key=f"{what} '{name}'", value=name, hint=hint)
-        seen.add(name)
+    for k, name in enumerate(names):
+        refuse(name in names[:k], f"the {what} '{name}' appears twice", f"{what} '{name}'", name, hint)
 
 
 class _Known:
@@ -105,17 +110,17 @@ def check_references(robot: schema.RobotFile) -> None:
             refuse_unknown(motion.frame, places, "frame", f"motions.{name}.frame")
         for index, joint in ((index, joint) for index, move in enumerate(motion.moves) for joint in move):
             refuse_unknown(joint, _single_axes(robot), "joint with one axis", f"motions.{name}.moves.{index}")
-    if not robot.frame and robot.platform is None:
-        raise RobotFileError("the robot has no frame", key="frame", hint="add [[frame]] tables")
+    nothing = not robot.frame and robot.platform is None
+    refuse(nothing, "the robot has no frame", "frame", None, "add [[frame]] tables")
 
 
 def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
     refuse_unknown(beam.material, robot.materials, "material", f"frame '{name}': beam.material")
     refuse_unknown(beam.section, robot.sections, "section", f"frame '{name}': beam.section")
     section, key = robot.sections[beam.section], f"frame '{name}': beam.shear"
-    if beam.shear and beam.shear_coefficient is None and section.shape == "numbers" and not (section.ky and section.kz):
-        hint = "give its ky and kz, or shear_coefficient beside shear"
-        raise RobotFileError(f"the section '{beam.section}' has no shear coefficients", key=key, value=True, hint=hint)
+    unknown = beam.shear_coefficient is None and section.shape == "numbers" and not (section.ky and section.kz)
+    message, hint = f"the section '{beam.section}' has no shear coefficients", "give its ky and kz, or"
+    refuse(beam.shear and unknown, message, key, True, f"{hint} shear_coefficient beside shear")
 
 
 def _place_owners(robot: schema.RobotFile) -> dict[str, str]:
@@ -131,9 +136,8 @@ def _place_owners(robot: schema.RobotFile) -> dict[str, str]:
     places += [(point.name, f"point '{point.name}'") for point in robot.point]
     owners: dict[str, str] = {}
     for name, owner in places:
-        if name in owners:
-            fix = "'base' is the ground; choose another name" if name == "base" else "rename one of them"
-            raise RobotFileError(f"the name '{name}' is used twice", key=owner, value=name, hint=fix)
+        fix = "'base' is the ground; choose another name" if name == "base" else "rename one of them"
+        refuse(name in owners, f"the name '{name}' is used twice", owner, name, fix)
         owners[name] = owner
     return owners
 
@@ -144,98 +148,57 @@ def _check_no_cycle(parents: dict[str, str]) -> None:
         path: dict[str, None] = {}
         name = start
         while name in parents and name not in acyclic:
-            if name in path:
-                loop = " -> ".join([*list(path)[list(path).index(name) :], name])
-                raise RobotFileError(
-                    f"the parents of the frames form a cycle: {loop}",
-                    key=f"frame '{name}': parent",
-                    value=parents[name],
-                    hint="mount one of them on 'base' and close the loop with [[closure]]",
-                )
-            path[name] = None
             parent = parents[name]
+            if name in path:
+                message = " -> ".join([*list(path)[list(path).index(name) :], name])
+                message, hint = f"the parents of the frames form a cycle: {message}", "mount one of them on 'base' and"
+                refuse(True, message, f"frame '{name}': parent", parent, f"{hint} close the loop with [[closure]]")
+            path[name] = None
             name = parent if parent in parents else (split_place(parent) or (parent,))[0]
         acyclic.update(path)
 
 
 def _axis_flags(frame: schema.Frame, attribute: str, axes: int, key: str) -> tuple[bool, ...]:
     """Marks of the axes of a joint: one for all of them, or one for each."""
-    setting = getattr(frame, attribute)
+    setting, key = getattr(frame, attribute), f"{key}: {attribute}"
     flags: tuple[bool, ...] = setting if isinstance(setting, tuple) else (setting,)
-    if any(flags) and axes == 0:
-        raise RobotFileError(
-            f"a fixed joint cannot be {attribute}", key=f"{key}: {attribute}", value=True, hint="give it a joint"
-        )
-    if isinstance(setting, tuple) and len(setting) != axes:
-        raise RobotFileError(
-            f"{len(setting)} values for {axes} axes",
-            key=f"{key}: {attribute}",
-            value=short_text(setting),
-            hint="give one for each axis",
-        )
+    refuse(any(flags) and axes == 0, f"a fixed joint cannot be {attribute}", key, True, "give it a joint")
+    unequal = isinstance(setting, tuple) and len(flags) != axes
+    refuse(unequal, f"{len(flags)} values for {axes} axes", key, setting, "give one for each axis")
     return flags
 
 
 def _check_frame(frame: schema.Frame, motion: str) -> None:
-    key = f"frame '{frame.name}'"
-    axes = JOINT_RULES[frame.joint].axes
-    if motion == "planar":
-        if frame.joint not in PLANAR_JOINTS:
-            raise RobotFileError(
-                f"a {frame.joint} joint leaves the plane",
-                key=f"{key}: joint",
-                value=frame.joint,
-                hint="use " + ", ".join(PLANAR_JOINTS) + ' or motion = "spatial"',
-            )
-        axes = 3 if frame.joint == "free" else axes
+    key, joint = f"frame '{frame.name}'", frame.joint
+    axes, planar = JOINT_RULES[joint].axes, motion == "planar"
+    hint = "use " + ", ".join(PLANAR_JOINTS) + ' or motion = "spatial"'
+    refuse(planar and joint not in PLANAR_JOINTS, f"a {joint} joint leaves the plane", f"{key}: joint", joint, hint)
+    axes = 3 if planar and joint == "free" else axes
     flags = _axis_flags(frame, "actuated", axes, key)
-    if any(_axis_flags(frame, "sensed", axes, key)) and axes > 2:
-        raise RobotFileError(
-            f"a sensor measures one axis, but a {frame.joint} joint has no axes of its own",
-            key=f"{key}: sensed",
-            value=True,
-            hint="model the joint as a chain of revolute frames",
-        )
-    if frame.locked and any(flags):
-        raise RobotFileError(
-            "the joint is both actuated and locked", key=f"{key}: locked", value=True, hint="keep one of them"
-        )
-    _check_start(frame.start, frame.joint, motion, f"{key}: start")
+    sensed = any(_axis_flags(frame, "sensed", axes, key)) and axes > 2
+    message, hint = f"a sensor measures one axis, but a {joint} joint has no axes of its own", "model the joint as a"
+    refuse(sensed, message, f"{key}: sensed", True, f"{hint} chain of revolute frames")
+    both = frame.locked and any(flags)
+    refuse(both, "the joint is both actuated and locked", f"{key}: locked", True, "keep one of them")
+    _check_start(frame.start, joint, motion, f"{key}: start")
     terms = frame.motor_inertia or frame.damper or frame.spring or frame.friction != schema.Friction()
     terms = terms or frame.inertia.IA or frame.inertia.FV or frame.inertia.FS
-    if terms and axes != 1:
-        raise RobotFileError(
-            f"motor, friction, spring and damper need a joint with one axis, not a {frame.joint} one",
-            key=key,
-            value=frame.joint,
-            hint="model the joint as a chain of revolute or prismatic frames",
-        )
-    for limit_key in LIMIT_KEYS:
-        if getattr(frame, limit_key) is not None and axes != 1:
-            raise RobotFileError(
-                f"limits need a joint with one axis, not a {frame.joint} one",
-                key=f"{key}: {limit_key}",
-                value=short_text(getattr(frame, limit_key)),
-                hint="remove them",
-            )
+    message = f"motor, friction, spring and damper need a joint with one axis, not a {joint} one"
+    refuse(terms and axes != 1, message, key, joint, f"{hint} chain of revolute or prismatic frames")
+    for limit, value in ((f"{key}: {name}", getattr(frame, name)) for name in LIMIT_KEYS):
+        message = f"limits need a joint with one axis, not a {joint} one"
+        refuse(value is not None and axes != 1, message, limit, short_text(value), "remove them")
 
 
 def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) -> None:
     allowed = PLANAR_START_COUNTS if joint == "free" and motion == "planar" else JOINT_RULES[joint].starts
-    if len(start) not in allowed:
-        counts = " or ".join(str(count) for count in allowed[1:]) or "none"
-        body = "body in the plane" if allowed is PLANAR_START_COUNTS else "joint"
-        raise RobotFileError(
-            f"{len(start)} start values for a {joint} {body}", key=key, value=short_text(start), hint=f"give {counts}"
-        )
-    quaternion = start[-4:] if len(start) in (4, 7) else ()
-    if quaternion and abs(math.hypot(*quaternion) - 1) > 1e-3:
-        raise RobotFileError(
-            f"the quaternion has length {math.hypot(*quaternion):.4g}",
-            key=key,
-            value=short_text(start),
-            hint="make it 1",
-        )
+    counts = " or ".join(str(count) for count in allowed[1:]) or "none"
+    body = "body in the plane" if allowed is PLANAR_START_COUNTS else "joint"
+    message = f"{len(start)} start values for a {joint} {body}"
+    refuse(len(start) not in allowed, message, key, start, f"give {counts}")
+    if len(start) in (4, 7):
+        size = math.hypot(*start[-4:])
+        refuse(abs(size - 1) > 1e-3, f"the quaternion has length {size:.4g}", key, start, "make it 1")
 
 
 def _check_closures(robot: schema.RobotFile, places: _Known) -> None:
@@ -245,12 +208,11 @@ def _check_closures(robot: schema.RobotFile, places: _Known) -> None:
         key, (first, second) = f"closure '{name}'", closure.between
         for end in closure.between:
             refuse_unknown(end, places, "frame", f"{key}: between")
-        if first == second:
-            message = "a frame cannot be closed onto itself"
-            raise RobotFileError(message, key=f"{key}: between", value=first, hint="name two frames")
-        if robot.motion == "planar" and closure.joint not in PLANAR_CLOSURES:
-            message, hint = f"a {closure.joint} closure leaves the plane", "use " + ", ".join(PLANAR_CLOSURES)
-            raise RobotFileError(message, key=f"{key}: joint", value=closure.joint, hint=hint)
+        message = "a frame cannot be closed onto itself"
+        refuse(first == second, message, f"{key}: between", first, "name two frames")
+        wrong = robot.motion == "planar" and closure.joint not in PLANAR_CLOSURES
+        message, hint = f"a {closure.joint} closure leaves the plane", "use " + ", ".join(PLANAR_CLOSURES)
+        refuse(wrong, message, f"{key}: joint", closure.joint, hint)
 
 
 def _check_modes(robot: schema.RobotFile) -> None:
@@ -265,9 +227,8 @@ def _check_modes(robot: schema.RobotFile) -> None:
         key, named = f"actuation.{choice}", [*actuation.actuated, *actuation.locked]
         for k, name in enumerate(named):
             refuse_unknown(name, joints, "joint", key)
-            if name in named[:k]:
-                hint = "name it once, in 'actuated' or in 'locked'"
-                raise RobotFileError(f"the joint '{name}' is named twice", key=key, value=name, hint=hint)
+            hint = "name it once, in 'actuated' or in 'locked'"
+            refuse(name in named[:k], f"the joint '{name}' is named twice", key, name, hint)
 
 
 def strut_names(robot: schema.RobotFile) -> list[str]:
@@ -286,55 +247,46 @@ def _single_axes(robot: schema.RobotFile) -> dict[str, str]:
 def _check_couplings(robot: schema.RobotFile) -> None:
     """Raise at the first coupling that does not fit the rest of the file."""
     units, joints = _single_axes(robot), {frame.name: frame.joint for frame in robot.frame}
-    _refuse_twice((coupling.name for coupling in robot.coupling), "coupling")
+    _refuse_twice([coupling.name for coupling in robot.coupling], "coupling")
     for coupling in robot.coupling:
         key, first, others = f"coupling '{coupling.name}'", coupling.joint, coupling.others
         for field, name in (("joint", first), *(("terms" if coupling.terms else "other", other) for other in others)):
             if name not in units:
-                raise _axis_error(name, joints, units, f"{key}: {field}")
+                kind, message = joints.get(name), f"there is no joint '{name}' with one axis"
+                hint = did_you_mean(name, units)
+                if kind in ("universal", "cylindrical"):
+                    message, hint = f"the {kind} joint '{name}' has two axes", f"name '{name}.1' or '{name}.2'"
+                elif kind is not None:
+                    message = f"the {kind} joint '{name}' has no axis to couple"
+                    hint = "couple joints that turn about or slide along one axis"
+                refuse(True, message, f"{key}: {field}", name, hint)
         _check_cable(robot, coupling, key)
-        if coupling.lead is not None and units[first] == units[others[0]]:
-            motion = "turn" if units[first] == "rad" else "slide"
-            message = f"'{first}' and '{others[0]}' both {motion}; a screw couples a turn and a slide"
-            hint = 'name a prismatic and a revolute joint, or write terms = { "other" = ratio }'
-            raise RobotFileError(message, key=f"{key}: lead", value=coupling.lead, hint=hint)
+        same = coupling.lead is not None and units[first] == units[others[0]]
+        message = f"'{first}' and '{others[0]}' both {'turn' if units[first] == 'rad' else 'slide'}; a screw couples a"
+        hint = 'name a prismatic and a revolute joint, or write terms = { "other" = ratio }'
+        refuse(same, f"{message} turn and a slide", f"{key}: lead", coupling.lead, hint)
 
 
 def _check_cable(robot: schema.RobotFile, coupling: schema.CouplingTable, key: str) -> None:
     """An elastic cable pulls where it is the joint of its coupling, and has no play: slack it has none to take up."""
     cables = [element.name for element in robot.element if element.kind == "cable"]
-    followed_cables = [name for name in coupling.others if name in cables]
-    if coupling.stiffness is not None and followed_cables:
-        raise RobotFileError(
-            f"the cable '{followed_cables[0]}' would push where the coupling is elastic",
-            key=f"{key}: terms",
-            value=followed_cables[0],
-            hint=f'write the coupling with joint = "{followed_cables[0]}", and the drum in terms',
-        )
-    if coupling.joint in cables and coupling.backlash:
-        raise RobotFileError(
-            f"the cable '{coupling.joint}' pulls only, and has no backlash",
-            key=f"{key}: backlash",
-            value=coupling.backlash,
-            hint="leave backlash out: a slack cable has none",
-        )
+    for name in coupling.others:
+        pushes, message = coupling.stiffness is not None and name in cables, "would push where the coupling is elastic"
+        hint = f'write the coupling with joint = "{name}", and the drum in terms'
+        refuse(pushes, f"the cable '{name}' {message}", f"{key}: terms", name, hint)
+    wrong, hint = coupling.joint in cables and coupling.backlash, "leave backlash out: a slack cable has none"
+    message = f"the cable '{coupling.joint}' pulls only, and has no backlash"
+    refuse(wrong, message, f"{key}: backlash", coupling.backlash, hint)
 
 
 def _check_coordinate(name: str, places: Container[str], key: str) -> None:
     """The name of a strut is that of a coordinate: it must not mean another one, or a choice of joints."""
     frame, dot, coordinate = name.rpartition(".")
+    meaning = "a choice of joints to lock" if name in ("actuators", "none") else ""
     if coordinate in POSE_COORDINATES and (not dot or frame in places):
         meaning = f"a coordinate of the frame '{frame}'" if dot else "a coordinate of the end effector"
-    elif name in ("actuators", "none"):
-        meaning = "a choice of joints to lock"
-    else:
-        return
-    raise RobotFileError(
-        f"'{name}' is {meaning}, and cannot be the name of a strut, whose length is a coordinate of that name",
-        key=key,
-        value=name,
-        hint="rename the strut",
-    )
+    message = f"'{name}' is {meaning}, and cannot be the name of a strut, whose length is a coordinate of that name"
+    refuse(meaning, message, key, name, "rename the strut")
 
 
 def _check_elements(robot: schema.RobotFile, places: _Known) -> None:
@@ -346,35 +298,15 @@ def _check_elements(robot: schema.RobotFile, places: _Known) -> None:
     driven |= {name for actuation in robot.actuation.values() for name in actuation.actuated}
     for element in robot.element:
         name, key = element.name, f"element '{element.name}'"
-        if element.kind == "cable" and element.measured and not (element.actuated or name in driven):
-            hint = "give it stiffness and rest, or actuated = true, or couple it to a drum"
-            raise RobotFileError(f"the cable '{name}' is neither elastic nor driven", key=key, value=name, hint=hint)
-        if name in owners:
-            message = (
-                f"the element '{name}' is there twice"
-                if owners[name] == "element"
-                else f"a {owners[name]} is called '{name}' too"
-            )
-            raise RobotFileError(message, key=key, value=name, hint="rename one of them")
+        loose = element.kind == "cable" and element.measured and not (element.actuated or name in driven)
+        hint = "give it stiffness and rest, or actuated = true, or couple it to a drum"
+        refuse(loose, f"the cable '{name}' is neither elastic nor driven", key, name, hint)
+        twice, other = f"the element '{name}' is there twice", f"a {owners.get(name)} is called '{name}' too"
+        refuse(name in owners, twice if owners.get(name) == "element" else other, key, name, "rename one of them")
         owners[name] = "element"
         if element.measured:
             _check_coordinate(name, places.places, key)
         for end in element.between:
             refuse_unknown(end, places, "frame or point", f"{key}: between")
-        if element.between[0] == element.between[1]:
-            raise RobotFileError("both ends are the same", key=f"{key}: between", value=end, hint="name two frames")
-
-
-def _axis_error(name: str, joints: Mapping[str, str], units: Mapping[str, str], key: str) -> RobotFileError:
-    """The error for a name that is not a joint, or a joint with several axes."""
-    kind = joints.get(name)
-    if kind in ("universal", "cylindrical"):
-        return RobotFileError(
-            f"the {kind} joint '{name}' has two axes", key=key, value=name, hint=f"name '{name}.1' or '{name}.2'"
-        )
-    if kind is not None:
-        hint = "couple joints that turn about or slide along one axis"
-        return RobotFileError(f"the {kind} joint '{name}' has no axis to couple", key=key, value=name, hint=hint)
-    return RobotFileError(
-        f"there is no joint '{name}' with one axis", key=key, value=name, hint=did_you_mean(name, units)
-    )
+        same = element.between[0] == element.between[1]
+        refuse(same, "both ends are the same", f"{key}: between", end, "name two frames")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator
 
 from parflex.errors import did_you_mean
 from parflex.robotfile.values import (
@@ -20,6 +22,7 @@ from parflex.robotfile.values import (
     Table,
     Vector,
     list_of,
+    refuse,
     value_error,
 )
 
@@ -57,6 +60,12 @@ LAW_KEYS: dict[str, frozenset[str]] = {
     "chirp": frozenset({"frequencies", "sweep", "duration", "ramp", "frame"}),
 }
 JOINT_KINDS = ("moves", "joints", "sines", "chirp")  # `start` says where joints begin
+WAYPOINTS = ("points", "poses", "joints")
+NEEDS = dict.fromkeys(AT_REST, ("duration",)) | {  # what laws cannot do without; laws of one move may have times
+    "chirp": ("frequencies", "duration"),
+    "spline": ("times",),
+    "blend": ("times", "blend"),
+}
 
 
 def _as_list(value: object) -> object:
@@ -162,37 +171,25 @@ class MotionTable(Table):
         """The law of time: the one that is given, or that of the kind."""
         return self.law or LAWS[self.kind][0]
 
-    @model_validator(mode="after")
-    def _check_kind(self) -> MotionTable:
+    def check_values(self) -> None:
+        """Refuse other than one kind of motion, keys that have no effect, and numbers that do not fit."""
         present_kinds = [key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines)]
-        if len(present_kinds) != 1:
-            listed = " and ".join(f"'{kind}'" for kind in present_kinds) or "none"
-            kinds = ", ".join(f"'{key}'" for key in KINDS[:-1]) + f" and '{KINDS[-1]}'"
-            raise value_error(f"a motion has one of {kinds}, not {listed}", "keep one", "moves")
-        self._check_keys(present_kinds[0])
+        listed = " and ".join(f"'{kind}'" for kind in present_kinds) or "none"
+        kinds = ", ".join(f"'{key}'" for key in KINDS[:-1]) + f" and '{KINDS[-1]}'"
+        refuse(len(present_kinds) != 1, f"a motion has one of {kinds}, not {listed}", "keep one", "moves")
+        (kind,) = present_kinds
+        if self.law is not None:
+            hint = did_you_mean(self.law, LAWS[kind])
+            refuse(self.law not in LAWS[kind], f"a motion with '{kind}' has no law '{self.law}'", hint, "law", self.law)
+        motion = f"a motion with '{kind}'" + (f" and law '{self.law}'" if self.law else "")
+        for key in sorted(self.model_fields_set - self._known_keys(kind)):
+            raise value_error(f"'{key}' has no effect in {motion}", "remove it", key, getattr(self, key))
         self._check_numbers()
-        self._check_needs(present_kinds[0])
-        self._check_orientation()
-        return self
-
-    def _check_orientation(self) -> None:
-        """One of direction, cone and orientation; a cone stands about a circle."""
-        keys = sorted(self.model_fields_set & set(ORIENTATION_KEYS))
-        if len(keys) > 1:
-            raise value_error(f"'{keys[0]}' and '{keys[1]}' both turn the frame", "keep one", keys[1])
-        if self.cone is not None and self.circle is None:
-            raise value_error("a 'cone' stands about the axis of a circle", "give directions", "cone", self.cone)
-
-    def _check_keys(self, kind: str) -> None:
-        """Refuse a law that the kind does not have, and keys that have no effect."""
-        if self.law is not None and self.law not in LAWS[kind]:
-            raise value_error(
-                f"a motion with '{kind}' has no law '{self.law}'", did_you_mean(self.law, LAWS[kind]), "law", self.law
-            )
-        unused_keys = self.model_fields_set - self._known_keys(kind)
-        if unused_keys:
-            key = min(unused_keys)
-            raise value_error(f"'{key}' has no effect in {self._named(kind)}", "remove it", key, getattr(self, key))
+        self._check_needs(kind)
+        for first, second in pairwise(sorted(self.model_fields_set & set(ORIENTATION_KEYS))):
+            raise value_error(f"'{first}' and '{second}' both turn the frame", "keep one", second)
+        flat = self.cone is not None and self.circle is None
+        refuse(flat, "a 'cone' stands about the axis of a circle", "give directions", "cone", self.cone)
 
     def _known_keys(self, kind: str) -> set[str]:
         law = self.law_name
@@ -208,74 +205,58 @@ class MotionTable(Table):
             keys |= {"smoothing"}
         return keys
 
-    def _named(self, kind: str) -> str:
-        return f"a motion with '{kind}'" + (f" and law '{self.law}'" if self.law else "")
+    @property
+    def _steps(self) -> list[float]:
+        """Durations between given times."""
+        return [later - earlier for earlier, later in pairwise(self.times)]
 
     def _check_numbers(self) -> None:
-        if self.duration is not None and 2 * self.ramp > self.duration:
-            raise value_error("the two ramps are longer than the move", "make 'duration' longer", "ramp", self.ramp)
-        if any(later <= earlier for earlier, later in zip(self.times, self.times[1:], strict=False)):
-            raise value_error("the times do not increase", "write e.g. [0, 1, 2.5]", "times", list(self.times))
-        if self.times and self.times[0] < 0:
-            raise value_error("the first time is negative", "begin at 0 or later", "times", self.times[0])
+        times, ramp, duration = self.times, self.ramp, self.duration
+        long = duration is not None and 2 * ramp > duration
+        refuse(long, "the two ramps are longer than the move", "make 'duration' longer", "ramp", ramp)
+        falling = any(step <= 0 for step in self._steps)
+        refuse(falling, "the times do not increase", "write e.g. [0, 1, 2.5]", "times", list(times))
+        first = min(times, default=0)
+        refuse(first < 0, "the first time is negative", "begin at 0 or later", "times", first)
 
     def _check_needs(self, kind: str) -> None:
-        """What a kind and its law cannot do without."""
-        law, has_waypoints = self.law_name, kind in ("points", "poses", "joints")
-        if has_waypoints and len(getattr(self, kind)) < 2 and kind != "points":  # points say it with their path
-            raise value_error(f"a motion needs at least two {kind}", f"add {kind}", kind)
-        if self.times and has_waypoints and len(self.times) != len(getattr(self, kind)):
-            count = len(getattr(self, kind))
-            raise value_error(f"there are {len(self.times)} times for {count} {kind}", "give one each", "times")
-        if self.times and self.duration is not None:
-            raise value_error("'times' and 'duration' say the same", "keep one", "duration", self.duration)
-        missing = [key for key in self._required(kind, law) if not getattr(self, key)]
-        if missing:
-            raise value_error(f"'{missing[0]}' is missing", f"add {missing[0]} = ...", missing[0])
-        if self.along_path and law == "constant-speed" and self.ramp == 0:
-            raise value_error("'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
-        if kind != "moves" and law in ("trapezoid", "constant-speed") and self.ramp == 0:
-            raise value_error(f"'ramp' is missing: the law '{law}' has ramps", "add ramp = 0.1", "ramp")
-        gaps = [b - a for a, b in zip(self.times, self.times[1:], strict=False)]
-        if gaps and (2 * self.ramp > min(gaps) or 2 * self.blend > min(gaps)):
-            key = "blend" if self.blend else "ramp"
-            raise value_error(f"'{key}' is longer than half of a move", "make it shorter", key, getattr(self, key))
-        if law == "time-optimal" and min(self.end_speeds) < 0:
-            raise value_error("a speed at an end is negative", "give zero or more", "end_speeds", list(self.end_speeds))
+        """Refuse what lacks something that its kind and law cannot do without."""
+        law, times, waypoints = self.law_name, self.times, getattr(self, kind) if kind in WAYPOINTS else ()
+        few = kind in WAYPOINTS and len(waypoints) < 2 and kind != "points"  # points say it with their path
+        refuse(few, f"a motion needs at least two {kind}", f"add {kind}", kind)
+        unequal = times and waypoints and len(times) != len(waypoints)
+        refuse(unequal, f"there are {len(times)} times for {len(waypoints)} {kind}", "give one each", "times")
+        twice = times and self.duration is not None
+        refuse(twice, "'times' and 'duration' say the same", "keep one", "duration", self.duration)
+        at_speed = self.along_path and law == "constant-speed"
+        needs = ("speed",) if at_speed else () if law in AT_REST and times else NEEDS.get(law, ())
+        for key in needs:
+            refuse(not getattr(self, key), f"'{key}' is missing", f"add {key} = ...", key)
+        ramp = self.ramp == 0
+        refuse(ramp and at_speed, "'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
+        ramp = ramp and kind != "moves" and law in ("trapezoid", "constant-speed")
+        refuse(ramp, f"'ramp' is missing: the law '{law}' has ramps", "add ramp = 0.1", "ramp")
+        key, shortest = "blend" if self.blend else "ramp", min(self._steps, default=math.inf)
+        long = 2 * self.ramp > shortest or 2 * self.blend > shortest
+        refuse(long, f"'{key}' is longer than half of a move", "make it shorter", key, getattr(self, key))
+        speeds = list(self.end_speeds)
+        backwards = law == "time-optimal" and min(speeds) < 0
+        refuse(backwards, "a speed at an end is negative", "give zero or more", "end_speeds", speeds)
         self._check_waves(kind)
 
-    def _required(self, kind: str, law: str) -> list[str]:
-        if self.along_path and law == "constant-speed":
-            return ["speed"]
-        if law == "time-optimal":
-            return []
-        if law in AT_REST:
-            return [] if self.times else ["duration"]
-        if law == "chirp":
-            return ["frequencies", "duration"]
-        return {"spline": ["times"], "blend": ["times", "blend"]}.get(law, [])
-
     def _check_waves(self, kind: str) -> None:
-        """Numbers of frequencies and of amplitudes."""
-        if kind == "sines":
-            if (self.frequency is None) == (not self.frequencies):
-                raise value_error(
-                    "sines have either 'frequency', of which they are multiples, or 'frequencies'",
-                    "add frequency = 0.5", "frequency",
-                )  # fmt: skip
-            for name, values in (*self.sines.items(), *self.cosines.items()):
-                if not values:
-                    raise value_error(f"'{name}' has no amplitudes", "write e.g. [0.1, 0.05]", "sines")
-                if self.frequencies and len(values) != len(self.frequencies):
-                    raise value_error(
-                        f"'{name}' has {len(values)} amplitudes for {len(self.frequencies)} frequencies",
-                        "give one each", "sines",
-                    )  # fmt: skip
-        if kind == "chirp" and len(self.frequencies) != 2:
-            raise value_error("a chirp goes from one frequency to another", "write [1, 20]", "frequencies")
-        if kind in ("sines", "chirp") and self.frame is not None:
-            unknown_names = {*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}
-            if unknown_names:
-                raise value_error(
-                    f"'{min(unknown_names)}' is not a direction of a frame", "write x, y or z, or remove 'frame'", kind
-                )
+        """Refuse numbers of frequencies and of amplitudes that do not fit, and directions that no frame has."""
+        both = kind == "sines" and (self.frequency is None) == (not self.frequencies)
+        message = "sines have either 'frequency', of which they are multiples, or 'frequencies'"
+        refuse(both, message, "add frequency = 0.5", "frequency")
+        count = len(self.frequencies)
+        for name, values in (*self.sines.items(), *self.cosines.items()) if kind == "sines" else ():
+            refuse(not values, f"'{name}' has no amplitudes", "write e.g. [0.1, 0.05]", "sines")
+            message = f"'{name}' has {len(values)} amplitudes for {count} frequencies"
+            refuse(count and len(values) != count, message, "give one each", "sines")
+        wrong = kind == "chirp" and count != 2
+        refuse(wrong, "a chirp goes from one frequency to another", "write [1, 20]", "frequencies")
+        in_frame = kind in ("sines", "chirp") and self.frame is not None
+        for name in sorted({*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}):
+            hint = "write x, y or z, or remove 'frame'"
+            refuse(in_frame, f"'{name}' is not a direction of a frame", hint, kind)

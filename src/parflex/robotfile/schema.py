@@ -20,7 +20,6 @@ from pydantic import (
     Field,
     Tag,
     ValidationInfo,
-    model_validator,
 )
 
 from parflex.robotfile.motion_schema import MotionTable
@@ -48,6 +47,7 @@ from parflex.robotfile.values import (
     plain_list,
     read_coordinates,
     refuse,
+    refusing,
     value_error,
 )
 
@@ -72,9 +72,9 @@ Axial = Literal["mean", "linear"]  # axial strain of beams: the mean one, which 
 NodeNumber = Annotated[int, Field(ge=1, le=10**9, strict=True)]
 
 SHEAR_HINT = "give a number above 0, at most 1"
-ShearCoefficient = Annotated[Number, refuse(lambda x: not 0 < x <= 1, "is not a shear coefficient", SHEAR_HINT)]
+ShearCoefficient = Annotated[Number, refusing(lambda x: not 0 < x <= 1, "is not a shear coefficient", SHEAR_HINT)]
 
-Efficiency = Annotated[Number, refuse(lambda x: not 0 < x <= 1, "is not between 0 and 1", "1 is without losses")]
+Efficiency = Annotated[Number, refusing(lambda x: not 0 < x <= 1, "is not between 0 and 1", "1 is without losses")]
 
 Scale = Annotated[Vector, BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else [value] * 3)]
 
@@ -82,11 +82,9 @@ Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[le
 
 
 def _check_rising(rows: Any, info: ValidationInfo) -> Any:
-    if len(rows) == 1:
-        raise value_error("one pair makes no table", "give two or more")
+    refuse(len(rows) == 1, "one pair makes no table", "give two or more")
     for low, high in pairwise(rows):
-        if not low[0] < high[0]:
-            raise value_error(f"the {info.field_name}s do not rise", "sort them, each once", value=high[0])
+        refuse(not low[0] < high[0], f"the {info.field_name}s do not rise", "sort them, each once", value=high[0])
     return rows
 
 
@@ -98,9 +96,9 @@ Rows = Annotated[
 
 
 def _check_tensor(rows: Any) -> Any:
-    if any(abs(rows[i][j] - rows[j][i]) > 1e-15 + 1e-9 * abs(rows[i][j]) for i, j in ((0, 1), (0, 2), (1, 2))):
-        hint = "repeat each off-diagonal entry on the other side"
-        raise value_error("the inertia tensor is not symmetric", hint, value=rows)
+    wrong = any(abs(rows[i][j] - rows[j][i]) > 1e-15 + 1e-9 * abs(rows[i][j]) for i, j in ((0, 1), (0, 2), (1, 2)))
+    hint = "repeat each off-diagonal entry on the other side"
+    refuse(wrong, "the inertia tensor is not symmetric", hint, value=rows)
     return rows
 
 
@@ -186,16 +184,15 @@ class Inertia(Table):
     centre: Vector = (0.0, 0.0, 0.0)
     about_centre: CentralInertia = (0.0, 0.0, 0.0)
 
-    @model_validator(mode="after")
-    def _check_single_form(self) -> Inertia:
+    def check_values(self) -> None:
+        """Refuse a body that is described twice, or without its mass."""
         central_keys = self.model_fields_set & {"mass", "centre", "about_centre"}
         khalil_keys = self.model_fields_set - central_keys - {"IA", "FV", "FS"}
         if central_keys and khalil_keys:
             message = f"'{min(central_keys)}' and '{min(khalil_keys)}' describe the same body twice"
             raise value_error(message, "use either mass, centre, about_centre or M, MX, ..., ZZ", min(khalil_keys))
-        if central_keys and self.mass is None:
-            raise value_error("'mass' is missing", "give the mass beside centre and about_centre", "mass")
-        return self
+        missing = central_keys and self.mass is None
+        refuse(missing, "'mass' is missing", "give the mass beside centre and about_centre", "mass")
 
 
 class PointMass(Table):
@@ -221,17 +218,15 @@ class Friction(Table):
     offset: Number = 0.0
     static: Number | None = None
 
-    @model_validator(mode="after")
-    def _possible(self) -> Friction:
+    def check_values(self) -> None:
+        """Refuse less friction at rest than in motion."""
         self.check_static(self.coulomb)
-        return self
 
     def check_static(self, sliding: float) -> None:
         """Friction at rest bears no less than friction in motion."""
-        if self.static is not None and not self.static >= sliding:
-            fix = f"give at least {sliding:g}, or leave it out: a joint at rest then bears as much as a sliding one"
-            message = f"the static friction is below the sliding friction {sliding:g}"
-            raise value_error(message, fix, "static", self.static)
+        fix = f"give at least {sliding:g}, or leave it out: a joint at rest then bears as much as a sliding one"
+        wrong, message = self.static is not None and not self.static >= sliding, "the static friction is below the"
+        refuse(wrong, f"{message} sliding friction {sliding:g}", fix, "static", self.static)
 
 
 class Spring(Table):
@@ -262,15 +257,13 @@ class MaterialTable(Table):
     shear_modulus: Positive | None = None
     poisson_ratio: Number | None = None
 
-    @model_validator(mode="after")
-    def _possible(self) -> MaterialTable:
-        ratio = self.poisson_ratio
-        if self.shear_modulus is not None and ratio is not None:
-            raise value_error("shear_modulus and poisson_ratio are both given", "keep one of them", "poisson_ratio")
-        if ratio is not None and not -1 < ratio <= 0.5:
-            hint = "give one between -1 and 0.5"
-            raise value_error(f"no material has a Poisson ratio of {ratio}", hint, "poisson_ratio", ratio)
-        return self
+    def check_values(self) -> None:
+        """Refuse two descriptions of shear, and a Poisson ratio that no material has."""
+        ratio, key = self.poisson_ratio, "poisson_ratio"
+        twice = self.shear_modulus is not None and ratio is not None
+        refuse(twice, "shear_modulus and poisson_ratio are both given", "keep one of them", key)
+        impossible = ratio is not None and not -1 < ratio <= 0.5
+        refuse(impossible, f"no material has a Poisson ratio of {ratio}", "give one between -1 and 0.5", key, ratio)
 
 
 class SectionTable(Table):
@@ -292,22 +285,21 @@ class SectionTable(Table):
     ky: ShearCoefficient | None = None
     kz: ShearCoefficient | None = None
 
-    @model_validator(mode="after")
-    def _complete(self) -> SectionTable:
+    def check_values(self) -> None:
+        """Refuse keys that the shape does not have, missing ones, and walls without a hole."""
         keys = SECTION_KEYS[self.shape]
         for key in sorted(self.model_fields_set - {"shape", *keys}):
             raise value_error(f"a {self.shape} section has no '{key}'", "it has " + ", ".join(keys), key)
         for key in keys:
-            if getattr(self, key) is None and key not in ("Ip", "ky", "kz"):
-                raise value_error(f"a {self.shape} section needs '{key}'", f"give {', '.join(keys)}", key)
+            missing = getattr(self, key) is None and key not in ("Ip", "ky", "kz")
+            refuse(missing, f"a {self.shape} section needs '{key}'", f"give {', '.join(keys)}", key)
         sides, solid, hint = {
             "tube": ((self.diameter,), "circle", "half the diameter"),
             "box": ((self.y, self.z), "rectangle", "half the smaller side"),
         }.get(self.shape, ((), "", ""))
-        if any(2 * self.thickness >= side for side in sides):  # type: ignore[operator]
-            fix = f"give a thickness below {hint}, or use the shape '{solid}'"
-            raise value_error(f"the wall of this {self.shape} leaves no hole", fix, "thickness")
-        return self
+        full = any(2 * self.thickness >= side for side in sides)  # type: ignore[operator]
+        fix = f"give a thickness below {hint}, or use the shape '{solid}'"
+        refuse(full, f"the wall of this {self.shape} leaves no hole", fix, "thickness")
 
 
 class Damping(Table):
@@ -317,11 +309,9 @@ class Damping(Table):
     stiffness: NotNegative = 0.0
     ratio: NotNegative = 0.0
 
-    @model_validator(mode="after")
-    def _possible(self) -> Damping:
-        if self.ratio and self.stiffness:
-            raise value_error("ratio and stiffness are both given", "keep one of them", "ratio")
-        return self
+    def check_values(self) -> None:
+        """Refuse two numbers for the damping by stiffness."""
+        refuse(self.ratio and self.stiffness, "ratio and stiffness are both given", "keep one of them", "ratio")
 
 
 class Reduce(Table):
@@ -330,13 +320,10 @@ class Reduce(Table):
     error: Positive
     band: Positive
 
-    @model_validator(mode="after")
-    def _possible(self) -> Reduce:
-        least = MIN_RELATIVE_ERROR * self.band
-        if self.error < least:
-            message = f"an error of {self.error:g} Hz is below the rounding of frequencies"
-            raise value_error(message, f"give {least:.2g} Hz or more", "error", self.error)
-        return self
+    def check_values(self) -> None:
+        """Refuse an error below rounding."""
+        least, message = MIN_RELATIVE_ERROR * self.band, f"an error of {self.error:g} Hz is below the rounding of"
+        refuse(self.error < least, f"{message} frequencies", f"give {least:.2g} Hz or more", "error", self.error)
 
 
 class Beam(Table):
@@ -369,12 +356,10 @@ class Beam(Table):
     axial: Axial | None = None
     reduce: Reduce | None = None
 
-    @model_validator(mode="after")
-    def _possible(self) -> Beam:
-        if self.shear_coefficient is not None and not self.shear:
-            key = "shear_coefficient"
-            raise value_error("shear_coefficient has no effect without shear", "write shear = true", key)
-        return self
+    def check_values(self) -> None:
+        """Refuse a shear coefficient without shear."""
+        wrong, key = self.shear_coefficient is not None and not self.shear, "shear_coefficient"
+        refuse(wrong, f"{key} has no effect without shear", "write shear = true", key)
 
 
 class Modal(Table):
@@ -420,28 +405,21 @@ class Superelement(Table):
     positions: dict[Name, Vector] | None = None
     units: Literal["m", "mm", "kg-mm-N", "kg-mm-ms", "kg-mm-s", "in"] = "m"
 
-    @model_validator(mode="after")
-    def _possible(self) -> Superelement:
+    def check_values(self) -> None:
+        """Refuse names that are no nodes, loads without six components, and missing matrices."""
         for name in self.nodes:
-            if "." in name or "@" in name:
-                raise value_error(f"'{name}' is not a valid node name", "give a name without dots", "nodes", name)
+            wrong = "." in name or "@" in name
+            refuse(wrong, f"'{name}' is not a valid node name", "give a name without dots", "nodes", name)
         loads = self.geometric if isinstance(self.geometric, dict) else {}
-        for key, names in (
-            ("root", [self.root] if self.root else ()),
-            ("positions", self.positions),
-            ("geometric", loads),
-        ):
-            for name in names or ():
-                if name not in self.nodes:
-                    hint = f"its nodes are {', '.join(self.nodes)}"
-                    raise value_error(f"'{name}' is not a node of the super-element", hint, key, name)
+        named = {"root": [self.root] if self.root else (), "positions": self.positions or (), "geometric": loads}
+        for key, name in ((key, name) for key, names in named.items() for name in names):
+            message, hint = f"'{name}' is not a node of the super-element", f"its nodes are {', '.join(self.nodes)}"
+            refuse(name not in self.nodes, message, hint, key, name)
         for load in loads.values():
-            if len(load) != 6:
-                raise value_error(f"a load has six components, not {len(load)}", "give fx fy fz mx my mz", "geometric")
-        if isinstance(self.file, dict) and not {"M", "K"} <= set(self.file):
-            hint = 'write file = { M = "m.mtx", K = "k.mtx" }'
-            raise value_error("a file for each matrix needs M and K", hint, "file")
-        return self
+            message = f"a load has six components, not {len(load)}"
+            refuse(len(load) != 6, message, "give fx fy fz mx my mz", "geometric")
+        incomplete, hint = isinstance(self.file, dict) and not {"M", "K"} <= set(self.file), "write file = "
+        refuse(incomplete, "a file for each matrix needs M and K", hint + '{ M = "m.mtx", K = "k.mtx" }', "file")
 
 
 class BodyTable(Table):
@@ -454,8 +432,8 @@ class BodyTable(Table):
     modal: Modal | None = None
     superelement: Superelement | None = None
 
-    @model_validator(mode="after")
-    def _check_single_body(self) -> BodyTable:
+    def check_values(self) -> None:
+        """Refuse a body that is described twice."""
         bodies = [key for key in ("beam", "modal", "superelement") if getattr(self, key, None) is not None]
         if len(bodies) > 1:
             raise value_error(f"'{bodies[0]}' and '{bodies[1]}' both describe the body", "keep one of them", bodies[1])
@@ -467,7 +445,6 @@ class BodyTable(Table):
                 f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
             )
             raise value_error(f"a body given by {what} takes its mass from its file", hint, key)
-        return self
 
 
 class Frame(BodyTable):
@@ -519,27 +496,24 @@ class Frame(BodyTable):
     spring: Spring | None = None
     damper: NotNegative = 0.0
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Frame:
-        if self.mdh is not None and self.place is not None:
-            raise value_error("'mdh' and 'place' both place the frame", "keep one of them", "place")
+    def check_values(self) -> None:
+        """Refuse what is given twice, and a pitch or a stop that the joint cannot have."""
+        super().check_values()
+        twice = self.mdh is not None and self.place is not None
+        refuse(twice, "'mdh' and 'place' both place the frame", "keep one of them", "place")
         helical, hint = self.joint == "helical", "give the travel along z per radian in m: the lead divided by 2*pi"
-        if not helical and self.pitch is not None:
-            fix = 'remove it, or use joint = "helical"'
-            raise value_error(f"a {self.joint} joint has no pitch", fix, "pitch", self.pitch)
-        if helical and self.pitch is None:
-            raise value_error("a helical joint needs its pitch", hint, "pitch")
-        if self.pitch == 0:
-            hint += ', or use joint = "revolute"'
-            raise value_error("a pitch of zero makes a revolute joint", hint, "pitch", self.pitch)
-        if self.stop is not None and self.limits is None:
-            raise value_error("a stop needs the limits of its joint", "give limits = [low, high]", "stop")
+        wrong, fix = not helical and self.pitch is not None, 'remove it, or use joint = "helical"'
+        refuse(wrong, f"a {self.joint} joint has no pitch", fix, "pitch", self.pitch)
+        refuse(helical and self.pitch is None, "a helical joint needs its pitch", hint, "pitch")
+        hint += ', or use joint = "revolute"'
+        refuse(self.pitch == 0, "a pitch of zero makes a revolute joint", hint, "pitch", self.pitch)
+        endless = self.stop is not None and self.limits is None
+        refuse(endless, "a stop needs the limits of its joint", "give limits = [low, high]", "stop")
         of_joint = {"IA": self.motor_inertia, "FV": self.friction.viscous, "FS": self.friction.coulomb}
         for key, value in of_joint.items():
-            if value and getattr(self.inertia, key):
-                raise value_error(f"'{key}' is given twice", "keep it in 'inertia' or in its own key", "inertia", value)
+            hint = "keep it in 'inertia' or in its own key"
+            refuse(value and getattr(self.inertia, key), f"'{key}' is given twice", hint, "inertia", value)
         self.friction.check_static(self.friction.coulomb + self.inertia.FS)
-        return self
 
 
 class PlatformTable(BodyTable):
@@ -580,11 +554,10 @@ class Closure(Table):
     axis: Axis = (0.0, 0.0, 1.0)
     axis_2: Axis | None = None
 
-    @model_validator(mode="after")
-    def _axes(self) -> Closure:
-        if self.joint == "universal" and ("axis" not in self.model_fields_set or self.axis_2 is None):
-            raise value_error("a universal closure needs both axes of its cross", "give axis and axis_2", "axis_2")
-        return self
+    def check_values(self) -> None:
+        """Refuse a cross without both axes."""
+        wrong = self.joint == "universal" and ("axis" not in self.model_fields_set or self.axis_2 is None)
+        refuse(wrong, "a universal closure needs both axes of its cross", "give axis and axis_2", "axis_2")
 
 
 class CouplingTable(Table):
@@ -612,41 +585,39 @@ class CouplingTable(Table):
     joint: Name
     terms: Coordinates = {}
     other: Name | None = None
-    lead: Annotated[Number, refuse(lambda x: x == 0, "couples nothing", "give the travel per turn in m")] | None = None
+    lead: Annotated[Number, refusing(lambda x: x == 0, "couples nothing", "give the travel per turn in m")] | None = (
+        None
+    )
     offset: Number = 0.0
     stiffness: (
-        Annotated[Number, refuse(lambda x: x <= 0, "is not positive", "leave it out for a rigid coupling")] | None
+        Annotated[Number, refusing(lambda x: x <= 0, "is not positive", "leave it out for a rigid coupling")] | None
     ) = None
     damping: NotNegative = 0.0
     backlash: NotNegative = 0.0
     efficiency: Efficiency = 1.0
     efficiency_back: (
-        Annotated[Number, refuse(lambda x: x > 1, "is above 1", "1 is without losses, zero or less is self-locking")]
+        Annotated[Number, refusing(lambda x: x > 1, "is above 1", "1 is without losses, zero or less is self-locking")]
         | None
     ) = None
 
-    @model_validator(mode="after")
-    def _whole(self) -> CouplingTable:
+    def check_values(self) -> None:
+        """Refuse what is neither ratios nor a screw, couples nothing, or needs a stiffness."""
         form = 'write terms = { NAME = ratio }, or other = "NAME" and lead = 0.005'
         screw = [key for key in ("other", "lead") if getattr(self, key) is not None]
         if self.terms and screw:
             raise value_error(f"'terms' and '{screw[0]}' are both given", "keep one of them", "terms")
-        if not self.terms and not screw:
-            raise value_error("the coupling has neither 'terms' nor 'other' and 'lead'", form, "terms")
-        if len(screw) == 1:
-            missing = "lead" if screw == ["other"] else "other"
-            raise value_error("a screw needs both 'other' and 'lead'", f"add {missing} = ...", missing)
+        nothing = not self.terms and not screw
+        refuse(nothing, "the coupling has neither 'terms' nor 'other' and 'lead'", form, "terms")
+        missing = "lead" if screw == ["other"] else "other"
+        refuse(len(screw) == 1, "a screw needs both 'other' and 'lead'", f"add {missing} = ...", missing)
         for name, ratio in self.terms.items():
-            if ratio == 0:
-                raise value_error(f"the ratio of '{name}' is zero", "remove the term", f"terms.{name}", 0.0)
-        if self.joint in self.others:
-            raise value_error("a joint cannot be coupled to itself", "name another joint", "joint", self.joint)
+            refuse(ratio == 0, f"the ratio of '{name}' is zero", "remove the term", f"terms.{name}", 0.0)
+        itself = self.joint in self.others
+        refuse(itself, "a joint cannot be coupled to itself", "name another joint", "joint", self.joint)
         for key in ("damping", "backlash") if self.stiffness is None else ():
-            if getattr(self, key):
-                hint = "give the stiffness of the teeth, belt or thread in N m/rad or N/m at the joint"
-                message = f"'{key}' needs 'stiffness', and this coupling is rigid"
-                raise value_error(message, hint, key, getattr(self, key))
-        return self
+            hint = "give the stiffness of the teeth, belt or thread in N m/rad or N/m at the joint"
+            message, value = f"'{key}' needs 'stiffness', and this coupling is rigid", getattr(self, key)
+            refuse(value, message, hint, key, value)
 
     @property
     def back(self) -> float:
@@ -689,42 +660,37 @@ class ElementTable(Table):
         elastic = (self.stiffness, self.rest, self.damping) != (None, None, None)
         return self.kind == "strut" or (self.kind == "cable" and not elastic)
 
-    @model_validator(mode="after")
-    def _whole(self) -> ElementTable:
+    def check_values(self) -> None:
+        """Refuse keys that the kind does not have, and what it needs to act at all."""
+        kind, table, stiffness, rest = self.kind, self.table, self.stiffness, self.rest
         for key in ("stiffness", "rest", "damping", "table", "actuated", *LIMIT_KEYS):
-            if getattr(self, key) not in (None, False) and key not in ELEMENT_KEYS[self.kind]:
-                allowed = ", ".join(f"'{name}'" for name in ELEMENT_KEYS[self.kind])
-                raise value_error(f"a {self.kind} has no '{key}'", f"it may have {allowed}", key)
-        if self.limits and self.limits[0] < 0:
-            raise value_error("the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
-        self._check_enough()
-        if self.table and not self.table.length and not self.table.speed:
-            raise value_error("the table is empty", "give table = [[length, force], ...]", "table")
-        if self.table and self.kind == "spring" and not self.table.length:
-            raise value_error("a spring needs a table over length", 'write it so, or kind = "force"', "table")
-        return self
-
-    def _check_enough(self) -> None:
-        """What a kind needs to act at all."""
-        if self.kind == "spring" and self.table is not None and (self.stiffness is not None or self.rest is not None):
-            raise value_error("'table' and 'stiffness' both say how the spring pulls", "keep one of them", "table")
-        if self.kind == "cable" and self.actuated and not self.measured:
-            hint = "leave out stiffness and rest; couple an elastic cable to a drum, by a coupling with a stiffness"
-            raise value_error("a cable with a motor does not stretch", hint, "actuated")
+            extra = getattr(self, key) not in (None, False) and key not in ELEMENT_KEYS[kind]
+            allowed = ", ".join(f"'{name}'" for name in ELEMENT_KEYS[kind])
+            refuse(extra, f"a {kind} has no '{key}'", f"it may have {allowed}", key)
+        negative = self.limits and self.limits[0] < 0
+        refuse(negative, "the limits of a strut are lengths", "give [low, high] in m", "limits", self.limits)
+        twice = kind == "spring" and table is not None and (stiffness is not None or rest is not None)
+        refuse(twice, "'table' and 'stiffness' both say how the spring pulls", "keep one of them", "table")
+        stiff = kind == "cable" and self.actuated and not self.measured
+        hint = "leave out stiffness and rest; couple an elastic cable to a drum, by a coupling with a stiffness"
+        refuse(stiff, "a cable with a motor does not stretch", hint, "actuated")
         needs = {"spring": ("stiffness", "rest"), "cable": ("stiffness", "rest"), "damper": ("damping",)}
         units = {"stiffness": "stiffness = 1000 (N/m)", "rest": "rest = 0.2 (m)", "damping": "damping = 50 (N s/m)"}
-        for key in needs.get(self.kind, ()) if self.table is None and not self.measured else ():
-            if getattr(self, key) is None:
-                raise value_error(f"the {self.kind} needs its {key}", f"give {units[key]}", key)
-        if self.kind in ("spring", "cable") and self.stiffness == 0:
-            raise value_error(f"a {self.kind} of stiffness 0 does nothing", "give it in N/m", "stiffness", 0.0)
-        if self.kind == "strut" and (self.stiffness is None) != (self.rest is None):
-            missing = "rest" if self.rest is None else "stiffness"
-            raise value_error("a strut with a spring needs 'stiffness' and 'rest'", f"add {missing}", missing)
-        if self.kind == "rod" and self.rest == 0:
-            raise value_error("a rod cannot have length zero", "use a closure", "rest", 0.0)
-        if self.kind == "force" and self.table is None:
-            raise value_error("the force needs its table", "give table = [[length, force], ...]", "table")
+        for key in needs.get(kind, ()) if table is None and not self.measured else ():
+            refuse(getattr(self, key) is None, f"the {kind} needs its {key}", f"give {units[key]}", key)
+        idle = kind in ("spring", "cable") and stiffness == 0
+        refuse(idle, f"a {kind} of stiffness 0 does nothing", "give it in N/m", "stiffness", 0.0)
+        half, missing = (
+            kind == "strut" and (stiffness is None) != (rest is None),
+            "rest" if rest is None else "stiffness",
+        )
+        refuse(half, "a strut with a spring needs 'stiffness' and 'rest'", f"add {missing}", missing)
+        refuse(kind == "rod" and rest == 0, "a rod cannot have length zero", "use a closure", "rest", 0.0)
+        form = "give table = [[length, force], ...]"
+        refuse(kind == "force" and table is None, "the force needs its table", form, "table")
+        refuse(table and not table.length and not table.speed, "the table is empty", form, "table")
+        by_speed = table and kind == "spring" and not table.length
+        refuse(by_speed, "a spring needs a table over length", 'write it so, or kind = "force"', "table")
 
 
 class Visual(Table):

@@ -12,7 +12,7 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import (
@@ -65,6 +65,12 @@ def value_error(message: str, hint: str, key: str = "", value: Any = None) -> Py
     return PydanticCustomError("parflex", "{message}", context)
 
 
+def refuse(wrong: Any, message: str, hint: str, key: str = "", value: Any = None) -> None:
+    """Raise the error of a value, or of the entry `key` of a table, where something is wrong."""
+    if wrong:
+        raise value_error(message, hint, key, value)
+
+
 def expected(what: str, value: Any, hint: str) -> PydanticCustomError:
     """The error of a value of another kind."""
     return value_error(f"{what} expected here, not {short_text(value)}", hint)
@@ -95,12 +101,11 @@ def error_value(value: Any) -> str | float | bool:
     return value if isinstance(value, str) and len(value) <= MAX_VALUE_TEXT else short_text(value)
 
 
-def refuse(wrong: Callable[[Any], Any], what: str, hint: str) -> AfterValidator:
+def refusing(wrong: Callable[[Any], Any], what: str, hint: str) -> AfterValidator:
     """A check of values of one key: what is wrong with them, and what to write instead."""
 
     def check(value: Any, info: ValidationInfo) -> Any:
-        if wrong(value):
-            raise value_error(f"{info.field_name} = {short_text(value)} {what}", hint, value=value)
+        refuse(wrong(value), f"{info.field_name} = {short_text(value)} {what}", hint, value=value)
         return value
 
     return AfterValidator(check)
@@ -121,8 +126,8 @@ def read_number(value: Any, info: ValidationInfo) -> Any:
         raise value_error(f"{value} is not a finite number", "write a finite number", value=str(value))
     else:
         number = float(value) if -LARGEST <= value <= LARGEST else math.inf
-    if abs(number) > LARGEST:
-        raise value_error(f"{short_text(value)} is too large", f"numbers up to {LARGEST:g} are read; check the unit")
+    hint = f"numbers up to {LARGEST:g} are read; check the unit"
+    refuse(abs(number) > LARGEST, f"{short_text(value)} is too large", hint)
     return number
 
 
@@ -130,9 +135,9 @@ def read_name(value: Any) -> str:
     """A name of a frame, point, closure, pose or mode."""
     if not isinstance(value, str):
         raise expected("a name is", value, "write it in quotes")
-    if not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip():
-        hint = "use letters, digits, '_', '-' and '.', at most 80 of them"
-        raise value_error(f"{short_text(value)} is not a valid name", hint)
+    wrong = not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip()
+    hint = "use letters, digits, '_', '-' and '.', at most 80 of them"
+    refuse(wrong, f"{short_text(value)} is not a valid name", hint)
     return value
 
 
@@ -192,21 +197,17 @@ def list_of(subject: str, form: str, count: int | None = None) -> Callable[[Any]
 def read_axis(value: Any) -> Any:
     """`"x"`, `"y"`, `"z"` as a vector."""
     letters = {"x": [1.0, 0.0, 0.0], "y": [0.0, 1.0, 0.0], "z": [0.0, 0.0, 1.0]}
-    if isinstance(value, str):
-        if value not in letters:
-            raise value_error(f"{short_text(value)} is not an axis", 'write "x", "y", "z" or a vector [1, 0, 0]')
-        return letters[value]
-    return value
+    unknown = isinstance(value, str) and value not in letters
+    refuse(unknown, f"{short_text(value)} is not an axis", 'write "x", "y", "z" or a vector [1, 0, 0]')
+    return letters[value] if isinstance(value, str) else value
 
 
 def read_coordinates(value: Any) -> Any:
     """A table of coordinates; a name with a dot that was not put in quotes is a table in TOML."""
-    if isinstance(value, Mapping):
-        for key, entry in value.items():
-            if isinstance(entry, Mapping):
-                inner = next(iter(entry), "x")
-                hint = f'write the whole name in quotes: "{key}.{inner}" = ...'
-                raise value_error(f"'{key}' is a table here, not a coordinate", hint, str(key), "a table")
+    for key, entry in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(entry, Mapping):
+            hint = f'write the whole name in quotes: "{key}.{next(iter(entry), "x")}" = ...'
+            raise value_error(f"'{key}' is a table here, not a coordinate", hint, str(key), "a table")
     return value
 
 
@@ -291,9 +292,9 @@ def _binary(operator: ast.operator, left: Any, right: Any, text: str) -> Any:
 
 Number = Annotated[float, PlainValidator(read_number), WithJsonSchema(NUMBER_SCHEMA)]
 
-Positive = Annotated[Number, refuse(lambda x: not x > 0, "is not positive", "give a positive number")]
+Positive = Annotated[Number, refusing(lambda x: not x > 0, "is not positive", "give a positive number")]
 
-NotNegative = Annotated[Number, refuse(lambda x: x < 0, "is negative", "give zero or more")]
+NotNegative = Annotated[Number, refusing(lambda x: x < 0, "is negative", "give zero or more")]
 
 Name = Annotated[str, BeforeValidator(read_name)]
 
@@ -320,7 +321,7 @@ Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbe
 
 Pair = Annotated[tuple[Number, Number], BeforeValidator(list_of("two numbers are", "[low, high]", 2))]
 
-Limits = Annotated[Pair, refuse(lambda pair: pair[0] >= pair[1], "is in the wrong order", "write [low, high]")]
+Limits = Annotated[Pair, refusing(lambda pair: pair[0] >= pair[1], "is in the wrong order", "write [low, high]")]
 
 Ends = Annotated[tuple[FrameName, FrameName], BeforeValidator(list_of("two names are", '["first", "second"]', 2))]
 
@@ -330,14 +331,17 @@ Texts = Annotated[tuple[Text, ...], BeforeValidator(list_of("a list of texts is"
 
 AXIS_HINT = 'write "x", "y", "z" or a vector that is not zero'
 Axis = Annotated[
-    Vector, BeforeValidator(read_axis), refuse(lambda v: sum(x * x for x in v) < 1e-18, "has no length", AXIS_HINT)
+    Vector, BeforeValidator(read_axis), refusing(lambda v: sum(x * x for x in v) < 1e-18, "has no length", AXIS_HINT)
 ]
 
 Coordinates = Annotated[dict[str, Number], BeforeValidator(read_coordinates)]
 
 
 class Table(BaseModel):
-    """A table of the file: frozen, and an unknown key is an error that names the nearest known one."""
+    """A table of the file: frozen, and an unknown key is an error that names the nearest known one.
+
+    `check_values` of a kind of table refuses values that do not fit each other.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -364,6 +368,14 @@ class Table(BaseModel):
                 name = str(key)[:80]
                 raise value_error(f"unknown key '{name}'", did_you_mean(name, allowed), name, value)
         return data
+
+    @model_validator(mode="after")
+    def _check_values(self) -> Self:
+        self.check_values()
+        return self
+
+    def check_values(self) -> None:
+        """Raise where values do not fit each other."""
 
 
 def position_along_beam(where: str) -> float | None:
