@@ -130,11 +130,6 @@ class Formulation(ABC):
         return [self]
 
     @property
-    def drives_motors(self) -> bool:
-        """Whether motors are prescribed while the rest is free: bodies deform, or motors are too few."""
-        return bool(self.robot.tree.elastic) or self.robot.is_underactuated
-
-    @property
     def state_groups(self) -> Groups:
         """What a state is given by: all positions, closed, and the independent rates."""
         return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
@@ -142,7 +137,7 @@ class Formulation(ABC):
     @property
     def motion_groups(self) -> Groups:
         """The accelerations that the inverse model takes: all independent ones, or those of the motors."""
-        if self.drives_motors:
+        if self.robot.driven_by_motors:
             return {"motor_acceleration": (len(self.robot.actuated),)}
         return {"qdd": (len(self.independent),)}
 

@@ -333,6 +333,11 @@ class Robot(Answer):
 
         return Configuration(self, self.home).is_underactuated_here
 
+    @property
+    def driven_by_motors(self) -> bool:
+        """Whether inverse models take accelerations of the motors alone: bodies deform, or motors are too few."""
+        return bool(self.tree.elastic) or self.is_underactuated
+
     @cached_property
     def mobility(self) -> Mobility:
         """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
