@@ -270,23 +270,17 @@ def refuse_contradicted_positions(robot: Any, q: Array, key: str) -> None:
             raise InputError(conflict.message("start"), key=key, value=conflict.joint, hint=conflict.hint)
 
 
-def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list[str], list[str]]:
-    """Joints that couplings alone leave no motion, and the couplings that hold them."""
-    rows = [row for row in constraints if isinstance(row, Coupling)]
-    if len(rows) < 2:
-        return [], []
-    coupled = sorted({k for row in rows for k in row.rates})
-    motions = scipy.linalg.null_space(coupling_matrix(rows, tree)[:, coupled], rcond=SAME)
-    stationary = [k for n, k in enumerate(coupled) if np.abs(motions[n]).max(initial=0.0) < SAME]
-    names = [row.name for row in rows if set(row.rates) & set(stationary)]
-    return [tree.rate_names[k] for k in stationary], names
-
-
 def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[Diagnostic]:
     """Diagnostics of couplings that leave joints no motion, and of those that do not keep `stated` starts."""
-    immobile, names = immobile_joints(constraints, tree)
-    text = f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"
-    diagnostics = [Diagnostic("immobile-joint", text, immobile[0])] if immobile else []
+    rows, diagnostics = [row for row in constraints if isinstance(row, Coupling)], list[Diagnostic]()
+    if len(rows) > 1:
+        coupled = sorted({k for row in rows for k in row.rates})
+        motions = scipy.linalg.null_space(coupling_matrix(rows, tree)[:, coupled], rcond=SAME)
+        stationary = [k for n, k in enumerate(coupled) if np.abs(motions[n]).max(initial=0.0) < SAME]
+        names = [row.name for row in rows if {*row.rates} & {*stationary}]
+        immobile = [tree.rate_names[k] for k in stationary]
+        text = f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"
+        diagnostics += [Diagnostic("immobile-joint", text, immobile[0])] if immobile else []
     starts = {link.v.start: float(tree.start[link.q.start]) for link in stated if link.joint.one_axis}
     conflict = contradiction(constraints, tree, starts, offsets=True)
     if conflict is not None:
