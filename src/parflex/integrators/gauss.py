@@ -39,7 +39,7 @@ from parflex.integrators.stage_history import (
     step_error,
     store_history,
 )
-from parflex.integrators.steps import driver, nothing_to_begin
+from parflex.integrators.steps import driver
 
 Array = np.ndarray
 
@@ -282,6 +282,6 @@ def _accept(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 
 
 gauss_steps = driver(
-    "gauss_steps", begin=nothing_to_begin, prepare=_prepare, solve=_solve_stages, renew=_new_matrix, error=_error,
+    "gauss_steps", prepare=_prepare, solve=_solve_stages, renew=_new_matrix, error=_error,
     accept=_accept, follow=shift_history, rows_inside=rows_inside, steps_over_rows=True,
 )  # fmt: skip
