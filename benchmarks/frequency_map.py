@@ -14,8 +14,10 @@ from report import Report
 from timing import Harness
 
 import parflex
+from parflex.maps.batch import Batch
 from parflex.maps.closed_rows import OK
 from parflex.maps.grid import frequency_map
+from parflex.maps.responses import read_responses
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support.oracles.navaro_frame import Navaro, directions
@@ -68,9 +70,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
     twists = np.array([vectors[-6:].T for _, vectors in both])[good]  # the last six unknowns are those of the platform
     off = np.abs(np.abs(found.shapes[:CHECKED][good]) - np.abs(twists)).max(axis=2) / np.abs(twists).max(axis=2)
     error = float(np.abs(found.frequencies[:CHECKED][good] - expected[good]).max())
-    missed = (
-        f"{int((found.status != OK).sum())} of {POSES} poses not reached, {found.solver.solved_in_full} solved in full"
-    )
+    missed = f"{int((found.status != OK).sum())} of {POSES} poses not reached, {found.fallbacks} solved in full"
     report.timing(NAME, "direct stiffness, pose by pose", 1e9 * np.array(theirs), error=None, note="SciPy, 90 unknowns")
     report.timing(NAME, "parflex, everything", 1e9 * np.array(ours), error=error / 50, note=f"{error:.1e} Hz; {missed}")
     report.timing(
@@ -95,14 +95,12 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
 
 def _again(found: object, poses: np.ndarray, shapes: bool = False) -> float:
     """Seconds a pose with the programs already there."""
-    from parflex.maps.positions import PositionSolver
-
-    solver = found.solver  # type: ignore[attr-defined]
-    positions = PositionSolver(solver.geometry, ["x", "y", "rz"], poses[0].tolist())
+    batch = found.solver  # type: ignore[attr-defined]
+    words = [f"{kind}:{k + 1}" for kind in ("frequency", "shape")[: 1 + shapes] for k in range(batch.modes)]
+    again = Batch(batch.robot, batch.coordinates, poses, read_responses(batch.robot, words), batch.load_case)
+    again.prepare()
     start = time.process_time()
-    placed = positions(poses)
-    reached = placed.q[placed.status == OK]
-    solver(reached, np.zeros((len(reached), solver.modes, 6)) if shapes else None)
+    again.all(1)
     return (time.process_time() - start) / len(poses)
 
 
@@ -113,7 +111,7 @@ def _growth(report: Report, poses: np.ndarray) -> None:
         start = time.process_time()
         found = parflex.many_frequencies(robot, ["x", "y", "rz"], poses)
         whole = time.process_time() - start
-        note = f"{1e6 * _again(found, poses):.0f} us a pose with programs there; {found.solver.method}"
+        note = f"{1e6 * _again(found, poses):.0f} us a pose with programs there; {found.method}"
         report.figure(NAME, f"{elements} elements, {POSES} poses, everything", whole, "s", note=note)
 
 

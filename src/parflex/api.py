@@ -388,7 +388,7 @@ def _path_of_poses(value: Any, key: str) -> Any:
 
 def _pose_rows(value: Any, key: str) -> Any:
     """Accept rows of numbers, some of which may be NaN."""
-    from parflex.maps.batch import pose_rows
+    from parflex.maps.batch_result import pose_rows
 
     return pose_rows(value, key)
 

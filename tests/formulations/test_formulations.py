@@ -11,6 +11,7 @@ from support.comparison import accelerated, largest, positions
 from support.emitted import EMITTERS, SHORT, c_library
 from support.flexible_states import batch, bent_state, bent_states, error_of
 from support.forms_lagrange import BEHIND, CUT, pair_in_pieces
+from support.maps import home_matrices
 from support.mechanisms import INVENTED
 from support.modal_robots import MODES, POSES, bodies, place
 from support.oracles.plate_on_beams import gough_stewart_on_beams
@@ -23,8 +24,6 @@ import parflex
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
 from parflex.formulations.substructures import substructure_state
-from parflex.maps.frequencies import FrequencySolver
-from parflex.maps.kinematics import Geometry
 from parflex.robot.legs import find_legs
 from parflex.robot.substructures import substructures_or_reason
 
@@ -352,11 +351,9 @@ OF_MAPS = 1e-10  # accelerations come out of systems whose condition is up to 1e
 
 def all_frequencies(robot: parflex.Robot) -> np.ndarray:
     """All frequencies at home with the motors locked, also those that are zero, as maps compute them."""
-    solver = FrequencySolver(Geometry(robot), 1, "actuators")
-    assert solver.assembly is not None, solver.fallback_reason
-    K, M = solver.assembly(*solver.places(solver.geometry.home[None]))
-    factor = np.linalg.inv(np.linalg.cholesky(M[0]))
-    return np.sqrt(np.maximum(np.linalg.eigvalsh(factor @ K[0] @ factor.T), 0)) / (2 * np.pi)
+    K, M = home_matrices(robot)
+    factor = np.linalg.inv(np.linalg.cholesky(M))
+    return np.sqrt(np.maximum(np.linalg.eigvalsh(factor @ K @ factor.T), 0)) / (2 * np.pi)
 
 
 @pytest.mark.parametrize("case", [*CUT, *BEHIND])
@@ -379,7 +376,7 @@ def test_a_map_of_a_platform_given_by_modes_equals_direct_stiffness(figure):
     poses, modes = np.array(list(POSES.values())), bodies()["plate"]
     robot = parflex.load("gough-stewart-elastic")
     found = parflex.many_frequencies(robot, ["x", "y", "z", "rx", "ry", "rz"], poses, MODES, shapes=True)
-    assert found.solver.assembly is not None, found.solver.fallback_reason
+    assert found.solver.model is not None, found.reason
     expected = [gough_stewart_on_beams(modes, *place(name)).frequencies(MODES) for name in POSES]
     worst = largest(found.frequencies / np.array(expected) - 1)
     figure.below("map of a plate on beams: frequencies against direct stiffness", worst, 1e-8)
@@ -410,8 +407,7 @@ def test_locked_coordinates_of_beams_stand_still(name, held, figure):
     figure(f"{name}, locked {held}: direct model", largest(found - wanted) / largest(wanted), OF_MAPS)
     assert largest(found - wanted) < OF_MAPS * largest(wanted)
     if held != "all":
-        solver = FrequencySolver(Geometry(robot), 2, "none")
-        modes = solver.full(solver.geometry.home[None])[0]
+        modes = parflex.many_frequencies(robot, [], np.zeros((1, 0)), 2, "none").frequencies[0]
         assert modes == pytest.approx(parflex.natural_frequencies(robot, modes=2, lock="none").frequencies, rel=1e-7)
 
 

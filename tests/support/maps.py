@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from parflex import Robot, jobs
-from parflex.maps import frequency_rows, response_rows
+from parflex.maps import batch
 from parflex.maps.closed_rows import OK, UNREACHABLE
 from parflex.maps.kinematics import COMPILE_FROM, Geometry
 from parflex.maps.matrices import Assembly, node_model
@@ -36,8 +36,7 @@ def lowest(K: np.ndarray, M: np.ndarray, free: int, modes: int) -> np.ndarray:
 
 def small_chunks(monkeypatch: pytest.MonkeyPatch, rows: int, save_every: float = -1.0) -> None:
     """Let maps compute few rows at a time and save at intervals in seconds; by default after every chunk."""
-    monkeypatch.setattr(frequency_rows, "CHUNK_FULL", rows)
-    monkeypatch.setattr(response_rows, "CHUNK_TOGETHER", rows)
-    monkeypatch.setattr(response_rows, "CHUNK_AT_REST", rows)
+    monkeypatch.setattr(batch, "CHUNK_TOGETHER", rows)
+    monkeypatch.setattr(batch, "CHUNK_AT_REST", rows)
     monkeypatch.setattr(jobs, "SAVE_EVERY", save_every)
     monkeypatch.setattr(jobs, "SAVING", np.inf)

@@ -1,13 +1,12 @@
 """Designs of a problem and their responses: worst values over modes and poses, and batches.
 
-One call of the programs of maps gives frequencies and masses at many poses in many designs. Other responses, and robots
-outside the maps, are computed pose by pose.
+A batch gives modes, stiffness and masses at many poses in many designs. Other responses are computed pose by pose.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.design.assembly_edge import EdgeReader, WatchedEdges
+from parflex.design.design_rows import fixed_poses, masses_of_designs, question_group
 from parflex.design.design_state import DesignState, SensitiveDesign, checked_number
 from parflex.design.linear_model import HeldState
 from parflex.design.problem import ProblemFile
@@ -23,14 +23,10 @@ from parflex.design.response_value import MultipleValue, slope_of, value_of
 from parflex.design.vibration_responses import frequency_of, lowest_modes
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
-from parflex.maps.api import many_frequencies
-from parflex.maps.parameters import numbers_of_designs
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
 from parflex.robot.configuration import Pose, configure
-from parflex.robot.coordinate_names import read_row
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import VariedNumberError
 
 Array = np.ndarray
 
@@ -53,7 +49,11 @@ class ProblemDesigns:
         bounds = np.array([problem.variables[key].bounds for key in self.keys])
         self.low, self.width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
         self.questions = {name: table.question() for name, table in problem.responses.items()}
-        self._alone: set[str] = set()  # responses that no program covers
+        poses = fixed_poses(robot, self.keys)
+        self._groups = {name: question_group(robot, one, poses) for name, one in self.questions.items()}
+        for name, group in self._groups.items():
+            if group is not None:
+                group.questions[name] = self.questions[name]
         starts = [problem.variables[key].start for key in self.keys]
         first = np.array([x if s is None else s for x, s in zip(nominal, starts, strict=True)])
         self.start = np.clip((first - self.low) / self.width, 0.0, 1.0)
@@ -126,14 +126,14 @@ class ProblemDesigns:
 
     def together(self, designs: Array, name: str) -> Array | None:
         """Values at rows of designs and all poses by programs of maps; None where they do not cover the response."""
-        if name in self._alone:
-            return None
         columns = self.low + self.width * designs
-        design_columns = {key: columns[:, k] for k, key in enumerate(self.keys)}
-        values = values_in_designs(self.robot, self.questions[name], design_columns)
-        if values is None and len(designs) == 1:
-            self._alone.add(name)
-        return values
+        by_key, group = {key: columns[:, k] for k, key in enumerate(self.keys)}, self._groups[name]
+        if group is None:
+            return None
+        if self.questions[name].response.name == "mass":
+            masses = masses_of_designs(self.robot, by_key)
+            return None if masses is None else np.repeat(masses[:, None], len(group.poses), axis=1)
+        return group.table(self.robot, by_key) if len(designs) * len(group.poses) >= WORTH else None
 
     def worst(self, values: Array, name: str) -> Array:
         """The value that counts of those at all poses."""
@@ -222,68 +222,3 @@ def _answers(robot: Robot, question: ResponseQuestion, pose: Any, design: Sensit
 def _piece(answer: Any, count: int, pose: Any) -> ResponsePiece:
     matrices = answer.matrices if isinstance(answer, MultipleValue) else slope_of(answer, count).reshape(count, 1, 1)
     return ResponsePiece(value_of(answer), matrices, pose)
-
-
-def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping[str, Array]) -> Array | None:
-    """Values of a response, designs x poses; not a number where a design cannot be. None: not covered.
-
-    Without designs it is the robot as it is.
-    """
-    count = len(next(iter(designs.values()))) if designs else 1
-    if question.tolerances is not None:
-        return None
-    if question.response.name == "mass" and not question.argument and designs:
-        return _masses(robot, designs, len(question.poses))
-    table = _pose_table(robot, question.poses)
-    number = int(question.argument or 1) if (question.argument or "1").isdigit() else 0
-    circumstances = question.case
-    plain = circumstances.servo is None and not circumstances.without
-    if question.response.name != "frequency" or not number or table is None or not plain:
-        return None
-    coordinates, poses = table
-    if count * len(poses) < WORTH:
-        return None
-    rows = np.tile(poses, (count, 1))
-    repeated: Any = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
-    batch = many_frequencies(
-        robot,
-        coordinates,
-        rows,
-        number,
-        circumstances.lock,
-        designs=repeated or None,
-        about=circumstances.about,
-        wrench=circumstances.wrench,
-    )
-    return batch.frequencies[:, number - 1].reshape(count, len(poses))
-
-
-def _masses(robot: Robot, designs: Mapping[str, Array], poses: int) -> Array | None:
-    """The mass of all moving bodies in each design."""
-    try:
-        numbers = numbers_of_designs(robot, designs)
-    except VariedNumberError:
-        return None
-    if numbers.alone.any():
-        return None
-    parts = [
-        np.broadcast_to(numbers.values_at(("links", j, "body", "m"), link.body.m), (len(numbers.values),))
-        for j, link in enumerate(robot.tree.links)
-    ]
-    return np.repeat(np.sum(parts, axis=0)[:, None], poses, axis=1)
-
-
-def _pose_table(robot: Robot, poses: Sequence[Pose | None]) -> tuple[list[str], Array] | None:
-    """Coordinates and their values at all poses, where all are given by the same ones."""
-    named = robot.description.poses
-    tables = [named.get(pose) if isinstance(pose, str) else pose for pose in poses]
-    if not all(isinstance(table, Mapping) and table for table in tables):
-        return None
-    try:
-        rows = [read_row(robot.tree, table) for table in tables]  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return None
-    coordinates = list(rows[0])
-    if any(set(row) != set(coordinates) for row in rows):
-        return None
-    return coordinates, np.array([[row[name] for name in coordinates] for row in rows])

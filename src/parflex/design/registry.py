@@ -282,12 +282,16 @@ class ResponseQuestion(Record):
         return DesignAnswer(combined([answers[k] for k in active], len(keys), sign > 0), poses[0], poses)
 
     def _together(self, robot: Robot) -> Array | None:
-        """Frequencies at many poses by programs of maps, which bring the compiler; else None."""
+        """Values at many poses by a batch, which brings the compiler; None where it does not cover them."""
         if self.response.name != "frequency" or len(self.poses) < MANY:
             return None
-        from parflex.design.evaluation import values_in_designs  # which stands on this module
+        from parflex.design.design_rows import fixed_poses, question_group  # which stands on this module
 
-        return values_in_designs(robot, self, {})
+        group = question_group(robot, self, fixed_poses(robot, ()))
+        if group is None:
+            return None
+        group.questions[self.text] = self
+        return group.table(robot, {})
 
     def _masses_in(
         self, robot: Robot, names: Sequence[str], nominal: Mapping[str, float], deviations: Mapping[str, float],
@@ -296,11 +300,11 @@ class ResponseQuestion(Record):
         """Masses of all robots that are drawn, which need no pose, at once; None of other responses."""
         if self.response.name != "mass" or self.argument or not names:
             return None
-        from parflex.design.evaluation import values_in_designs  # which stands on this module
+        from parflex.design.design_rows import masses_of_designs  # which stands on this module
 
         columns = {key: nominal[key] + deviations[key] * draws[:, k] for k, key in enumerate(names)}
-        masses = values_in_designs(robot, self, columns)
-        return masses[:, 0] if masses is not None and np.isfinite(masses).all() else None
+        masses = masses_of_designs(robot, columns)
+        return masses if masses is not None and np.isfinite(masses).all() else None
 
     def _spread(self, robot: Robot, keys: Sequence[str], tolerances: Tolerances) -> DesignAnswer:
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""

@@ -23,13 +23,14 @@ from pydantic import model_validator
 
 from parflex import jobs as executors
 from parflex.codegen.cache import digest_of
-from parflex.design.design_rows import LONG, DesignAnswers, DesignRows
+from parflex.design.design_rows import LONG, DesignRows
 from parflex.design.design_state import checked_number
 from parflex.design.problem import ObjectiveTable, ProblemFile, VariableTable, design_tables, robot_source
 from parflex.design.registry import BUILTIN_RESPONSE_NAMES, RESPONSES, Response, ResponseQuestion
 from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file, check_writable, read_npz
+from parflex.maps.batch_result import BatchResult
 from parflex.maps.closed_rows import OK
 from parflex.parameters.robot_file import working_mode_starts
 from parflex.records import Answer, brief, name_list
@@ -514,7 +515,7 @@ class SweepTable:
         chunks = [(start, min(start + size, self.count)) for start in range(0, self.count, size)]
         return [chunk for chunk in chunks if (self.status[slice(*chunk)] == WAITING).any()]
 
-    def put(self, chunk: Chunk, answer: DesignAnswers) -> None:
+    def put(self, chunk: Chunk, answer: BatchResult) -> None:
         """Take over the answers of a chunk."""
         for name, column in answer.values.items():
             self.values[name][slice(*chunk)] = column

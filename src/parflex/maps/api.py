@@ -12,21 +12,16 @@ import numpy as np
 from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import ParflexError, ParflexWarning
 from parflex.forces.forces import Wrench
-from parflex.maps.batch import (
-    BatchResult,
+from parflex.maps.batch import Batch
+from parflex.maps.batch_result import (
     Progress,
-    chunks_of,
-    in_order,
-    number_of_threads,
+    parameter_columns,
     pose_table,
     warn_of_balanced,
+    warn_of_unstable,
 )
-from parflex.maps.closed_rows import OK
-from parflex.maps.designed_poses import DesignedPoses, design_column
-from parflex.maps.frequencies import FrequencySolver
-from parflex.maps.frequency_rows import FrequencyRows
-from parflex.maps.response_rows import CHUNK_ALONE, ResponseRows
-from parflex.maps.responses import ResponseName, check_loads, read_responses
+from parflex.maps.closed_rows import OK, SINGULAR
+from parflex.maps.responses import ResponseName, check_loads, read_responses, refuse_still
 from parflex.records import Answer, count_of, name_list
 from parflex.robot.beam_nodes import with_nodes_at
 from parflex.robot.configuration import Configuration
@@ -55,23 +50,23 @@ class ManyFrequencies(Answer):
         Hz, poses x modes; NaN where the pose is impossible.
     status : Array
         Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible, 4 outside the limits of a joint.
-    solver : FrequencySolver | DesignedPoses | ResponseRows
+    solver : Batch
         What computed them.
     shapes : Array | None
         Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode); those of all rates
         (poses x modes x rates) where all are asked for; None unless asked for.
     reasons : list[str]
         Of each pose why it has no frequencies, or that its equilibrium is not stable; else empty.
-    why : str
-        As `reason` has it.
+    method : str
+        How most poses were solved: "steps" or "full"; about equilibria "together" or "one by one".
     """
 
     frequencies: Array
     status: Array
-    solver: FrequencySolver | DesignedPoses | ResponseRows = field(compare=False, repr=False)
+    solver: Batch = field(compare=False, repr=False)
     shapes: Array | None = None
     reasons: list[str] = field(default_factory=list, repr=False)
-    why: str = field(default="", repr=False)
+    method: str = "full"
 
     @property
     def fallbacks(self) -> int:
@@ -79,19 +74,14 @@ class ManyFrequencies(Answer):
         return self.solver.solved_in_full
 
     @property
-    def method(self) -> str:
-        """How most poses were solved: "steps" or "full"; about equilibria "one by one"."""
-        return self.solver.method
-
-    @property
     def reason(self) -> str:
         """Why poses are not solved by steps, or placed one by one; empty where they are, or are too few to compile."""
-        return self.why
+        return self.solver.reason
 
     @property
     def largest_difference(self) -> float:
         """Between steps and whole matrices, at poses that were solved by both (Hz)."""
-        return getattr(self.solver, "largest_difference", 0.0)
+        return self.solver.largest_difference
 
     def _told(self) -> str:
         return f"{count_of(len(self.status), 'pose')}, {cells_line(self.frequencies, self.status == OK)}"
@@ -167,77 +157,26 @@ def many_frequencies(
     modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
     check_loads(conditions, ())
     robot = with_nodes_at(robot, conditions.deforming_frames)
-
-    def pose_of(row: int) -> dict[str, float]:
-        return dict(zip(coordinates, values[row].tolist(), strict=True))
-
-    if conditions.at_equilibrium or shapes == "all" or (designs and has_force_elements(robot.tree)):
-        return _responses(
-            robot, coordinates, values, modes, shapes, designs, conditions, threads, progress, ignore_limits
-        )
-    if designs:
-        rows = DesignedPoses(
-            robot, coordinates, values, designs, modes, conditions.lock, bool(shapes), conditions.about, ignore_limits
-        )
-        rows.solve(threads, progress)
-        rows.say(3)
-        warn_beyond_band(robot, rows.frequencies, 2)
-        return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons, rows.why)
-    plain = FrequencyRows(
-        robot,
-        coordinates,
-        len(values),
-        lambda some: values[some],
-        modes,
-        conditions.lock,
-        conditions.about,
-        bool(shapes),
-        ignore_limits,
-    )
-    batch = plain.all(threads, progress)
-    plain.say(batch.status)
-    batch.warn(3)
-    warn_beyond_band(robot, batch.values["frequencies"], 2)
-    warn_of_few_elements(robot, batch.values["frequencies"], pose_of, conditions, modes, 2)
-    return ManyFrequencies(
-        batch.values["frequencies"], batch.status, plain.solver, batch.values.get("shapes"), batch.reasons, plain.why
-    )
-
-
-def _responses(
-    robot: Robot,
-    coordinates: Sequence[str],
-    values: Array,
-    modes: int,
-    shapes: bool | str,
-    designs: Mapping[str, Sequence[float]] | None,
-    conditions: LoadCase,
-    threads: int | None,
-    progress: Progress | None,
-    ignore_limits: bool,
-) -> ManyFrequencies:
-    """About equilibria, or with the shapes of all rates: mode by mode as responses."""
+    columns = parameter_columns(robot, designs, len(values))
     kind = "motion" if shapes == "all" else "shape"
-    numbers = range(1, modes + 1)
-    response_names = [f"frequency:{k}" for k in numbers] + [f"{kind}:{k}" for k in numbers if shapes]
-    columns = {key: design_column(robot, key, entries, len(values)) for key, entries in (designs or {}).items()}
-    rows = ResponseRows(
-        robot, coordinates, values, read_responses(robot, response_names), conditions, columns, ignore_limits
-    )
-    batch = solve_rows(rows, threads, progress)
-    batch.warn(4)
+    if shapes and kind == "shape":
+        refuse_still(robot)
+    kinds = ["frequency", kind] if shapes else ["frequency"]
+    requested = read_responses(robot, [f"{word}:{k + 1}" for word in kinds for k in range(modes)])
+    batch = Batch(robot, coordinates, values, requested, conditions, columns, ignore_limits)
+    found = batch.all(threads, progress)
+    warn_of_unstable(found.reasons, 3)
     if not conditions.at_equilibrium:
-        warn_of_balanced(batch.balanced, len(values), 4)
-    frequencies = np.stack([batch.values[f"frequency:{k}"] for k in numbers], axis=1)
-    warn_beyond_band(robot, frequencies, 3)
-
-    def pose_of(row: int) -> dict[str, float]:
-        return dict(zip(coordinates, values[row].tolist(), strict=True))
-
+        warn_of_balanced(found.balanced, int(((found.status == OK) | (found.status == SINGULAR)).sum()), 3)
+    frequencies = found.modal("frequency", modes)
+    warn_beyond_band(robot, frequencies, 2)
     if not columns:
-        warn_of_few_elements(robot, frequencies, pose_of, conditions, modes, 3)
-    entries = np.stack([batch.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
-    return ManyFrequencies(frequencies, batch.status, rows, entries, batch.reasons, rows.why)
+        warn_of_few_elements(robot, frequencies, batch.pose_of, conditions, modes, 2)
+    whole = conditions.at_equilibrium or shapes == "all" or (columns and has_force_elements(robot.tree))
+    method = batch.method if whole else "full" if batch.finder is None else "steps"
+    return ManyFrequencies(
+        frequencies, found.status, batch, found.modal(kind, modes) if shapes else None, found.reasons, method
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,51 +282,28 @@ def many_responses(
     robot = with_nodes_at(robot, conditions.deforming_frames)
     requested = read_responses(robot, responses)
     check_loads(conditions, requested)
-    columns = {
-        key: design_column(robot, key, design_values, len(values)) for key, design_values in (designs or {}).items()
-    }
-    rows = ResponseRows(robot, coordinates, values, requested, conditions, columns, ignore_limits)
-    batch = solve_rows(rows, threads, progress)
-    warn_of_first_order(robot, requested, batch.values, conditions, batch.rests, 2)
-    modes = [batch.values[response.name].ravel() for response in requested if response.kind == "frequency"]
-    warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]), 2)
+    columns = parameter_columns(robot, designs, len(values))
+    batch = Batch(robot, coordinates, values, requested, conditions, columns, ignore_limits)
+    found = batch.all(threads, progress)
+    warn_of_unstable(found.reasons, 3)
+    warn_of_first_order(robot, requested, found.values, conditions, found.rests, 2)
+    modes = [one for one in requested if one.kind == "frequency"]
+    if modes:
+        frequencies = np.stack([found.values[one.name] for one in modes], axis=1)
+        warn_beyond_band(robot, frequencies, 2)
     if modes and not columns:
-        numbers = [int(response.name.partition(":")[2] or 1) for response in requested if response.kind == "frequency"]
-        warn_of_few_elements(
-            robot, np.stack(modes, axis=1), lambda row: dict(zip(coordinates, values[row].tolist(), strict=True)),
-            conditions, max(numbers), 2,
-        )  # fmt: skip
+        highest = max(one.mode for one in modes)
+        warn_of_few_elements(robot, frequencies, batch.pose_of, conditions, highest, 2)
     return ManyResponses(
-        batch.values,
+        found.values,
         {response.name: response.unit for response in requested},
         {response.name: response.parts if response.shape else () for response in requested},
-        batch.status,
-        batch.reasons,
-        batch.fallbacks,
-        rows.way,
-        rows.why,
+        found.status,
+        found.reasons,
+        found.fallbacks,
+        batch.method,
+        batch.reason,
     )
-
-
-def solve_rows(rows: Any, threads: int | None, progress: Progress | None = None) -> BatchResult:
-    """All rows in chunks; what could not be asked at any of them is refused."""
-    threads = number_of_threads(threads)
-    rows.prepare()
-    result = BatchResult.empty({response.name: response.shape for response in rows.responses}, len(rows.poses))
-    chunks = chunks_of(len(rows.poses), rows.chunk)
-    alone = rows.chunk == CHUNK_ALONE  # by the interpreter, which runs one thread at a time
-    for chunk, part in in_order(chunks, rows.solve, 1 if alone else min(threads, len(chunks))):
-        result.put(chunk, part)
-        if progress is not None:
-            progress(chunk.stop, len(rows.poses))
-    if result.refused is not None and not (result.status == OK).any():
-        raise result.refused
-    for name, error in result.refusals.items():
-        if not np.isfinite(result.values[name]).any():
-            raise error
-    result.warn(3)
-    rows.solved_in_full = result.fallbacks
-    return result
 
 
 def warn_of_few_elements(

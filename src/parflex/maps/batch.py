@@ -1,192 +1,528 @@
-"""A batch of rows: pose table, status and reasons, chunks on threads.
+"""Rows of poses and parameters to answers with status and reason: `Batch(...).solve()`.
 
-One thread solves a chunk from a cold start: its results depend neither on the number of threads nor on earlier chunks.
+Each response of a row is computed by the quickest method that covers it: compiled steps of modes, matrices in node
+coordinates, programs of equilibria, the functions of single poses, and last these of the design of the row, loaded by
+itself. One thread solves a chunk from a cold start: its results depend neither on the number of threads nor on earlier
+chunks.
 """
 
 from __future__ import annotations
 
-import copy
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
-from parflex import jobs
 from parflex.cache import cached
-from parflex.checks import integer, names, short_text
-from parflex.diagnostics import Diagnostic
-from parflex.errors import InputError, ParflexError, ParflexWarning
-from parflex.maps.closed_rows import OK, UNREACHABLE
-from parflex.maps.positions import SAID
-from parflex.parameters.robot_file import redesigned
-from parflex.records import Record, count_of
-from parflex.robot.coordinate_names import read_columns
+from parflex.codegen import cache
+from parflex.errors import ParflexError, SingularError, UnreachableError
+from parflex.forces.forces import checked_wrenches
+from parflex.maps.batch_result import BatchResult, Progress, chunks_of, in_order, loaded_design, number_of_threads
+from parflex.maps.batched_responses import KINDS as CONDITIONS
+from parflex.maps.batched_responses import BatchedResponses, ConditionRows, uncovered_reason
+from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.equilibria import WORTH as FEW
+from parflex.maps.equilibria import EquilibriumRows, single_equilibrium_reason
+from parflex.maps.kinematics import COMPILE_FROM, Geometry
+from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
+from parflex.maps.modes import APART, FEWEST, ModeFinder, nearest_order, put_modes
+from parflex.maps.parameters import numbers_of_designs
+from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state, outside_limits
+from parflex.maps.responses import OF_MODES, STATIC, ResponseName, SinglePoseResponses
+from parflex.maps.springs import SpringRows, prestressed_rows, single_spring_reason
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.robot import Robot
-from parflex.statics.equilibrium import NOT_STABLE
-from parflex.statics.modes import Modes
+from parflex.spatial.batched import VariedNumberError
+from parflex.statics.load_case import LoadCase
+from parflex.statics.loads import has_springs, locked_robot
+from parflex.statics.modes import natural_frequencies
 
 Array = np.ndarray
+WORTH = 200  # rows from which compiled steps pay
+LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
+SOME = 64  # rows whose conditions are taken at a time
+CHUNK_STEPS, CHUNK_TOGETHER, CHUNK_AT_REST, CHUNK_ALONE = 4096, 512, 256, 64  # rows of a chunk, by how they are solved
+SAMPLED = 768  # rows by which the modes of the others are guessed, about
+SAMPLE, CHECKS = 100, 4  # rows, spread over all of them, and how many of these are solved by whole matrices too
+CHECKED = 300  # unknowns up to which that is done: of finer meshes the full solution is the worse one, and slow
+AGREE = 1e-6  # relative difference of frequencies that a full solution may have: its own rounding is 1e-8
+RIGID_BODY_MODE_RATIO = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
+STEPPED = ("frequency", "shape")  # responses that compiled steps of modes answer
+SHAPES_FALLBACK_REASON = (
+    "shapes of some poses come from whole matrices: modes are within 1e-5 of each other, or above those that beams "
+    "have while their ends rest"
+)
 
-Found = TypeVar("Found")
 
-Progress = Callable[[int, int], None]  # called with rows that are done, and all
+class Batch:
+    """Rows of poses of a robot, each with its own parameters where there are any, and the responses requested there.
 
-
-@dataclass(eq=False, repr=False)
-class BatchResult(Record):
-    """Numbers (rows x ...) by name, not a number where there are none; state and reason of each row.
-
-    Of a row with answers `reasons` says which responses have none, and where an equilibrium is not the usual one.
-    `fallbacks` rows were solved one by one where others are solved together; `balanced` rows are about an equilibrium
-    that was not asked for, because springs are under tension there; `rests` says which, where that is known.
+    `parameters` are columns of numbers of the robot file by dotted path. A batch that is asked `often`, as while a
+    slider moves, compiles programs for however few rows, does not search for distant poses, and keeps the positions of
+    all rows in `whole`.
     """
 
-    values: dict[str, Array]
-    status: Array
-    reasons: list[str]
-    fallbacks: int = 0
-    balanced: int = 0
-    difference: float = 0.0  # largest between two ways, at rows that were solved by both (Hz)
-    refused: ParflexError | None = field(default=None, compare=False)  # what a row could not be asked
-    refusals: dict[str, ParflexError] = field(default_factory=dict, compare=False)  # the same by response
-    rests: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), compare=False)
+    loads = True  # whether the design of a row that programs do not answer is loaded by itself
 
-    @classmethod
-    def empty(cls, shapes: Mapping[str, tuple[int, ...]], count: int) -> BatchResult:
-        """Rows of which nothing is known."""
-        values = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
-        return cls(values, np.full(count, OK), [""] * count, rests=np.zeros(count, dtype=bool))
+    def __init__(
+        self,
+        robot: Robot,
+        coordinates: Sequence[str],
+        poses: Array,
+        responses: Sequence[ResponseName],
+        load_case: LoadCase,
+        parameters: Mapping[str, Array] | None = None,
+        ignore_limits: bool = False,
+        often: bool = False,
+    ) -> None:
+        self.robot, self.coordinates, self.poses, self.count = robot, list(coordinates), poses, len(poses)
+        self.responses, self.load_case, self.parameters = tuple(responses), load_case, dict(parameters or {})
+        self.ignore_limits, self.often = ignore_limits, often
+        self.shapes = {one.name: one.shape for one in self.responses}
+        self.modes = max((one.mode for one in responses), default=1) or 1
+        self.wrench = checked_wrenches(robot.tree, load_case.wrench)
+        self.fallback_reason = self.finder_reason = ""  # why responses, or modes, are not solved together
+        self.solved_in_full, self.largest_difference = 0, 0.0
+        self.model: NodeModel | None = None
+        self.numbers: DesignNumbers | None = None
+        self.finder: ModeFinder | None = None
+        self.equilibria: EquilibriumRows | SpringRows | None = None
+        self._lock, self._made, self._learns = threading.Lock(), False, False  # threads wait for programs of one
+        self.locked = locked_robot(robot, load_case.lock)
+        # conditions are measured with the length of a robot, which designs change
+        measured = [one for one in responses if one.kind in CONDITIONS]
+        several = self.count >= FEW and not self.parameters
+        self.conditions = ConditionRows(robot) if measured and several else None
+        self.measured = measured if self.conditions is not None else []
+        self._choose_methods([one for one in responses if one not in self.measured])
+        self._read_rows()
+        self.whole = np.full((self.count if often else 0, robot.tree.nq), np.nan)
+        self._prepare_positions()
+        self._prepare_matrices()
+        self._prepare_equilibria()
+        self._prepare_steps()
 
-    def put(self, rows: slice, part: BatchResult) -> None:
-        """Take over what was found at some rows."""
-        for name, part_values in part.values.items():
-            self.values[name][rows] = part_values
-        self.status[rows], self.reasons[rows] = part.status, part.reasons
-        self.fallbacks += part.fallbacks
-        self.balanced += part.balanced
-        if len(part.rests) and len(self.rests):
-            self.rests[rows] = part.rests
-        self.difference = max(self.difference, part.difference)
-        self.refused = self.refused or part.refused
-        self.refusals = part.refusals | self.refusals
+    # -- methods ---------------------------------------------------------------------------------------
 
-    def say(self, row: int, message: str) -> None:
-        """Say something of a row that has answers."""
-        self.reasons[row] = "; ".join(text for text in (self.reasons[row], message) if text)
+    def _choose_methods(self, others: list[ResponseName]) -> None:
+        """Responses that are `covered` by methods for many rows, and those of single poses `alone`."""
+        self.covered, self.alone = others, list[ResponseName]()
+        if self.load_case.at_equilibrium or not others:
+            return
+        apart = [one for one in others if uncovered_reason(self.robot, [one], self.load_case.wrench)]
+        try:
+            self.locked, self.model = _locked_model(self.robot, self.load_case.lock)
+        except NotCoveredError as error:
+            self.fallback_reason = str(error)
+            return
+        if apart:
+            self.fallback_reason = uncovered_reason(self.robot, apart, self.load_case.wrench)
+            self.covered, self.alone = [one for one in others if one not in apart], apart
+
+    def _read_rows(self) -> None:
+        """Rows of numbers in the order in which they are solved, and what follows from their parameters."""
+        self.keys = np.stack(list(self.parameters.values()), axis=1) if self.parameters else np.zeros((self.count, 0))
+        finite = np.isfinite(self.poses).all(axis=1) & np.isfinite(self.keys).all(axis=1)
+        rows = np.flatnonzero(finite)
+        self.in_order = bool(self.parameters) and len(rows) >= FEWEST
+        if self.in_order:
+            rows = rows[nearest_order(self.poses[rows])]  # poses that follow each other are alike
+        self.order, self.number = rows, np.full(self.count, -1)  # of each row among those whose parameters are read
+        self.number[rows] = np.arange(len(rows))
+        if self.parameters and len(rows) and self.covered:
+            try:
+                self.numbers = numbers_of_designs(self.robot, {key: own[rows] for key, own in self.parameters.items()})
+            except (ParflexError, VariedNumberError) as error:
+                self._load_all(str(error))
+
+    def _load_all(self, reason: str) -> None:
+        """Solve the design of each row by itself."""
+        self.model = self.numbers = None
+        self.fallback_reason, self.alone, self.covered = reason, self.alone + self.covered, []
+
+    def _prepare_positions(self) -> None:
+        self.geometry = Geometry(self.robot, self.numbers)
+        self.geometry.settle(COMPILE_FROM if self.often else self.count)
+        first = self.poses[self.order[0]] if len(self.order) else np.zeros(len(self.coordinates))
+        self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist(), self.ignore_limits)
+        self.positions.walks = not self.often
+        if self.numbers is not None and not self.positions.fast:
+            self._load_all(self.positions.single_solve_reason)
+
+    def _prepare_matrices(self) -> None:
+        """Matrices in node coordinates; of rows with parameters those of a chunk are made with it."""
+        if self.model is None:
+            return
+        self.some = max(1, min(64, LARGEST // max(1, self.model.columns) ** 2))
+        self.assembly = Assembly(self.model) if self.numbers is None else None
+
+    def _prepare_equilibria(self) -> None:
+        """Programs of equilibria and of springs between points, where rows are enough for them."""
+        balanced, robot = self.load_case.at_equilibrium, self.robot
+        if not self.covered or not (balanced or has_springs(robot.tree)):
+            if self.covered and self.model is None:
+                self._compute_alone()
+            return
+        designed = self.covered if self.parameters else ()
+        if balanced:
+            reason = single_equilibrium_reason(robot.tree, designed)
+        else:
+            reason = single_spring_reason(robot, self.load_case, designed)
+        if self.count < FEW:
+            reason = "few poses"
+        if not reason:
+            made = EquilibriumRows if balanced else SpringRows
+            try:
+                self.equilibria = made(robot, self.load_case, self.covered, self.modes, self.numbers)
+            except ParflexError as error:  # home is singular, or something is not traced
+                reason = error.message
+        if balanced and reason:
+            self.fallback_reason = f"an equilibrium is asked for, and rows go one by one: {reason}"
+        elif self.model is None and not reason:
+            self.fallback_reason = ""
+        if self.model is None and self.equilibria is None:
+            self._compute_alone()
+
+    def _compute_alone(self) -> None:
+        self.alone, self.covered = self.alone + self.covered, []
+
+    def _prepare_steps(self) -> None:
+        """Compiled steps of modes, where rows are enough for them."""
+        self.stepped = [one for one in self.covered if one.kind in STEPPED]
+        if self.model is None or not self.stepped or (self.count < WORTH and not self.often) or not len(self.order):
+            return
+        try:
+            modes = max(one.mode for one in self.stepped)
+            self.finder = ModeFinder(self.locked, modes, self.free, self.numbers)
+            self.finder.placed = len(self.coordinates)
+        except (NotCoveredError, ParflexError, np.linalg.LinAlgError) as error:  # or the program is too long
+            if isinstance(error, ParflexError) and error.key == "modes":
+                raise
+            self.finder_reason = str(error)
+            return
+        if self.numbers is None and self.model.columns <= CHECKED and not self.often:
+            self._check_steps()
+
+    def _check_steps(self) -> None:
+        """Solve some poses by whole matrices too; steps that are off are given up."""
+        assert self.finder is not None
+        spread = self.order[np.unique(np.linspace(0, len(self.order) - 1, SAMPLE).astype(int))]
+        placed = self.positions(self.poses[spread])
+        q = placed.q[placed.status == OK]
+        if not len(q):
+            return
+        q = q[np.linspace(0, len(q) - 1, CHECKS).astype(int)]
+        modes, exact = self.finder(q), self._matrices_of(q, None)
+        with np.errstate(invalid="ignore"):
+            found = np.sqrt(modes.x) / (2 * np.pi)
+        frequencies = exact.frequencies[:, : found.shape[1]]
+        good = modes.ok & ~exact.failed
+        off = np.abs(frequencies - found)[good]
+        self.largest_difference = float(off.max(initial=0.0))
+        if (off > AGREE * frequencies[good]).any():
+            self.finder, self.finder_reason = None, "compiled and full solutions disagree"
+
+    @cached_property
+    def free(self) -> int:
+        """Rigid-body modes of the robot at home; the number of modes is checked with them."""
+        if not any(one.kind in OF_MODES for one in self.covered):
+            return 0
+        lock, key = self.load_case.lock, cache.key_of(self.locked, "free", self.modes)
+        count = lambda: len(natural_frequencies(self.robot, None, self.modes, lock, "undeformed").free_motions)  # noqa: E731
+        return cached("rigid-body modes", key, count)
 
     @property
-    def unstable(self) -> Array:
-        """Rows that are about an equilibrium that is not stable."""
-        return unstable_rows(self.reasons)
+    def method(self) -> str:
+        """How most rows are solved: "together" or "one by one"."""
+        return "one by one" if self.alone else "together"
 
-    def warn(self, level: int) -> None:
-        """Warn where answers are about such equilibria."""
-        warn_of_unstable(self.reasons, level + 1)
+    @property
+    def reason(self) -> str:
+        """Why rows are not solved together, modes not by steps, or positions one by one; empty where they are."""
+        slow = "" if self.positions.single_solve_reason in self.fallback_reason else self.positions.single_solve_reason
+        return "; ".join(filter(None, (self.fallback_reason, self.finder_reason, slow)))
 
-    def mark(self, row: int, state: int, reason: str = "") -> None:
-        """Say that a row has no answer, and why."""
-        self.status[row], self.reasons[row] = state, reason or SAID.get(state, "")
-        for array in self.values.values():
-            array[row] = np.nan
+    @property
+    def chunk(self) -> int:
+        """Rows of a chunk: fewer where a row takes longer, so that little is lost when a map is interrupted."""
+        if self.alone or not self.positions.fast:
+            return CHUNK_ALONE
+        if self.model is None and self.equilibria is not None:
+            return CHUNK_AT_REST
+        steps = self.finder is not None and len(self.stepped) == len(self.covered) and not self.measured
+        return CHUNK_STEPS if steps else CHUNK_TOGETHER
 
-    def _told(self) -> str:
-        return f"{count_of(len(self.status), 'row')}, {int((self.status == OK).sum())} with an answer"
+    def threads(self, requested: int | None, chunks: int) -> int:
+        """Threads that are of use: one by one is by the interpreter, which runs one thread at a time."""
+        return 1 if self.chunk == CHUNK_ALONE else min(number_of_threads(requested), max(1, chunks))
 
+    def prepare(self) -> None:
+        """Make what threads share before they start."""
+        if self.model is not None:
+            _ = self.free
+        if self.conditions is not None:
+            self.conditions.prepare()
+        if self.equilibria is not None and self.model is None:  # else few rows need it, if any
+            self._prepared()
 
-def mark_unfinite(result: BatchResult, names: list[str], values: Array) -> Array:
-    """Rows of which all coordinates are numbers; the others are marked."""
-    finite = np.isfinite(values)
-    for row in np.flatnonzero(~finite.all(axis=1)):
-        name = names[int(np.argmin(finite[row]))]
-        result.mark(int(row), UNREACHABLE, f"'{name}' is not a finite number in this row")
-    return finite.all(axis=1)
+    def _prepared(self) -> EquilibriumRows | SpringRows | None:
+        """Programs of the whole tree, traced and compiled when they are first needed."""
+        with self._lock:
+            if self.equilibria is not None and not self._made:
+                try:
+                    self.equilibria.prepare()
+                    self._made = True
+                except (ParflexError, TypeError) as error:  # something decides by a number that designs change
+                    if self.numbers is None and isinstance(error, TypeError):
+                        raise
+                    self.equilibria, self.fallback_reason = None, f"rows go one by one: {error}"
+        return self.equilibria
 
+    # -- rows ------------------------------------------------------------------------------------------
 
-def row_warning(modes: Modes) -> str:
-    """What is said of a row by its modes: that its equilibrium is not stable."""
-    return NOT_STABLE if modes.unstable_motions else ""
+    def pose_of(self, row: int) -> dict[str, float]:
+        """Return the coordinates of a row by name."""
+        return dict(zip(self.coordinates, self.poses[row].tolist(), strict=True))
 
+    def all(self, threads: int | None = None, progress: Progress | None = None) -> BatchResult:
+        """Solve all rows in chunks; what could not be asked at any of them is refused."""
+        self.prepare()
+        result, rows = BatchResult.empty(self.shapes, self.count), self.order
+        if self.finder is not None and self.in_order:  # the modes of the others are guessed by those of some
+            some, self._learns = slice(None, None, max(APART, len(rows) // SAMPLED)), True
+            result.put(rows[some], self.solve(rows[some]))
+            rows, self._learns = np.delete(rows, some), False
+        rows = np.concatenate([rows, np.flatnonzero(self.number < 0)])
+        done, chunks = self.count - len(rows), chunks_of(len(rows), self.chunk)
+        for chunk, part in in_order(chunks, lambda chunk: self.solve(rows[chunk]), self.threads(threads, len(chunks))):
+            result.put(rows[chunk], part)
+            if progress is not None:
+                progress(done + chunk.stop, self.count)
+        result.refuse()
+        self.solved_in_full = result.fallbacks
+        return result
 
-def unstable_rows(reasons: Sequence[str]) -> Array:
-    """Rows of which that is said."""
-    unstable = {reason: NOT_STABLE in reason for reason in set(reasons)}  # few texts for many rows
-    if not any(unstable.values()):
-        return np.zeros(len(reasons), dtype=bool)
-    return np.array([unstable[reason] for reason in reasons], dtype=bool)
+    def solve(self, rows: slice | Array) -> BatchResult:
+        """Return the answers of some rows."""
+        rows = np.arange(self.count)[rows]
+        found = BatchResult.empty(self.shapes, len(rows))
+        here = self._finite(found, rows)
+        own: Array | None = None  # rows of the numbers of designs
+        left: dict[int, Sequence[ResponseName]] = {}
+        if self.parameters:
+            own = self.number[rows[here]]
+            read = np.zeros(len(here), dtype=bool) if self.numbers is None else ~self.numbers.alone[own]
+            left = dict.fromkeys(here[~read].tolist(), self.responses)
+            here, own = here[read], own[read]
+        if len(here):
+            placed = self._placed(found, here, self.poses[rows[here]], own)
+            good = placed.status == OK
+            here, q, own = here[good], placed.q[good], None if own is None else own[good]
+            whole = self.geometry.whole(q[:, : len(self.geometry.kept)])
+            if self.often:
+                self.whole[rows[here]] = whole
+            done = self._together(found, here, rows[here], q, whole, own)
+            if self.conditions is not None and len(here):
+                for one in self.measured:
+                    found.values[one.name][here] = self._measured(whole)[one.kind]
+            for k in np.flatnonzero(~done | bool(self.alone)).tolist():
+                open_responses = self.alone if done[k] else [*self.covered, *self.alone]
+                left[int(here[k])] = open_responses
+                if not self.parameters:
+                    self._by_single_pose(found, int(here[k]), self.robot, whole[k], open_responses)
+        for row, open_responses in left.items() if self.parameters else ():
+            self._loaded(found, row, int(rows[row]), open_responses)
+        found.fallbacks += len(left)
+        return found
 
+    def _finite(self, found: BatchResult, rows: Array) -> Array:
+        """Rows of which all coordinates and parameters are numbers; the others are marked."""
+        for row in np.flatnonzero(self.number[rows] < 0).tolist():
+            for state, names, values in (
+                (UNREACHABLE, self.coordinates, self.poses[rows[row]]),
+                (IMPOSSIBLE, list(self.parameters), self.keys[rows[row]]),
+            ):
+                for name in np.array(names, dtype=object)[~np.isfinite(values)][:1]:
+                    if found.status[row] == OK:
+                        found.mark(row, state, f"'{name}' is not a finite number in this row")
+        return np.flatnonzero(self.number[rows] >= 0)
 
-def warn_of_unstable(reasons: Sequence[str], level: int) -> None:
-    """Warn where that is said of rows."""
-    count = int(unstable_rows(reasons).sum())
-    if count:
-        text = f"{count} of {len(reasons)} poses are about an equilibrium that is not stable: reasons say which"
-        warnings.warn(ParflexWarning(Diagnostic("unstable-equilibrium", text, value=count)), stacklevel=level + 1)
+    def _placed(self, found: BatchResult, here: Array, poses: Array, own: Array | None) -> Positions:
+        """Positions of rows; those that have none are marked."""
+        placed = self.positions(poses, own)
+        reasons: dict[int, str] = {}
+        for k in np.flatnonzero(placed.status != OK).tolist():
+            state = int(placed.status[k])
+            if placed.said is None and state not in reasons:
+                reasons[state] = self.positions.why(state)
+            found.mark(int(here[k]), state, reasons[state] if placed.said is None else placed.said[k])
+        return placed
 
+    def _measured(self, whole: Array) -> dict[str, Array]:
+        assert self.conditions is not None
+        parts = [self.conditions(whole[start : start + SOME]) for start in range(0, len(whole), SOME)]
+        return {kind: np.concatenate([part[kind] for part in parts]) for kind in CONDITIONS}
 
-def warn_of_balanced(balanced: int, poses: int, level: int) -> None:
-    """Warn where answers are about the equilibrium though it was not asked for."""
-    if balanced:
-        text = f"{balanced} of {poses} poses have springs under tension: they are answered about the equilibrium"
-        warnings.warn(ParflexWarning(Diagnostic("about-equilibrium", text, value=balanced)), stacklevel=level + 1)
+    # -- together --------------------------------------------------------------------------------------
 
+    def _together(
+        self, found: BatchResult, here: Array, rows: Array, q: Array, whole: Array, own: Array | None
+    ) -> Array:
+        """Which rows have all answers that methods for many rows cover."""
+        done = np.full(len(here), not self.covered)
+        if not self.covered or not len(here):
+            return done
+        at_rest = np.ones(len(here), dtype=bool)
+        if self.model is not None:
+            at_rest = self._prestressed(q, own)
+            plain = np.flatnonzero(~at_rest)
+            if len(plain):
+                chosen = None if own is None else own[plain]
+                done[plain] = self._undeformed(found, here[plain], rows[plain], q[plain], chosen)
+        tense = np.flatnonzero(at_rest)
+        equilibria = self._prepared() if len(tense) else None
+        if equilibria is not None:
+            done[tense] = equilibria(found, here[tense], whole[tense], None, None if own is None else own[tense])
+        return done
 
-def number_of_threads(threads: int | None) -> int:
-    """Threads that are asked for; by default as many as cores that this process may use."""
-    if threads is not None:
-        return integer(threads, "threads", 1)
-    return jobs.number_of_jobs(None)
+    def _prestressed(self, q: Array, own: Array | None) -> Array:
+        """Rows with a spring under tension: about their equilibrium alone.
 
+        About the undeformed pose they are as others are, but for what its springs push.
+        """
+        if self.load_case.about == "undeformed" and not any(one.kind in STATIC for one in self.covered):
+            return np.zeros(len(q), dtype=bool)
+        return prestressed_rows(self.locked, self.numbers, q, self.geometry.kept, own)
 
-def chunks_of(count: int, size: int) -> list[slice]:
-    """Rows 0 to `count` in chunks."""
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+    def _undeformed(self, found: BatchResult, here: Array, rows: Array, q: Array, own: Array | None) -> Array:
+        """Which rows have all answers by compiled steps of modes and by matrices."""
+        stepped = self._by_steps(found, here, rows, q, own) if self.finder is not None else np.zeros(len(here), bool)
+        others = [one for one in self.covered if one not in self.stepped]
+        done = np.ones(len(here), dtype=bool)
+        for part, asked in ((stepped, others), (~stepped, self.covered)):
+            if asked and part.any():
+                chosen = np.flatnonzero(part)
+                own_chosen = None if own is None else own[chosen]
+                done[chosen] = self._by_matrices(found, here[chosen], q[chosen], own_chosen, asked)
+        if self.stepped and self.count >= WORTH:
+            found.fallbacks += int((done & ~stepped).sum())
+        if self._learns:
+            self.positions.remember(self.poses[rows], q, own)
+        return done
 
+    def _by_steps(self, found: BatchResult, here: Array, rows: Array, q: Array, own: Array | None) -> Array:
+        """Which rows have their modes by compiled steps."""
+        assert self.finder is not None and self.model is not None
+        features = None if own is None else np.concatenate([self.poses[rows], self.keys[rows]], axis=1)
+        shaped, count = any(one.kind == "shape" for one in self.stepped), self.finder.modes
+        modes = self.finder(q, own, shaped, features, in_order=self.in_order)
+        if self._learns and features is not None:
+            self.finder.learn(features, modes)
+        done = (modes.ok & self._usual(q, own)).astype(np.int64)
+        frequencies, twists = np.empty((len(here), count)), np.empty((len(here), count, 6) if shaped else (0, 0, 0))
+        every = np.arange(len(here))
+        untold = put_modes(modes.x, modes.twists, every, RIGID_BODY_MODE_RATIO, frequencies, twists, done)
+        self.finder_reason = self.finder_reason or (SHAPES_FALLBACK_REASON if untold else "")
+        good = np.flatnonzero(done)
+        for one in self.stepped:
+            values = frequencies if one.kind == "frequency" else twists
+            found.values[one.name][here[good]] = values[good, one.mode - 1]
+        return done > 0
 
-def in_order(chunks: Iterable[slice], solve: Callable[[slice], Found], threads: int) -> Iterator[tuple[slice, Found]]:
-    """What is found in each chunk, in their order; when the caller stops, chunks that wait are given up."""
-    return jobs.completed_chunks(solve, chunks, jobs.thread_workers(threads), ordered=True)
+    def _usual(self, q: Array, own: Array | None) -> Array:
+        """Rows at which loops hold as at home: elsewhere more rows than steps know of hold something."""
+        assert self.model is not None
+        if not has_spare_rows(self.model.cut):
+            return np.ones(len(q), dtype=bool)
+        assembly = self.assembly or Assembly(self.model, [], designs=self._numbers_of(own))
+        return assembly.usual(*self.geometry.places(assembly.links)(q))
 
+    def _numbers_of(self, own: Array | None) -> DesignNumbers:
+        assert self.numbers is not None and own is not None
+        return self.numbers.of_rows(own)
 
-def pose_table(robot: Robot, coordinates: Sequence[str], poses: Any) -> tuple[tuple[str, ...], Array]:
-    """Return the names of coordinates, and rows of their values (m, rad); some of these may be not a number."""
-    requested = names(coordinates, "coordinates", "['x', 'y']")
-    values = pose_rows(poses, "poses")
-    if values.shape[1] != len(requested) or not len(values):
-        raise InputError(
-            f"poses have the shape {values.shape}", key="poses", hint=f"give rows of {len(requested)} coordinates"
-        )
-    column_names, units = read_columns(robot.tree, requested, "coordinates")
-    return column_names, values * units
+    def _matrices_of(self, q: Array, assembly: Assembly | None, part: Array | None = None) -> BatchedResponses:
+        assert self.model is not None
+        assembly = assembly or self.assembly
+        assert assembly is not None
+        places = self.geometry.places(assembly.links)(q)
+        return BatchedResponses(self.model, assembly, places, self.free, self.modes, self.wrench, part)
 
+    def _by_matrices(
+        self, found: BatchResult, here: Array, q: Array, own: Array | None, responses: Sequence[ResponseName]
+    ) -> Array:
+        """Which rows have all answers from matrices in node coordinates."""
+        assert self.model is not None
+        done, assembly = np.zeros(len(here), dtype=bool), self.assembly
+        if assembly is None:
+            try:
+                assembly = Assembly(self.model, designs=self._numbers_of(own))
+            except (NotCoveredError, VariedNumberError):
+                return done
+        for start in range(0, len(here), self.some):
+            part = np.arange(start, min(start + self.some, len(here)))
+            matrices = self._matrices_of(q[part], assembly, None if own is None else part)
+            for one in responses:
+                found.values[one.name][here[part]] = matrices.answer(one)
+            done[part] = ~matrices.failed
+        return done
 
-def pose_rows(poses: Any, key: str) -> Array:
-    """Rows of numbers."""
-    try:
-        values = np.asarray(None if isinstance(poses, (str, bytes)) else poses, dtype=float)
-    except (TypeError, ValueError):
-        values = np.zeros(())
-    if values.ndim != 2:
-        raise InputError(
-            f"'{key}' is not n x n numbers",
-            key=key,
-            value=short_text(poses),
-            hint="give rows of numbers, one for each pose",
-        )
-    return values
+    # -- one by one ------------------------------------------------------------------------------------
 
-
-def loaded_design(robot: Robot, settings: dict[str, float]) -> Robot:
-    """As `redesigned`, made once for all rows of a design."""
-
-    def build() -> Robot | ParflexError:
+    def _loaded(self, found: BatchResult, row: int, number: int, responses: Sequence[ResponseName]) -> None:
+        """A row by loading its design."""
+        if not self.loads:
+            found.mark(row, SINGULAR)
+            return
+        settings = {key: float(values[number]) for key, values in self.parameters.items()}
         try:
-            return redesigned(robot, settings)
+            robot = loaded_design(self.robot, settings)
         except ParflexError as error:
-            return error.with_traceback(None)  # which holds the arrays of the caller
+            found.mark(row, *home_state(error))
+            return
+        try:
+            q = robot.assemble(self.pose_of(number))
+        except ParflexError as error:
+            found.mark(row, SINGULAR if isinstance(error, SingularError) else UNREACHABLE, error.message)
+            return
+        beyond = "" if self.ignore_limits else outside_limits(robot, q)
+        if beyond:
+            found.mark(row, OUTSIDE, beyond)
+            return
+        self._by_single_pose(found, row, robot, q, responses)
 
-    loaded = cached("loaded designs", tuple(settings.items()), build, owners=(robot,))
-    if isinstance(loaded, ParflexError):
-        raise copy.copy(loaded)
-    return loaded
+    def _by_single_pose(
+        self, found: BatchResult, row: int, robot: Robot, q: Array, responses: Sequence[ResponseName]
+    ) -> None:
+        """A row by the functions of single poses."""
+        here, wrong = SinglePoseResponses(robot, q, self.load_case, self.modes), dict[str, ParflexError]()
+        for one in responses:
+            try:
+                found.values[one.name][row] = here.answer(one)
+            except ParflexError as error:
+                wrong[one.name], found.values[one.name][row] = error, np.nan
+        for name, why in wrong.items():
+            if not isinstance(why, UnreachableError | SingularError):
+                found.refusals[name] = why  # it makes no sense here; if it makes none anywhere, it is refused
+        if len(wrong) < len(self.responses):
+            found.balanced += here.is_implicitly_balanced
+            found.rests[row] |= here.rests
+            known = here.said  # it is not said again of each response
+            others = [f"{name}: {'has none' if why.message == known else why.message}" for name, why in wrong.items()]
+            found.say(row, "; ".join([known] * bool(known) + others))
+            return
+        first = next(iter(wrong.values()))
+        found.mark(row, UNREACHABLE if isinstance(first, UnreachableError) else SINGULAR, first.message)
+        found.refused = next(iter(found.refusals.values()), found.refused)
+
+
+def _locked_model(robot: Robot, lock: str | Sequence[str]) -> tuple[Robot, NodeModel]:
+    """The robot with its locked joints, and its unknowns."""
+    key = cache.key_of(robot, "locked", lock if isinstance(lock, str) else list(lock))
+
+    def build() -> tuple[Robot, NodeModel]:
+        locked = locked_robot(robot, lock)
+        return locked, node_model(locked)
+
+    return cached("locked robots", key, build)

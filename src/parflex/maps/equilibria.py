@@ -14,7 +14,7 @@ import scipy
 
 from parflex.errors import ParflexError
 from parflex.forces.forces import checked_wrenches
-from parflex.maps.batch import BatchResult
+from parflex.maps.batch_result import BatchResult
 from parflex.maps.equilibrium_programs import EquilibriumPrograms, RowProgram, SparseRows
 from parflex.maps.responses import (
     PLANAR,

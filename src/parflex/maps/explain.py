@@ -23,29 +23,28 @@ def map_method(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
 
 
 def _method_and_reason(robot: Robot, lock: str) -> tuple[str, str]:
-    from parflex.maps.frequencies import FrequencySolver
-    from parflex.maps.kinematics import Geometry
-    from parflex.maps.matrices import NotCoveredError
+    from parflex.maps.matrices import NotCoveredError, node_model
     from parflex.maps.modes import ModeFinder
     from parflex.maps.springs import single_spring_reason
     from parflex.statics.load_case import LoadCase
-    from parflex.statics.loads import has_springs
+    from parflex.statics.loads import has_springs, locked_robot
 
-    solver = FrequencySolver(Geometry(robot), 1, lock)
-    if solver.assembly is None:
-        alone = single_spring_reason(robot, LoadCase(lock)) if has_springs(robot.tree) else solver.fallback_reason
+    locked = locked_robot(robot, lock)
+    try:
+        size, free = node_model(locked).columns, len(natural_frequencies(robot, None, 1, lock).free_motions)
+    except NotCoveredError as error:
+        alone = single_spring_reason(robot, LoadCase(lock)) if has_springs(robot.tree) else str(error)
         if not alone:
             return "together", (
-                f"Because of {solver.fallback_reason}, maps are solved by Newton's method for many poses together, "
+                f"Because of {error}, maps are solved by Newton's method for many poses together, "
                 "about the equilibrium where something is under tension: a pose takes milliseconds. What does not "
                 "converge so is solved by itself."
             )
         return "one by one", (
             f"Maps are computed pose by pose by the general reduction, because of {alone}: this is slow."
         )
-    size = solver.assembly.model.columns
     try:
-        ModeFinder(solver.locked, 1, solver.free)
+        ModeFinder(locked, 1, free)
     except (NotCoveredError, np.linalg.LinAlgError) as error:
         return "reduced", (
             f"Maps are computed from whole matrices with {size} unknowns at each pose, which LAPACK solves, "

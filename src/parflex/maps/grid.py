@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from parflex import jobs
-from parflex.errors import InputError, ParflexError
+from parflex.errors import InputError
 from parflex.forces.forces import Wrench
 from parflex.maps.api import cells_line, warn_of_few_elements, warn_of_first_order
-from parflex.maps.batch import BatchResult, chunks_of, number_of_threads
+from parflex.maps.batch import Batch
+from parflex.maps.batch_result import BatchResult, chunks_of, warn_of_balanced, warn_of_unstable
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
 from parflex.maps.files import MapStore, check_map_file, map_settings
-from parflex.maps.frequency_rows import FrequencyRows
 from parflex.maps.positions import WAITING
-from parflex.maps.response_rows import ResponseRows
 from parflex.maps.responses import ResponseName, check_loads, read_responses
 from parflex.records import Answer
 from parflex.robot.beam_nodes import with_nodes_at
@@ -227,35 +226,29 @@ def frequency_map(
         check_map_file(path, csv)
         store.take_up(path, settings)
     arguments = (robot, axes, fixed, modes, conditions, requested, ignore_limits)
-    rows = MapRows(*arguments)
-    results = MapResults(store, path, settings, rows.plain)
-    interrupted = _fill(results, rows, path, progress, threads, cluster, arguments)
+    batch = map_batch(*arguments)
+    results = MapResults(store, path, settings, modes)
+    interrupted = _fill(results, batch, path, progress, threads, cluster, arguments)
     computed = int((store.status != WAITING).sum()) - results.before
-    if rows.plain is not None:
-        rows.plain.say(store.status)
-    if BatchResult({}, store.status, store.reasons).unstable.any():
-        BatchResult({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
+    if not conditions.at_equilibrium and modes:
+        reached = (store.status == OK) | (store.status == SINGULAR)
+        warn_of_balanced(results.counted.balanced, int(reached.sum()), 3)
+    warn_of_unstable([store.reasons[k] for k in store.reason.tolist()], 3)
     warn_of_first_order(robot, requested, store.values, conditions, results.rests, 2)
     warn_beyond_band(robot, store.values["frequencies"], 2)
-
-    def cell(row: int) -> dict[str, float]:
-        at = np.unravel_index(row, store.shape)
-        return {name: float(axis[k]) for (name, axis), k in zip(axes.items(), at, strict=True)} | fixed
-
-    warn_of_few_elements(robot, store.values["frequencies"], cell, conditions, modes, 2)
+    warn_of_few_elements(robot, store.values["frequencies"], batch.pose_of, conditions, modes, 2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
-    plain = rows.plain
     return FrequencyMap(
         axes,
         store.values["frequencies"].reshape(*store.shape, modes),
         store.status.reshape(store.shape),
         interrupted,
         computed,
-        "steps" if rows.way == "fast" else "full",
-        rows.why,
-        results.fallbacks,
-        plain.largest_difference if plain is not None else 0.0,
+        "full" if batch.finder is None else "steps",
+        batch.reason,
+        results.counted.fallbacks,
+        batch.largest_difference,
         {response.name: store.values[response.name].reshape(*store.shape, *response.shape) for response in requested},
         {response.name: response.unit for response in requested},
         why=(store.reason.reshape(store.shape), store.reasons),
@@ -264,7 +257,7 @@ def frequency_map(
 
 def _fill(
     results: MapResults,
-    rows: MapRows,
+    batch: Batch,
     path: Path | None,
     progress: Callable[[int, int], None] | None,
     threads: int | None,
@@ -273,26 +266,48 @@ def _fill(
 ) -> bool:
     """Compute what is left and keep each chunk; whether it was interrupted."""
     status = results.store.status
-    task = jobs.ChunkTask(map_solver, arguments, results.name, ready=rows.solve)
+    batch.prepare()
+    task = jobs.ChunkTask(map_solver, arguments, results.name, ready=batch.solve)
     results.before = int((status != WAITING).sum())
-    left = [chunk for chunk in chunks_of(len(status), rows.chunk) if (status[chunk] == WAITING).any()]
+    left = [chunk for chunk in chunks_of(len(status), batch.chunk) if (status[chunk] == WAITING).any()]
 
     def workers(chunks: int) -> jobs.Workers:
-        return jobs.thread_workers(rows.threads(threads, chunks)) if cluster is None else jobs.dask_workers(cluster)
+        return jobs.thread_workers(batch.threads(threads, chunks)) if cluster is None else jobs.dask_workers(cluster)
 
     def told() -> None:
         if progress is not None:
             progress(int((status != WAITING).sum()), len(status))
 
     interrupted = jobs.run_job(results, left, task, workers, path, told, ordered=True)
-    if results.refused is not None and not interrupted and not (status == OK).any():
-        raise results.refused
+    if results.counted.refused is not None and not interrupted and not (status == OK).any():
+        raise results.counted.refused
     return interrupted
 
 
 def map_solver(arguments: tuple[Any, ...]) -> Callable[[slice], BatchResult]:
     """In a worker that is no thread: its own rows."""
-    return MapRows(*arguments).solve
+    batch = map_batch(*arguments)
+    batch.prepare()
+    return batch.solve
+
+
+def map_batch(
+    robot: Robot,
+    axes: Mapping[str, Array],
+    fixed: Mapping[str, float],
+    modes: int,
+    conditions: LoadCase,
+    responses: Sequence[ResponseName],
+    ignore_limits: bool = False,
+) -> Batch:
+    """Return the cells of a grid as a batch of the lowest modes and other responses."""
+    names, units = read_columns(robot.tree, [*axes, *fixed], "over")
+    mesh = np.meshgrid(*axes.values(), *([value] for value in fixed.values()), indexing="ij")
+    cells = np.stack([values.ravel() for values in mesh], axis=1) * units
+    words = [f"frequency:{k + 1}" for k in range(modes)]
+    others = [response for response in responses if response.name not in words]
+    requested = [*(read_responses(robot, words) if words else ()), *others]
+    return Batch(robot, names, cells, requested, conditions, None, ignore_limits)
 
 
 # -- what is asked for -----------------------------------------------------------------------------------
@@ -306,118 +321,23 @@ def _check_axes(robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float]) 
         raise InputError(f"the map has {cells} cells", key="over", value=cells, hint=f"at most {MOST} are possible")
 
 
-class MapRows:
-    """Frequencies and responses of the cells of a grid."""
-
-    def __init__(
-        self,
-        robot: Robot,
-        axes: Mapping[str, Array],
-        fixed: Mapping[str, float],
-        modes: int,
-        conditions: LoadCase,
-        responses: Sequence[ResponseName],
-        ignore_limits: bool = False,
-    ) -> None:
-        self.axes, self.fixed, self.modes = dict(axes), dict(fixed), modes
-        self.count = int(np.prod([len(axis) for axis in axes.values()]))
-        self.plain: FrequencyRows | None = None
-        self.others: ResponseRows | None = None
-        names, self.units = read_columns(robot.tree, [*axes, *fixed], "over")
-        requested = list(responses)
-        if conditions.at_equilibrium:
-            frequency_responses = read_responses(robot, [f"frequency:{k + 1}" for k in range(modes)])
-            requested = [
-                *frequency_responses,
-                *(
-                    response
-                    for response in responses
-                    if response.name not in {other.name for other in frequency_responses}
-                ),
-            ]
-        elif modes:
-            plain = (modes, conditions.lock, conditions.about, False, ignore_limits)
-            self.plain = FrequencyRows(robot, names, self.count, self.values, *plain)
-        if requested:
-            cells = self.values(np.arange(self.count))
-            self.others = ResponseRows(robot, names, cells, requested, conditions, None, ignore_limits)
-            self.others.prepare()
-        self.asked = tuple(responses)
-
-    @property
-    def way(self) -> str:
-        """How cells are solved."""
-        rows = self.plain or self.others
-        return "one by one" if rows is None else rows.way
-
-    @property
-    def why(self) -> str:
-        """Why cells are not solved by steps, or their positions not found together; empty where they are."""
-        return self.plain.why if self.plain is not None else "" if self.others is None else self.others.why
-
-    @property
-    def chunk(self) -> int:
-        """Cells of a chunk."""
-        return min(rows.chunk for rows in (self.plain, self.others) if rows is not None)
-
-    def values(self, cells: Array) -> Array:
-        """Coordinates of cells (m, rad), the fixed ones last."""
-        index = np.unravel_index(cells, tuple(len(axis) for axis in self.axes.values()))
-        columns = [axis[k] for axis, k in zip(self.axes.values(), index, strict=True)]
-        return np.stack([*columns, *(np.full(len(cells), value) for value in self.fixed.values())], axis=1) * self.units
-
-    def solve(self, cells: slice) -> BatchResult:
-        """What is found at some cells."""
-        plain = None if self.plain is None else self.plain.solve(cells)
-        if self.others is None:
-            assert plain is not None
-            return plain
-        other = self.others.solve(cells)
-        if plain is None:
-            columns = [other.values[f"frequency:{k + 1}"] for k in range(self.modes)]
-            return self._chosen(other, np.stack(columns, axis=1) if columns else np.zeros((len(other.status), 0)))
-        for row in np.flatnonzero((other.status == OK) & (plain.status != OK)):
-            other.mark(int(row), int(plain.status[row]), plain.reasons[row])
-        for row in np.flatnonzero((other.status == SINGULAR) & (plain.status == OK)):
-            other.status[row] = OK  # it has frequencies; a response alone is not defined there
-        joined = self._chosen(other, plain.values["frequencies"])
-        joined.fallbacks, joined.balanced, joined.difference = plain.fallbacks, plain.balanced, plain.difference
-        joined.refused = plain.refused or other.refused
-        return joined
-
-    def _chosen(self, other: BatchResult, frequencies: Array) -> BatchResult:
-        other.values = {"frequencies": frequencies} | {
-            response.name: other.values[response.name] for response in self.asked
-        }
-        return other
-
-    def threads(self, requested: int | None, chunks: int) -> int:
-        """Threads that are of use: one by one is by the interpreter, which runs one thread at a time."""
-        return 1 if self.way == "one by one" else min(number_of_threads(requested), max(1, chunks))
-
-
 class MapResults:
-    """A store of cells with its file; what was counted in chunks of this call goes to `counting`."""
+    """A store of cells with its file, and what was counted in the chunks of this call."""
 
-    def __init__(
-        self, store: MapStore, path: Path | None, settings: Mapping[str, Any], counting: FrequencyRows | None
-    ) -> None:
-        self.store, self.path, self.settings, self.counting = store, path, settings, counting
+    def __init__(self, store: MapStore, path: Path | None, settings: Mapping[str, Any], modes: int) -> None:
+        self.store, self.path, self.settings, self.modes = store, path, settings, modes
         self.name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
-        self.refused: ParflexError | None = None
-        self.fallbacks = 0  # cells that were not solved together with others
+        self.counted = BatchResult.empty({}, 0)
         self.before = 0  # cells that were known when this call began
         self.rests = np.zeros(len(store.status), dtype=bool)  # cells about an equilibrium that was not asked for
 
     def put(self, chunk: slice, part: BatchResult) -> None:
         """Take over what was found in a chunk."""
-        self.store.put(chunk, part.values, part.status, part.reasons)
-        self.refused = self.refused or part.refused
-        self.fallbacks += part.fallbacks
-        if len(part.rests):
-            self.rests[chunk] = part.rests
-        if self.counting is not None:
-            self.counting.note(part)
+        values = {response.name: part.values[response.name] for response in self.store.responses}
+        values["frequencies"] = part.modal("frequency", self.modes)
+        self.store.put(chunk, values, part.status, part.reasons)
+        self.rests[chunk] = part.rests
+        self.counted.count(part)
 
     def save(self) -> None:
         """Write all of it."""

@@ -6,14 +6,12 @@ Elements between points rotate as a robot deforms, so deflections and efforts ar
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.errors import ParflexError
 from parflex.forces.effort_allocation import driven_cables
-from parflex.maps.batch import BatchResult
+from parflex.maps.batch_result import BatchResult
 from parflex.maps.equilibria import (
     EquilibriumResponses,
     EquilibriumRows,
@@ -22,9 +20,9 @@ from parflex.maps.equilibria import (
     single_equilibrium_reason,
 )
 from parflex.maps.equilibrium_programs import EquilibriumPrograms
-from parflex.maps.responses import STATIC, ResponseName, read_responses
+from parflex.maps.responses import STATIC, ResponseName
 from parflex.maps.row_statics import RowEquilibria, RowStatics
-from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
+from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase
@@ -32,10 +30,8 @@ from parflex.statics.loads import (
     REST_LENGTH_TOLERANCE,
     equilibrium_reason,
     has_force_elements,
-    has_springs,
     locked_robot,
 )
-from parflex.tree.tree import Tree
 
 Array = np.ndarray
 
@@ -103,8 +99,7 @@ class SpringRows:
         """Rows with something under tension that a motion feels."""
         tree = self.robot.tree
         kept = np.array([i for link in tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
-        varied = tree if self.designs is None else self.designs.tree
-        found = prestressed_rows(self.rest.locked, varied, whole[:, kept], kept, designs)
+        found = prestressed_rows(self.rest.locked, self.designs, whole[:, kept], kept, designs)
         if tree.elements:
             _, stored, stiffness = np.moveaxis(self.rest.programs.elements(wide), 1, 0)
             for k, one in enumerate(tree.elements):
@@ -146,63 +141,33 @@ class SpringRows:
         return done
 
 
-class LazySpringRows:
-    """Modes of such rows, by programs that are made when a row first asks for them."""
-
-    def __init__(
-        self, robot: Robot, held: LoadCase, modes: int, shapes: bool, designs: DesignNumbers | None = None
-    ) -> None:
-        self.robot, self.held, self.modes, self.designs = robot, held, modes, designs
-        kinds = ("frequency", "shape") if shapes else ("frequency",)
-        self.words = [f"{kind}:{k + 1}" for kind in kinds for k in range(modes)]
-        self.covered = has_springs(robot.tree) and not single_spring_reason(robot, held)
-        self._lock = threading.Lock()  # threads that ask at once wait for one
-        self._found: SpringRows | None = None
-
-    def made(self) -> SpringRows | None:
-        """What solves them; None where they go one by one."""
-        with self._lock:
-            if self.covered and self._found is None:
-                try:
-                    asked = read_responses(self.robot, self.words)
-                    made = SpringRows(self.robot, self.held, asked, self.modes, self.designs)
-                    made.prepare()
-                    self._found = made
-                except ParflexError:  # home is singular, or something is not traced
-                    self.covered = False
-        return self._found
-
-
-def prestressed_rows(locked: Robot, tree: Tree, q: Array, kept: Array, rows: Array | None = None) -> Array:
-    """Which rows of positions of the rigid tree; `tree` may hold designs, of which `rows` are the numbers.
+def prestressed_rows(
+    locked: Robot, designs: DesignNumbers | None, q: Array, kept: Array, rows: Array | None = None
+) -> Array:
+    """Which rows of positions of the rigid tree have springs under tension; `rows` are the numbers of their designs.
 
     `kept` are the positions of the robot that the rigid tree has.
     """
-    found = np.zeros(len(q), dtype=bool)
-    units, count = locked.tree.rate_units, len(q)
+    found, tree, units = np.zeros(len(q), dtype=bool), locked.tree, locked.tree.rate_units
 
-    def number(value: object) -> Array:
-        designs = _designs(value)
-        wide = with_design_axis(value, designs)
-        return np.broadcast_to(wide if not wide.ndim else wide[rows], count)
+    def number(value: float, *place: str | int) -> Array:
+        wide = np.asarray(value) if designs is None else designs.values_at(place, value)
+        return wide[rows] if wide.ndim else wide
 
     def column(k: int) -> Array:
         return q[:, int(np.searchsorted(kept, k))]
 
-    for link, plain in zip(tree.links, locked.tree.links, strict=True):
-        if plain.joint.one_axis and plain.v.start not in locked.locked and np.any(number(link.terms.stiffness)):
-            found |= (
-                np.abs(column(plain.q.start) - number(link.terms.rest)) > REST_LENGTH_TOLERANCE * units[plain.v.start]
-            )
-    for spring, own in zip(tree.springs, locked.tree.springs, strict=True):
-        off = -number(spring.offset)
-        for k, c in zip(own.positions, spring.coefficients, strict=True):
-            off = off + number(c) * column(k)
-        found |= np.abs(off) - number(spring.play) / 2 > REST_LENGTH_TOLERANCE * units[own.rates[0]]
+    for j, link in enumerate(tree.links):
+        terms = ("links", j, "terms")
+        if not link.joint.one_axis or link.v.start in locked.locked:
+            continue
+        if np.any(number(link.terms.stiffness, *terms, "stiffness")):
+            off = column(link.q.start) - number(link.terms.rest, *terms, "rest")
+            found |= np.abs(off) > REST_LENGTH_TOLERANCE * units[link.v.start]
+    for j, spring in enumerate(tree.springs):
+        off = -number(spring.offset, "springs", j, "offset")
+        for k, (position, c) in enumerate(zip(spring.positions, spring.coefficients, strict=True)):
+            off = off + number(c, "springs", j, "coefficients", k) * column(position)
+        play = number(spring.play, "springs", j, "play")
+        found |= np.abs(off) - play / 2 > REST_LENGTH_TOLERANCE * units[spring.rates[0]]
     return found
-
-
-def _designs(value: object) -> int:
-    """How many designs a number stands for."""
-    values = getattr(value, "values", None)
-    return 1 if values is None else len(values) - 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import numpy as np
 from parflex.closure.constraints import Coupling
 from parflex.closure.targets import Target
 from parflex.closure.unreachable import Refusal
-from parflex.errors import ParflexError
+from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.io import write_text
 from parflex.parameters.design_numbers import number_at
 from parflex.robot.load import load, with_settings
@@ -23,37 +24,57 @@ from parflex.robot.robot import Robot
 from parflex.robotfile.checks import JOINT_RULES
 from parflex.robotfile.read import NAMED_LISTS, apply_settings, catalogue_names
 
+Array = np.ndarray
 SAME_HOME = 1e-6  # of the length: a loaded file stands at home as its design
 
 
 def redesigned(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     """Return the robot with other values in its file, by dotted path, in the working mode in which `robot` stands.
 
-    Its home is closed from that of `robot`, but for starts that the values change. Raises the error of reading the
-    file, and `UnreachableError` where home exists only in another working mode or not at all.
+    Its home is that of a file with these values and the start values of the working mode; where that is in another
+    working mode, the one that closes from the home of `robot`. Raises the error of reading the file, and
+    `UnreachableError` where home exists only in another working mode or not at all.
     """
     design = with_settings(robot, settings)
+    moved = {link.name for link in design.tree.links if np.any((design.tree.start != robot.tree.start)[link.q])}
+    starts = {name: value for name, value in mode_starts(robot).items() if name not in moved}
+    mode = design.mode.model_copy(update={"start": {**design.mode.start, **starts}})
+    begun = replace(design, mode=mode, known_mobility=robot.mobility)
     begin = np.where(design.start == robot.start, robot.home, design.start)
-    nearby = replace(design, known_home=begin, known_mobility=robot.mobility)
     given = design.description.poses.get("home", {})
     target = read_pose(design.tree, given, "poses.home", design.file, begin) if given else Target()
-    finder, locked = nearby.pose_finder, design.locked
-    home = finder.solve(target, begin, robot.home, locked, home=True)
-    if isinstance(home, Refusal):  # not with its motors where they are
-        closed = finder.solve(target, begin, None, frozenset(), home=True)
-        home = home if isinstance(closed, Refusal) else finder.solve(target, closed, robot.home, locked, home=True)
+    with suppress(UnreachableError, SingularError):
+        home = _in_mode(design, begun.home, target, robot)
+        if not isinstance(home, Refusal):
+            return replace(design, known_home=home)
+    home = _in_mode(design, begin, target, robot)
     if isinstance(home, Refusal):
         raise home.error()
     return replace(design, known_home=design.tree.within_limits(home, set(target.values)))
 
 
-def working_mode_starts(robot: Robot) -> dict[str, Any]:
-    """Return the start values of the loops at the home of a robot, as a setting of its file that keeps its mode."""
-    assert robot.written is not None
+def _in_mode(design: Robot, begin: Array, target: Target, robot: Robot) -> Array | Refusal:
+    """The home of a design that closes from positions in the working mode of a robot, or why there is none."""
+    finder = replace(design, known_home=begin, known_mobility=robot.mobility).pose_finder
+    home = finder.solve(target, begin, robot.home, design.locked, home=True)
+    if not isinstance(home, Refusal):
+        return home
+    closed = finder.solve(target, begin, None, frozenset(), home=True)  # not with its motors where they are
+    return home if isinstance(closed, Refusal) else finder.solve(target, closed, robot.home, design.locked, home=True)
+
+
+def mode_starts(robot: Robot) -> dict[str, float]:
+    """Return the start values of the joints in loops at the home of a robot, by frame."""
     axes = {frame.name: JOINT_RULES[frame.joint].axes for frame in robot.description.frame}
     rows = [row for row in robot.closures.rows if not isinstance(row, Coupling)]
     links = [robot.tree.links[j] for j in sorted({j for row in rows for j in row.links(robot.tree)})]
-    starts = {link.name: float(robot.home[link.q.start]) for link in links if axes.get(link.name) == 1}
+    return {link.name: float(robot.home[link.q.start]) for link in links if axes.get(link.name) == 1}
+
+
+def working_mode_starts(robot: Robot) -> dict[str, Any]:
+    """Return the start values of the loops at the home of a robot, as a setting of its file that keeps its mode."""
+    assert robot.written is not None
+    starts = mode_starts(robot)
     if not starts:
         return {}
     modes = dict(robot.written.table.get("working_modes", {}))

@@ -18,15 +18,18 @@ from parflex.design.design_rows import DesignRows
 from parflex.design.design_state import checked_number
 from parflex.design.sweep import DesignFile
 from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.maps.batch import Batch
+from parflex.maps.closed_rows import UNREACHABLE
+from parflex.maps.responses import read_responses
 from parflex.parameters.robot_file import redesigned, write_design
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.load import with_file_of
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import vector_from_rotation
+from parflex.statics.load_case import LoadCase
 from parflex.statics.modes import natural_frequencies
 from parflex.view.colours import MapPoints, coloured
-from parflex.view.quick_rows import QuickRows, SeenPoses
 from parflex.view.session import Session
 from parflex.view.viewer import Viewer
 
@@ -414,7 +417,7 @@ class DesignSession:
         }
         self.start = {key: self.fitting(key, value) for key, value in starts.items()}
         questions = {name: table.question() for name, table in self.file.responses.items()}
-        self.rows = QuickRows(self.robot, self.keys, questions)
+        self.rows = DesignRows(self.robot, self.keys, questions, often=True)
         DesignRows(self.robot, self.keys, questions).check()  # few poses, for which nothing is compiled
         self.units = {name: item.response.unit_of(self.robot, item.argument) for name, item in questions.items()}
         sides = (("lower", False), ("upper", True))
@@ -494,21 +497,26 @@ class DesignSession:
         poses[1] = list(self._home.values())
         for word, grid in zip(axes, mesh, strict=True):
             poses[2:, list(place).index(word)] = grid.ravel()
-        solved = SeenPoses(self.robot, list(place), poses, values, self.modes, "actuators")
-        if solved.lost[0]:
+        columns = {key: np.full(len(poses), value) for key, value in values.items()}
+        responses = read_responses(self.robot, [f"frequency:{k + 1}" for k in range(self.modes)])
+        batch = Batch(self.robot, list(place), poses, responses, LoadCase(), columns, often=True)
+        batch.loads = False
+        found = batch.all(1)
+        if batch.numbers is None or not len(batch.whole):
+            return None
+        if found.status[0] == UNREACHABLE:
             where = ", ".join(f"{word} = {value:.4g}" for word, value in place.items())
             raise UnreachableError(
                 f"{where} cannot be reached by this design", key="pose", value=where, hint="move the slider back"
             )
-        if solved.whole is None or not np.isfinite(solved.whole[0]).all():
+        here, home = batch.whole[:2]
+        if not np.isfinite(here).all():
             return None
-        here, home = solved.whole[0], solved.whole[1]
-        robot = solved.numbers.robot_of(0, home if np.isfinite(home).all() else here)
+        robot = batch.numbers.robot_of(0, home if np.isfinite(home).all() else here)
         robot = with_file_of(robot, values, sections_alone=True)  # beams are drawn as thick as they are
-        lowest = solved.frequencies[: len(poses)]
-        return DisplayedDesign(
-            robot, here, lowest[0] if np.isfinite(lowest[0]).all() else np.zeros(0), axes, lowest[2:, 0]
-        )
+        frequencies = found.modal("frequency", self.modes)
+        lowest = frequencies[0] if np.isfinite(frequencies[0]).all() else np.zeros(0)
+        return DisplayedDesign(robot, here, lowest, axes, frequencies[2:, 0])
 
     def coloured(self, sight: DisplayedDesign) -> MapPoints | None:
         """The map as points in the plane of the end effector."""
