@@ -121,7 +121,10 @@ def page() -> str:
     lines: list[str] = []
     shown: set[Any] = set()
     functions = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
-    for name in sorted([*functions, "PD"], key=str.lower):
+    names = sorted([*functions, "PD"], key=str.lower)
+    lines += ["| function | what it does |", "| --- | --- |"]
+    lines += [f"| [`{name}`](#{name.lower()}) | {first_line(getattr(parflex, name))} |" for name in names] + [""]
+    for name in names:
         lines += section(name, shown)
     lines += ["", "## Errors", "", paragraphs(errors.ParflexError), "", "| class | what |", "| --- | --- |"]
     for name, kind in vars(errors).items():

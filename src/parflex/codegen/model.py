@@ -338,13 +338,7 @@ class Model(Answer):
                 hint=f"give {width} numbers, {', '.join(self.inputs)} one after the other, or (batch, {width})",
             )  # fmt: skip
         shape = (*x.shape[:-1], size)
-        if out is None:
-            out = np.empty(shape)
-        elif not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != FLOAT or not out.flags.writeable:
-            raise InputError(
-                f"'out' is not an array of floats of the shape {shape} that can be written", key="out",
-                value=short_text(out), hint=f"give np.empty({shape})",
-            )  # fmt: skip
+        out = output_array(out, shape)
         kernel.write(x, constants, out)
         return out
 
@@ -484,6 +478,16 @@ class Model(Answer):
         return f"{self.name}: " + ", ".join(
             [*parts, *[count_of(len(self.parameters), "parameter")] * bool(self.parameters)]
         )
+
+
+def output_array(out: Array | None, shape: tuple[int, ...]) -> Array:
+    """Return an array of this shape that takes outputs; refuse one that cannot."""
+    if out is None:
+        return np.empty(shape)
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != FLOAT or not out.flags.writeable:
+        text = f"'out' is not an array of floats of the shape {shape} that can be written"
+        raise InputError(text, key="out", value=short_text(out), hint=f"give np.empty({shape})")
+    return out
 
 
 def _too_long(target: str, program: Program) -> InputError:

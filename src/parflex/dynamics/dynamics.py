@@ -20,7 +20,7 @@ import scipy
 from parflex.checks import numbers, one_of
 from parflex.closure.constraints import Distance
 from parflex.diagnostics import Diagnostic
-from parflex.errors import InputError, SingularError
+from parflex.errors import InputError, ParflexError, SingularError
 from parflex.forces.coupling_losses import with_losses
 from parflex.forces.effort_allocation import (
     AllocatedEfforts,
@@ -36,13 +36,20 @@ from parflex.forces.forces import Without, Wrench, checked_wrenches, element_val
 from parflex.forces.reactions import reactions_of
 from parflex.formulations.base import ModelRequest
 from parflex.formulations.choice import choose
-from parflex.records import Answer, NamedMatrix, Record, brief, count_of, name_list
+from parflex.records import Answer, NamedMatrix, brief, count_of, name_list
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
 from parflex.recursion.kinematics import motion
 from parflex.robot.batches import answer_rows, is_batch
-from parflex.robot.configuration import Configuration, Pose, all_rates, configure, refuse_dependent
+from parflex.robot.configuration import (
+    Configuration,
+    Pose,
+    all_accelerations,
+    all_rates,
+    configure,
+    refuse_dependent,
+)
 from parflex.robot.coordinate_names import elastic_names
 from parflex.robot.limits import efforts_of_file, limit_warnings
 from parflex.robot.load import acting_configuration
@@ -50,7 +57,13 @@ from parflex.robot.motor_values import Effort, read_efforts
 from parflex.robot.pose_input import read_motion
 from parflex.robot.rates import Bias, requested_rates
 from parflex.robot.robot import Robot, effort_units
-from parflex.robot.states import as_numbers
+from parflex.robot.states import (
+    ToleranceFactors,
+    as_numbers,
+    closed_positions,
+    common_batch,
+    refuse_infinite,
+)
 from parflex.spatial.linear import least_norm
 from parflex.statics.linear_system import missing_inertia
 from parflex.statics.small_deformation import deflection_warnings
@@ -58,6 +71,7 @@ from parflex.statics.zero_dynamics import check_system, zero_dynamics
 
 Array = np.ndarray
 
+LARGE = 1e60  # products of a few larger numbers may overflow
 STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
 
 
@@ -85,14 +99,14 @@ def inverse_dynamics(
     if robot.tree.elastic:
         qd, moving = here.rates(velocity), bool(velocity or acceleration)
         rows, desired, notes = _driven(here, velocity, acceleration, qd, here.acceleration_bias(qd))
-        result = flexible_inverse(here, qd, rows, desired, wrench, reactions, allocation, notes, moving)
+        result = driven_inverse(here, qd, rows, desired, wrench, reactions, allocation, notes, moving)
     else:
         if not is_joint_motion(here.robot, velocity, acceleration):
             here.refuse_singular_legs()
         qd = here.rates(velocity)
         if here.is_underactuated_here:
             rows, desired = _given(here, acceleration, qd, here.acceleration_bias(qd))
-            result = partly_driven_inverse(here, qd, rows, desired, wrench, reactions, allocation)
+            result = driven_inverse(here, qd, rows, desired, wrench, reactions, allocation)
         else:
             here.refuse_undefined_actuation()
             qdd = here.accelerations(acceleration, qd, velocity)
@@ -120,52 +134,39 @@ def rigid_inverse(
 ) -> Result:
     """Efforts for rates and accelerations of all coordinates that fit the loops, where the motors define the motion."""
     state = state_at(configuration, qd, wrench)
-    f = state.forces(qdd)
+    f, redundant = state.forces(qdd), len(state.J_a) > state.J_a.shape[1]
     allocation = allocation or read_allocation(configuration.robot)
-    shared, loss_forces = _efforts(configuration, state, f, form, allocation)
+    if redundant:
+        shared, loss_forces = _shared(configuration, state, f, allocation)
+    else:
+        tau, loss_forces = state.driven(f, form) if len(state.J_a) else (np.zeros(0), 0.0)
+        shared = allocation.only(tau)
     diagnostics = [*configuration.robot.diagnostics, *configuration.condition.diagnostics, *shared.diagnostics]
-    outcome = Outcome(configuration, qd, qdd, shared.tau, lambda: f - loss_forces, diagnostics)
-    return outcome.result(wrench, reactions, len(state.J_a) > state.J_a.shape[1], internal=shared.internal)
+    outcome = configuration, qd, qdd, shared.tau, lambda: f - loss_forces, diagnostics
+    return _result(*outcome, wrench, reactions, redundant_actuation=redundant, internal=shared.internal)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Outcome(Record):
-    """A solved model: all rates and accelerations, efforts, forces of the tree less what gears lose, diagnostics."""
-
-    configuration: Configuration
-    qd: Array
-    qdd: Array
-    tau: Array
-    forces: Callable[[], Array]  # which neither motors nor closures give where gears lose them
-    diagnostics: list[Diagnostic]
-
-    def result(
-        self, wrench: Wrench | None, reactions: bool, redundant: bool = False, elements: bool = True, **fields: Any
-    ) -> Result:
-        """The same for users, with reactions if asked for; `elements` that slack are diagnosed."""
-        configuration, diagnostics = self.configuration, list(self.diagnostics)
-        robot, (qd, qdd, tau) = configuration.robot, (self.qd, self.qdd, self.tau)
-        efforts = dict(zip(robot.actuated_names, map(float, tau), strict=True))
-        wrenches = reactions_of(configuration, qd, qdd, self.forces(), tau, wrench, diagnostics) if reactions else None
-        rods = any(isinstance(row, Distance) for row in robot.closures.constraints)
-        values = element_values(configuration, qd, multipliers_of(configuration, self.forces(), tau) if rods else None)
-        diagnostics += slack_warnings(robot, values) if elements else []
-        elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
-        return Result(
-            robot, configuration, qd, qdd, efforts, redundant, wrenches, tuple(diagnostics), elastic, values, **fields
-        )
-
-
-def _efforts(
-    configuration: Configuration, state: Any, f: Array, form: str, allocation: EffortAllocation
-) -> tuple[AllocatedEfforts, Any]:
-    """Return efforts for forces of the open tree, allocated to redundant motors, and the forces that gears lose."""
-    motors, freedoms = state.J_a.shape
-    if motors > freedoms:
-        return _shared(configuration, state, f, allocation)
-    tau, loss_forces = state.driven(f, form) if motors else (np.zeros(0), 0.0)
-    allocation.check_limits(tau)
-    return AllocatedEfforts(tau, None, []), loss_forces
+def _result(
+    configuration: Configuration,
+    qd: Array,
+    qdd: Array,
+    tau: Array,
+    forces: Callable[[], Array],
+    diagnostics: Sequence[Diagnostic],
+    wrench: Wrench | None,
+    reactions: bool,
+    **others: Any,
+) -> Result:
+    """The result of a solved model, with reactions on request; `forces` of the tree are less what gears lose."""
+    robot, notes = configuration.robot, list(diagnostics)
+    wrenches = reactions_of(configuration, qd, qdd, forces(), tau, wrench, notes) if reactions else None
+    rods = any(isinstance(row, Distance) for row in robot.closures.constraints)
+    values = element_values(configuration, qd, multipliers_of(configuration, forces(), tau) if rods else None)
+    notes += slack_warnings(robot, values)
+    efforts = dict(zip(robot.actuated_names, map(float, tau), strict=True))
+    elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
+    others |= {"reactions": wrenches, "diagnostics": tuple(notes), "elastic_accelerations": elastic, "elements": values}
+    return Result(robot, configuration, qd, qdd, efforts, **others)
 
 
 def _shared(
@@ -213,8 +214,8 @@ def accelerations_under(
     qdd = configuration.J @ free + state.bias
     diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics]
     diagnostics += deflection_warnings(robot.tree, configuration.q)
-    outcome = Outcome(configuration, qd, qdd, tau, lambda: state.forces(qdd) - loss_forces, diagnostics)
-    return outcome.result(wrench, reactions, direct=True)
+    outcome = configuration, qd, qdd, tau, lambda: state.forces(qdd) - loss_forces, diagnostics
+    return _result(*outcome, wrench, reactions, direct=True)
 
 
 def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
@@ -320,11 +321,11 @@ def energies(
         configuration = acting_configuration(robot.robot, robot, without)
         return Energies(*_energies(configuration, numbers(pose, (configuration.robot.nv,), "qd")))
 
-    rows = as_numbers(velocity, "velocity") if is_batch(velocity) else None
-    poses: Any = pose if is_batch(pose) or rows is None else np.tile(configure(robot, pose).q, (len(rows), 1))
-    if rows is not None and len(rows) != len(poses):
-        text, hint = f"'velocity' has {len(rows)} states and 'pose' has {len(poses)}", "give batches of one size, "
-        raise InputError(text, key="velocity", value=len(rows), hint=hint + "or one state for all")
+    rows, poses = as_numbers(velocity, "velocity") if is_batch(velocity) else None, pose
+    if rows is not None:
+        poses = as_numbers(pose if is_batch(pose) else configure(robot, pose).q[None], "pose")
+        count = common_batch({"pose": poses, "velocity": rows})
+        poses, rows = (np.broadcast_to(array, (count, array.shape[1])) for array in (poses, rows))
 
     def at(number: int, pose: Any) -> tuple[float, ...]:
         """Energies at a pose in its motion."""
@@ -368,6 +369,11 @@ class Result(Answer):
     direct: bool = False  # efforts were given, and accelerations found
     free: dict[str, float] = field(default_factory=dict)  # accelerations of what no motor drives, by name
     internal: dict[str, Any] | None = None  # of spare motors
+
+    @property
+    def values(self) -> Array:
+        """Efforts of an inverse model, accelerations of a direct one."""
+        return self.accelerations if self.direct else np.array(list(self.efforts.values()))
 
     def acceleration_of(self, frame: str | None = None) -> Array:
         """World acceleration (m/s^2, rad/s^2) of the frame `frame`; None is the end effector."""
@@ -429,7 +435,7 @@ def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = 
     return form.here(qd, checked_wrenches(robot.tree, wrenches))
 
 
-def partly_driven_inverse(
+def driven_inverse(
     configuration: Configuration,
     qd: Array,
     rows: Array,
@@ -437,17 +443,88 @@ def partly_driven_inverse(
     wrench: Wrench | None,
     reactions: bool,
     allocation: EffortAllocation,
+    notes: Sequence[Diagnostic] = (),
+    moving: bool | None = None,
 ) -> Result:
-    """Efforts at which `rows` of all accelerations are as `wanted`, and how the free coordinates move."""
+    """Efforts at which `rows` of all accelerations are as `desired`; bodies, or what has no motor, move freely.
+
+    M qdd + c = J_a^T tau and J_x qdd = (accelerations of what is driven) are solved together, [Long2014, eq. (46)]
+    for a driven platform. Whether a flexible robot is in equilibrium is judged in a motion, or not `moving`; None: not.
+    """
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     shared, qdd, loss_forces = driven_by(state, rows @ configuration.J, desired, allocation)
-    free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
-    names = ", ".join(f"'{name}'" for name in free)
-    count = f"{count_of(len(shared.tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
-    text = f"fewer motors than degrees of freedom ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely"
-    diagnostics = [*robot.diagnostics, *configuration.condition.diagnostics, Diagnostic("underactuated", text)]
-    outcome = Outcome(configuration, qd, qdd, shared.tau, lambda: state.forces(qdd) - loss_forces, diagnostics)
-    return outcome.result(wrench, reactions, elements=False, free=free)
+    others: dict[str, Any] = {}
+    if robot.tree.elastic:
+        diagnostics = [*shared.diagnostics, *deflection_warnings(robot.tree, configuration.q), *notes]
+        diagnostics += [] if moving is None else equilibrium_warnings(configuration, qdd, moving)
+        others |= {"redundant_actuation": actuation_redundancy(robot) > 0, "internal": shared.internal}
+    else:
+        free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
+        names = ", ".join(f"'{name}'" for name in free)
+        count = f"{count_of(len(shared.tau), 'motor')} for {count_of(len(state.mass_matrix), 'freedom')}"
+        text = f"fewer motors than degrees of freedom ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely"
+        diagnostics, others = [*configuration.condition.diagnostics, Diagnostic("underactuated", text)], {"free": free}
+    outcome = configuration, qd, qdd, shared.tau, lambda: state.forces(qdd) - loss_forces
+    return _result(*outcome, [*robot.diagnostics, *diagnostics], wrench, reactions, **others)
+
+
+def float_answer(robot: Robot, model: str, state: Sequence[Any], wrench: Wrench, *options: Any) -> Result:
+    """The inverse or direct model of a state given as arrays; numbers so large that it overflows are refused."""
+    names = ["q", "qd", "qdd" if model == "inverse" else "effort", *wrench]
+    entries = [
+        (abs(float(value)), name, place, float(value))
+        for name, array in zip(names, [*state, *wrench.values()], strict=True)
+        for place, value in enumerate(() if array is None else array)
+        if np.isfinite(value)
+    ]
+    size, name, place, value = max(entries, default=(0.0, "q", 0, 0.0))
+    result = None
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = _state_in_floats(robot, model, state, wrench, *options)
+    except (ParflexError, ValueError):  # also of a library that was given what has overflown
+        if size <= LARGE:
+            raise
+    if result is None or not np.isfinite(result.values).all():
+        text = f"entry {place} of '{name}' is {value:.4g}, so large that the answer is not finite"
+        raise InputError(text, key=name, value=value, hint="give a smaller number") from None
+    return result
+
+
+def _state_in_floats(
+    robot: Robot,
+    model: str,
+    state: Sequence[Any],
+    wrench: Wrench,
+    tolerances: ToleranceFactors,
+    allocation: EffortAllocation | None,
+) -> Result:
+    """The model of a state whose rates and accelerations have to fit the loops.
+
+    As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. Flexible
+    and underactuated robots take accelerations of the motors.
+    """
+    q, qd, last = state
+    configuration = Configuration(robot, closed_positions(robot, q, factor=tolerances.positions))
+    if model == "direct":
+        tau = np.zeros(robot.nu) if last is None else last
+        refuse_infinite(tau, "effort")
+        return accelerations_under(configuration, all_rates(configuration, qd, tolerances.rates), tau, wrench)
+    rates, allocation = all_rates(configuration, qd, tolerances.rates), allocation or read_allocation(robot)
+    if not robot.tree.elastic and not configuration.is_underactuated_here:
+        configuration.refuse_undefined_actuation()
+        accelerations = all_accelerations(configuration, rates, last, tolerances.accelerations)
+        return rigid_inverse(configuration, rates, accelerations, wrench, allocation=allocation)
+    motors, target = list(robot.actuated), np.zeros(robot.nu)
+    if last is not None:
+        refuse_infinite(last, "qdd")
+        target = last if len(last) in (robot.nv, robot.nu) else all_accelerations(configuration, rates, last)
+        target = target if len(target) == robot.nu else target[motors]
+    target = target - configuration.acceleration_bias(rates)[motors]
+    moving = last is not None if qd is None else None
+    return driven_inverse(
+        configuration, rates, np.eye(robot.nv)[motors], target, wrench, False, allocation, moving=moving
+    )
 
 
 def _given(
@@ -469,30 +546,6 @@ def _given(
         hint = "give accelerations of motors, or as many of frames and joints as there are motors"
         raise InputError(text, key="acceleration", value=count, hint=hint)
     return requested.rows * requested.units[:, None], requested.values * requested.units
-
-
-def flexible_inverse(
-    configuration: Configuration,
-    qd: Array,
-    rows: Array,
-    desired: Array,
-    wrench: Wrench | None,
-    reactions: bool,
-    allocation: EffortAllocation,
-    notes: Sequence[Diagnostic] = (),
-    moving: bool | None = None,
-) -> Result:
-    """Efforts at which `rows` of all accelerations are as `desired`, and elastic accelerations: bodies are free.
-
-    M qdd + c = J_a^T tau and J_x qdd = (accelerations of what is driven) are solved together, [Long2014, eq. (46)]
-    for a driven platform. Whether the state is an equilibrium is judged in a motion, or not `moving`; None: not.
-    """
-    robot, state = configuration.robot, state_at(configuration, qd, wrench)
-    shared, qdd, loss_forces = driven_by(state, rows @ configuration.J, desired, allocation)
-    diagnostics = [*robot.diagnostics, *shared.diagnostics, *deflection_warnings(robot.tree, configuration.q), *notes]
-    diagnostics += [] if moving is None else equilibrium_warnings(configuration, qdd, moving)
-    outcome = Outcome(configuration, qd, qdd, shared.tau, lambda: state.forces(qdd) - loss_forces, diagnostics)
-    return outcome.result(wrench, reactions, actuation_redundancy(robot) > 0, internal=shared.internal)
 
 
 def driven_by(
@@ -522,8 +575,7 @@ def driven_by(
     except np.linalg.LinAlgError:
         text, hint = "the motors do not define the motion here", "choose another pose, or use rigid=True"
         raise SingularError(text, key="pose", hint=hint) from None
-    allocation.check_limits(tau)
-    return AllocatedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, loss_forces
+    return allocation.only(tau), state.reduction.matrix @ free + state.bias, loss_forces
 
 
 def _redundant_efforts_by_rows(

@@ -98,8 +98,7 @@ class EffortAllocation(Record):
             return AllocatedEfforts(np.zeros(0), None, [])
         least = least_norm(A, g, self.weights)
         if redundancy <= 0:
-            self.check_limits(least)
-            return AllocatedEfforts(least, None, [])
+            return self.only(least)
         N = internal_basis(A, self.weights)
         self.check_preload_count(redundancy)
         preload = self._preload_efforts(N)
@@ -129,10 +128,11 @@ class EffortAllocation(Record):
         signs = [np.sign(a - b) for a, b in beyond if not any(isinstance(x, float) and np.isinf(x) for x in (a, b))]
         return sum(sign * (1.0 + sign) for sign in signs)
 
-    def check_limits(self, tau: Array) -> None:
-        """Raise InputError if efforts without redundancy exceed their limits."""
+    def only(self, tau: Array) -> AllocatedEfforts:
+        """Return efforts without redundancy; raise InputError if they exceed their limits."""
         none = np.zeros((len(tau), 0))
         self._shift_to_limits(tau, none, none)
+        return AllocatedEfforts(tau, None, [])
 
     def check_preload_count(self, redundancy: int) -> None:
         """Raise InputError if the preload names more motors than there are independent internal efforts."""

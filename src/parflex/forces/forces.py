@@ -114,10 +114,14 @@ def _turns(tree: Tree, place: Place) -> bool:
     return node is None or node.turns
 
 
-def checked_wrenches(tree: Tree, wrenches: Any) -> dict[str, Array]:
-    """Wrenches by frame."""
-    listed = table(wrenches, "wrench", "{'platform': [0, 0, -100]}")
-    return {frame: checked_wrench(tree, frame, values) for frame, values in listed.items()}
+def checked_wrenches(tree: Tree, wrenches: Any, batch: bool = False) -> dict[str, Array]:
+    """Wrenches by frame; in a `batch` also one for each state."""
+    listed = dict(table(wrenches, "wrench", "{'platform': [0, 0, -100]}"))
+    rows = {frame: values for frame, values in listed.items() if batch and np.ndim(values) == 2}
+    for frame, values in listed.items():
+        checked = [checked_wrench(tree, frame, row) for row in (values if frame in rows else [values])]
+        listed[frame] = np.array(checked).reshape(-1, 6) if frame in rows else checked[0]
+    return listed
 
 
 def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) -> tuple[Array, Array]:

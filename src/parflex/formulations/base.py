@@ -130,11 +130,6 @@ class Formulation(ABC):
         return [self]
 
     @property
-    def drives_motors(self) -> bool:
-        """Whether motors are prescribed while the rest is free: bodies deform, or motors are too few."""
-        return bool(self.robot.tree.elastic) or self.robot.is_underactuated
-
-    @property
     def state_groups(self) -> Groups:
         """What a state is given by: all positions, closed, and the independent rates."""
         return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
@@ -142,7 +137,7 @@ class Formulation(ABC):
     @property
     def motion_groups(self) -> Groups:
         """The accelerations that the inverse model takes: all independent ones, or those of the motors."""
-        if self.drives_motors:
+        if self.robot.driven_by_motors:
             return {"motor_acceleration": (len(self.robot.actuated),)}
         return {"qdd": (len(self.independent),)}
 
@@ -282,21 +277,19 @@ def cheapest_closures(robot: Robot) -> Closures:
 
     From there fewer entries of the joints' columns change: seen from a leg's end, axes of its last joints are fixed.
     """
-    tree = robot.tree
+    tree, loops = robot.tree, []
     joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
-    loops = []
+    draws = (np.random.default_rng(seed).uniform(-1, 1, len(robot.home)) for seed in range(2))  # any poses serve
+    poses = [pose(tree, robot.home + draw) for draw in draws]
+
+    def entries_that_change(end: Loop) -> int:
+        first, second = (end.jacobian(tree, at, jacobians(tree, at))[:, joints] for at in poses)
+        return int(np.sum(np.abs(first - second) > CHANGE))
+
     for loop in robot.closures.loops:
         ends = [replace(end, closed=True) for end in (loop, loop.reversed(tree)) if end is not None]
-        loops.append(min(ends, key=lambda end: _count_pose_dependent(robot, end, joints)))
+        loops.append(min(ends, key=entries_that_change))
     return replace(robot.closures, loops=tuple(loops))
-
-
-def _count_pose_dependent(robot: Robot, loop: Loop, columns: list[int]) -> int:
-    """How many entries of the rows of a loop in these columns differ between poses; any poses serve."""
-    draws = (np.random.default_rng(seed).uniform(-1, 1, len(robot.home)) for seed in range(2))
-    poses = (pose(robot.tree, robot.home + draw) for draw in draws)
-    first, second = (loop.jacobian(robot.tree, at, jacobians(robot.tree, at))[:, columns] for at in poses)
-    return int(np.sum(np.abs(first - second) > CHANGE))
 
 
 def partition_holding(robot: Robot, held_rates: Sequence[int]) -> Partition:

@@ -185,7 +185,7 @@ class GeneralFormulation(Formulation):
 
     def inverse(self, state: Any, motion: Given) -> Answer:
         """Efforts of the motors, theory (14), (16); of a flexible robot also how the rest accelerates."""
-        if self.drives_motors:
+        if self.robot.driven_by_motors:
             effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
             unactuated = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
             return {"effort": effort, "free_acceleration": qdd[unactuated]}

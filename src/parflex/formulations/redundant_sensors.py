@@ -356,7 +356,11 @@ def geometry_from_sensors(
     q = with_measured(form, form.robot.home if near is None else numbers(near, (tree.nq,), "near"), measured)
     for _ in range(steps):
         step, A = geometry_step(form, q)
-        _refuse_singular(A)
+        size = np.sqrt(np.abs(np.diag(A))) if A.shape[0] == A.shape[1] else np.ones(len(A))
+        scaled = A / np.outer(size, size) if np.all(size > 0) else A
+        if not np.all(np.isfinite(A)) or condition(scaled) > SINGULAR:
+            text = "the sensors do not determine the pose here: the robot is at a singularity"
+            raise SingularError(text, key="values", hint="move away from this pose, or sense more joints")
         q = tree.moved(q, step)
         if np.abs(step / tree.rate_units).max(initial=0.0) < STILL:
             if form.overdetermined or np.abs(form.robot.closures.residual(pose(tree, q))).max(initial=0.0) < CLOSED:
@@ -365,14 +369,6 @@ def geometry_from_sensors(
     text, hint = "no pose near the given one fits the measured values", "give a closer pose as `near`, or check the "
     shown = str([round(float(value), 6) for value in measured])
     raise UnreachableError(text, key="values", value=shown, hint=f"{hint}sensors' zeros")
-
-
-def _refuse_singular(A: Array) -> None:
-    size = np.sqrt(np.abs(np.diag(A))) if A.shape[0] == A.shape[1] else np.ones(len(A))
-    scaled = A / np.outer(size, size) if np.all(size > 0) else A
-    if not np.all(np.isfinite(A)) or condition(scaled) > SINGULAR:
-        text = "the sensors do not determine the pose here: the robot is at a singularity"
-        raise SingularError(text, key="values", hint="move away from this pose, or sense more joints")
 
 
 def singular_steps(robot: Robot | RedundantSets, positions: Sequence[Array]) -> list[int]:
@@ -511,15 +507,18 @@ def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) ->
         return PlatformConstraint(closures, weights)
     inverse = np.linalg.pinv(block) * weights
     inverse = np.where(np.abs(inverse) < CLEAN * np.abs(inverse).max(), 0.0, inverse)
-    points = len(bodies) == 1 and all(_is_point(tree, loop, bodies[0]) for loop in loops)
-    carries = any(link.parent == bodies[0] for link in tree.links)
-    quadratic = _quadratic(loops, inverse) if points and not carries else None
+    points = (
+        len(bodies) == 1
+        and not any(link.parent == bodies[0] for link in tree.links)
+        and all(
+            len(loop.translations) == (2 if tree.planar else 3)
+            and loop.turning == "free"
+            and loop.first.link == bodies[0] != loop.second.link
+            for loop in loops
+        )
+    )
+    quadratic = _quadratic(loops, inverse) if points else None
     return PlatformConstraint(closures, weights, inverse, quadratic)
-
-
-def _is_point(tree: Any, loop: Loop, body: int) -> bool:
-    all_translations = len(loop.translations) == (2 if tree.planar else 3)
-    return all_translations and loop.turning == "free" and loop.first.link == body and loop.second.link != body
 
 
 def _quadratic(loops: list[Loop], inverse: Array) -> Array:
@@ -547,51 +546,25 @@ def _quadratic(loops: list[Loop], inverse: Array) -> Array:
 class RedundantModel(Result):
     """tau = D qdd + C qd + G + H - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
 
-    `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
-
-    Attributes
-    ----------
-    names : list[str]
-        Coordinates q: motors, then sensed joints.
-    motors : list[str]
-        Motors.
-    D : Array
-        Mass matrix (kg, kg m^2).
-    C : Array
-        Coriolis matrix.
-    G : Array
-        Gravity (N, N m).
-    H : Array
-        Friction, springs and dampers of joints (N, N m).
-    F_ext : Array
-        External wrenches (N, N m).
-    T : Array
-        Rates of the legs per motor rate.
-    T_q : Array
-        Rates of the legs per rate of q.
-    J_C : Array
-        Platform twist per rate of the legs.
-    T_dot : Array
-        Derivative of T in time (1/s).
-    T_q_dot : Array
-        Derivative of T_q in time (1/s).
-    J_C_dot : Array
-        Derivative of J_C in time (1/s).
+    `names` are the coordinates q, motors first, and `motors` those. `D` is the mass matrix (kg, kg m^2), `C` that of
+    Coriolis; `G` gravity, `H` friction, springs and dampers of joints, `F_ext` external wrenches (N, N m). `T` and
+    `T_q` have rates of the legs per rate of motors and of q, `J_C` the twist of the platform per rate of the legs.
+    `T_dot`, `T_q_dot` and `J_C_dot` (1/s) are those that (26) needs, for data that fit the loops the derivatives.
     """
 
-    names: list[str]  # coordinates q: motors, then sensed joints
+    names: list[str]
     motors: list[str]
-    D: Array  # mass matrix (kg, kg m^2)
-    C: Array  # Coriolis matrix
-    G: Array  # gravity (N, N m)
-    H: Array  # friction, springs and dampers of joints (N, N m)
-    F_ext: Array  # external wrenches (N, N m)
-    T: Array = field(repr=False)  # rates of the legs per motor rate
-    T_q: Array = field(repr=False)  # rates of the legs per rate of q
-    J_C: Array = field(repr=False)  # platform twist per rate of the legs
-    T_dot: Array = field(repr=False)  # derivative of T in time (1/s)
-    T_q_dot: Array = field(repr=False)  # derivative of T_q in time (1/s)
-    J_C_dot: Array = field(repr=False)  # derivative of J_C in time (1/s)
+    D: Array
+    C: Array
+    G: Array
+    H: Array
+    F_ext: Array
+    T: Array = field(repr=False)
+    T_q: Array = field(repr=False)
+    J_C: Array = field(repr=False)
+    T_dot: Array = field(repr=False)
+    T_q_dot: Array = field(repr=False)
+    J_C_dot: Array = field(repr=False)
 
 
 class _PoseWithSlopes(NamedTuple):
@@ -655,19 +628,10 @@ def redundant_matrices(
     D_tot, C_tot = _tree_matrices(form.robot.tree, moving)
     motor_projection = (N @ S[form.legs]).T
     G, H, F_ext = (motor_projection @ forces for forces in _forces(tree, q, rates, wrenches or {}))
-    return RedundantModel(
-        names=form.names,
-        motors=form.names[: S.shape[1]],
-        D=motor_projection @ D_tot @ N @ T_q,
-        C=motor_projection @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
-        **{"G": G, "H": H, "F_ext": F_ext},
-        T=S[form.legs],
-        T_q=T_q,
-        J_C=N[form.platform],
-        T_dot=S_dot[form.legs],
-        T_q_dot=T_q_dot,
-        J_C_dot=N_dot[form.platform],
-    )
+    D = motor_projection @ D_tot @ N @ T_q
+    C = motor_projection @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot)
+    maps, slopes_of_maps = (S[form.legs], T_q, N[form.platform]), (S_dot[form.legs], T_q_dot, N_dot[form.platform])
+    return RedundantModel(form.names, form.names[: S.shape[1]], D, C, G, H, F_ext, *maps, *slopes_of_maps)
 
 
 def _forces(tree: Tree, q: Array, rates: Array, wrenches: Mapping[str, Array]) -> tuple[Array, Array, Array]:
@@ -689,15 +653,10 @@ def _parts(values: Array) -> tuple[Array, Array]:
 
 def _per_motor(form: RedundantSets, moving: _PoseWithSlopes) -> tuple[Array, Array]:
     """All rates per motor rate, and the derivative of that: J_f S_f = -J_0."""
-    tree, part, motors = form.robot.tree, form.general.partition, form.motors
-    S, S_dot = np.zeros((tree.n, len(motors))), np.zeros((tree.n, len(motors)))
-    S[motors, range(len(motors))] = 1.0
-    if len(part.dependent):
-        J, J_dot = _parts(form.robot.closures.jacobian(moving.at, moving.links)[part.rows])
-        block = J[:, part.dependent]
-        S[part.dependent] = np.linalg.solve(block, -J[:, motors])
-        S_dot[part.dependent] = np.linalg.solve(block, -(J_dot @ S))
-    return S, S_dot
+    part = form.general.partition
+    S, S_dot = _parts(reduction(form.robot.closures.jacobian(moving.at, moving.links), part).matrix)
+    order = [list(part.independent).index(k) for k in form.motors]
+    return S[:, order], S_dot[:, order]
 
 
 def _per_control(form: RedundantSets, S: Array, S_dot: Array) -> tuple[Array, Array]:

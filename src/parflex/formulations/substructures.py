@@ -531,7 +531,9 @@ class StepMatrix:
         self.rest = [k for k in range(form.size) if k not in held_slots]
         motors = {int(k) for k in form.robot.actuated} if driven else set()
         self.free = [i for i, k in enumerate(form.partition.independent) if int(k) not in motors]
-        self.turning = turning_positions(form, [int(form.partition.independent[i]) for i in self.free])
+        rates, links = {int(form.partition.independent[i]) for i in self.free}, form.robot.tree.links
+        turning = [x for x in links if not x.joint.one_axis and rates & set(range(x.v.start, x.v.stop))]
+        self.turning = [p for link in turning for p in range(link.q.start, link.q.stop)]  # rates are no derivatives
         self._beams: dict[int, tuple[Array, ...]] = {}
 
     def factors(self) -> Factors:
@@ -555,10 +557,10 @@ class StepMatrix:
             rates, *matrices = self._beam(beam)
             acting = [(into, M) for into, M in zip((stiff, damped), matrices, strict=True) if np.any(M != 0)]
             states, arrays = [into for into, _ in acting], [rates, *(M for _, M in acting)]
-            load, key = (_end_matrices, "elastic matrices") if qd is None else (_against, "elastic forces")
-            strained = [] if qd is None else [qd[form.robot.tree.links[beam.link].e_v]]
+            bent = [] if qd is None else [qd[form.robot.tree.links[beam.link].e_v]]
+            key = "elastic matrices" if qd is None else "elastic forces"
             if states:
-                assemble_beam(states, beam, load, key, *strained, *arrays)
+                assemble_beam(states, beam, _elastic_loads, key, *bent, *arrays)
         for modal in form.modal:
             link, free, slots = form.robot.tree.links[modal.link], list(modal.free), modal.slots
             e, bent = self.state.at.q[link.e], None if qd is None else qd[link.e_v][free]
@@ -600,7 +602,9 @@ class StepMatrix:
         stiff, damped = self._apart(self._forces, miss)
         rhs = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
         x = np.zeros(self.form.size, dtype=object)
-        x[self.rest] = substitute_factors(factors, rhs)
+        groups = [step for step in factors if isinstance(step, GroupStep)]
+        single = [step for step in factors if isinstance(step, EliminationStep)]
+        x[self.rest] = substitute_groups(groups, rhs) if groups else substitute(single, rhs)
         (back,) = self._apart(lambda part: (self.state.independent_accelerations(part)[self.free],), x)
         change = np.array([m - b for m, b in zip(miss, back, strict=True)], dtype=object)
         (turned,) = self._apart(self._turned, change)
@@ -638,26 +642,10 @@ def _matrix_or_forces(M: Array, strained: Array | None) -> tuple[Array, Array]:
     return (M, np.zeros(len(M))) if strained is None else (np.zeros(M.shape), M @ strained)
 
 
-def substitute_factors(factors: Factors, rhs: list[Any]) -> list[Any]:
-    """Solutions by factors of single unknowns, or of groups of them."""
-    groups = [step for step in factors if isinstance(step, GroupStep)]
-    single = [step for step in factors if isinstance(step, EliminationStep)]
-    return substitute_groups(groups, rhs) if groups else substitute(single, rhs)
-
-
-def _end_matrices(rates: Array, *matrices: Array) -> list[tuple[Array, Array]]:
-    """Matrices over elastic coordinates as such over the ends of a beam and its modes, without forces."""
+def _elastic_loads(*arrays: Array) -> list[tuple[Array, Array]]:
+    """Matrices over elastic coordinates as those over ends and modes; behind bent coordinates, the forces of these."""
+    if arrays[0].ndim == 1:
+        bent, rates, *matrices = arrays
+        return [(np.zeros((rates.shape[1],) * 2), rates.T @ (matrix @ bent)) for matrix in matrices]
+    rates, *matrices = arrays
     return [(rates.T @ matrix @ rates, np.zeros(rates.shape[1])) for matrix in matrices]
-
-
-def _against(strained: Array, rates: Array, *matrices: Array) -> list[tuple[Array, Array]]:
-    """Forces of elastic coordinates along the motions of the ends and modes, without matrices."""
-    none = np.zeros((rates.shape[1], rates.shape[1]))
-    return [(none, rates.T @ (matrix @ strained)) for matrix in matrices]
-
-
-def turning_positions(form: Substructures, free: list[int]) -> list[int]:
-    """Positions of joints whose rates are not their derivatives, where such rates are free."""
-    links = [link for link in form.robot.tree.links if not link.joint.one_axis]
-    moved = [link for link in links if set(free) & set(range(link.v.start, link.v.stop))]
-    return [p for link in moved for p in range(link.q.start, link.q.stop)]

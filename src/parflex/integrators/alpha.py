@@ -20,7 +20,7 @@ from parflex.integrators.common import (
     place,
 )
 from parflex.integrators.newton import costs, make_modes, solve_mode, take_state
-from parflex.integrators.steps import driver, no_rows_inside, remember_length
+from parflex.integrators.steps import driver
 
 Array = np.ndarray
 
@@ -193,6 +193,5 @@ def _accept(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -
 
 
 alpha_steps = driver(
-    "alpha_steps", begin=_begin, prepare=_prepare, solve=_solve, renew=_new_matrix, error=_error, accept=_accept,
-    follow=remember_length, rows_inside=no_rows_inside,
-)  # fmt: skip
+    "alpha_steps", begin=_begin, prepare=_prepare, solve=_solve, renew=_new_matrix, error=_error, accept=_accept
+)

@@ -88,6 +88,15 @@ def give_inputs(system: Any, work: Any, t: float, x: Array) -> None:
             x[base + j] = value
 
 
+@inner
+def note_event(work: Any, gate: int, became: float, time: float, value: float) -> None:
+    """Note what a gate became, and the rate of what it follows or the position of its joint."""
+    n = work.counts[Count.EVENTS]
+    if n < len(work.events):
+        work.events[n, 0], work.events[n, 1], work.events[n, 2], work.events[n, 3] = gate, became, time, value
+        work.counts[Count.EVENTS] += 1
+
+
 @inlined
 def normalise(system: Any, q: Array) -> None:
     """Unit quaternions."""

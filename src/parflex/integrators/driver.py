@@ -127,7 +127,6 @@ class Work(CompiledRecord):
     gaps: Array  # what they follow and the rates of that, at the end of a step
     gaps_at_start: Array  # at its start
     kept: Array  # state and work at its start
-    crossing: Array  # the search for the end of a step; places in `crossings`
     events: Array  # (gate, what it became, time, rate of what it follows, or position of a joint) in rows
     stuck: Array  # of joints that may stick, see `sticking`
     split: Array  # of the same: what friction at rest has to bear, and bears, see `resting_joints`
@@ -182,7 +181,6 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
         np.zeros(2 * gates),
         np.zeros(2 * gates),
         np.zeros(system.positions + system.rates + 2),
-        np.zeros(9),
         np.zeros((MOST_EVENTS if gates else 0, 4)),
         np.zeros((4, sticking)),
         np.zeros((8, sticking)),

@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.codegen.loop_functions import inner
 from parflex.integrators.common import Number, add_work, evaluate, evaluate_at, give_inputs, normalise, place
-from parflex.integrators.steps import driver, no_rows_inside, nothing_to_begin, remember_length
+from parflex.integrators.steps import driver
 
 Array = np.ndarray
 
@@ -28,16 +28,6 @@ def _solve(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, q
         give_inputs(system, work, t + tableau.c[i] * h, x)
         evaluate(system, work, x, work.y[i])
     return 1
-
-
-@inner
-def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
-    """A step needs nothing but the state."""
-
-
-@inner
-def _renew(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
-    """There is no matrix."""
 
 
 @inner
@@ -80,7 +70,4 @@ def _accept(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
     add_work(system, work, tableau.b, h)
 
 
-explicit_steps = driver(
-    "explicit_steps", begin=nothing_to_begin, prepare=_prepare, solve=_solve, renew=_renew, error=_error,
-    accept=_accept, follow=remember_length, rows_inside=no_rows_inside,
-)  # fmt: skip
+explicit_steps = driver("explicit_steps", solve=_solve, error=_error, accept=_accept)

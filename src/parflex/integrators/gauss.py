@@ -39,7 +39,7 @@ from parflex.integrators.stage_history import (
     step_error,
     store_history,
 )
-from parflex.integrators.steps import driver, nothing_to_begin
+from parflex.integrators.steps import MOST_GROWTH, driver
 
 Array = np.ndarray
 
@@ -217,7 +217,7 @@ def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arr
 
 @inner
 def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
-    """Matrix and history for a step of this length."""
+    """Matrix and history for a step of this length; polynomials through two far shorter steps are not continued."""
     stages, counts, numbers = len(tableau.c), work.counts, work.numbers
     iteration_cost, renewal = costs(system, len(tableau.roots), stages)
     if again and counts[Count.FRESH] != 0:
@@ -236,7 +236,8 @@ def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
         return
     if numbers[Number.MATRIX_STEP] != h:
         _modes_for(system, work, tableau, h)
-    if numbers[Number.LAST] == 0.0:
+    known = numbers[Number.LATEST] + numbers[Number.BEFORE]
+    if numbers[Number.LAST] == 0.0 or (numbers[Number.LAST] > 0.0 and h > MOST_GROWTH * known * (1.0 + 1e-9)):
         evaluate_at(system, work, t, q, qd, stages)
         record_start(system, work, stages)
     if numbers[Number.LAST] < 0.0:
@@ -282,6 +283,6 @@ def _accept(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 
 
 gauss_steps = driver(
-    "gauss_steps", begin=nothing_to_begin, prepare=_prepare, solve=_solve_stages, renew=_new_matrix, error=_error,
+    "gauss_steps", prepare=_prepare, solve=_solve_stages, renew=_new_matrix, error=_error,
     accept=_accept, follow=shift_history, rows_inside=rows_inside, steps_over_rows=True,
 )  # fmt: skip

@@ -1,7 +1,8 @@
 """The loop of all integrators: steps, their errors, events and rows of output.
 
-A method is a set of compiled functions with one signature each, listed below. `driver` puts those of a method in the
-place of these names, and the loop is compiled for them.
+A method is a set of compiled functions with one signature each: `begin`, `prepare`, `solve`, `renew`, `error`,
+`accept`, `follow` and `rows_inside`. `driver` puts those of a method in the place of these names, and the loop is
+compiled for them.
 """
 
 from __future__ import annotations
@@ -16,37 +17,56 @@ import numpy as np
 from parflex.codegen.loop_functions import LoopFunction, inlined, inner
 from parflex.integrators.common import Count, Number, Status, record
 from parflex.integrators.events import (
-    LENGTH,
-    MOST_PARTS,
-    NOTHING,
-    PHASE,
-    TRIES,
-    WHOLE,
-    judge,
+    approach,
+    find_gaps,
+    first_gate,
+    missed,
+    possible_crossing,
     restore_state,
     save_state,
-    settling,
+    settle,
+    settle_gates,
 )
 
 Array = np.ndarray
 
-begin: Any = None  # (system, work, tableau, t, q, qd): what a call of the loop begins with
-
-prepare: Any = None  # (system, work, tableau, t, h, q, qd, again): matrix and predictor of a step, or part, of length h
-
 solve: Any = None  # (system, work, tableau, t, h, q, qd, tolerance): number of iterations; 0 if they do not converge
-
-renew: Any = None  # (system, work, tableau, t, h, q, qd): a new matrix at this state, where they do not
 
 error: Any = None  # (system, work, tableau, h): error of the positions in a step (m), and its power of h in the numbers
 
 accept: Any = None  # (system, work, tableau, h, q, qd): the end of the step becomes the state
 
-follow: Any = None  # (work, length): the step that is made becomes the last one
+steps_over_rows = False  # whether steps go over several rows, which `rows_inside` records
 
-rows_inside: Any = None  # (system, work, tableau, t, h, done, span, out_x, out_y): rows inside of a step over `span`
 
-steps_over_rows = False  # whether there are such steps
+@inner
+def begin(system: Any, work: Any, tableau: Any, t: float, q: Array, qd: Array) -> None:
+    """Begin a call of the loop, by default with its first step."""
+
+
+@inner
+def prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
+    """Find matrix and predictor of a step, or part, of length h; by default a step needs nothing but the state."""
+
+
+@inner
+def renew(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """Find a new matrix at this state, where iterations do not converge; by default there is none."""
+
+
+@inner
+def follow(work: Any, length: float) -> None:
+    """Let the step that is made become the last one; by default its length is remembered."""
+    work.numbers[Number.LAST] = length
+
+
+@inner
+def rows_inside(
+    system: Any, work: Any, tableau: Any, t: float, h: float, done: int, span: int, out_x: Array, out_y: Array
+) -> bool:
+    """Record the rows inside of a step over `span` of them; by default rows end the steps."""
+    return True
+
 
 MAX_SUBDIVISIONS = 7  # each time by four: steps down to 1/4096
 
@@ -63,6 +83,16 @@ NEARLY = 0.8  # of the aim: the next step is shortened before it must be made tw
 MAX_REJECTIONS = 25  # of one step
 
 REFUSED = -1  # verdict: a shorter step is made
+
+FAILED = -1.0  # instead of a length: a step that is repeated with another length does not converge
+
+MOST_HALVINGS, MOST_TRIES = 40, 60  # of a step that comes back to a root, and of a search for one
+
+MOST_PARTS = 300  # of one step, between gates that turn
+
+ROUNDING = 4e-16  # of the time: no root is known better
+
+NOTHING = 1e-14  # of a step: what may be left of it
 
 
 @inlined
@@ -134,12 +164,17 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
 
 
 def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
+    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they fail.
+
+    Steps that leave the assembly fail too: closures that are not closed at their stages may be at those of shorter ones.
+    """
+    work.counts[Count.OPEN] = 0
     used = solve(system, work, tableau, t, h, q, qd, tolerance)
-    if used == 0 and work.counts[Count.FRESH] == 0:
+    if work.counts[Count.FRESH] == 0 and (used == 0 or work.counts[Count.OPEN] != 0):
+        work.counts[Count.OPEN] = 0
         renew(system, work, tableau, t, h, q, qd)
         used = solve(system, work, tableau, t, h, q, qd, tolerance)
-    return used
+    return 0 if work.counts[Count.OPEN] != 0 else used
 
 
 def _in_parts(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
@@ -164,6 +199,83 @@ def _in_parts(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array
     return False
 
 
+def _trial(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
+    """Make the last step from its start again, with another length, and find its gaps; False if it fails."""
+    restore_state(work.kept, work.numbers, q, qd)
+    if h > 0.0:
+        prepare(system, work, tableau, t, h, q, qd, True)
+        if _attempt(system, work, tableau, t, h, q, qd, tolerance) > 0:
+            accept(system, work, tableau, h, q, qd)
+        elif not _in_parts(system, work, tableau, t, h, q, qd, tolerance):
+            return False
+    find_gaps(system, work, t + h, q, qd)
+    return True
+
+
+def _to_root(
+    system: Any, work: Any, tableau: Any, t: float, high: float, which: int, q: Array, qd: Array, tolerance: float
+) -> float:
+    """End a step of length `high` where one gap goes through zero, just beyond; gives its length, or FAILED.
+
+    Trials end where the line through both ends has its root, now and then in the middle. An end that stays twice counts
+    half, so that both close in.
+    """
+    low, side = 0.0, 0.0
+    below, above = missed(work.gates, work.gaps_at_start, which), missed(work.gates, work.gaps, which)
+    for tries in range(MOST_TRIES):
+        length = low + (high - low) * (-below / (above - below)) if above > below else 0.5 * (low + high)
+        if tries % 8 == 7 or not low < length < high:
+            length = 0.5 * (low + high)
+        if not _trial(system, work, tableau, t, length, q, qd, tolerance):
+            return FAILED
+        beyond = missed(work.gates, work.gaps, which)
+        narrow = ROUNDING * (abs(t) + high)
+        if beyond > 0.0:
+            below *= 0.5 if side > 0.0 else 1.0
+            high, above, side = length, beyond, 1.0
+            if beyond <= 1e-3 * system.slack[which] or high - low <= narrow:
+                return high
+        else:
+            above *= 0.5 if side < 0.0 else 1.0
+            low, below, side = length, beyond, -1.0
+            if high - low <= narrow:
+                break
+    return high if _trial(system, work, tableau, t, high, q, qd, tolerance) else FAILED
+
+
+def _to_event(
+    system: Any, work: Any, tableau: Any, t: float, whole: float, q: Array, qd: Array, tolerance: float
+) -> tuple[float, bool]:
+    """End a step that was made where the first gate has to turn, and turn it; gives its length, and whether one did."""
+    gates, start, gaps, slack, tries = work.gates, work.gaps_at_start, work.gaps, system.slack, 0
+    find_gaps(system, work, t + whole, q, qd)
+    length, which, least, at_root = whole, first_gate(gates, start, gaps, slack, 0.0), 0.0, False
+    if which < 0:
+        length = possible_crossing(gates, start, gaps, whole)
+        if length < whole:
+            if not _trial(system, work, tableau, t, length, q, qd, tolerance):
+                return FAILED, False
+            which = first_gate(gates, start, gaps, slack, 0.0)
+    while which >= 0 and not at_root:
+        if missed(gates, start, which) < 0.0:
+            length = _to_root(system, work, tableau, t, length, which, q, qd, tolerance)
+            if length < 0.0:
+                return FAILED, False
+            least = 2 * missed(gates, gaps, which)
+            other = first_gate(gates, start, gaps, slack, least)
+            at_root = other < 0
+            which = which if at_root else other
+        else:  # at the root already: it goes on through it, or left it just before and comes back
+            at_root = not approach(gates, start, which) < 0.0 or tries >= MOST_HALVINGS
+            length = 0.0 if at_root else 0.5 * length
+            tries += 1
+            if not _trial(system, work, tableau, t, length, q, qd, tolerance):
+                return FAILED, False
+            which = which if at_root else first_gate(gates, start, gaps, slack, 0.0)
+    turned = settle_gates(system, work, t + length, q, qd, which)
+    return length, which >= 0 or length < whole or turned > 0
+
+
 def _steps(
     system: Any, work: Any, tableau: Any, t: float, h: float, every: int, q: Array, qd: Array, tolerance: float,
     out_x: Array, out_y: Array,
@@ -173,54 +285,44 @@ def _steps(
     Where errors choose them, a step is part of the time between two rows, `h` then, or goes over some rows. With gates,
     a step has parts that end where these turn.
     """
-    counts, numbers, crossing, gated = work.counts, work.numbers, work.crossing, system.gaps != 0
+    counts, numbers, gated, row, done = work.counts, work.numbers, system.gaps != 0, 0, 0
     judged = work.judging != 0 and numbers[Number.AIM] > 0.0
     chosen = judged and numbers[Number.STEP] > 0.0
-    waiting, again, row, done = gated, False, 0, 0  # for the gates to settle; a part that is made again, shorter
     begin(system, work, tableau, t, q, qd)
+    if gated:
+        settle(system, work, t, q, qd)
     while row < len(out_x):
         span = 1
         if steps_over_rows and chosen and not gated:
             span = rows_ahead(numbers[Number.STEP], h, len(out_x) - row)
         for _ in range(every):
-            now, left, parts, used = t + done * h, span * h, 0, 0
+            now, left, parts = t + done * h, span * h, 0
             while left > 0.0:
-                length = cut(left, numbers[Number.STEP]) if chosen else left
-                if waiting:
-                    length = settling(crossing)
-                elif again:
-                    length = crossing[LENGTH]
-                elif gated or span > 1:
+                length, turned = cut(left, numbers[Number.STEP]) if chosen else left, False
+                if gated or span > 1:
                     save_state(work.kept, numbers, q, qd)
-                    crossing[LENGTH], crossing[PHASE], crossing[TRIES] = length, WHOLE, 0.0
-                if length > 0.0:
-                    prepare(system, work, tableau, now, length, q, qd, again)
-                    used = _attempt(system, work, tableau, now, length, q, qd, tolerance)
-                    if judged and not again and (used > 0 or chosen):
-                        found, allowed = math.inf, _allowed_error(system, work)
-                        if used > 0:
-                            found = error(system, work, tableau, length)
-                        verdict = choose(numbers, counts, allowed, found, length)
-                        if verdict == REFUSED and chosen:
-                            if span > 1:
-                                span = rows_ahead(numbers[Number.STEP], h, span)
-                                left = span * h
-                            continue
-                        if verdict != 0:
-                            return row, verdict if chosen else Status.STEP_TOO_LONG
+                prepare(system, work, tableau, now, length, q, qd, False)
+                used = _attempt(system, work, tableau, now, length, q, qd, tolerance)
+                if judged and (used > 0 or chosen):
+                    found, allowed = math.inf, _allowed_error(system, work)
                     if used > 0:
-                        accept(system, work, tableau, length, q, qd)
-                    elif not _in_parts(system, work, tableau, now, length, q, qd, tolerance):
+                        found = error(system, work, tableau, length)
+                    verdict = choose(numbers, counts, allowed, found, length)
+                    if verdict == REFUSED and chosen:
+                        if span > 1:
+                            span = rows_ahead(numbers[Number.STEP], h, span)
+                            left = span * h
+                        continue
+                    if verdict != 0:
+                        return row, verdict if chosen else Status.STEP_TOO_LONG
+                if used > 0:
+                    accept(system, work, tableau, length, q, qd)
+                elif not _in_parts(system, work, tableau, now, length, q, qd, tolerance):
+                    return row, Status.NOT_CONVERGED
+                if gated:
+                    length, turned = _to_event(system, work, tableau, now, length, q, qd, tolerance)
+                    if length < 0.0:
                         return row, Status.NOT_CONVERGED
-                again = gated and not judge(system, work, now, q, qd)
-                if again:
-                    restore_state(work.kept, numbers, q, qd)
-                    continue
-                turned = gated and (crossing[PHASE] != WHOLE or crossing[TRIES] > 0.0)
-                if waiting:
-                    waiting = False
-                    counts[Count.STARTED] = 0 if crossing[TRIES] > 0.0 else counts[Count.STARTED]
-                    continue
                 now, left = now + length, (left - length if left - length > NOTHING * h else 0.0)
                 parts = parts + 1 if turned or not chosen else 0
                 if (chosen and turned) or (not chosen and (left > 0.0 or parts > 1)):
@@ -247,7 +349,7 @@ def _steps(
 
 def driver(name: str, **functions: Any) -> LoopFunction:
     """Return the compiled loop of a method, whose functions take the place of the names of this module."""
-    return specialised(name, [_attempt, _in_parts, _steps], {**globals(), **functions})
+    return specialised(name, [_attempt, _in_parts, _trial, _to_root, _to_event, _steps], {**globals(), **functions})
 
 
 def specialised(name: str, functions: list[Callable[..., Any]], names: dict[str, Any]) -> LoopFunction:
@@ -255,22 +357,3 @@ def specialised(name: str, functions: list[Callable[..., Any]], names: dict[str,
     for function in functions:
         names[function.__name__] = LoopFunction(FunctionType(function.__code__, names, function.__name__))
     return LoopFunction(FunctionType(functions[-1].__code__, names, name))
-
-
-@inner
-def nothing_to_begin(system: Any, work: Any, tableau: Any, t: float, q: Array, qd: Array) -> None:
-    """A call of the loop begins with its first step."""
-
-
-@inner
-def remember_length(work: Any, length: float) -> None:
-    """The step that is made becomes the last one."""
-    work.numbers[Number.LAST] = length
-
-
-@inner
-def no_rows_inside(
-    system: Any, work: Any, tableau: Any, t: float, h: float, done: int, span: int, out_x: Array, out_y: Array
-) -> bool:
-    """Rows end the steps."""
-    return True

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import call_model, inner
-from parflex.integrators.common import STATIC, Count, copy, evaluate
+from parflex.integrators.common import STATIC, Count, copy, evaluate, note_event
 
 Array = np.ndarray
 
@@ -187,13 +187,10 @@ def _note(system: Any, work: Any, row: int, event_time: float) -> int:
     count, changed = len(system.friction), 0
     first = len(work.gates) - 2 * count
     for j in range(count):
-        mode, n = work.gates[first + 2 * j], work.counts[Count.EVENTS]
-        resting = _rests(system, work, row, j)
+        mode, resting = work.gates[first + 2 * j], _rests(system, work, row, j)
         changed += 1 if mode != work.stuck[TOLD, j] else 0
-        if n < len(work.events) and (mode != work.stuck[TOLD, j] or (resting and mode != STUCK)):
-            work.events[n, 0], work.events[n, 1] = first + 2 * j, mode
-            work.events[n, 2], work.events[n, 3] = event_time, work.y[row, system.rubbing[j]]
-            work.counts[Count.EVENTS] += 1
+        if mode != work.stuck[TOLD, j] or (resting and mode != STUCK):
+            note_event(work, first + 2 * j, mode, event_time, work.y[row, system.rubbing[j]])
         work.stuck[TOLD, j] = mode
     return changed
 

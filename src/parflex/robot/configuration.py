@@ -310,8 +310,9 @@ class Configuration(Answer):
             hint = "replace one spherical joint of each rod by a universal joint"
             raise ActuationError(text, key="joint", value=rods[0], hint=hint)
         motion_names = self._name_motion(undriven)
-        regular = [Configuration(self.robot, q) for q in self.robot.reference_poses]  # home alone may be singular
-        if A.shape[0] < freedoms or all(configuration._leaves_motion_free for configuration in regular):
+        regular = (Configuration(self.robot, q) for q in self.robot.reference_poses)  # home alone may be singular
+        maps = ((c._actuation_map(), c._remove_rod_spins(c._undriven_motions)[0]) for c in regular)
+        if A.shape[0] < freedoms or all(mobility.rank(A) < A.shape[1] - len(rods) for A, rods in maps):
             name, motors = self.robot.actuation, count_of(A.shape[0], "motor")
             text = f"actuation '{name}' has {motors} for {count_of(freedoms, 'freedom')}"
             text += f"; the motion of {motion_names} is free"
@@ -324,15 +325,10 @@ class Configuration(Answer):
         """Return what to do where freedoms are more than motors; bodies and springs that deform add some."""
         if self.robot.tree.elastic:
             return "bodies deform, which adds freedoms: load the robot with rigid=True, or simulate"
-        usual = "mark another joint as actuated, or choose another actuation"
-        names = [spring.name for spring in self.robot.tree.springs]
-        names += [link.name for link in self.robot.tree.links if link.terms.stiffness]
-        if not names:
-            return usual
-        elastic = ", ".join(f"'{name}'" for name in names[:3])
-        return (
-            f"{usual}; {elastic} can deform, which adds freedoms: remove the stiffness for a rigid drive, or simulate"
-        )
+        tree, usual = self.robot.tree, "mark another joint as actuated, or choose another actuation"
+        springs = [spring.name for spring in tree.springs] + [link.name for link in tree.links if link.terms.stiffness]
+        elastic, adds = ", ".join(f"'{name}'" for name in springs[:3]), "can deform, which adds freedoms"
+        return f"{usual}; {elastic} {adds}: remove the stiffness for a rigid drive, or simulate" if springs else usual
 
     def _remove_rod_spins(self, undriven: Array) -> tuple[list[str], Array]:
         """Rods that spin between balls, and the motions (scaled free rates) without those."""
@@ -343,13 +339,6 @@ class Configuration(Answer):
         end = self.frame_rows(robot.tree.end_effector) * np.r_[np.ones(3) / robot.tree.length, np.ones(3)][:, None]
         rods, remaining = spinning_rods(robot.closures, self.at, self.link_jacobians, rates, end)
         return rods, remaining[robot.free] / units[:, None]
-
-    @property
-    def _leaves_motion_free(self) -> bool:
-        """Whether the motors cannot hold the robot even at this (regular) pose."""
-        A = self._actuation_map()
-        rods, _ = self._remove_rod_spins(self._undriven_motions)
-        return mobility.rank(A) < A.shape[1] - len(rods)
 
     def _name_motion(self, directions: Array) -> str:
         """The rates that take part most, those of free bodies first; the same for any basis of the motions."""

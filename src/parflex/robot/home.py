@@ -29,19 +29,14 @@ CLOSED = 1e-11  # m: Newton closes loops to rounding
 
 
 def find_home(robot: Robot) -> Array:
-    """Positions at home, whichever motors were chosen; a coupling in the way is named."""
+    """Positions at home with the motors that frames name, whichever were chosen; a coupling in the way is named."""
+    from parflex.robot.load import actuation_rates  # which stands on robots
+
+    motors, _ = actuation_rates(robot.description, robot.tree, None)
     try:
-        return assembled_home(with_default_motors(robot))
+        return assembled_home(replace(robot, actuated=motors) if motors and motors != robot.actuated else robot)
     except (UnreachableError, SingularError) as error:
         raise _contradiction(robot) or error from None
-
-
-def with_default_motors(robot: Robot) -> Robot:
-    """The same robot with the motors that its frames name: home does not depend on the chosen actuation."""
-    from parflex.robot.load import default_motors  # which stands on robots
-
-    motors = default_motors(robot.description, robot.tree)
-    return robot if not motors or motors == robot.actuated else replace(robot, actuated=motors)
 
 
 def assembled_home(robot: Robot) -> Array:
@@ -159,42 +154,25 @@ def mobility_with(robot: Robot, locked: Collection[int]) -> Mobility:
     return Mobility(ranks[best], tuple(mobility.redundant_rows(blocks[best], ranks[best])), ranks[0], tuple(poses))
 
 
-def usual_sizes(robot: Robot) -> Array:
-    """Largest singular values at regular poses: of the scaled closures, and of motors per allowed motion."""
-    free, sizes = robot.free, np.zeros(2)
-    driven = [i for i, k in enumerate(free) if k in robot.actuated]
-    for q in robot.reference_poses:
-        J = mobility.scaled_jacobian(robot.closures, q)[:, free]
-        J, _, _, motions = robot.gearing.judged(J, free, robot.mobility.rank, robot.tree.rate_units)
-        parts = (J, motions[driven])
-        sizes = np.maximum(sizes, np.array([np.linalg.norm(part, 2) if part.size else 0.0 for part in parts]))
-    return sizes
-
-
 def poses_beside(robot: Robot, free: Array) -> list[Array]:
     """Two closed poses a little away from home, along motions of the `free` rates that the closures allow."""
     if not robot.closures.size:
         return []
-    key, known = ("beside home", free.tobytes()), robot.known[1]
-    return robot.derived(key, lambda: _known_beside(robot, free, known) or _closed_beside(robot, free))
-
-
-def _known_beside(robot: Robot, free: Array, known: Mobility | None) -> list[Array]:
-    """Those of the robot from which its mobility is known, where loops close at them as they did there."""
-    if known is None or not np.array_equal(free, robot.free):
-        return []
-    poses = [q for q in known.beside if len(q) == robot.tree.nq]
-    opened = [robot.closures.residual(pose(robot.tree, q)) for q in poses]
-    return poses if all(np.abs(rows).max() < CLOSED for rows in opened) else []
+    return robot.derived(("beside home", free.tobytes()), lambda: _closed_beside(robot, free))
 
 
 def _closed_beside(robot: Robot, free: Array) -> list[Array]:
+    """Poses at which the known mobility was judged, where loops close at them as they did there; else new ones."""
+    known = robot.known[1]
+    if known is not None and np.array_equal(free, robot.free):
+        poses = [q for q in known.beside if len(q) == robot.tree.nq]
+        opened = [robot.closures.residual(pose(robot.tree, q)) for q in poses]
+        if poses and all(np.abs(rows).max() < CLOSED for rows in opened):
+            return poses
     J = mobility.scaled_jacobian(robot.closures, robot.home)[:, free]
     V = np.linalg.svd(J)[2] if J.size else np.eye(len(free))
-    solutions = [
-        robot.assembler.newton(q, free, list(robot.closures.rows))
-        for q in open_poses_beside(robot, free, V[mobility.rank(J) :])
-    ]
+    starts = open_poses_beside(robot, free, V[mobility.rank(J) :])
+    solutions = [robot.assembler.newton(q, free, list(robot.closures.rows)) for q in starts]
     return [q for q, error in solutions if error < CLOSED]
 
 

@@ -103,7 +103,7 @@ def _build(
     if payload is not None:
         tree = with_payload(tree, payload)
     closures = build_closures(description, tree)
-    actuated, locked = _actuation(description, tree, actuation)
+    actuated, locked = actuation_rates(description, tree, actuation)
     modes = description.working_modes
     chosen = "default" if working_mode is None else working_mode
     if chosen not in modes and chosen != "default":
@@ -221,7 +221,9 @@ def superelement_warnings(tree: Tree) -> list[Diagnostic]:
     return [note.prefixed(f"super-element {', '.join(names)}: ") for note, names in doubts.items()]
 
 
-def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> tuple[tuple[int, ...], frozenset[int]]:
+def actuation_rates(
+    description: schema.RobotFile, tree: Tree, name: str | None
+) -> tuple[tuple[int, ...], frozenset[int]]:
     """Rates that are actuated and locked in the named actuation."""
     rates: dict[str, list[int]] = {}
     for frame in description.frame:
@@ -245,11 +247,6 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
     choice = description.actuation[name]
     chosen = [k for joint in choice.actuated for k in rates[joint]]
     return tuple(chosen), frozenset(k for joint in choice.locked for k in rates[joint])
-
-
-def default_motors(description: schema.RobotFile, tree: Tree) -> tuple[int, ...]:
-    """Rates that are actuated where no actuation is named."""
-    return _actuation(description, tree, None)[0]
 
 
 def _rates(tree: Tree, name: str) -> range:

@@ -21,7 +21,7 @@ from parflex.errors import InputError, ParflexError, SingularError, did_you_mean
 from parflex.records import Answer, Record, brief, count_of, name_list
 from parflex.recursion.kinematics import pose
 from parflex.robot.gearing import Gearing, find_gearing
-from parflex.robot.home import Mobility, find_home, mobility_with, poses_beside, start_warnings, usual_sizes
+from parflex.robot.home import Mobility, find_home, mobility_with, poses_beside, start_warnings
 from parflex.robot.poses import PoseFinder
 from parflex.robot.states import close_positions, closed_positions, evaluate_batch
 from parflex.robotfile import schema
@@ -333,6 +333,11 @@ class Robot(Answer):
 
         return Configuration(self, self.home).is_underactuated_here
 
+    @property
+    def driven_by_motors(self) -> bool:
+        """Whether inverse models take accelerations of the motors alone: bodies deform, or motors are too few."""
+        return bool(self.tree.elastic) or self.is_underactuated
+
     @cached_property
     def mobility(self) -> Mobility:
         """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
@@ -361,7 +366,14 @@ class Robot(Answer):
 
     @cached_property
     def _usual_sizes(self) -> Array:
-        return usual_sizes(self)
+        """Largest singular values at regular poses: of the scaled closures, and of motors per allowed motion."""
+        free, sizes = self.free, np.zeros(2)
+        driven = [i for i, k in enumerate(free) if k in self.actuated]
+        for q in self.reference_poses:
+            J = mobility.scaled_jacobian(self.closures, q)[:, free]
+            J, _, _, motions = self.gearing.judged(J, free, self.mobility.rank, self.tree.rate_units)
+            sizes = np.maximum(sizes, [np.linalg.norm(part, 2) if part.size else 0.0 for part in (J, motions[driven])])
+        return sizes
 
     def regular_closure_norm(self) -> float:
         """Largest singular value of the scaled closures at regular poses."""

@@ -35,24 +35,28 @@ SAME = 1e-8  # of values and of entries of rows without units: rounding
 
 def evaluate_batch(function: Callable[[Array, Array], Array], *arguments: tuple[Any, str, int]) -> Array:
     """What a function of two arrays gives for one state, or for each of a batch."""
-    arrays = []
+    arrays = {}
     for value, key, length in arguments:
-        array = as_numbers(value, key)
+        arrays[key] = array = as_numbers(value, key)
         if array.ndim not in (1, 2) or array.shape[-1] != length:
             raise _shape_error(array, key, f"not ({length},)", f"give {length} numbers; a leading axis is a batch")
-        arrays.append(array)
-    if all(array.ndim == 1 for array in arrays):
-        return function(*arrays)
-    sizes = {len(array) for array in arrays if array.ndim == 2} - {1}
-    if len(sizes) > 1:
-        (_, first_key, _), (_, key, _) = arguments
-        message = f"'{first_key}' and '{key}' have different numbers of states"
-        hint = "give batches of one size, or one state for all"
-        raise InputError(message, key=key, value=str(arrays[1].shape), hint=hint)
-    count = sizes.pop() if sizes else 1
-    first, second = (np.broadcast_to(array, (count, array.shape[-1])) for array in arrays)
+    count = common_batch(arrays)
+    if count is None:
+        return function(*arrays.values())
+    first, second = (np.broadcast_to(array, (count, array.shape[-1])) for array in arrays.values())
     rows = [function(*pair) for pair in zip(first, second, strict=True)]
     return np.array(rows).reshape(count, -1) if rows else np.empty((0, arguments[0][2]))
+
+
+def common_batch(arrays: Mapping[str, Array | None]) -> int | None:
+    """Number of states of arrays with a leading axis, None where no array has one; a single state serves all others."""
+    sizes = {name: len(array) for name, array in arrays.items() if array is not None and array.ndim == 2}
+    longest = max(sizes, key=lambda name: (sizes[name] != 1, sizes[name]), default="")
+    for name in sizes:
+        if sizes[name] not in (1, sizes[longest]):
+            text = f"'{name}' has {sizes[name]} states and '{longest}' has {sizes[longest]}"
+            raise InputError(text, key=name, value=sizes[name], hint="give batches of one size, or one state for all")
+    return sizes.get(longest)
 
 
 def _shape_error(array: Array, key: str, desired: str, hint: str) -> InputError:
@@ -156,12 +160,14 @@ def close_positions(robot: Robot, positions: Any) -> Array:
     return _nearest(robot, q) if len(q) == robot.nq else _from_independent(robot, q)
 
 
-def wrong_length(robot: Robot, values: Array, key: str, full_length: int, names: str) -> InputError:
-    """What is said of an array that has neither an entry for every coordinate nor one for every independent one."""
+def wrong_length(
+    robot: Robot, values: Array, key: str, full_length: int, names: str, others: str | None = None
+) -> InputError:
+    """The error about an array that has no entry for each of `names`; None: nor one for each independent coordinate."""
     few = len(robot.independent)
-    alternative = f", or {few} in the order of robot.independent" if few != full_length else ""
-    hint = f"give {full_length} numbers in the order of {names}{alternative}; a leading axis is a batch"
-    return _shape_error(values, key, f"not ({full_length},)", hint)
+    usual = f", or {few} in the order of robot.independent" if few != full_length else ""
+    hint = f"give {full_length} numbers in the order of {names}{usual if others is None else others}"
+    return _shape_error(values, key, f"not ({full_length},)", f"{hint}; a leading axis is a batch")
 
 
 def _nearest(robot: Robot, q: Array) -> Array:
@@ -264,23 +270,17 @@ def refuse_contradicted_positions(robot: Any, q: Array, key: str) -> None:
             raise InputError(conflict.message("start"), key=key, value=conflict.joint, hint=conflict.hint)
 
 
-def immobile_joints(constraints: Sequence[Constraint], tree: Tree) -> tuple[list[str], list[str]]:
-    """Joints that couplings alone leave no motion, and the couplings that hold them."""
-    rows = [row for row in constraints if isinstance(row, Coupling)]
-    if len(rows) < 2:
-        return [], []
-    coupled = sorted({k for row in rows for k in row.rates})
-    motions = scipy.linalg.null_space(coupling_matrix(rows, tree)[:, coupled], rcond=SAME)
-    stationary = [k for n, k in enumerate(coupled) if np.abs(motions[n]).max(initial=0.0) < SAME]
-    names = [row.name for row in rows if set(row.rates) & set(stationary)]
-    return [tree.rate_names[k] for k in stationary], names
-
-
 def coupling_warnings(constraints: Sequence[Constraint], tree: Tree, stated: Sequence[Link]) -> list[Diagnostic]:
     """Diagnostics of couplings that leave joints no motion, and of those that do not keep `stated` starts."""
-    immobile, names = immobile_joints(constraints, tree)
-    text = f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"
-    diagnostics = [Diagnostic("immobile-joint", text, immobile[0])] if immobile else []
+    rows, diagnostics = [row for row in constraints if isinstance(row, Coupling)], list[Diagnostic]()
+    if len(rows) > 1:
+        coupled = sorted({k for row in rows for k in row.rates})
+        motions = scipy.linalg.null_space(coupling_matrix(rows, tree)[:, coupled], rcond=SAME)
+        stationary = [k for n, k in enumerate(coupled) if np.abs(motions[n]).max(initial=0.0) < SAME]
+        names = [row.name for row in rows if {*row.rates} & {*stationary}]
+        immobile = [tree.rate_names[k] for k in stationary]
+        text = f"the couplings {quoted(names)} together leave {quoted(immobile)} no motion"
+        diagnostics += [Diagnostic("immobile-joint", text, immobile[0])] if immobile else []
     starts = {link.v.start: float(tree.start[link.q.start]) for link in stated if link.joint.one_axis}
     conflict = contradiction(constraints, tree, starts, offsets=True)
     if conflict is not None:

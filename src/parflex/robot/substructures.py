@@ -36,7 +36,6 @@ from parflex.tree.tree import GROUND, Tree
 Array = np.ndarray
 PREFERENCES = ("root", "tip", "closure")
 EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros keep motions in and out of a plane apart
-Motions = tuple[Array, Array] | None
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ class Substructures(CutRobot):
     given: tuple[DependentBeam, ...]
     partition: Partition
     used: tuple[int, ...]  # components of a twist that can move
-    loose: frozenset[int]  # links at tips of beams that are written in the axes of the beam's root
+    loose: frozenset[int]  # tips of beams in the axes of the beam's root: all but references with beams of their own
     bodies: dict[int, RigidBody]  # rigid bodies by the link in whose frame they are given
     beam_of_body: dict[int, int]  # of those that an end of a beam carries, the link of the beam
     absolute: frozenset[int]  # links whose own turning is unknown, not that of the joint that they are reached by
@@ -188,7 +187,9 @@ def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: 
     if len(independent) != cut.size:
         return "what the loops leave free is not counted by coordinates of beams"
     partition = Partition(np.arange(robot.closures.size), np.array(dependent, dtype=int), independent)
-    bodies = merged_bodies(cut)
+    bodies, references = merged_bodies(cut), {piece.reference for piece in cut.pieces}
+    carriers = {_carrier(tree, beam.link) for beam in cut.beams}
+    ends = {beam.tip: beam.link for beam in cut.beams} | {beam.link: beam.link for beam in cut.beams}
     absolute = frozenset(
         step.link
         for piece in cut.pieces
@@ -200,9 +201,9 @@ def substructures_or_reason(robot: Robot, preferred: str = "root", at_any_cost: 
         given=dependent_beams,
         partition=partition,
         used=tuple(tree.components),
-        loose=links_in_beam_root_axes(cut),
+        loose=frozenset(beam.tip for beam in cut.beams if beam.tip not in references & carriers),
         bodies=bodies,
-        beam_of_body=bodies_on_beams(cut, bodies),
+        beam_of_body={j: ends[j] for j in bodies if j in ends and j not in references},
         absolute=absolute,
     )
 
@@ -297,13 +298,6 @@ def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] 
     return tuple(coordinates)
 
 
-def links_in_beam_root_axes(cut: CutRobot) -> frozenset[int]:
-    """Links at tips of beams, but for those that move freely with beams in their own axes."""
-    carriers = {_carrier(cut.robot.tree, beam.link) for beam in cut.beams}
-    references = {piece.reference for piece in cut.pieces}
-    return frozenset(beam.tip for beam in cut.beams if not (beam.tip in references and beam.tip in carriers))
-
-
 def merged_bodies(cut: CutRobot) -> dict[int, RigidBody]:
     """Rigid bodies, those fixed to each other as one, in the frame of a link that needs no turning.
 
@@ -326,13 +320,6 @@ def merged_bodies(cut: CutRobot) -> dict[int, RigidBody]:
         if total.m or np.any(total.Sigma):
             bodies[base_link] = total
     return bodies
-
-
-def bodies_on_beams(cut: CutRobot, bodies: dict[int, RigidBody]) -> dict[int, int]:
-    """Bodies that join the inertia of the root or tip of a beam; those of links that move freely need no such way."""
-    references = {piece.reference for piece in cut.pieces}
-    ends = {beam.tip: beam.link for beam in cut.beams} | {beam.link: beam.link for beam in cut.beams}
-    return {j: ends[j] for j in bodies if j in ends and j not in references}
 
 
 def _carrier(tree: Tree, link: int) -> int:
@@ -494,58 +481,33 @@ class ClosureJoint(Record):
 
 
 def closure_joint(tree: Tree, loop: Loop) -> ClosureJoint:
-    """What a closure leaves free; in the plane nothing leaves it."""
-    no_motion = np.zeros((3, 0)), np.zeros((3, 0))
-    behind, guided = _in_plane(tree, loop) if tree.planar else _in_space(loop)
-    return ClosureJoint(loop, *(behind or no_motion), *(guided or no_motion))
-
-
-def _in_space(loop: Loop) -> tuple[Motions, Motions]:
-    """Motions in axes of the second place, and those in axes of the first."""
+    """What a closure leaves free; in the plane, rows hold its directions fixed as the first place sees them."""
+    none: Array = np.zeros((3, 0))
+    slides, turns, guided_slides, guided_turns = none, none, none, none
+    every = (neutral_rotation(tree, loop.second).T @ [0.0, 0.0, 1.0])[:, None] if tree.planar else np.eye(3)
     match loop.kind:
         case "welded":
-            return None, None
+            pass
         case "revolute":
-            return _turning(loop.u2[:, None]), None
+            turns = every if tree.planar else loop.u2[:, None]
         case "prismatic":
-            return _sliding(loop.u2[:, None]), None
-        case "spherical":
-            return _turning(np.eye(3)), None
-        case "cylindrical":
-            return _both(_sliding(loop.u2[:, None]), _turning(loop.u2[:, None])), None
-        case "planar":
-            return _both(_sliding(_beside(loop.u2[None])), _turning(loop.u2[:, None])), None
-        case "universal":
-            return _turning(loop.u2[:, None]), _turning(loop.u1[:, None])
-        case _:  # a point on a line or on a plane
-            return _turning(np.eye(3)), _sliding(_beside(loop.translations))
-
-
-def _in_plane(tree: Tree, loop: Loop) -> tuple[Motions, Motions]:
-    """The same, in the plane: rows hold its directions fixed as the first place sees them."""
-    normal = neutral_rotation(tree, loop.second).T @ [0.0, 0.0, 1.0]
-    match loop.kind:
-        case "welded":
-            return None, None
-        case "revolute":
-            return _turning(normal[:, None]), None
-        case "prismatic":
-            return _sliding(loop.u2[:, None]), None
+            slides = loop.u2[:, None]
+        case "cylindrical" if not tree.planar:
+            slides = turns = loop.u2[:, None]
+        case "planar" if not tree.planar:
+            slides, turns = _beside(loop.u2[None]), loop.u2[:, None]
+        case "universal" if not tree.planar:
+            turns, guided_turns = loop.u2[:, None], loop.u1[:, None]
+        case "spherical" if not tree.planar:
+            turns = every
         case _:  # a point on a line or on a plane: in the plane of the robot both are lines
-            before = neutral_rotation(tree, loop.first).T @ [0.0, 0.0, 1.0]
-            return _turning(normal[:, None]), _sliding(_beside(np.vstack([loop.translations, before])))
-
-
-def _turning(axes: Array) -> tuple[Array, Array]:
-    return np.zeros(axes.shape), axes
-
-
-def _sliding(axes: Array) -> tuple[Array, Array]:
-    return axes, np.zeros(axes.shape)
-
-
-def _both(first: tuple[Array, Array], second: tuple[Array, Array]) -> tuple[Array, Array]:
-    return np.hstack([first[0], second[0]]), np.hstack([first[1], second[1]])
+            normal = [neutral_rotation(tree, loop.first).T @ [0.0, 0.0, 1.0]] * tree.planar
+            turns, guided_slides = every, _beside(np.vstack([loop.translations, *normal]))
+    motions = (
+        (np.hstack([sliding, np.zeros(turning.shape)]), np.hstack([np.zeros(sliding.shape), turning]))
+        for sliding, turning in ((slides, turns), (guided_slides, guided_turns))
+    )
+    return ClosureJoint(loop, *next(motions), *next(motions))
 
 
 def _beside(rows: Array) -> Array:
