@@ -38,8 +38,8 @@ def list_robots() -> Answer:
 @verb("model", "info 3-prrr --json")
 def info(robot: Divided, *, saving: bool = False) -> Answer:
     """Counts and names: bodies, joints, coordinates, closures, freedoms, reduced beams."""
-    from parflex.formulations.explain import coupling_texts
     from parflex.robot.frames import counts
+    from parflex.robot.gearing import coupling_texts
 
     answer: dict[str, Any] = {"name": robot.name, "title": robot.description.title or robot.name, **counts(robot)}
     answer["couplings"] = coupling_texts(robot)

@@ -79,8 +79,15 @@ def open_robot(
     from parflex import load
     from parflex.robotfile.read import parse_setting
 
-    values = dict(parse_setting(setting) for setting in settings or ())
-    return load(robot, values, payload, actuation, working_mode, elements=elements, rigid=rigid)
+    return load(
+        robot,
+        settings=dict(parse_setting(setting) for setting in settings or ()),
+        payload=payload,
+        actuation=actuation,
+        working_mode=working_mode,
+        elements=elements,
+        rigid=rigid,
+    )
 
 
 def load_case(values: dict[str, Any]) -> LoadCase:
@@ -271,7 +278,7 @@ def state_of(state_file: str | None, **given: Any) -> Iterator[dict[str, Any]]:
     Errors about a word that only the state file gave name that file.
     """
     state = {} if state_file is None else _state_file(state_file)
-    wrench = {**state.get("wrench", {}), **given["wrench"]}
+    wrench = {**state.get("wrench", {}), **(given["wrench"] or {})}
     try:
         yield {word: state.get(word) if value is None else value for word, value in given.items()} | {"wrench": wrench}
     except InputError as error:
