@@ -10,6 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
+from parflex.checks import one_of
 from parflex.cli import (  # noqa: F401 - importing modules adds their commands
     codegen,
     control,
@@ -28,7 +29,7 @@ from parflex.cli import (  # noqa: F401 - importing modules adds their commands
     vibration,
     view,
 )
-from parflex.cli.group import cli
+from parflex.cli.group import cli, verb
 from parflex.errors import ParflexError
 
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -81,20 +82,20 @@ def _told(message: Warning | str, *_: Any, **__: Any) -> None:
     output.warn([output.diagnostic_of(message)])
 
 
-@cli.command(
-    epilog="\b\nExamples:\n  parflex completion bash >> ~/.bashrc\n  parflex completion zsh >> ~/.zshrc\n"
-    "  parflex completion fish > ~/.config/fish/completions/parflex.fish"
+@verb(
+    "files",
+    "completion bash >> ~/.bashrc",
+    "completion zsh >> ~/.zshrc",
+    "completion fish > ~/.config/fish/completions/parflex.fish",
 )
-@click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(SHELLS))
-@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
-def completion(shell: str, as_json: bool) -> None:
+def completion(shell: str, *, as_json: bool = False) -> output.Answer | None:
     """A script that completes verbs, options and robots in your shell."""
-    kind = get_completion_class(shell)
+    kind = get_completion_class(one_of(shell, SHELLS, "shell"))
     assert kind is not None
     # the script alone: Click's own source() first asks for the version of the shell, which need not be installed
     maker = kind(cli, {}, PROGRAM, VARIABLE)
     script = maker.source_template % maker.source_vars()
     if as_json:
-        output.print_result({"shell": shell, "script": script}, as_json)
-    else:
-        click.echo(script)
+        return output.Answer({"shell": shell, "script": script})
+    click.echo(script)
+    return None

@@ -2,96 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from parflex.cli import output
-from parflex.cli.group import cli
-from parflex.cli.options import (
-    allocation_options,
-    limits_option,
-    open_robot,
-    read_allocation,
-    read_state,
-    robot_options,
-    state_file_in_errors,
-    state_options,
-)
+from parflex.cli.group import verb
+from parflex.cli.output import Answer, Table
+from parflex.cli.vocabulary import state_of
+
+if TYPE_CHECKING:
+    from parflex.cli.vocabulary import Robot
+
+ACCELERATION_UNITS = "m/s2 or rad/s2"
 
 
-def _solved(
-    model: Callable[..., Any],
-    third: str,
-    robot: str,
-    state_file: str | None,
-    wrench: tuple[str, ...],
-    without: str,
-    reactions: bool,
-    options: dict[str, Any],
-    **more: Any,
-) -> Any:
-    """The result of a dynamic model; `third` is what it takes beside pose and velocity."""
-    texts = {word: options.pop(word) for word in ("pose", "velocity", third)}
-    state = read_state(state_file, wrench, without, **texts)
-    loaded = open_robot(robot, **options)
-    with state_file_in_errors(state_file, wrench=wrench, **texts):
-        return model(
-            loaded,
-            state.get("pose"),
-            state.get("velocity"),
-            state.get(third),
-            wrench=state["wrench"],
-            without=state["without"],
-            reactions=reactions,
-            **more,
-        )
-
-
-def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> None:
-    title, columns, values = table
-    tables = [(title, columns, output.rounded(values))]
-    if result.free:
-        answer["free"] = result.free
-        rows = output.rounded([*result.free.items()])
-        tables.append(("accelerations of what moves freely", ["", "m/s2 or rad/s2"], rows))
-    if result.elements:
-        answer["elements"] = result.elements
-        rows = [
-            (name, element["length"], element["rate"], element["force"]) for name, element in result.elements.items()
-        ]
-        tables.append(("elements", ["", "length", "rate", "force"], rows))
-    answer["diagnostics"] = result.diagnostics
-    if result.reactions is not None:
-        answer["reactions"] = result.reactions
-        tables += _reaction_tables(result.reactions)
-    output.print_result(answer, as_json, *tables)
-
-
-@cli.command(
-    epilog="\b\nExample:\n  parflex inverse delta --pose z=-0.45 --velocity x=1 --acceleration z=5 --payload 0.2,0,0,0"
-)
-@robot_options
-@state_options
-@allocation_options
-@limits_option
-@click.option("--acceleration", metavar="KEY=VALUE,...", help="Accelerations with the same keys; frames in world axes.")
+@verb("dynamics", "inverse delta --pose z=-0.45 --velocity x=1 --acceleration z=5 --payload 0.2,0,0,0")
 def inverse(
-    robot: str,
-    as_json: bool,
-    state_file: str | None,
-    wrench: tuple[str, ...],
-    without: str,
-    reactions: bool,
-    ignore_limits: bool,
-    **rest: Any,
-) -> None:
+    robot: Robot,
+    *,
+    pose: Any = None,
+    velocity: Any = None,
+    acceleration: Any = None,
+    without: Any = (),
+    wrench: Any = None,
+    state_file: str | None = None,
+    allocation: dict[str, Any],
+    ignore_limits: bool = False,
+    reactions: bool = False,
+) -> Answer:
     """Efforts of the motors in a motion of the end effector or of joints."""
     from parflex.dynamics.dynamics import inverse_dynamics
 
-    more = read_allocation(rest) | {"ignore_limits": ignore_limits}
-    result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest, **more)
+    choice = {"without": without, "reactions": reactions, "ignore_limits": ignore_limits, **allocation}
+    with state_of(state_file, pose=pose, velocity=velocity, acceleration=acceleration, wrench=wrench) as state:
+        result = inverse_dynamics(robot, **state, **choice)
     answer = {
         "efforts": result.efforts,
         "elastic_accelerations": result.elastic_accelerations,
@@ -101,37 +44,54 @@ def inverse(
     if result.internal is not None:
         answer["internal"] = result.internal
         columns, rows = [*columns, "internal"], [(*row, result.internal["efforts"][row[0]]) for row in rows]
-    _show(answer, ("efforts", columns, rows), result, as_json)
+    return _answer(answer, ("efforts", columns, rows), result)
 
 
-@cli.command(
-    epilog="\b\nExample:\n  parflex direct gough-stewart --effort leg1.3=800,leg2.3=700 --wrench platform=0,0,-100"
-)
-@robot_options
-@state_options
-@click.option("--effort", metavar="JOINT=VALUE,...", help="Motor efforts; those not named are zero.")
+@verb("dynamics", "direct gough-stewart --effort leg1.3=800,leg2.3=700 --wrench platform=0,0,-100")
 def direct(
-    robot: str,
-    as_json: bool,
-    state_file: str | None,
-    wrench: tuple[str, ...],
-    without: str,
-    reactions: bool,
-    **rest: Any,
-) -> None:
+    robot: Robot,
+    *,
+    pose: Any = None,
+    velocity: Any = None,
+    effort: Any = None,
+    without: Any = (),
+    wrench: Any = None,
+    state_file: str | None = None,
+    reactions: bool = False,
+) -> Answer:
     """Accelerations under efforts of the motors."""
     from parflex.dynamics.dynamics import forward_dynamics
 
-    result = _solved(forward_dynamics, "effort", robot, state_file, wrench, without, reactions, rest)
-    accelerations = _accelerations(result)
-    answer = {"accelerations": accelerations} | (
-        {"elastic_accelerations": result.elastic_accelerations} if result.elastic_accelerations else {}
-    )
-    _show(answer, ("accelerations", ["", "m/s2 or rad/s2"], accelerations.items()), result, as_json)
+    with state_of(state_file, pose=pose, velocity=velocity, effort=effort, wrench=wrench) as state:
+        result = forward_dynamics(robot, **state, without=without, reactions=reactions)
+    answer = {"accelerations": _accelerations(result)}
+    if result.elastic_accelerations:
+        answer["elastic_accelerations"] = result.elastic_accelerations
+    return _answer(answer, ("accelerations", ["", ACCELERATION_UNITS], answer["accelerations"].items()), result)
+
+
+def _answer(answer: dict[str, Any], table: Table, result: Any) -> Answer:
+    """Add what both models report: free motions, elements, diagnostics, reactions."""
+    title, columns, values = table
+    tables: list[Table] = [(title, columns, output.rounded(values))]
+    if result.free:
+        answer["free"] = result.free
+        rows = output.rounded(result.free.items())
+        tables.append(("accelerations of what moves freely", ["", ACCELERATION_UNITS], rows))
+    if result.elements:
+        answer["elements"] = result.elements
+        words = ("length", "rate", "force")
+        rows = [(name, *(element[word] for word in words)) for name, element in result.elements.items()]
+        tables.append(("elements", ["", *words], rows))
+    answer["diagnostics"] = result.diagnostics
+    if result.reactions is not None:
+        answer["reactions"] = result.reactions
+        tables += _reaction_tables(result.reactions)
+    return Answer(answer, *tables)
 
 
 def _accelerations(result: Any) -> dict[str, Any]:
-    """World accelerations of the end effector and of free bodies, and those of all joints."""
+    """Return world accelerations of the end effector and of free bodies, and those of all joints."""
     tree = result.robot.tree
     pick = [0, 1, 5] if tree.planar else list(range(6))
     answer: dict[str, Any] = {}
@@ -146,18 +106,16 @@ def _accelerations(result: Any) -> dict[str, Any]:
     return answer
 
 
-def _reaction_tables(reactions: Any) -> list[Any]:
-    tables = []
+def _reaction_tables(reactions: Any) -> list[Table]:
+    tables: list[Table] = []
+    columns = ["", "fx", "fy", "fz", "mx", "my", "mz"]
     for kind in ("joints", "closures"):
         rows = [
-            (_mark_undetermined(name, reaction), *reaction["force"], *reaction["moment"])  # six numbers fill a line
+            (f"{name} *" if reaction["undetermined"] else name, *reaction["force"], *reaction["moment"])
             for name, reaction in reactions[kind].items()
         ]
         if rows:
-            legend = (
-                ", *: undetermined" if any(reaction["undetermined"] for reaction in reactions[kind].values()) else ""
-            )
-            columns = ["", "fx", "fy", "fz", "mx", "my", "mz"]
+            legend = ", *: undetermined" if any(entry["undetermined"] for entry in reactions[kind].values()) else ""
             tables.append((f"reactions in {kind}{legend}", columns, output.rounded(rows)))
     gears = [
         (name, reaction["effort"], "yes" if reaction["undetermined"] else "")
@@ -166,7 +124,3 @@ def _reaction_tables(reactions: Any) -> list[Any]:
     if gears:
         tables.append(("efforts of couplings", ["", "N or N m", "undetermined"], gears))
     return tables
-
-
-def _mark_undetermined(name: str, reaction: Any) -> str:
-    return f"{name} *" if reaction["undetermined"] else name

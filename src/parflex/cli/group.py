@@ -1,8 +1,15 @@
-"""The group of all commands."""
+"""The group of all commands, and the decorator that makes a command from the signature of a function.
+
+Positional parameters are arguments and keyword-only ones are options. Metavar, help and reader of an option stand in
+`vocabulary`; its type, its default and whether it is required follow from the signature. `robot` is loaded before the
+function runs; `case`, `allocation` and `choice` stand for several options at once.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +17,15 @@ import click
 
 from parflex import __version__
 from parflex.api import WORDS
+from parflex.cli import output
+from parflex.cli.vocabulary import ALLOCATION, CASE, LOAD, Option, load_case, open_robot, option_of
 from parflex.errors import nearest
 from parflex.io import refuse_overwrite
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 OUTPUTS = {"--out", "--record", "--page", "--report", "--figure", "--convergence"}  # options that name what is written
+GROUPS = {"robot": LOAD, "case": CASE, "allocation": ALLOCATION, "choice": ()}
+TASKS = ("model", "dynamics", "vibration", "time", "studies", "files")
 EXAMPLES = """
 \b
 Examples:
@@ -34,18 +45,19 @@ NO_COLOR switches colours off, PARFLEX_CACHE names the directory of compiled mod
 """
 
 
-def _with_unit(option: click.Parameter) -> None:
-    """Add the unit of the word to the help of an option, where the help does not say it."""
-    word = WORDS.get(option.name or "")
-    if not isinstance(option, click.Option) or word is None or not option.help or word.unit in ("", "dimensionless"):
-        return
-    if not any(re.search(rf"(?<![\w/]){re.escape(unit)}(?![\w/^])", option.help) for unit in word.unit.split(", ")):
-        text, mark, default = option.help.rstrip(".").partition("; default")
-        option.help = f"{text} ({word.unit}){mark}{default}."
+def _keyword(default: Any, kind: str) -> inspect.Parameter:
+    return inspect.Parameter("word", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+# options that the signature of a command does not name
+UNNAMED = {"": _keyword(None, "str"), "elements": _keyword(None, "int"), "lock": _keyword("actuators", "str")}
+UNNAMED |= dict.fromkeys(("rigid", "as_json"), _keyword(False, "bool"))
 
 
 class Command(click.Command):
     """A command that refuses to write over a file that it reads."""
+
+    task = "files"
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -80,15 +92,9 @@ def _is_file(word: str) -> bool:
 
 
 class CommandGroup(click.Group):
-    """The verbs; a misspelt one is answered with the nearest, which click does by itself only since 8.4."""
+    """The verbs by task; a misspelt one is answered with the nearest, which click does by itself only since 8.4."""
 
     command_class = Command
-
-    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """One more verb, whose options say their units."""
-        for option in cmd.params:
-            _with_unit(option)
-        super().add_command(cmd, name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -100,6 +106,14 @@ class CommandGroup(click.Group):
             ctx.fail(f"No such command {verb!r}." + (f" Did you mean {suggestion!r}?" if suggestion else ""))
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs of each task."""
+        width = formatter.width - 6 - max(map(len, self.commands))
+        for task in TASKS:
+            verbs = [name for name in self.list_commands(ctx) if getattr(self.commands[name], "task", None) == task]
+            with formatter.section(task.capitalize()):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(width)) for name in verbs])
+
 
 @click.group(cls=CommandGroup, context_settings=CONTEXT, epilog=EXAMPLES)
 @click.version_option(__version__, prog_name="parflex")
@@ -108,3 +122,118 @@ def cli() -> None:
 
     ROBOT is a name from the catalogue or the path of a TOML file. Units are SI and radians.
     """
+
+
+def verb(task: str, *examples: str, name: str | None = None, note: str = "") -> Callable[[Callable[..., Any]], Any]:
+    """Add a command for a function that returns an `Answer`, or None if it prints by itself."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        word = name or function.__name__
+        signature = inspect.signature(function)
+        title = "Examples" if len(examples) > 1 else "Example"
+        epilog = f"\b\n{title}:\n" + "\n".join(f"  parflex {example}" for example in examples)
+        command = Command(
+            word,
+            params=[*_parameters(word, signature)],
+            callback=lambda **values: _run(word, function, signature, values),
+            help=inspect.getdoc(function),
+            epilog=f"{epilog}\n\n{note}" if note else epilog,
+        )
+        command.task = task
+        cli.add_command(command)
+        return function
+
+    return add
+
+
+def _parameters(verb: str, signature: inspect.Signature) -> Iterator[click.Parameter]:
+    """Yield the parameters of a command."""
+    names = signature.parameters
+    for name, parameter in names.items():
+        positional = parameter.kind is not parameter.KEYWORD_ONLY
+        if positional and name not in ("case", "allocation", "choice"):
+            yield _argument(verb, parameter)
+        for member in _members(parameter) if name in GROUPS else () if positional else (name,):
+            yield _option(verb, member, names.get(member, UNNAMED.get(member, UNNAMED[""])))
+    if "as_json" not in names:
+        yield _option(verb, "as_json", UNNAMED["as_json"])
+
+
+def _members(parameter: inspect.Parameter) -> tuple[str, ...]:
+    """Return the options that a parameter stands for."""
+    return (*GROUPS[parameter.name], *(["elements"] if parameter.annotation == "Divided" else []))
+
+
+def _argument(verb: str, parameter: inspect.Parameter) -> click.Argument:
+    entry = option_of(verb, parameter.name)
+    many = parameter.kind is parameter.VAR_POSITIONAL
+    return click.Argument(
+        [parameter.name],
+        nargs=-1 if many else 1,
+        required=parameter.default is parameter.empty,
+        default=None if parameter.default is parameter.empty else parameter.default,
+        metavar=entry.metavar or parameter.name.upper(),
+        shell_complete=entry.complete,
+    )
+
+
+def _option(verb: str, name: str, parameter: inspect.Parameter) -> click.Option:
+    """Return the option of a parameter: flags by bool, numbers by int and float, and text that a reader reads."""
+    entry, kind, default = option_of(verb, name), str(parameter.annotation), parameter.default
+    required = default is parameter.empty
+    choices: dict[str, Any] = {"help": _help(entry, name), "metavar": entry.metavar, "required": required}
+    flags = [*entry.flags, name] if entry.flags else [f"--{name.replace('_', '-')}", name]
+    if "bool" in kind:
+        if default is None:
+            flags[0] += f"/--no-{flags[0][2:]}"
+        return click.Option(flags, is_flag=True, default=default, help=choices["help"])
+    if entry.many:
+        return click.Option(flags, multiple=True, **choices)
+    if entry.read is None and kind.startswith(("int", "float")):
+        choices["type"] = int if kind.startswith("int") else float
+    shown = not required and default not in (None, "", ())
+    return click.Option(flags, default=default if shown else None, show_default=shown, **choices)
+
+
+def _help(entry: Option, name: str) -> str:
+    """Return the help of an option with its unit; if it has none, that of the word of the Python functions."""
+    word = WORDS.get(name)
+    text = entry.help or re.sub(r"\bNone(:| is)", "default:", "" if word is None else word.text)
+    if word is None or word.unit in ("", "dimensionless"):
+        return text
+    if any(re.search(rf"(?<![\w/]){re.escape(unit)}(?![\w/^])", text) for unit in word.unit.split(", ")):
+        return text
+    text, mark, default = text.rstrip(".").partition("; default")
+    return f"{text} ({word.unit}){mark}{default}."
+
+
+def _run(verb: str, function: Callable[..., Any], signature: inspect.Signature, values: dict[str, Any]) -> int:
+    """Read the values of a command line, load the robot, call the function and print its answer."""
+    names, as_json = signature.parameters, values["as_json"]
+    given = {name: _read(verb, name, value, names.get(name)) for name, value in values.items()}
+    arguments = {name: given[name] for name in names if name in given}
+    if "case" in names:
+        arguments["case"] = load_case({name: given[name] for name in CASE})
+    if "allocation" in names:
+        arguments["allocation"] = {name: given[name] for name in ALLOCATION if given[name] is not None}
+    if "robot" in names:
+        choice = {name: given[name] for name in _members(names["robot"])}
+        if "choice" in names:
+            arguments["choice"] = {"robot": values["robot"], **choice}
+        arguments["robot"] = open_robot(values["robot"], **choice)
+    places = [
+        arguments.pop(name) for name, one in names.items() if one.kind is not one.KEYWORD_ONLY and name in arguments
+    ]
+    answer = function(*places, **arguments)
+    if not isinstance(answer, output.Answer):
+        return answer or 0
+    output.print_result(answer.values, as_json, *answer.tables)
+    return answer.code
+
+
+def _read(verb: str, name: str, value: Any, parameter: inspect.Parameter | None) -> Any:
+    """Return the value of an option as its reader gives it; nothing given is the default of the signature."""
+    entry = option_of(verb, name)
+    if value is None or value == ():
+        return None if parameter is None or parameter.default is parameter.empty else parameter.default
+    return value if entry.read is None else entry.read(value)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from parflex.diagnostics import Diagnostic, reported
-from parflex.errors import InputError, ParflexWarning
+from parflex.errors import ParflexWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_LINE = 2000
 
 ROUNDING = 1e-13  # of the largest number of a table of one kind: what is smaller is left over from differences
+
+Table = tuple[str, Sequence[str], Iterable[Iterable[Any]]]  # title, columns, rows
 
 FLAGS = {  # how the library names an argument, and how the command line does
     "force=True": "--force",
@@ -51,6 +53,26 @@ MAX_UNWRAPPED_LABEL = 24  # characters: longer labels of rows wrap at spaces, so
 PROGRESS_LINE_INTERVAL = 30.0  # s
 
 
+class Answer:
+    """What a command answers: values for JSON, tables for people, and the exit code."""
+
+    def __init__(self, values: Mapping[str, Any], *tables: Table, code: int = 0) -> None:
+        self.values, self.tables, self.code = {**values}, tables, code
+
+
+def written(*files: Any) -> list[Table]:
+    """Return the table of the files that were written, if there are any."""
+    rows = [(str(file),) for file in files if file]
+    return [("", ["written"], rows)] if rows else []
+
+
+def interrupted(result: Any, resumable: Any = True) -> int:
+    """Say whether a study was interrupted; return the exit code."""
+    if result.interrupted:
+        click.echo("interrupted: run the same command again to resume" if resumable else "interrupted", err=True)
+    return int(result.interrupted)
+
+
 def json_value(value: Any) -> Any:
     """The value with only what JSON has: no NaN, no arrays."""
     if isinstance(value, Mapping):
@@ -64,9 +86,7 @@ def json_value(value: Any) -> Any:
     return value
 
 
-def print_result(
-    answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], Iterable[Iterable[Any]]]
-) -> None:
+def print_result(answer: dict[str, Any], as_json: bool, *tables: Table) -> None:
     """The answer as JSON, or as tables; warnings go to stderr, and those that came on the way stand in JSON as well."""
     entries = answer.pop("diagnostics", ())
     diagnostics = [each if isinstance(each, Diagnostic) else Diagnostic(**each) for each in entries]
@@ -324,24 +344,3 @@ def _lines(title: str) -> Callable[[int, int], None]:
             print(f"{title}: {done} of {total}, {left:.0f} s left", file=sys.stderr, flush=True)
 
     return say
-
-
-def check_convergence(converge: float | None, file: str | None) -> Callable[[Any], list[str]]:
-    """What draws an answer into the file, if one is named; wrong names are refused before anything is computed."""
-    if file is None:
-        return lambda refined: []
-    from parflex.view.style import picture_path
-
-    picture_path(file)
-    if converge is None:
-        raise InputError(
-            "nothing is refined", key="convergence", value=file, hint="give --converge R, or leave out --convergence"
-        )
-
-    def draw(refined: Any) -> list[str]:
-        from parflex.view.study_figure import draw_convergence
-
-        draw_convergence(refined, file)
-        return [file]
-
-    return draw

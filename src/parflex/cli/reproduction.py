@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from parflex.cli import output
-from parflex.cli.group import cli
-from parflex.cli.output import print_table
+from parflex.cli.group import verb
+from parflex.cli.output import Answer, print_table
 
 if TYPE_CHECKING:
     from parflex.reproduction.checks import Check
@@ -20,23 +18,16 @@ STYLES = {"ok": "green", "differs": "bold red", "fitted": "yellow", "not reprodu
 COLUMNS = ("", "published", "computed", "difference", "tolerance", "verdict")
 
 
-def _papers(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Papers whose keys begin so, for the shell."""
-    from parflex.reproduction.tables import paper_names
-
-    return [name for name in paper_names() if name.lower().startswith(incomplete.lower())]
-
-
-@cli.command(
-    epilog="\b\nExamples:\n  parflex reproduce\n  parflex reproduce Briot2014 --json\n"
-    "  parflex reproduce --report out\n\n"
-    "Exit code 1 if a number differs by more than its tolerance."
+@verb(
+    "files",
+    "reproduce",
+    "reproduce Briot2014 --json",
+    "reproduce --report out",
+    note="Exit code 1 if a number differs by more than its tolerance.",
 )
-@click.argument("paper", required=False, metavar="[PAPER]", shell_complete=_papers)
-@click.option("--report", metavar="DIR", help="Also write a self-contained HTML page.")
-@click.option("--quick", is_flag=True, help="Skip what takes long: simulations, studies, timings.")
-@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
-def reproduce(paper: str | None, report: str | None, quick: bool, as_json: bool) -> int:
+def reproduce(
+    paper: str | None = None, *, report: str | None = None, quick: bool = False, as_json: bool = False
+) -> Answer:
     """Published numbers of the papers beside computed ones, with a verdict each."""
     from parflex import reproduce
     from parflex.reproduction.checks import DIFFERS, totals
@@ -52,11 +43,9 @@ def reproduce(paper: str | None, report: str | None, quick: bool, as_json: bool)
         answer["report"] = str(written)
     if not as_json:
         _print_tables(checks)
-    tables = [("all", ["verdict", "numbers"], [(k.replace("-", " "), str(n)) for k, n in answer["totals"].items()])]
-    output.print_result(
-        answer, as_json, *tables, *([("", ["page, for a browser"], [(str(written),)])] if written else [])
-    )
-    return 1 if any(check.status == DIFFERS for check in checks) else 0
+    rows = [(verdict.replace("-", " "), str(count)) for verdict, count in answer["totals"].items()]
+    differs = any(check.status == DIFFERS for check in checks)
+    return Answer(answer, ("all", ["verdict", "numbers"], rows), *output.written(written), code=int(differs))
 
 
 def _print_tables(checks: list[Check]) -> None:

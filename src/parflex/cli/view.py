@@ -6,60 +6,48 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from parflex.cli import output
-from parflex.cli.group import cli
-from parflex.cli.options import open_robot, read_pose_option, robot_options, split_names
+from parflex.cli.group import verb
+from parflex.cli.output import Answer
+from parflex.cli.vocabulary import open_robot
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.io import write_text
 
+if TYPE_CHECKING:
+    from parflex.cli.vocabulary import Divided, Robot
 
-@cli.command(
-    epilog="\b\nExamples:\n  parflex view gough-stewart\n  parflex view my-robot.toml --port 9000\n"
-    "  parflex view dualemps --run run.csv\n  parflex view navaro --mode 2 --record mode-2.html\n"
-    "  parflex view navaro --design design.toml"
+
+@verb(
+    "files",
+    "view gough-stewart",
+    "view my-robot.toml --port 9000",
+    "view dualemps --run run.csv",
+    "view navaro --mode 2 --record mode-2.html",
+    "view navaro --design design.toml",
 )
-@robot_options
-@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Initial pose; default: home.")
-@click.option("--run", "run", metavar="FILE", help="Run to play back: .csv or .npz, written by 'parflex simulate'.")
-@click.option("--mode", type=int, metavar="N", help="Play this mode from the start.")
-@click.option(
-    "--amplitude", type=float, default=6.0, show_default=True, help="Amplitude of a mode, % of the robot's size."
-)
-@click.option("--frames", metavar="LIST", help="Frames to mark with their axes, such as arm@0.5.")
-@click.option("--stress", is_flag=True, help="Colour beams by stress: of the run if it has it, else at rest.")
-@click.option("--map", "map_file", metavar="FILE.npz", help="Map to show in colours, written by 'parflex map'.")
-@click.option(
-    "--design", "design_file", metavar="FILE.toml", help="Sliders for the variables of a design, computed live."
-)
-@click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
-@click.option("--port", type=int, metavar="P", help="Local port; default: 8080, or the next free one.")
-@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@click.option(
-    "--seconds", type=float, metavar="T", help="Stop after this many seconds; default: run until interrupted."
-)
-@click.option("--record", metavar="FILE.html", help="Write the animation as an offline HTML page, and exit.")
 def view(
-    robot: str,
-    as_json: bool,
-    pose: str | None,
-    run: str | None,
-    mode: int | None,
-    amplitude: float,
-    frames: str | None,
-    stress: bool,
-    map_file: str | None,
-    design_file: str | None,
-    port: int | None,
-    no_browser: bool,
-    seconds: float | None,
-    record: str | None,
-    **choice: Any,
-) -> None:
+    robot: Divided,
+    choice: dict[str, Any],
+    *,
+    pose: Any = None,
+    run: str | None = None,
+    mode: int | None = None,
+    amplitude: float = 6.0,
+    frames: Any = (),
+    stress: bool = False,
+    map_file: str | None = None,
+    design_file: str | None = None,
+    port: int | None = None,
+    no_browser: bool = False,
+    seconds: float | None = None,
+    record: str | None = None,
+    as_json: bool = False,
+) -> Answer | None:
     """Show a robot in the browser: move it, see its modes, play a run.
 
     The page is for this machine only (127.0.0.1). A robot file that changes is loaded again.
@@ -72,28 +60,22 @@ def view(
     from parflex.view.session import require_run
     from parflex.view.viewer import Viewer
 
-    loaded = open_robot(robot, **choice)
-    played = None if run is None else require_run(loaded, run)
-    points = None if map_file is None else map_points(loaded, map_file)
-    watched = Path(robot) if robot.endswith(".toml") and Path(robot).is_file() else None
+    source = choice["robot"]
+    played = None if run is None else require_run(robot, run)
+    points = None if map_file is None else map_points(robot, map_file)
+    watched = Path(source) if source.endswith(".toml") and Path(source).is_file() else None
     requested_port = 0 if record is not None else port
     if design_file is not None:
-        viewer = _design_viewer(loaded, robot, design_file, pose, requested_port, {"run": run, "frames": frames})
+        viewer = _design_viewer(robot, source, design_file, pose, requested_port, {"run": run, "frames": frames})
     else:
-        reload = partial(open_robot, robot, **choice)
-        viewer = Viewer(
-            loaded, read_pose_option(pose), played, requested_port, reload, watched, split_names(frames or "")
-        )
+        viewer = Viewer(robot, pose, played, requested_port, partial(open_robot, **choice), watched, frames)
     try:
         viewer.begin(mode, amplitude, stress)
         viewer.stage.show_map(points)
         if record is not None:
             write_text(record, viewer.page(), "record")
-            output.print_result(
-                {"file": record, "diagnostics": loaded.diagnostics}, as_json, ("", ["written"], [(record,)])
-            )
-            return
-        _tell(viewer, port, watched, as_json, list(loaded.diagnostics))
+            return Answer({"file": record, "diagnostics": robot.diagnostics}, *output.written(record))
+        _tell(viewer, port, watched, as_json, list(robot.diagnostics))
         if not no_browser:
             _open_browser(viewer.address)
         viewer.watch(seconds)
@@ -101,10 +83,11 @@ def view(
         click.echo("closed", err=True)
     finally:
         viewer.close()
+    return None
 
 
 def _design_viewer(
-    loaded: Any, robot: str, design_file: str, pose: str | None, port: int | None, incompatible_options: dict[str, Any]
+    loaded: Robot, source: str, design_file: str, pose: Any, port: int | None, incompatible_options: dict[str, Any]
 ) -> Any:
     """A page with sliders for the variables of a design; robot files go beside the design."""
     from parflex.design.sweep import read_design
@@ -115,10 +98,8 @@ def _design_viewer(
             raise InputError(f"a design takes no '{word}'", key=word, value=value, hint="leave one of them out")
     file = read_design(design_file)
     check_robot(file, loaded, design_file)
-    source = str(Path(robot).resolve()) if Path(robot).is_file() else robot
-    return StudioViewer(
-        DesignSession(loaded, file, source), read_pose_option(pose), port, Path(design_file).resolve().parent
-    )
+    source = str(Path(source).resolve()) if Path(source).is_file() else source
+    return StudioViewer(DesignSession(loaded, file, source), pose, port, Path(design_file).resolve().parent)
 
 
 def _check(mode: int | None, amplitude: float, seconds: float | None, record: str | None) -> None:

@@ -1,0 +1,646 @@
+"""The options of the command line: metavar, help and reader of each word, once.
+
+An option without a help has that of the word in `parflex.api.WORDS`. A word that differs in one command has an entry
+`COMMAND.WORD`. Readers turn the text of an option into the argument of the Python function.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from click.shell_completion import CompletionItem
+
+from parflex.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    from parflex.robot.robot import Robot
+    from parflex.statics.load_case import LoadCase
+
+    Divided = Robot  # a robot whose command has the option --elements
+
+STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
+LOAD = ("settings", "rigid", "payload", "actuation", "working_mode")
+ALLOCATION = ("weights", "preload", "effort_limit")
+CASE = ("lock", "servo", "servo_damping", "about", "wrench", "effort", "weights", "preload", "without")
+
+
+class Option(NamedTuple):
+    """An option or argument: metavar, help, reader of its text, flags, and whether it may be repeated."""
+
+    metavar: str | None = None
+    help: str = ""
+    read: Callable[[Any], Any] | None = None
+    flags: tuple[str, ...] = ()
+    many: bool = False
+    complete: Callable[..., Any] | None = None
+
+
+def option_of(verb: str, name: str) -> Option:
+    """Return the entry of a word in a command."""
+    return OPTIONS.get(f"{verb}.{name}") or OPTIONS.get(name) or Option()
+
+
+# -- readers -------------------------------------------------------------------------------------------------------
+
+
+def _refuse(text: str, key: str, value: str, hint: str, file: str | None = None) -> InputError:
+    return InputError(text, key=key, value=value, hint=hint, file=file)
+
+
+def complete_robot(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the robots of the catalogue; files where none begins so."""
+    from parflex.robotfile.read import catalogue_names
+
+    names = [name for name in catalogue_names() if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
+
+
+def complete_paper(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the papers whose keys begin so."""
+    from parflex.reproduction.tables import paper_names
+
+    return [CompletionItem(name) for name in paper_names() if name.lower().startswith(incomplete.lower())]
+
+
+def open_robot(
+    robot: str,
+    settings: tuple[str, ...] | None = (),
+    rigid: bool = False,
+    payload: list[float] | None = None,
+    actuation: str | None = None,
+    working_mode: str | None = None,
+    elements: int | None = None,
+) -> Robot:
+    """Load the robot of a command line."""
+    from parflex import load
+    from parflex.robotfile.read import parse_setting
+
+    return load(
+        robot,
+        settings=dict(parse_setting(setting) for setting in settings or ()),
+        payload=payload,
+        actuation=actuation,
+        working_mode=working_mode,
+        elements=elements,
+        rigid=rigid,
+    )
+
+
+def load_case(values: dict[str, Any]) -> LoadCase:
+    """Return the load case of a command line."""
+    from parflex.statics.load_case import LoadCase
+
+    return LoadCase(**{name: value for name, value in values.items() if value is not None})
+
+
+def split_names(text: str) -> list[str]:
+    """Return `a, b` as words."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _split_each(texts: tuple[str, ...]) -> list[str]:
+    return [word for text in texts for word in split_names(text)]
+
+
+def numbers(text: str, key: str) -> list[float]:
+    """Return `1,2,3` as numbers; each may be an expression."""
+    return [_number(part, text, key) for part in text.split(",")]
+
+
+def _number(text: str, full_text: str, key: str, file: str | None = None) -> float:
+    from parflex.errors import RobotFileError
+    from parflex.robotfile.values import LARGEST, evaluate
+
+    try:
+        number = evaluate(text, {})
+    except RobotFileError as error:
+        hint = error.hint or ""
+        raise _refuse(f"'{text}' in '{full_text}' is not a number", key, full_text, hint, file) from None
+    if abs(number) > LARGEST:
+        raise _refuse(f"'{text}' in '{full_text}' is too large", key, full_text, "check the unit", file)
+    return number
+
+
+def _pairs(text: str, key: str, form: str, hint: str) -> dict[str, str]:
+    """Return `a=1,b=2` as texts by name."""
+    table: dict[str, str] = {}
+    for part in text.split(","):
+        word, equals, value = part.partition("=")
+        if not equals or not word.strip():
+            raise _refuse(f"'{part}' is not {form}", key, text, hint)
+        if word.strip() in table:
+            raise _refuse(f"'{word.strip()}' is given twice", key, text, "keep one of them")
+        table[word.strip()] = value.strip()
+    return table
+
+
+def assignments(text: str, key: str) -> dict[str, float]:
+    """Return `x=0.1,theta_deg=30` as a table."""
+    pairs = _pairs(text, key, "KEY=VALUE", "write e.g. x=0.1,z=0.9")
+    return {word: _number(value, text, key) for word, value in pairs.items()}
+
+
+def table(key: str) -> Callable[[str], dict[str, float]]:
+    """Return the reader of `KEY=VALUE,...`."""
+    return lambda text: assignments(text, key)
+
+
+def read_pose(text: str) -> str | dict[str, float]:
+    """Return a pose by name or by coordinates."""
+    return assignments(text, "pose") if "=" in text else text
+
+
+def _poses(text: str) -> list[str | dict[str, float]]:
+    return [read_pose(part.strip()) or "home" for part in text.split(";")]
+
+
+def _wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
+    """Return `FRAME=FX,FY,FZ` as a table; `FRAME:...` means the same."""
+    found: dict[str, list[float]] = {}
+    for text in texts:
+        name, separator, values = text.partition("=" if "=" in text else ":")
+        frame = name.strip()
+        if not separator or not frame:
+            raise _refuse(f"'{text}' is not FRAME=FX,FY,FZ", "wrench", text, "write platform=0,0,-100")
+        if frame in found:
+            raise _refuse(f"the wrench on '{frame}' is given twice", "wrench", text, "give their sum once")
+        found[frame] = _checked_wrench(numbers(values, "wrench"), text)
+    return found
+
+
+def _checked_wrench(values: list[float], text: str, file: str | None = None) -> list[float]:
+    if len(values) not in (3, 6):
+        hint = "give fx,fy,fz or fx,fy,fz,mx,my,mz; for a planar robot fx,fy,mz"
+        raise _refuse(f"'{text}' does not have three or six numbers", "wrench", text, hint, file)
+    return values
+
+
+def _lock(text: str) -> str | list[str]:
+    return text if text in ("actuators", "none") else [name.strip() for name in text.split(",")]
+
+
+def number_or_table(key: str) -> Callable[[str], Any]:
+    """Return the reader of `VALUE` for all motors, or `JOINT=VALUE,...`."""
+
+    def read(text: str) -> Any:
+        if "=" in text:
+            return assignments(text, key)
+        values = numbers(text, key)
+        if len(values) != 1:
+            raise _refuse(f"'{text}' is not one number", key, text, "give one for all motors, or JOINT=VALUE,...")
+        return values[0]
+
+    return read
+
+
+def read_effort_limit(text: str) -> Any:
+    """Return `E` for all motors, or `JOINT=E,...` with `LOW:HIGH` for a pair of limits."""
+    key, form = "effort-limit", "give one for all motors, or JOINT=E,..."
+    if not text.strip():
+        raise _refuse("the effort limit is empty", key, text, form)
+    limits = _pairs(text, key, "JOINT=E", "write e.g. leg1.1=20") if "=" in text else {"": text}
+    read: dict[str, Any] = {}
+    for word, value in limits.items():
+        ends = value.split(":")
+        if len(ends) > 2:
+            raise _refuse(f"'{value}' is not one limit, nor LOW:HIGH", key, text, "write e.g. leg1.1=5:300")
+        bounds = [numbers(end, key) if end.strip() else [None] for end in ends]
+        if any(len(entry) != 1 for entry in bounds):
+            raise _refuse(f"'{text}' is not one number", key, text, form)
+        read[word] = bounds[0][0] if len(ends) == 1 else [entry[0] for entry in bounds]
+    return read if "=" in text else read[""]
+
+
+def read_range(text: str) -> list[float]:
+    """Return `a:b:n` as n numbers from a to b; `a:b:n:log` with equal ratios."""
+    import numpy as np
+
+    parts = text.split(":")
+    log = len(parts) == 4 and parts[3] == "log"
+    form = "write a:b:n or a:b:n:log, e.g. 1:100:200"
+    if len(parts) != 3 and not log:
+        raise _refuse(f"'{text}' is not a range", "frequencies", text, form)
+    low, high, count = numbers(",".join(parts[:3]), "frequencies")
+    if count != int(count) or not 1 <= count <= 100_000 or low < 0 or high < low or (log and low == 0):
+        raise _refuse(f"'{text}' is not a range of frequencies", "frequencies", text, form)
+    spaced = np.geomspace(low, high, int(count)) if log else np.linspace(low, high, int(count))
+    return [float(value) for value in spaced]
+
+
+def _axes(text: str) -> list[tuple[str, float, float, int]]:
+    """Return `x=a:b:n,y=a:b:n` as axes of a grid."""
+    axes = []
+    for part in text.split(","):
+        word, equals, values = part.partition("=")
+        pieces = values.split(":")
+        if not equals or not word.strip() or len(pieces) != 3 or not all(piece.strip() for piece in pieces):
+            raise _refuse(f"'{part}' is not KEY=FROM:TO:COUNT", "over", text, "write e.g. x=-0.1:0.1:50")
+        first, last, count = (numbers(piece.strip(), "over")[0] for piece in pieces)
+        if count != int(count):
+            raise _refuse(f"'{pieces[2]}' is not a whole number", "over", text, "give a count like 50")
+        axes.append((word.strip(), first, last, int(count)))
+    return axes
+
+
+def _region(text: str) -> Any:
+    from parflex.identification.excitation import read_region
+
+    return read_region(text)
+
+
+def picture(text: str) -> str:
+    """Return the file of a figure; refuse other types before anything is computed."""
+    from parflex.view.style import picture_path
+
+    picture_path(text)
+    return text
+
+
+def _columns_file(text: str) -> str:
+    """Return the file of a table; refuse other types before anything is computed."""
+    from parflex.trajectories.files import check_target
+
+    check_target(text)
+    return text
+
+
+# -- a state -------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def state_of(state_file: str | None, **given: Any) -> Iterator[dict[str, Any]]:
+    """Give pose, motion, efforts and wrenches of the options, on top of those of the state file.
+
+    Errors about a word that only the state file gave name that file.
+    """
+    state = {} if state_file is None else _state_file(state_file)
+    wrench = {**state.get("wrench", {}), **(given["wrench"] or {})}
+    try:
+        yield {word: state.get(word) if value is None else value for word, value in given.items()} | {"wrench": wrench}
+    except InputError as error:
+        if error.file is None and error.key in STATE_WORDS and not given.get(error.key):
+            error.file = state_file
+        raise
+
+
+def _state_file(path: str) -> dict[str, Any]:
+    from parflex.io import read_bytes
+
+    form = 'write {"pose": {"x": 0.1}, ...}'
+    try:
+        state = json.loads(read_bytes(path, "state").decode("utf-8-sig"), object_pairs_hook=_refuse_duplicate_keys)
+    except _DuplicateKeyError as error:
+        raise _refuse(f"'{error}' appears twice", "state", str(error), "keep one of them", path) from None
+    except (ValueError, RecursionError):
+        raise _refuse("is not JSON", "state", path, form, path) from None
+    if not isinstance(state, dict):
+        raise _refuse("is not a JSON object", "state", path, form, path)
+    return {word: _state_entry(word, value, path) for word, value in state.items()}
+
+
+class _DuplicateKeyError(Exception):
+    """A key that a JSON object has twice."""
+
+
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _DuplicateKeyError(key[:80])
+        found[key] = value
+    return found
+
+
+def _state_entry(word: str, value: Any, path: str) -> Any:
+    """Return one word of a state file: a table of numbers, the name of a pose, or wrenches by frame."""
+    from parflex.robotfile.values import error_value, short_text
+
+    shown = error_value(value)
+    if word not in STATE_WORDS:
+        raise _refuse(f"unknown key '{word[:80]}'", word[:80], shown, did_you_mean(word, STATE_WORDS), path)
+    if word == "pose" and isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        raise _refuse(f"'{word}' must be a table, not {short_text(value)}", word, shown, "write names and values", path)
+    if word != "wrench":
+        return {name: _state_number(entry, word, name, path) for name, entry in value.items()}
+    wrenches = {}
+    for frame, entries in value.items():
+        if not isinstance(entries, list):
+            hint = "write [fx, fy, fz] or [fx, fy, fz, mx, my, mz]"
+            text = f"the wrench on '{frame}' must be a list, not {short_text(entries)}"
+            raise _refuse(text, word, error_value(entries), hint, path)
+        values = [_state_number(entry, word, frame, path) for entry in entries]
+        wrenches[frame] = _checked_wrench(values, f"{frame}: {short_text(entries)}", path)
+    return wrenches
+
+
+def _state_number(value: Any, word: str, name: str, path: str) -> float:
+    """Return a number of a state file; as on the command line, it may be an expression."""
+    from parflex.robotfile.values import LARGEST, error_value, short_text
+
+    if isinstance(value, str):
+        return _number(value, f"{name}: {value}", word, path)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        text = f"'{name}' needs a finite number, not {short_text(value)}"
+        raise _refuse(text, word, error_value(value), "write e.g. 0.1", path)
+    return float(value)
+
+
+# -- the vocabulary ------------------------------------------------------------------------------------------------
+
+POSE, TABLE, OUT = "NAME|KEY=VALUE,...", "KEY=VALUE,...", ("-o", "--out")
+EACH_MOTOR = "VALUE|JOINT=VALUE,..."
+LAWS = "pd, ctc, ctc-task or extended"
+OPTIONS: dict[str, Option] = {
+    # the robot
+    "robot": Option("ROBOT", complete=complete_robot),
+    "settings": Option(
+        "KEY=VALUE", "Override a value of the robot file, e.g. constants.arm=0.3.", None, ("--set",), True
+    ),
+    "rigid": Option(help="Replace flexible bodies by rigid ones of the same mass and inertia."),
+    "payload": Option(
+        "MASS,X,Y,Z", "Point mass on the end effector, position in its axes.", lambda text: numbers(text, "payload")
+    ),
+    "actuation": Option("NAME", "Actuation, as named in the robot file."),
+    "working_mode": Option("NAME", "Working (assembly) mode, as named in the robot file."),
+    "elements": Option("N", "Split every beam element into N."),
+    # state and loads
+    "pose": Option(POSE, "A pose of the robot file, or coordinates: x=0.1,z=0.9,rz=0.2; default: home.", read_pose),
+    "velocity": Option(TABLE, "Velocities with the same keys; frames in world axes.", table("velocity")),
+    "acceleration": Option(TABLE, "Accelerations with the same keys; frames in world axes.", table("acceleration")),
+    "state_file": Option("FILE.json", "Pose and motion from a file with the same keys.", None, ("--state",)),
+    "effort": Option(
+        "JOINT=VALUE,...", "Efforts of motors that are neither locked nor servo-held, N or N m.", table("effort")
+    ),
+    "direct.effort": Option("JOINT=VALUE,...", "Motor efforts; those not named are zero.", table("effort")),
+    "wrench": Option(
+        "FRAME=FX,FY,FZ[,MX,MY,MZ]",
+        "Wrench on a frame, N and N m, world axes; the moment may be left out. Planar robots: FX,FY,MZ.",
+        _wrenches,
+        ("--wrench", "--load"),
+        True,
+    ),
+    "without": Option(
+        "LIST", "Terms to leave out: friction, damping, gravity, springs, motor-inertia, axial.", split_names
+    ),
+    "reactions": Option(),
+    "ignore_limits": Option(),
+    "lock": Option("actuators|none|NAMES", "Joints to lock.", _lock),
+    "servo": Option(EACH_MOTOR, "Stiffness of servos that hold the motors, N/m or N m.", number_or_table("servo")),
+    "servo_damping": Option(EACH_MOTOR, "Damping of the servos, N s/m or N m s.", number_or_table("servo-damping")),
+    "about": Option(
+        "undeformed|equilibrium",
+        "The pose as given, or the equilibrium under gravity and loads; default the equilibrium where a load "
+        "or an effort is given or springs are under tension, else the pose.",
+    ),
+    "weights": Option(
+        "JOINT=W,...",
+        "Weights of the squared efforts where motors are more than freedoms; default 1.",
+        table("weights"),
+    ),
+    "preload": Option(
+        "JOINT=E,...", "Internal efforts, N or N m, of one motor for each that is spare.", table("preload")
+    ),
+    "effort_limit": Option(
+        "E|JOINT=E,...",
+        "Effort limit of all motors, or of each; JOINT=LOW:HIGH for cables, either may be left out.",
+        read_effort_limit,
+    ),
+    "frame": Option("NAME", "Frame whose stiffness is computed; default: the end effector."),
+    "frames": Option("LIST", "Frames to report, BEAM@0.5 too; default: the end effector.", split_names),
+    **dict.fromkeys(
+        ("draw.frames", "view.frames"), Option("LIST", "Frames to mark with their axes, such as arm@0.5.", split_names)
+    ),
+    "pose.frames": Option(
+        "LIST", "More frames: places inside beams, e.g. arm@0.5, nodes of modal bodies.", split_names
+    ),
+    # programs
+    "model": Option("MODEL"),
+    "coordinates": Option("platform|motors|independent|all", "Inputs of the program; default: those of its form."),
+    "parameters": Option("base|numbers|NAMES", "Inertial parameters to keep as symbols; default: see below."),
+    "friction_width": Option("W", "Rate over which Coulomb friction is smoothed; default: none; in runs joints stick."),
+    "operator_limit": Option(help="Refuse longer programs."),
+    "included": Option("LIST", "Terms to count as well: friction, motor-inertia, springs.", split_names, ("--with",)),
+    "target": Option("c|llvm|numpy|jax|casadi|sympy", "Language of the generated files."),
+    "float32": Option(help="Use single precision (C only)."),
+    "force": Option(help="Overwrite files that parflex did not write."),
+    # vibration
+    "modes": Option("N", "Number of modes; default: six, or all if there are fewer."),
+    "converge": Option(
+        "R",
+        "Divide the elements of beams until the answer changes by no more than this share of it; exit 1 if the limit "
+        "is reached before.",
+    ),
+    "convergence": Option("FILE", "Draw the change with the elements of --converge: .svg, .pdf or .png.", picture),
+    "shapes": Option(help="Also print the mode shapes over all coordinates."),
+    "inputs": Option("JOINT|FRAME.fx", "Input: effort of a joint, or a force.", _split_each, ("--input",), True),
+    "statespace.outputs": Option(
+        "[velocity:]NAME", "Output: coordinate, or FRAME.x ... FRAME.rz.", _split_each, ("--output",), True
+    ),
+    "span": Option(
+        "A:B:N[:log]", "Also compute the frequency response at these frequencies, Hz.", read_range, ("--frequencies",)
+    ),
+    # time
+    "motion": Option(
+        "NAME|FILE|TABLE",
+        "Motion of the motors: a name in the robot file, a table in .toml or { ... }, or knots in .csv or .npz.",
+    ),
+    "time": Option("T"),
+    "motion.time": Option("T", "Duration of a motion without an end, s."),
+    "control.time": Option("T", "Duration, s; default that of the reference."),
+    "step": Option("H", "Time between rows, s."),
+    "simulate.step": Option("H", "Step, s; default: chosen by errors; the method rk4 needs it."),
+    "control.step": Option("H", "Step of the plant's integration, s; default 0.001."),
+    "out_step": Option("DT", "Output interval, s; default 0.001."),
+    "method": Option("NAME", "gauss4, gauss6, rk4, dopri5 or generalized-alpha; default: gauss6, with --step gauss4."),
+    "tolerance": Option(
+        "E",
+        "What positions may err by in a step, m, angles times the typical length; without --step it chooses steps; "
+        "default: 1e-8 of how far the robot has moved.",
+    ),
+    "check_steps": Option(help="Run again with half the steps for the error of the run; default: with a tolerance."),
+    "radius": Option(help="Spectral radius of generalized-alpha: 1 no damping, 0 most."),
+    "drive": Option("motors|platform", "What the motion prescribes: the motors, or the platform by the inverse model."),
+    "start": Option(
+        "rest|relaxed|equilibrium|held",
+        "Undeformed; bodies deflected, joints at the pose; deflected with locked motors, or with the platform held; "
+        "default: relaxed if flexible, else rest; with --velocity undeformed.",
+    ),
+    "control.start": Option("motors|platform", "What starts on the reference."),
+    "simulate.velocity": Option(TABLE, "Initial velocities of what the motion does not prescribe.", table("velocity")),
+    "simulate.pose": Option(POSE, "Initial pose of a run without a motion.", read_pose),
+    "simulate.effort": Option("JOINT=VALUE,...", "Constant motor efforts, if no motion is given.", table("effort")),
+    "outputs": Option(
+        "LIST",
+        "More columns: reaction.JOINT.fx (or .fy .fz .mx .my .mz), reaction.JOINT; FRAME.sensor_ax (accelerometer; "
+        "wx gyroscope), FRAME.vx ...; BEAM.chord_y@0.5, BEAM.tangent_y@0.5 (deflections; or z); BEAM.Mz@0.5 (or .N .Vy "
+        ".Vz .T .My .stress) of its section.",
+        split_names,
+    ),
+    "simulate.reactions": Option(help="Columns of all reactions of joints and closures, with largest values."),
+    "control.reactions": Option(help="Columns of all reactions of joints and closures, with largest values."),
+    "stops": Option(help="Let the limits of joints act, by the stops of the robot file."),
+    "low_pass": Option("HZ", "Also low-pass filtered accelerations, columns '... .low'; cut-off in Hz."),
+    "velocity_limit": Option(
+        "V|JOINT=V,...", "Largest velocities of the motors, m/s or rad/s.", number_or_table("velocity-limit")
+    ),
+    "acceleration_limit": Option(
+        "A|JOINT=A,...",
+        "Largest accelerations of the motors, m/s^2 or rad/s^2.",
+        number_or_table("acceleration-limit"),
+    ),
+    "given": Option("NAME|FILE|TABLE"),
+    "time_optimal": Option(help="Replace the law of the motion by the time-optimal one."),
+    # control
+    "law": Option("NAME", f"{LAWS}."),
+    "reference": Option(
+        "WORDS",
+        "circle:radius=0.1,time=2,x=0,y=0; line:x=0.1,time=1; quintic:FILE or spline:FILE of poses; a motion's name.",
+    ),
+    "plant": Option("ROBOT", "Robot that is simulated as the plant; default: the robot itself."),
+    "plant_set": Option("KEY=VALUE", "Override a value of the plant's file.", many=True),
+    "plant_payload": Option(
+        "MASS,X,Y,Z", "Point mass on the plant's end effector.", lambda text: numbers(text, "payload")
+    ),
+    "overshoot": Option(help="Overshoot of the error's step response."),
+    "peak_time": Option(help="Peak time of that step response, s."),
+    "Kp": Option("GAIN", "Gain on errors, 1/s^2, instead of overshoot and peak time.", None, ("--kp",)),
+    "Kv": Option("GAIN", "Gain on error rates, 1/s.", None, ("--kv",)),
+    "sample_time": Option("T", "Sample time of the law, s."),
+    "delay": Option("N", "Delay from sensing to effort, in samples."),
+    "noise": Option("S"),
+    "rate_noise": Option("S"),
+    "resolution": Option("R"),
+    "rates": Option("measured|differences"),
+    "compensate": Option("LIST", "Joint terms in the model of the law: motor-inertia, springs, friction.", split_names),
+    # studies
+    "name": Option("NAME[:ARG]"),
+    "new.name": Option("NAME"),
+    "response": Option(
+        "NAME[:ARG]",
+        "Response: frequency:k, stiffness:FRAME.x, deflection:FRAME.x, mass, effort:JOINT, stress:BEAM, ...",
+    ),
+    "responses": Option("NAME", "Also stiffness:FRAME.x, deflection:FRAME, ...", None, ("--response",), True),
+    "keys": Option("KEY,...", "Numbers of the robot file by dotted path.", split_names, ("--to",)),
+    "poses": Option("POSE;POSE;...", "Many poses in place of one; the worst value counts.", _poses),
+    "tolerances": Option("KEY=DEVIATION,...", "Standard deviations of numbers of the robot file.", table("tolerances")),
+    "statistic": Option("mean|QUANTILE", "What of the spread."),
+    "file": Option("FILE.toml"),
+    "jobs": Option("N", "Parallel processes; default: one per core."),
+    "cluster": Option("ADDRESS", "Dask scheduler whose workers compute, as tcp://HOST:8786."),
+    "over": Option("KEY=FROM:TO:COUNT,...", "Coordinates and ranges of the grid.", _axes),
+    "fixed": Option(TABLE, "Coordinates that stay constant.", table("fixed")),
+    "threads": Option("N", "Number of threads; default: one for each core."),
+    "no_csv": Option(help="Write no CSV file."),
+    "lowest_over": Option("KEY,...", "Draw and report the lowest frequency over these coordinates.", split_names),
+    # identification and updating
+    "record": Option("RECORD..."),
+    "identify.columns": Option("MAP.toml", "Columns of the records; default t, q.JOINT, effort.JOINT."),
+    "estimator": Option("ols|wls|irls|tls|iv|didim"),
+    "cutoff": Option("HZ", "Low-pass of positions, Hz; default: from their spectrum."),
+    "decimate": Option("N", "Keep one of N samples; default: as the cutoff needs."),
+    "least_speed": Option("V", "Leave out slower samples of motors with dry friction."),
+    "friction": Option("file|none|symmetric|offset|direction", "Friction of motors that is looked for."),
+    "validate": Option("RECORD", "Record to predict, not used; repeatable.", list, many=True),
+    "physical": Option(help="Bodies that can be, nearest to the file's; needs clarabel."),
+    "keep_spikes": Option(help="Leave single samples that are far from their neighbours."),
+    "keep": Option("NAME,...", "Springs and dampers that stay as in the file; all.", split_names),
+    "page": Option("DIR", "Write a page with figures and tables to this folder."),
+    "harmonics": Option("N", "Harmonics of the motors."),
+    "seed": Option(help="Seed of the random numbers."),
+    "excite.amplitude": Option(
+        help="Reach of all motors about home, within the limits of the file, rad or typical lengths; default: 0.5 for "
+        "motors without limits."
+    ),
+    "workspace": Option("x=LOW:HIGH,...", "Places of the end effector, m.", _region),
+    "distance": Option("D", "Least distance to singular poses: 1 at home, 0 at singular poses."),
+    "starts": Option("N", "Random starts."),
+    "update.measured": Option("MEASURED..."),
+    "vary": Option("KEY,...", "Numbers of the robot file by dotted path.", split_names),
+    "hold_out": Option("POSE[:MODE],...", "What is predicted and not used; :MODE too."),
+    "prior": Option(
+        "R|KEY=R,...", "Deviation of the numbers before, as a share of them; default 0.3.", number_or_table("prior")
+    ),
+    "update.pose": Option(POSE, "Pose of frequency responses; one for each file of them.", many=True),
+    "band": Option("LOW-HIGH", "Frequencies in which poles of responses are found, Hz."),
+    "order": Option("N", "Highest number of poles in the band; default 30."),
+    "quantity": Option(
+        "accelerance|mobility|receptance", "What the responses are; default accelerance, or as the UFF file says."
+    ),
+    "sensors": Option("NODE=FRAME,...", "Frames of the nodes of UFF files."),
+    # exchange
+    "format_name": Option("FORMAT"),
+    "fmi": Option("2|3", "Version of FMI; default: 2."),
+    "kind": Option("cs|me", "Co-simulation or model exchange; default: cs."),
+    "export.drive": Option("efforts|motions", "Inputs of the motors; default: efforts."),
+    "export.method": Option("NAME", "Method of co-simulation; default: gauss4."),
+    "export.step": Option("H", "Longest step of co-simulation (s); default: 0.0005."),
+    "platforms": Option("own|all", "This machine by its C compiler, or all by zig; default: own."),
+    "wrench_frames": Option("LIST", "Frames with a wrench as an input.", split_names),
+    "independent": Option("LIST", "Rates that are integrated and stay so; default: chosen.", split_names),
+    "export.parameters": Option("LIST", "Numbers that can be changed: gravity, payload, M[leg1.2], ...", split_names),
+    "export.law": Option("NAME", f"A controller in place of the robot: {LAWS}."),
+    "export.model": Option("MODEL", "A model in place of the robot, as of codegen: inverse, step, ..."),
+    "source": Option("FILE"),
+    "loops": Option("FILE.yaml", "Loops and motors of a URDF: closed_loop, type, name_mot."),
+    "floating": Option(help="The root of the URDF is a free body."),
+    "end_effector": Option("NAME", "Link or joint of a URDF; default: the only moving link that carries no other."),
+    # figures and pages
+    "what": Option("RUN|ROBOT"),
+    "columns": Option("LIST", "Columns of a run, e.g. 'P.x,effort.*'; default pose, efforts, energies.", split_names),
+    "measured": Option("FILE", "Measured columns to compare with: .csv or .npz with 't'."),
+    "spectrum": Option(help="Amplitudes over frequency instead of values over time."),
+    "highest": Option("HZ", "Upper frequency of a spectrum, Hz."),
+    "energies": Option(help="Plot the energies of a run, and how their sum changes."),
+    "sections": Option(help="Section forces and stresses along beams, and where they are largest."),
+    "instant": Option("T", "Time of --sections, s; default: that of the largest value."),
+    "amplitude": Option(help="Amplitude of a mode shape, % of the robot's size."),
+    "of_robot": Option(
+        "ROBOT", "Robot of a run; adds units, and its natural frequencies to a spectrum.", None, ("--robot",)
+    ),
+    "title": Option("TEXT", "Title of the figure."),
+    "figure": Option("FILE.svg", "Also draw the result to this file.", picture),
+    "run": Option("FILE", "Run to play back: .csv or .npz, written by 'parflex simulate'."),
+    "mode": Option("N", "Play this mode from the start."),
+    "stress": Option(help="Colour beams by stress: of the run if it has it, else at rest."),
+    "map_file": Option("FILE.npz", "Map to show in colours, written by 'parflex map'.", None, ("--map",)),
+    "design_file": Option("FILE.toml", "Sliders for the variables of a design, computed live.", None, ("--design",)),
+    "port": Option("P", "Local port; default: 8080, or the next free one."),
+    "no_browser": Option(help="Do not open a browser."),
+    "seconds": Option("T", "Stop after this many seconds; default: run until interrupted."),
+    "view.record": Option("FILE.html", "Write the animation as an offline HTML page, and exit."),
+    "paper": Option("[PAPER]", complete=complete_paper),
+    "report": Option("DIR", "Also write a self-contained HTML page."),
+    "quick": Option(help="Skip what takes long: simulations, studies, timings."),
+    # the rest
+    "as_json": Option(help="Print a single JSON object.", flags=("--json",)),
+    "schema.as_json": Option(help="No effect: a schema is always JSON.", flags=("--json",)),
+    "saving": Option(help="What reduced beams save in the direct model; may take a minute."),
+    "strict": Option(help="Reject physically impossible inertias."),
+    "markdown": Option(help="Print Markdown."),
+    "counts": Option(help="Also count the operators of the programs; tracing them may take seconds."),
+    "shell": Option("bash|zsh|fish"),
+    # what is written
+    "out": Option("FILE", "File to write.", None, OUT),
+    "draw.out": Option("FILE", "Output file: .svg, .pdf or .png.", picture, OUT),
+    "plot.out": Option("FILE", "Output file: .svg, .pdf or .png.", picture, OUT),
+    "simulate.out": Option("FILE", "Output file: .csv or .npz.", _columns_file, OUT),
+    "control.out": Option("FILE", "Output file: .csv or .npz.", _columns_file, OUT),
+    "motion.out": Option("FILE", "Table of the motors: .csv or .npz.", _columns_file, OUT),
+    "statespace.out": Option("FILE", "Output file: .npz or .mat.", None, OUT),
+    "new.out": Option("FILE", "Output file; default: standard output.", None, OUT),
+    "codegen.out": Option("DIR", "Output folder.", None, OUT),
+    "optimise.out": Option("DIR", "Folder for the robot file and the page.", None, OUT),
+    "study.out": Option("FILE.json", "File for the results of all cases; run the command again to resume.", None, OUT),
+    "sweep.out": Option("FILE.npz|FILE.parquet", "Table; run the command again to resume.", None, OUT),
+    "map.out": Option("FILE.npz", "File of the map; a CSV file is written beside it.", None, OUT),
+    "excite.out": Option("FILE.csv", "Table of the motors; the motion stands beside it in FILE.toml.", None, OUT),
+    "identify.out": Option("FILE.toml", "Write a robot file that extends the first.", None, OUT),
+    "update.out": Option("FILE.toml", "Write a robot file that extends the first.", None, OUT),
+    "import.out": Option("ROBOT.toml", "Robot file to write.", None, OUT),
+}
