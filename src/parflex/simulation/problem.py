@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,6 @@ from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, wi
 from parflex.errors import InputError, did_you_mean
 from parflex.formulations.base import best_rows, cheapest_closures
 from parflex.integrators.driver import Method, System, compile_loop
-from parflex.records import Record
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.trajectories.trajectory import Trajectory
@@ -453,13 +453,11 @@ def with_independent_rates(problem: Problem, independent: Sequence[str], q: Arra
     return replace(problem, model=made, rows=robot_rows)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PartitionEvent(Record):
-    """A row at which something must be done: "choose" other rates, or "cross" a singular pose; `again` from there."""
+class PartitionEvent(NamedTuple):
+    """A row at which something must be done: "choose" other rates, or "cross" a singular pose."""
 
     row: int
     kind: str
-    again: bool = False
 
 
 @dataclass
@@ -477,16 +475,6 @@ class PartitionWatch:
         return np.array([k for k in robot.free if not (self.problem.driven and k in robot.actuated)], dtype=int)
 
     @cached_property
-    def rank(self) -> int:
-        """Of the closures in general."""
-        return self.problem.robot.mobility.rank
-
-    @property
-    def usual(self) -> mobility.Usual:
-        """The largest singular value at regular poses, for poses at which all are small."""
-        return self.problem.robot.regular_closure_norm
-
-    @cached_property
     def near(self) -> float:
         """Below this s_r / s_1 the closures are near a singular pose; kept on disk for robots of many rates."""
         robot = self.problem.robot
@@ -495,35 +483,30 @@ class PartitionWatch:
             key = cache.key_of(robot, "near", tuple(int(k) for k in self.free))
 
         def threshold() -> float:
-            usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
-            return float(min(NEAR, NEAR_SHARE * usual))
+            return min(NEAR, NEAR_SHARE * max(self.spread_at(self.at(q)) for q in robot.reference_poses))
 
         return cache.stored(key, threshold)
 
     @cached_property
-    def _lengths(self) -> list[int]:
-        """Positions that are lengths of struts."""
-        return [link.q.start for link in self.problem.robot.tree.links if link.strut]
+    def rows(self) -> Callable[[Array], Array]:
+        """Scaled rows of the closures over the rates that may depend, at each of many poses."""
+        robot, rows_at = self.problem.robot, closure_rows(self.problem.robot)
+        columns = [list(robot.free).index(k) for k in self.free]
+        return lambda q: rows_at(q)[:, :, columns]
 
     @cached_property
     def position_units(self) -> Array:
         """Of all positions, to compare ways."""
         return position_units(self.problem.robot.tree)
 
-    def rows(self, q: Array) -> Array:
-        """Scaled rows of the closures over the rates that may depend, at each of many poses."""
-        robot = self.problem.robot
-        place = {int(k): column for column, k in enumerate(robot.free)}
-        columns = [place[int(k)] for k in self.free]
-        return self._rows_at(q)[:, :, columns]
+    def at(self, q: Array) -> Array:
+        """The same rows at one pose."""
+        return self.rows(q[None])[0]
 
-    @cached_property
-    def _rows_at(self) -> Callable[[Array], Array]:
-        return closure_rows(self.problem.robot)
-
-    def _spread(self, J: Array) -> tuple[float, float]:
-        values = np.linalg.svd(J, compute_uv=False)
-        return float(values[self.rank - 1]), float(values[self.rank - 1] / mobility.largest(values, self.usual))
+    def spread_at(self, J: Array) -> float:
+        """s_r / s_1; where all are small, s_1 is that of regular poses."""
+        robot, values = self.problem.robot, np.linalg.svd(J, compute_uv=False)
+        return float(values[robot.mobility.rank - 1] / mobility.largest(values, robot.regular_closure_norm))
 
     def dependent(self, independent: Sequence[str]) -> list[int]:
         """Columns of the rates that depend on the named ones."""
@@ -532,36 +515,32 @@ class PartitionWatch:
 
     def quality(self, J: Array, independent: Sequence[str]) -> float:
         """s_f / s_r."""
-        block = np.linalg.svd(J[:, self.dependent(independent)], compute_uv=False)
-        return float(block[self.rank - 1] / max(self._spread(J)[0], 1e-300))
+        blocks, last = (J[:, self.dependent(independent)], J), self.problem.robot.mobility.rank - 1
+        s_f, s_r = (np.linalg.svd(block, compute_uv=False)[last] for block in blocks)
+        return float(s_f / max(s_r, 1e-300))
 
-    def is_near(self, q: Array, factor: float = 1.0) -> bool:
-        """Whether the closures are near a singular pose."""
-        return self._spread(self.rows(q[None])[0])[1] < factor * self.near
-
-    def best(self, q: Array) -> tuple[tuple[str, ...], float]:
-        """The rates that had better be independent at a pose, and how good they are."""
-        return self._best(self.rows(q[None])[0])
-
-    def _best(self, J: Array) -> tuple[tuple[str, ...], float]:
-        """The same of rows of the closures."""
+    def best(self, J: Array) -> tuple[tuple[str, ...], float]:
+        """The rates that had better be independent, by rows of the closures, and how good they are."""
         robot = self.problem.robot
-        refuse_other_branch(J, self.rank)
+        refuse_other_branch(J, robot.mobility.rank)
         candidates = []
         for weights in (np.ones(robot.tree.n), robot.preference):
-            dependent = set(self.free[pivots(J * weights[self.free], self.rank)])
+            dependent = set(self.free[pivots(J * weights[self.free], robot.mobility.rank)])
             names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
             candidates.append((self.quality(J, names), names))
         quality, names = max(candidates)
         return names, quality
 
+    def _is_poor(self, J: Array, quality: float) -> bool:
+        """Whether independent rates of a quality are poor, and others are better."""
+        return quality < POOR and self.best(J)[1] > BETTER * quality
+
     def at_start(self, q: Array, independent: Sequence[str]) -> PartitionEvent | None:
         """What must be done before the first step."""
-        J, self.gone = self.rows(q[None])[0], 0.0
-        if self._spread(J)[1] < self.near:
+        J, self.gone = self.at(q), 0.0
+        if self.spread_at(J) < self.near:
             return PartitionEvent(0, "cross")
-        quality = self.quality(J, independent)
-        return PartitionEvent(0, "choose") if quality < POOR and self._best(J)[1] > BETTER * quality else None
+        return PartitionEvent(0, "choose") if self._is_poor(J, self.quality(J, independent)) else None
 
     def rows_ahead(self, q: Array) -> int:
         """Rows that may be computed behind these until the next check: what poor rates determine takes labour."""
@@ -575,26 +554,27 @@ class PartitionWatch:
 
         Row 0 was checked before, or is near one that was.
         """
-        displacements = np.abs(np.diff(q, axis=0)) / self.position_units
-        explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
+        units, moved = self.position_units, np.diff(q, axis=0)
+        distances = (np.abs(moved) / units).max(axis=1, initial=0.0)
+        explained = np.abs(moved - out_step / 2 * (change[1:] + change[:-1])) / units
         if self.problem.gaps is not None:  # a stop turns rates between two rows
-            explained = explained - out_step / 2 * np.abs(np.diff(change, axis=0)) / self.position_units
-        distances = displacements.max(axis=1, initial=0.0)
+            explained = explained - out_step / 2 * np.abs(np.diff(change, axis=0)) / units
         rigid = not self.problem.robot.tree.elastic  # deformations may oscillate between two rows
+        lengths = [link.q.start for link in self.problem.robot.tree.links if link.strut]
         jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(distances, LOOK))
-        jumps = np.flatnonzero(jumped | (q[1:, self._lengths] <= 0).any(axis=1))  # a length has no other side
+        jumps = np.flatnonzero(jumped | (q[1:, lengths] <= 0).any(axis=1))  # a length has no other side
         until = int(jumps[0]) + 1 if len(jumps) else len(q)
         on = self.gone + np.concatenate([[0.0], np.cumsum(distances)])
         marks, self.gone = np.floor(on / LOOK), float(on[-1] % LOOK)
         looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or (len(jumps) and k == until - 1)]
         if looked:
-            J, r = self.rows(q[looked]), self.rank - 1
+            J, robot = self.rows(q[looked]), self.problem.robot
             whole = np.linalg.svd(J, compute_uv=False)
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
             for k, held, values, block_values in zip(looked, J, whole, block, strict=True):
-                if values[r] < self.near * mobility.largest(values, self.usual):
+                s_r = values[robot.mobility.rank - 1]
+                if s_r < self.near * mobility.largest(values, robot.regular_closure_norm):
                     return PartitionEvent(k, "cross")
-                quality = block_values[r] / values[r]
-                if quality < POOR and self._best(held)[1] > BETTER * quality:
+                if self._is_poor(held, block_values[robot.mobility.rank - 1] / s_r):
                     return PartitionEvent(k, "choose")
-        return PartitionEvent(until - 1, "jump", again=True) if len(jumps) else None
+        return PartitionEvent(until - 1, "jump") if len(jumps) else None

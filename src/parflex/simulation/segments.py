@@ -20,7 +20,13 @@ from parflex.recursion.kinematics import pose
 from parflex.simulation.contact_report import events_between, gates_at
 from parflex.simulation.discontinuities import InputSegments, input_segments
 from parflex.simulation.problem import BETTER, PartitionEvent, PartitionWatch, Problem, with_independent_rates
-from parflex.simulation.singular_passage import STAGES, PassageState, SingularPassage, UndeterminedBranchError
+from parflex.simulation.singular_passage import (
+    STAGES,
+    PassageState,
+    SingularPassage,
+    UndeterminedBranchError,
+    passage_rows,
+)
 from parflex.simulation.step_control import ends_inside
 from parflex.trajectories.trajectory import Trajectory
 
@@ -149,7 +155,10 @@ class Runner:
             self.done.parts.append(Segment(self.problem, track))
             if not np.isfinite(track.y[-1]).all() or tries > MOST_TRIES:
                 return self._failed(track)
-            near = self.watch.is_near(q, 3.0 if event.kind in ("fail", "jump") else 1.0)
+            # a pose at which a step failed, or the loops jumped, may be singular
+            near = event.kind == "cross" or (
+                event.kind in ("fail", "jump") and self.watch.spread_at(self.watch.at(q)) < 3 * self.watch.near
+            )
             if near:
                 crossed = self._cross(q, all_rates, row)
                 if crossed is None:
@@ -208,11 +217,12 @@ class Runner:
     def _choose(self, q: Array, row: int, event: PartitionEvent) -> bool:
         """Take the best rates there are; False where the present ones are as good, so that others would not help."""
         assert self.watch is not None
+        J = self.watch.at(q)
         try:
-            names, quality = self.watch.best(q)
+            names, quality = self.watch.best(J)
         except ParflexError:
             return False
-        if not quality > BETTER * self.watch.quality(self.watch.rows(q[None])[0], self.problem.independent):
+        if not quality > BETTER * self.watch.quality(J, self.problem.independent):
             return event.kind == "cross"
         self.problem = with_independent_rates(self.problem, names, q)
         self.done.changes.append({"time": row * self.grid.out_step, "independent": list(names)})
@@ -220,51 +230,39 @@ class Runner:
 
     def _cross(self, q: Array, qd: Array, row: int) -> tuple[int, Array, Array] | None:
         """Through a singular pose, if one is ahead; row, positions and rates behind it, or None where the run ends."""
-        assert self.watch is not None
-        begin, step, now, made, here, why = perf_counter(), self.grid.out_step, row * self.grid.out_step, 0, row, ""
-        everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
-        whole = replace(self.problem, names=everything, rows=())
-        segments, rows = self._course(whole, row), list[tuple[int, PassageState]]()
-        corners = [] if self.control is not None else list(segments.corners)  # its efforts are constant from row to row
-        first = Trajectory(segments.first.breaks, segments.first.coefficients)
-        passage = SingularPassage(self.problem, first if self.control is None else self.given)
-        at = PassageState(q, qd, qd, qd)
+        begin, step, robot, why = perf_counter(), self.grid.out_step, self.problem.robot, ""
+        whole = replace(self.problem, names=tuple(robot.tree.rate_names[k] for k in robot.free), rows=())
+        inputs, rows = self._course(whole, row), list[tuple[int, PassageState]]()
+        given, corners, sample = Trajectory(inputs.first.breaks, inputs.first.coefficients), list(inputs.corners), None
+        if self.control is not None:  # its efforts are constant from row to row
+            given, corners, sample = self.given, [], self._sample
+        state = PassageState(q, qd, qd, np.zeros(0), self.worked)
         try:
-            at = passage.enter(now, q, qd, self.worked)
-            rows.append((row, at))
-            while here < self.grid.rows and not passage.is_over(at, now, step):
-                if corners and corners[0].time <= now + NEAR * step:
-                    corner = corners.pop(0)
-                    passage = SingularPassage(
-                        self.problem, Trajectory(corner.behind.breaks, corner.behind.coefficients)
-                    )
-                    at = passage.behind(corner, at)
-                    continue
-                limit = corners[0].time if corners else self.grid.rows * step
-                if self.control is not None:
-                    self.control(here, *self._flat(at, here))
-                    limit = (here + 1) * step
-                over = passage.step(at, now, step, limit)
-                last = min(self.grid.rows, int(over.end / step * (1 + NEAR) + NEAR))
-                rows += [(k, over.at(k * step)) for k in range(here + 1, last + 1)]
-                at, now, here, made = over.at(over.end), over.end, last, made + 1
+            for each in passage_rows(self.problem, given, corners, state, row, self.grid.rows, step, sample):
+                rows.append(each)
         except UndeterminedBranchError:
-            why, where = self._why(here, segments), passage.loosest(at.q)
-        self.done.jumps += segments.jumps
-        if made or why:
+            why = self._why(rows[-1][0] if rows else row, inputs)
+        here, state = rows[-1] if rows else (row, state)
+        self.done.jumps += inputs.jumps
+        if why or here > row:
             self.done.changes.append({"time": row * step, "singular_until": here * step})
-        if made:
-            self.done.parts.append(Segment(whole, self._passed(rows, perf_counter() - begin, made)))
-        last_track = self.done.parts[-1].track
+        if here > row:
+            self.done.parts.append(Segment(whole, self._passed(rows, perf_counter() - begin)))
+        track = self.done.parts[-1].track
         if why:
-            last_track.status, last_track.stopped = "diverged", float(here * step)
-            last_track.why, last_track.coordinate = f"{why} ('{where}' becomes free)", where
-            return None
-        if made and here >= self.grid.rows:
-            last_track.status = "ok"
-        return here, at.q, at.qd
+            where = SingularPassage(self.problem, self.given).loosest(state.q)
+            track.status, track.stopped = "diverged", float(here * step)
+            track.why, track.coordinate = f"{why} ('{where}' becomes free)", where
+        elif here >= self.grid.rows:
+            track.status = "ok"
+        return None if why else (here, state.q, state.qd)
 
-    def _why(self, row: int, segments: InputSegments) -> str:
+    def _sample(self, row: int, state: PassageState) -> None:
+        """Ask the controller, at a row of a passage."""
+        assert self.control is not None
+        self.control(row, *self._flat(row, state))
+
+    def _why(self, row: int, inputs: InputSegments) -> str:
         """Words for where a passage ends that is not determined."""
         if self.problem.robot.tree.elastic:
             return BENDS
@@ -273,34 +271,29 @@ class Runner:
         if not self.problem.driven:
             return UNDECIDED
         begin, end = (np.array([0, 2 * self.per]) + row) * self.grid.out_step
-        jumps = [corner.time for corner in segments.corners if corner.cross and begin <= corner.time <= end]
+        jumps = [corner.time for corner in inputs.corners if corner.cross and begin <= corner.time <= end]
         return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else DRIVEN_SINGULAR
 
-    def _flat(self, at: PassageState, row: int) -> tuple[Array, Array]:
+    def _flat(self, row: int, state: PassageState) -> tuple[Array, Array]:
         """Inputs and outputs of a row, laid out as those of a model whose rates are all free ones."""
-        robot, tree = self.problem.robot, self.problem.robot.tree
-        free = robot.free
-        pieces, t = self.given, row * self.grid.out_step
-        changes = tree.rate_changes(at.qd, at.qdd)
-        inputs = pieces.value(t) if not self.problem.driven else np.concatenate(
-            [pieces.value(t, 2)[: len(robot.actuated)], pieces.value(t)[len(robot.actuated) :]]
-        )  # fmt: skip
-        gates = gates_at(tree, at.q, at.qd) if self.problem.gate_inputs else np.zeros(0)
-        x = np.concatenate([at.q, at.qd[free], inputs, gates])
-        y = np.concatenate([at.q, tree.position_rates(at.q, at.qd), changes[free], at.qdd[free]])
-        return x, np.concatenate([y, at.effort]) if self.problem.driven else y
+        robot, tree, (q, qd, qdd, effort, _) = self.problem.robot, self.problem.robot.tree, state
+        inputs, driven = self.given.value(row * self.grid.out_step), self.problem.driven
+        if driven:
+            inputs[: len(robot.actuated)] = self.given.value(row * self.grid.out_step, 2)[: len(robot.actuated)]
+        gates = gates_at(tree, q, qd) if self.problem.gate_inputs else np.zeros(0)
+        y = [q, tree.position_rates(q, qd), tree.rate_changes(qd, qdd)[robot.free], qdd[robot.free]]
+        return np.concatenate([q, qd[robot.free], inputs, gates]), np.concatenate(y + [effort] * driven)
 
-    def _passed(self, rows: list[tuple[int, PassageState]], seconds: float, steps: int) -> IntegratedRows:
-        flat = [self._flat(at, row) for row, at in rows]
-        t = np.array([row for row, _ in rows]) * self.grid.out_step
-        counts = {"evaluations": STAGES * steps, "steps": steps}
-        work = np.array([at.worked for _, at in rows])
-        self.worked = work[-1]
-        x, y = (np.array([part[k] for part in flat]) for k in (0, 1))
-        states = [(at.q, at.qd) for _, at in rows]
-        touching = self.problem.gaps is not None
-        events = events_between(self.problem.robot.tree, t, states) if touching else np.zeros((0, 4))
-        return IntegratedRows(t, x, y, work, seconds, counts, "left", events=events)
+    def _passed(self, rows: list[tuple[int, PassageState]], seconds: float) -> IntegratedRows:
+        x, y = (np.array(part) for part in zip(*(self._flat(*each) for each in rows), strict=True))
+        t, work = np.array([row for row, _ in rows]) * self.grid.out_step, np.array([state.worked for _, state in rows])
+        self.worked, counts, tree = (
+            work[-1],
+            {"evaluations": STAGES * (len(rows) - 1), "steps": len(rows) - 1},
+            self.problem.robot.tree,
+        )
+        states = [] if self.problem.gaps is None else [(state.q, state.qd) for _, state in rows]
+        return IntegratedRows(t, x, y, work, seconds, counts, "left", events=events_between(tree, t, states))
 
     def _finished(self, track: IntegratedRows) -> Segments:
         if track.status == "left":

@@ -77,12 +77,37 @@ PROBES = 10  # parts of a motion that is integrated for the step that it needs
 
 
 @dataclass(frozen=True)
-class StepRequest:
-    """Steps of a run, what an iteration converges to, and why the steps are as they are."""
+class Steps:
+    """Steps of a run: method, lengths, what an iteration converges to, and why the steps are as they are."""
 
+    method: Method
     grid: Grid
     tolerance: float
     choice: str
+
+    def halved(self, length: float, track: IntegratedRows | None = None) -> Steps:
+        """Steps half as long; where errors choose them, with an error that such steps have.
+
+        With a `track`, even steps of half the mean length of its steps: rows and events may end steps that errors would
+        halve.
+        """
+        grid, less = self.grid, 2.0 ** -(ORDERS[self.method.name] + 1)
+        if not grid.begin:
+            return replace(self, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
+        if track is None:
+            aim = max(grid.aim * less, LEAST * length)
+            halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
+            return replace(self, grid=halved, tolerance=self.tolerance * 0.1)
+        if self.method.name == "dopri5":  # whose steps end at rows: at more of them
+            return replace(self, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
+        every = max(2, math.ceil(2 * track.counts["steps"] * grid.out_step / float(track.t[-1])))
+        return replace(self, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
+
+    def report(self, track: IntegratedRows) -> StepReport:
+        """Steps as they were asked for and made."""
+        grid = self.grid
+        tolerance = grid.aim if 0 < grid.aim < math.inf and not grid.share else None
+        return StepReport(None if grid.begin else grid.step, self.choice, tolerance, track.judged)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,7 +154,7 @@ class StepReport(Record):
 
 def requested_steps(
     time: float, step: float | None, rows: float, tolerance: float | None, method: Method, tree: Tree
-) -> StepRequest:
+) -> Steps:
     """Steps as a call asks for them; without a word errors choose them, as shares of how far the robot moves."""
     length, least = tree.length, LEAST * tree.length
     step = None if method.name == "dopri5" else step
@@ -150,16 +175,15 @@ def requested_steps(
         iterated = max(min(SHARE_OF_ITERATION * tolerance / length, MOST_OF_ITERATION), 0.1 * LEAST)
     if step is not None:
         aim = 0.0 if method.name == "rk4" else tolerance or math.inf
-        return StepRequest(replace(grid_of(time, step, rows), aim=aim), iterated, "given")
+        return Steps(method, replace(grid_of(time, step, rows), aim=aim), iterated, "given")
     first = min(STEP, SHARE_OF_TIME * time)
-    fixed = grid_of(time, first, rows)
-    share, farthest = DEFAULT_SHARES[method.name], length if tree.has_length else math.inf
-    aim = tolerance or max(least, LEAST_MOTION * share * length * tree.has_length)
-    chosen = Grid(fixed.out_step, 1, fixed.rows, aim, min(first, fixed.out_step))
+    fixed, share = grid_of(time, first, rows), DEFAULT_SHARES[method.name]
+    chosen = Grid(fixed.out_step, 1, fixed.rows, tolerance or 0.0, min(first, fixed.out_step))
     if tolerance is not None:
-        return StepRequest(chosen, iterated, f"chosen by their errors, at most {tolerance:g} m each")
+        return Steps(method, chosen, iterated, f"chosen by their errors, at most {tolerance:g} m each")
+    aim, farthest = max(least, LEAST_MOTION * share * length * tree.has_length), length if tree.has_length else math.inf
     words = f"chosen by their errors, at most {share:g} of how far the robot moves"
-    return StepRequest(replace(chosen, share=share, farthest=farthest), iterated, words)
+    return Steps(method, replace(chosen, aim=aim, share=share, farthest=farthest), iterated, words)
 
 
 def needed_step(problem: Problem, method: Method, inputs: Trajectory, q: Array, qd: Array, time: float) -> float:
@@ -180,12 +204,6 @@ def with_longest(grid: Grid, inputs: Trajectory) -> Grid:
     piece = max(SHORT_PIECE, float(lengths.min())) if len(lengths) else time
     most = min(SHARE_OF_TIME * time, SHARE_OF_PIECE * piece)
     return replace(grid, begin=min(grid.begin, most), most=most)
-
-
-def step_report(grid: Grid, choice: str, track: IntegratedRows) -> StepReport:
-    """Return the steps of a run, as they were asked for and made."""
-    tolerance = grid.aim if 0 < grid.aim < math.inf and not grid.share else None
-    return StepReport(None if grid.begin else grid.step, choice, tolerance, track.judged)
 
 
 def extent(tree: Tree, q: Array) -> float:
@@ -218,34 +236,15 @@ def error_warnings(
     return []
 
 
-def with_half_steps(case: Any, length: float, track: IntegratedRows | None = None) -> Any:
-    """The case with steps half as long: where errors choose them, with an error that such steps have.
-
-    With a `track`, even steps of half the mean length of its steps: rows and events may end steps that errors would
-    halve.
-    """
-    grid, less = case.grid, 2.0 ** -(ORDERS[case.method.name] + 1)
-    if not grid.begin:
-        return replace(case, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
-    if track is None:
-        aim = max(grid.aim * less, LEAST * length)
-        halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
-        return replace(case, grid=halved, tolerance=case.tolerance * 0.1)
-    if case.method.name == "dopri5":  # whose steps end at rows: at more of them
-        return replace(case, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
-    every = max(2, math.ceil(2 * track.counts["steps"] * grid.out_step / float(track.t[-1])))
-    return replace(case, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
-
-
 def estimated_error(
-    columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, case: Any, second: IntegratedRows
+    columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, method: Method, second: IntegratedRows
 ) -> dict[str, Any]:
     """What a run errs by: its difference to one with half the steps, and what that one errs by still."""
-    between = (len(other["t"]) - 1) // max(1, len(columns["t"]) - 1)
-    other = {name: column[::between] for name, column in other.items()} if between > 1 else other
-    order = ORDERS[case.method.name]
+    between, order = (len(other["t"]) - 1) // max(1, len(columns["t"]) - 1), ORDERS[method.name]
     more = 1 / (1 - 0.5**order)
-    metres, radians, shares = frame_difference(columns, other, frame)
+    metres, radians, shares = frame_difference(
+        columns, {name: column[:: max(between, 1)] for name, column in other.items()}, frame
+    )
     most = max(shares, key=lambda name: shares[name], default="")
     return {
         "frame": frame,
