@@ -20,16 +20,12 @@ from parflex.simulation.quantities import BY_ACCELERATION, quantity
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 ROUGH = 0.15  # root mean square, of what is largest: the rule over two rows errs by 7 % at 100 Hz and rows of 1 ms
-
 SEEN = 2  # steps from row to row, at most, for rows to show what steps follow
 
 # methods that follow stiff damping, beside the one that is used
 OTHERS = {"gauss4": "gauss6 or generalized-alpha follow", "gauss6": "generalized-alpha follows"}
-
 BODIES, JOINTS = "accelerations inside bodies", "accelerations of joints"
-
 AT_REST = 1e-10  # typical lengths: what moves by less in a run is at rest, and its accelerations are rounding
 
 

@@ -18,26 +18,22 @@ from parflex.recursion.kinematics import pose
 from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
 from parflex.simulation.problem import Problem
+from parflex.simulation.quantities import coordinate_rows
 from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.force_elements import gated_contacts
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 MOST_TOLD = 5  # names in a warning
 
 # steps in a contact that give its rebound to a thousandth, generalized-alpha to five: of a mass against a damped stop
 STEPS_IN_A_CONTACT = {"gauss4": 5, "gauss6": 3, "rk4": 8, "generalized-alpha": 12}
-
 SLOW = 0.01  # of the largest speed in the run: what grazes or comes to rest, with 1e-4 of the energy
-
 MOST_LOOKED_AT = 100  # rows, for that speed
-
 TOLD = {"stop": "the contact of joint '{}' with its stop", "flank": "the contact of coupling '{}' with a flank",
         "cable": "the pull of cable '{}'"}  # fmt: skip
 
 SAME = 1e-9  # rad, or typical lengths: a joint that is still there has not moved
-
 NO_TIME = 1e-9  # of the time between rows: a joint that turns back rests no longer
 
 
@@ -94,7 +90,7 @@ def contact_warnings(
     short = [contact for contact in _met(problem.robot.tree, events) if contact[2] < enough]
     if not short:
         return []
-    fastest = _fastest(problem.robot.tree, columns)
+    fastest = _fastest(problem.robot, columns)
     for place, _, _, speed in short:
         fastest[place] = max(fastest[place], speed)
     of, shortest = list(gated_contacts(problem.robot.tree)), dict[tuple[str, str], tuple[float, float]]()
@@ -136,9 +132,9 @@ def _met(tree: Tree, events: Array) -> list[tuple[int, float, float, float]]:
     return contacts
 
 
-def _fastest(tree: Tree, columns: Mapping[str, Array]) -> Array:
+def _fastest(robot: Robot, columns: Mapping[str, Array]) -> Array:
     """The largest speed of each contact in some rows of a run."""
-    q, qd = (np.stack([columns[f"{word}.{name}"] for name in tree.position_names], axis=1) for word in ("q", "qd"))
+    tree, (q, qd) = robot.tree, (coordinate_rows(robot, columns, word) for word in ("q", "qd"))
     with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged
         rows = [
             [abs(float(rate)) for _, _, rate in contact_depths(tree, pose(tree, q[k]), tree.rates(q[k], qd[k]))]

@@ -42,7 +42,7 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot
 from parflex.simulation.diagnostics import frame_difference
-from parflex.simulation.quantities import quantity
+from parflex.simulation.quantities import coordinate_rows, quantity
 from parflex.simulation.runs import Run
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import ORIENTATION, hat
@@ -63,33 +63,19 @@ from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.trajectory import Trajectory
 
 LOG = logging.getLogger("parflex")
-
 MOST_RUN_COORDINATES = 800  # of a robot in time: programs of more take minutes to make
-
 Array = np.ndarray
-
 OFF = 0.02  # of the deflection: twice the converge=1e-2 that is advised, as the estimate is right within a third
-
 ENOUGH_RESPONSE = 0.01  # of the deflection: the number of elements in warnings is that for this error
-
 UNKNOWN = 0.5  # of the deflection: beyond, first order says no more than that it is much
-
 BENT = 0.1  # of the largest deflection of a beam: smaller ones do not matter
-
 AT_REST = 1e-10  # of the typical length: beams that deflect by less are at rest, but for rounding
-
 MOST_ROWS, MOST_LINEAR_COORDINATES = 20_000, 300  # of a run that are used, and of a robot
-
 RESOLVED = 1.0  # rad between two rows: faster modes follow at once as well
-
 ROWS_OF_A_MEAN = 7  # a period of what is resolved just so
-
 ROWS = 200  # of a run in which deflections are looked for
-
 ROUNDING = 1e-10  # of the size of the robot, or of a turn by 1: less is no deflection
-
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
-
 COUPLED = 0.1  # of the motion inside an element that goes most with its shapes
 
 
@@ -202,7 +188,7 @@ def inner_warnings(
     """
     tree, rows = robot.tree, slice(0, MOST_ROWS)
     beams = inner_beams(robot) if prescribed != "platform" and tree.n <= MOST_LINEAR_COORDINATES else {}
-    q = np.stack([columns[f"q.{name}"][rows] for name in tree.position_names], axis=1)
+    q = coordinate_rows(robot, columns)[rows]
     t, moved = columns["t"][rows], accelerations[rows]
     if not beams or len(t) < 3 or not (np.isfinite(moved).all() and np.isfinite(q).all() and t[-1] > t[0]):
         return []
@@ -319,7 +305,7 @@ def _kernel(values: Array, damping: Array, times: Array) -> Array:
 
 def largest_column_deflection(robot: Robot, columns: Mapping[str, Array]) -> tuple[float, float]:
     """How far (m, rad) the tip of a beam goes from where its root, undeformed, would have it; the largest of a run."""
-    q = np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
+    q = coordinate_rows(robot, columns)
     chosen = np.unique(np.linspace(0, len(q) - 1, min(ROWS, len(q))).astype(int))
     tree, moved, turned = robot.tree, 0.0, 0.0
     ends = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None}

@@ -44,28 +44,19 @@ from parflex.spatial.rotations import ORIENTATION, quaternions
 from parflex.trajectories.redundant_drive import RedundantDrive
 
 Array = np.ndarray
-
 AXES = "xyz"
-
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
-
 OF_JOINTS = ("q", "qd", "qdd", "effort")  # the first words of their columns
-
 NORMAL = 1e-6  # of an axis: what lies in the plane is rounding
-
 FEW = 20_000  # rows up to which NumPy is done before a program would be compiled
-
 RANK = 1e-9  # of the largest singular value, as in reactions of one state
-
 SENSOR = tuple(f"sensor_{kind}{axis}" for kind in "aw" for axis in AXES)
-
 OF_FRAME = (
     *("x", "y", "z", "theta", *ORIENTATION),
     *(f"{local}{kind}{axis}" for kind in ("v", "w", "a", "al") for local in ("", "local_") for axis in AXES),
 )
 
 MOST_PLACES = 1001  # of a range
-
 RANGE = re.compile(r"([^@]+)@([^@]*:[^@]*?)((?:\.[A-Za-z_]\w*)?)")
 
 
@@ -76,14 +67,13 @@ RANGE = re.compile(r"([^@]+)@([^@]*:[^@]*?)((?:\.[A-Za-z_]\w*)?)")
 class RunState(Record):
     """The state in all rows of a run; wrenches in joints and loads of beams are computed on first use.
 
-    `places` are sections of beams that outputs need. `by_loose`: multipliers follow from freely moving joints alone.
+    `by_loose`: multipliers follow from freely moving joints alone.
     """
 
     problem: Problem
     robot: Robot  # with all its motors
     t: Array
     signals: Mapping[str, Array]
-    places: Sequence[tuple[str, float]] = ()
     by_loose: bool = False
 
     def __getitem__(self, name: str) -> Array:
@@ -126,16 +116,6 @@ class RunState(Record):
         return beam_loads(self.robot.tree, self.chains, *rows, self._loads[1], self.problem.wrenches)
 
     @cached_property
-    def sections(self) -> dict[tuple[str, float], Array]:
-        """Section forces at the places that outputs need, rows x 6; those of a beam are computed together."""
-        result: dict[tuple[str, float], Array] = {}
-        for beam in dict.fromkeys(name for name, _ in self.places):
-            shares = list(dict.fromkeys(s for name, s in self.places if name == beam))
-            forces = self.beams[beam].forces(shares)
-            result |= {(beam, s): forces[:, k] for k, s in enumerate(shares)}
-        return result
-
-    @cached_property
     def undetermined(self) -> set[str]:
         """Joints and closures whose reactions are not unique, since the robot is over-constrained."""
         if not self.problem.robot.mobility.redundant:
@@ -149,11 +129,10 @@ def run_state(
 ) -> RunState:  # fmt: skip
     """Return the state in all rows of a run; redundant motors share the efforts of those that drive."""
     looked_at = [*frames, *(frame for output in outputs for frame in output.frames), *problem.wrenches]
-    looked_at = list(dict.fromkeys(looked_at))
-    parts = [_signals(part, keep, looked_at, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
+    names = list(dict.fromkeys(looked_at))
+    parts = [_signals(part, keep, names, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
     gathered = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    places = [output.section for output in outputs if output.section is not None]
-    return RunState(problem, _with_all_motors(problem, spare), run.t, gathered, places)
+    return RunState(problem, _with_all_motors(problem, spare), run.t, gathered)
 
 
 def _with_all_motors(problem: Problem, spare: RedundantDrive | None) -> Robot:
@@ -353,13 +332,13 @@ def _coincide(first: Any, second: Any) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Output(Record):
-    """A column on request: its function of the state, the frames and the section of a beam whose signals it needs."""
+    """A column on request: its function of the state, and the frames whose signals it needs."""
 
     column: str
     value: Callable[[RunState], Array]
     frames: tuple[str, ...] = ()
-    section: tuple[str, float] | None = None
-    load: str = ""  # joint, closure or beam whose loads it shows
+    load: str = ""  # joint or closure whose loads it shows
+    beam: str = ""
     inner: bool = False  # whether accelerations deflect the place
 
     @property
@@ -412,11 +391,11 @@ def load_summary(state: RunState, outputs: Sequence[Output]) -> dict[str, Any]:
     if stressed:
         summary = {"largest_stress": Deferred(lambda: largest_stress_of(state.beams, state.t))}
         summary |= {"stress_left_out": left_out} if left_out else {}
-    beams = dict.fromkeys([*(output.load for output in outputs if output.section is not None), *stressed])
+    beams = dict.fromkeys([*(output.beam for output in outputs if output.beam), *stressed])
     tips = {state.robot.tree.links[state.chains[beam].tip].name: beam for beam in beams}
     loose = sorted(beam for tip, beam in tips.items() if tip in state.undetermined)
     summary |= {"undetermined_sections": loose} if loose else {}
-    joints = dict.fromkeys(output.load for output in outputs if output.load and output.section is None)
+    joints = dict.fromkeys(output.load for output in outputs if output.load)
     if joints:
         names = [name for name in state.wrenches if name in joints]
         summary["largest_reactions"] = {name: _largest(state.wrenches[name], state.t) for name in names}
@@ -521,9 +500,9 @@ def _read_section(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[
     s = read_beam_position(where, beam, "outputs", match[0])
 
     def value(state: RunState) -> Array:
-        return state.beams[beam].quantity(word, state.sections[beam, s])
+        return state.beams[beam].quantity(word, state.beams[beam].forces([s])[:, 0])
 
-    return [Output(match[0], value, section=(beam, s), load=beam)]
+    return [Output(match[0], value, beam=beam)]
 
 
 def _section_examples(robot: Robot) -> list[str]:

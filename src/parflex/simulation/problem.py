@@ -39,39 +39,22 @@ from parflex.tree.force_elements import GatedContact, gated_contacts, has_contac
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
-
 DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as
-
 FAR = 3e-5  # typical lengths or rad: two steps of Newton leave at most the fourth power of it open
-
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
-
 SLACK_RATE = 1e-11  # of them in a second, or in a run that is shorter: rates of joints that are rounding
-
 RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
-
 MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
-
 PAIRED = 200_000  # instructions: between the calls of longer models a second lane takes seconds more to compile
-
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
-
 MODEL_NAMES = {"motors": "state-rates-driven", "efforts": "state-rates"}
-
 POOR = 0.4  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0
-
 BETTER = 2.0  # other rates must be better by so much, or two choices would take turns
-
 NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
-
 NEAR_SHARE = 0.15  # and this of what it is at home
-
 LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not checked one by one
-
 AHEAD = 0.1  # likewise, between two checks of rows: from POOR on angles of a loop, which add some of its joints, go 0.4
-
 MOST_AHEAD = 1e9  # rows: that of a robot at rest
-
 JUMP = 0.5  # of the way between two rows that their rates do not explain: another assembly
 
 
@@ -394,17 +377,18 @@ def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str)
             value=missing[0],
             hint="list all driven motors",
         )
-    _refuse_undetermined(robot, names)
+    refuse_undetermined(robot, names, robot.reference_poses)
     return tuple(known[k] for k in range(len(known)) if known[k] in names)
 
 
-def _refuse_undetermined(robot: Robot, names: Sequence[str]) -> None:
-    """Raise if rates do not determine the others at any pose: no model can be made with them."""
+def refuse_undetermined(robot: Robot, names: Sequence[str], poses: Sequence[Array], where: str = "") -> None:
+    """Raise if rates determine the others at none of some poses: no model can be made with them."""
     dependent = dependent_rates(robot, names)
-    blocks = [scaled_jacobian(robot.closures, q)[:, dependent] for q in robot.reference_poses]
-    if len(dependent) and max(mobility.rank(block) for block in blocks) < len(dependent):
+    blocks = [scaled_jacobian(robot.closures, q)[:, dependent] for q in poses]
+    sizes = [mobility.condition(J, len(dependent), robot.regular_closure_norm) for J in blocks if len(dependent)]
+    if min(sizes, default=0.0) > mobility.SINGULAR:
         raise InputError(
-            f"the rates {', '.join(names)} do not determine the others",
+            f"the rates {', '.join(names)} do not determine the others{where} (condition number {min(sizes):.1e})",
             key="independent",
             value=", ".join(names),
             hint="choose others",
@@ -415,24 +399,6 @@ def dependent_rates(robot: Robot, independent: Sequence[str]) -> Array:
     """Numbers of the free rates that are not named."""
     names = robot.tree.rate_names
     return np.array([k for k in robot.free if names[k] not in set(independent)], dtype=int)
-
-
-def refuse_singular(problem: Problem, q: Array, key: str) -> None:
-    """Raise if the independent rates of a model do not determine the others at a pose."""
-    robot = problem.robot
-    dependent = dependent_rates(robot, problem.independent)
-    if not len(dependent):
-        return
-    J = scaled_jacobian(robot.closures, q)[:, dependent]
-    value = mobility.condition(J, len(dependent), robot.regular_closure_norm)
-    if value > mobility.SINGULAR:
-        raise InputError(
-            f"the rates {', '.join(problem.independent)} do not determine the others at the start "
-            f"(condition number {value:.1e})",
-            key=key,
-            value=", ".join(problem.independent),
-            hint="choose others",
-        )
 
 
 def with_independent_rates(problem: Problem, independent: Sequence[str], q: Array) -> Problem:

@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.closure.constraints import Distance
 from parflex.errors import ParflexError
-from parflex.integrators.driver import NEAR, Grid, IntegratedRows, Method, System, run_loop
+from parflex.integrators.driver import NEAR, Grid, IntegratedRows, System, run_loop
 from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
 from parflex.simulation.contact_report import events_between, gates_at
@@ -27,7 +27,7 @@ from parflex.simulation.singular_passage import (
     UndeterminedBranchError,
     passage_rows,
 )
-from parflex.simulation.step_control import ends_inside
+from parflex.simulation.step_control import Steps, ends_inside
 from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
@@ -118,11 +118,11 @@ class Runner:
     """Carries a run from segment to segment."""
 
     def __init__(
-        self, problem: Problem, inputs: Trajectory, method: Method, grid: Grid, tolerance: float,
-        control: Control | None, shown: Callable[[float], None] | None,
+        self, problem: Problem, inputs: Trajectory, steps: Steps, control: Control | None,
+        shown: Callable[[float], None] | None,
     ) -> None:  # fmt: skip
-        self.problem, self.given, self.method = problem, inputs, method
-        self.tolerance, self.shown = tolerance, shown
+        self.problem, self.steps, self.shown, grid = problem, steps, shown, steps.grid
+        self.given = Trajectory(inputs.breaks, inputs.coefficients)  # into which a controller may write efforts
         self.control = None if control is None else _once(control)
         loops = (
             bool(problem.robot.closures.size) and problem.prescribed != "platform" and problem.robot.mobility.rank > 0
@@ -130,7 +130,7 @@ class Runner:
         self.watch = PartitionWatch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = self.grid.rows // grid.rows
-        self.instants = ends_inside(problem, inputs, self.grid)
+        self.instants = ends_inside(problem, self.given, self.grid)
         self.event: PartitionEvent | None = None
         self.worked = np.zeros(2)
         self.ranges: Array | None = None  # of all positions so far
@@ -168,7 +168,7 @@ class Runner:
                     return self.done
             if not self._choose(q, row, event) and not near:
                 return self._failed(track)
-            qd = self._independent(all_rates)
+            qd = all_rates[self.problem.places]
 
     def _stretch(self, q: Array, qd: Array, row: int, event: PartitionEvent | None) -> IntegratedRows:
         """With one model, until it ends, fails or is left; with an event, the first row alone."""
@@ -176,8 +176,8 @@ class Runner:
         near, segments = NEAR * self.grid.out_step, self._course(self.problem, row)
         systems = [segments.first, *(corner.behind for corner in segments.corners)]
         track = run_loop(
-            segments.first, self.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
-            self.problem.independent, self.tolerance, self._writing(systems), self.shown, segments.corners, row,
+            segments.first, self.steps.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
+            self.problem.independent, self.steps.tolerance, self._writing(systems), self.shown, segments.corners, row,
             self.worked, None if self.watch is None else self._looked, self.ranges,
         )  # fmt: skip
         self.worked, known = track.work[-1], track.y[:, : len(q)]
@@ -209,10 +209,6 @@ class Runner:
         assert self.watch is not None
         self.event = self.watch.first_event(y[:, :nq], y[:, nq : 2 * nq], self.grid.out_step, self.problem.independent)
         return None if self.event is None else self.event.row, self.watch.rows_ahead(y[:, :nq])
-
-    def _independent(self, all_rates: Array) -> Array:
-        names = list(self.problem.robot.tree.rate_names)
-        return all_rates[[names.index(name) for name in self.problem.independent]]
 
     def _choose(self, q: Array, row: int, event: PartitionEvent) -> bool:
         """Take the best rates there are; False where the present ones are as good, so that others would not help."""
@@ -287,13 +283,10 @@ class Runner:
     def _passed(self, rows: list[tuple[int, PassageState]], seconds: float) -> IntegratedRows:
         x, y = (np.array(part) for part in zip(*(self._flat(*each) for each in rows), strict=True))
         t, work = np.array([row for row, _ in rows]) * self.grid.out_step, np.array([state.worked for _, state in rows])
-        self.worked, counts, tree = (
-            work[-1],
-            {"evaluations": STAGES * (len(rows) - 1), "steps": len(rows) - 1},
-            self.problem.robot.tree,
-        )
+        self.worked, steps, tree = work[-1], len(rows) - 1, self.problem.robot.tree
         states = [] if self.problem.gaps is None else [(state.q, state.qd) for _, state in rows]
-        return IntegratedRows(t, x, y, work, seconds, counts, "left", events=events_between(tree, t, states))
+        counts, events = {"evaluations": STAGES * steps, "steps": steps}, events_between(tree, t, states)
+        return IntegratedRows(t, x, y, work, seconds, counts, "left", events=events)
 
     def _finished(self, track: IntegratedRows) -> Segments:
         if track.status == "left":

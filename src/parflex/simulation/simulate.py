@@ -59,8 +59,9 @@ from parflex.simulation.problem import (
     characteristic_energy,
     prepare_problem,
     read_independent,
-    refuse_singular,
+    refuse_undetermined,
 )
+from parflex.simulation.quantities import coordinate_rows
 from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import StartState, start_state, with_cached_home
@@ -84,19 +85,12 @@ from parflex.trajectories.redundant_drive import RedundantDrive, redundant_case
 from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
-
 DRIVES = ("motors", "platform")
-
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction under a driven platform, turn
-
 EFFORT = ("evaluations", "steps", "iterations", "jacobians", "rejected")  # what a run took, in its summary
-
 OUT_STEP = 1e-3  # s between rows, where steps are not longer
-
 MOST_ROWS = 5_000_000
-
 SHORTEST = 1e-100  # s, of a run: the squares of its steps and their inverses are numbers of double precision
-
 LOG = logging.getLogger("parflex")
 
 
@@ -141,24 +135,15 @@ def simulate(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    motion : str, Path, Mapping or callable, default None
-        Motion: name in the file, motion file, table, table of knots, or function of time; None prescribes no motion (m,
-        rad).
-    time : float, default 1.0
-        Duration (s).
+    robot, motion, time, breaks, controller, drive, radius, without, check_width, frames
+        See `parflex.api.WORDS`.
+    weights, preload, effort_limit, stops, ignore_limits
+        See `parflex.api.WORDS`.
     effort : Effort, default None
         Efforts of the motors: numbers, tables or functions of time; a motor not named has none (N, N m).
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; numbers, tables or functions of time (N, N
         m).
-    breaks : Sequence[float], default ()
-        Times at which functions of time jump or bend (s).
-    controller : Controller, default None
-        Controller called at its sample time, e.g. `PD` (N, N m).
-    drive : {'motors', 'platform'}, default "motors"
-        What follows the motion.
     start : str or Mapping, default None
         State at the start: 'rest', 'relaxed' (bodies at rest, joints at the pose), 'equilibrium', 'held' or a table;
         None: relaxed if flexible (held if the platform is driven), else rest.
@@ -173,30 +158,12 @@ def simulate(
     tolerance : float, default None
         What positions may err by in a step, angles times the typical length. Without `step` it chooses the steps;
         None: 1e-8 of how far the robot has moved (m).
-    radius : float, default 0.8
-        Spectral radius of generalized-alpha: 1 damps nothing, 0 most (dimensionless).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     friction_width : float, default None
         Rate over which Coulomb friction changes its sign; None: joints stick (rad/s, m/s).
-    check_width : bool, default True
-        Run again with half the friction width, where there is one, and report the difference.
     check_steps : bool, default None
         Run again with half the steps and report the error that follows. None: where a `tolerance` chooses them.
-    frames : Sequence[str], default None
-        Frames to report; None: the end effector.
     independent : Sequence[str], default None
         Rates that are integrated at first, for checks; None leaves the choice.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the nearest internal efforts
-        (N, N m).
-    effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. Of motors that are more than
-        freedoms and follow a motion (N, N m).
-    stops : bool, default False
-        Let the limits of joints act, by the `stop` of the robot file.
     outputs : Sequence[str], default ()
         More columns: reaction.JOINT.fx (fy fz mx my mz), reaction.JOINT (all six); closures by name (N, N m).
         FRAME.sensor_ax, what an accelerometer shows (ay az; wx wy wz of a gyroscope), FRAME.vx and other motions
@@ -206,8 +173,6 @@ def simulate(
     converge : float, default None
         Divide the elements of beams until the answer changes by no more than this share of it: recorded frames of the
         largest deflection of a beam, efforts and `outputs` of their largest value; None: as they are (dimensionless).
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -264,8 +229,8 @@ def simulate(
     every = track.counts["steps"] / max(1, len(track.t) - 1) if grid.begin else grid.every
     summary["not_followed"] = inconsistent_shares(state, columns, requested, every)
     cure = consistent_steps(method, grid.out_step / max(every, 1e-9), every)
-    shown = [frame for output in requested if not output.section for frame in output.frames[:1]]
-    moved = max(extent(problem.robot.tree, _positions(robot, columns)), VISIBLE_MOTION * problem.robot.tree.length)
+    shown = [frame for output in requested for frame in output.frames[:1]]
+    moved = max(extent(problem.robot.tree, coordinate_rows(robot, columns)), VISIBLE_MOTION * problem.robot.tree.length)
     diagnostics = [
         *stop_warnings(summary),
         *load_warnings(summary),
@@ -275,7 +240,7 @@ def simulate(
         *(
             []
             if ignore_limits
-            else run_limit_warnings(problem.robot, columns, original_robot.motors, effort_limit, _prescribed(case))
+            else run_limit_warnings(problem.robot, columns, original_robot.motors, effort_limit, case.followed)
         ),
         *jump_warnings(segments.jumps),
         *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
@@ -286,7 +251,9 @@ def simulate(
         *reduced_load_warning(robot.tree, list(case.wrenches)),
         *inner_wrench_warning(robot, state.signals, list(case.wrenches), [*looked_at, *shown]),
         *(partition_changed(segments.changes) if case.independent else []),
-        *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
+        *deflection_warnings(
+            problem.robot.tree, coordinate_rows(robot, columns)
+        ),  # as it acts, without what is left out
         *(
             content_warnings(robot, columns)
             or inner_warnings(robot, case.prescribed, columns, state["accelerations"], case.without)
@@ -365,15 +332,6 @@ def run_settings(robot: Robot, case: RunCase, problem: Problem, made: StepReport
     }
 
 
-def _prescribed(case: RunCase) -> Any:
-    """The motion that motors follow exactly."""
-    return case.motion if case.prescribed == "motors" else None
-
-
-def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
-    return np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
-
-
 @dataclass(frozen=True)
 class RunCase:
     """Everything that a run needs but the width of the friction."""
@@ -397,6 +355,11 @@ class RunCase:
     def grid(self) -> Grid:
         """Steps and rows."""
         return self.steps.grid
+
+    @property
+    def followed(self) -> Trajectory | FrameTrajectory | None:
+        """The motion that motors follow exactly."""
+        return self.motion if self.prescribed == "motors" else None
 
 
 @garbage_collection_paused()
@@ -474,14 +437,14 @@ def run_case(
     q, qd = started.q, started.qd[problem.places]
     refuse_start_outside(problem.robot, q)
     if case.independent:
-        refuse_singular(problem, q, "independent")
+        refuse_undetermined(problem.robot, problem.independent, [q], " at the start")
     if not announced:
         say_first_compilation(steps.method.steps)
     if case.controller is not None:
         inputs = Trajectory(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
         assert not isinstance(case.motion, FrameTrajectory)
         control = controlled(case.robot, case.controller, case.motion, q, inputs)
-    return Runner(problem, inputs, steps.method, steps.grid, steps.tolerance, control, shown).run(q, qd), started
+    return Runner(problem, inputs, steps, control, shown).run(q, qd), started
 
 
 def say_first_compilation(loop: Any) -> bool:

@@ -50,35 +50,20 @@ from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.trajectory import Trajectory, constant
 
 Array = np.ndarray
-
 Prescribed = Trajectory | FrameTrajectory | None
-
 STARTS = ("rest", "relaxed", "equilibrium", "held")
-
 WORDS = ("pose", "velocity", "positions", "q", "qd")
-
 TWIST = ("x", "y", "z", "rx", "ry", "rz")
-
 SAME = 1e-6  # in units of the rates or of typical lengths: a state that is given and the motion differ by rounding
-
 AWAY = 1e-2  # in radians or typical lengths: more than bodies deflect
-
 OPEN = 1e5  # times what the loops of other states may be open by, loops of given positions may: they are closed
-
 NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
-
 BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than Newton's method leaves
-
 LONG = 100.0  # s^2, of stiffness in the matrix: vibrations above 1 Hz come to rest to some thousandths in one step
-
 STEPS = 40
-
 FAR = 0.3  # in units of the rates: longer steps leave the domain of the tangent
-
 SLOW = 0.7  # of the step before: longer ones come to no end
-
 ROUNDING = 1e-13  # steps in the same units that are no more than that
-
 SMALL = 1e-9  # steps that do not become shorter any more, but are as short as this, are rounding too
 
 

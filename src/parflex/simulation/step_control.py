@@ -34,45 +34,25 @@ STEP = 5e-4  # s, or a twentieth of the run: the first step
 # does not resolve what is stiff: error of one step; the method of second order takes some hundred steps in a period
 LEAST_MOTION = 1e-2
 DEFAULT_SHARES = {"gauss4": 1e-8, "gauss6": 1e-8, "dopri5": 1e-8, "generalized-alpha": 1e-6}
-
 FIXED_SHARE = 1e-5  # the same for steps that are to be fixed: 20 in a period of a vibration with `gauss4`
-
 ITERATION_TOLERANCE = 1e-12
-
 LEAST = 1e-12  # typical lengths: errors of steps below it are rounding
-
 SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a step, and in typical lengths
-
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is given: the longest step
-
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
-
 Array = np.ndarray
-
 MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps
-
 LARGE = 2e-3  # of the range of the end effector: errors of a run that it tells of
-
 VISIBLE = 0.01  # of how far the robot moves: sums of errors of steps, as of the energy balance
-
 VISIBLE_MOTION = 1e-6  # typical lengths: a robot that moves by less is at rest but for rounding
-
 AT_REST = 1e-9  # of the typical length, rad: errors of a frame that are no larger are those of a frame at rest
-
 ORDERS = {"gauss4": 4, "gauss6": 6, "rk4": 4, "dopri5": 5, "generalized-alpha": 2}
-
 MISSED = 1e-5  # of how much an input changes in all: parts of it that a quintic over a step may leave out
-
 MOST_CUT, SHARE_CUT = 200, 0.01  # fixed steps that are cut, and of all of them: a faster input needs shorter steps
-
 ROUNDING = 1e-12  # of the size of an input
-
 SHORTEST = 1e-8  # s, or of the run where that is shorter: cuts that are nearer to each other are one
-
 PORTION = 20_000  # windows that are compared at once
-
 NODES, WEIGHTS = gauss_points(6)
-
 PROBES = 10  # parts of a motion that is integrated for the step that it needs
 
 
@@ -242,37 +222,24 @@ def estimated_error(
     """What a run errs by: its difference to one with half the steps, and what that one errs by still."""
     between, order = (len(other["t"]) - 1) // max(1, len(columns["t"]) - 1), ORDERS[method.name]
     more = 1 / (1 - 0.5**order)
-    metres, radians, shares = frame_difference(
-        columns, {name: column[:: max(between, 1)] for name, column in other.items()}, frame
-    )
-    most = max(shares, key=lambda name: shares[name], default="")
+    other = {name: column[:: max(between, 1)] for name, column in other.items()}
+    metres, radians, most = frame_difference(columns, other, frame)
     return {
         "frame": frame,
         "metres": more * metres,
         "radians": more * radians,
-        "coordinate": {"coordinate": most, "share_of_range": more * shares.get(most, 0.0)},
+        "coordinate": {**most, "share_of_range": more * most["share_of_range"]},
         "how": f"a second run with half the steps ({second.counts['steps']}), order {order}",
         "seconds": second.seconds,
     }
 
 
-def acting_inputs(inputs: Trajectory, motors: int) -> Trajectory:
-    """What acts: accelerations of so many motors that follow a motion, efforts and wrenches as they are."""
-    powers = np.arange(2, inputs.powers)
-    coefficients = inputs.coefficients.copy()
-    coefficients[:, :, :motors] = 0.0
-    coefficients[:, : inputs.powers - 2, :motors] = (powers * (powers - 1))[:, None] * inputs.coefficients[
-        :, 2:, :motors
-    ]
-    return Trajectory(inputs.breaks, coefficients)
-
-
 class InputWindows:
-    """An input from 0 to a time, and how much of it windows see that steps are."""
+    """What acts from 0 to a time, accelerations of so many motors that follow a motion, and how much windows see."""
 
-    def __init__(self, push: Trajectory, time: float) -> None:
-        self.push, self.time, self.shortest = push, time, SHORTEST * min(1.0, time)
-        self.breaks = push.breaks[(push.breaks > self.shortest) & (push.breaks < time - self.shortest)]
+    def __init__(self, inputs: Trajectory, motors: int, time: float) -> None:
+        self.inputs, self.motors, self.time, self.shortest = inputs, motors, time, SHORTEST * min(1.0, time)
+        self.breaks = inputs.breaks[(inputs.breaks > self.shortest) & (inputs.breaks < time - self.shortest)]
         edges = np.concatenate([[0.0], self.breaks, [time]])
         values, lengths = self._values(edges[:-1], edges[1:]), np.diff(edges)[:, None, None] * WEIGHTS[None, :, None]
         mean = (values * lengths).sum(axis=(0, 1)) / time
@@ -283,7 +250,9 @@ class InputWindows:
     def _values(self, a: Array, b: Array) -> Array:
         """Values (window, place, channel)."""
         times = a[:, None] + (b - a)[:, None] * NODES
-        return self.push.value(times.ravel()).reshape(*times.shape, self.push.channels)
+        values = self.inputs.value(times)
+        values[..., : self.motors] = self.inputs.value(times, 2)[..., : self.motors]
+        return values
 
     def inside(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Numbers of the first break inside of each window, and of the first one behind it."""
@@ -305,7 +274,7 @@ class InputWindows:
         share = ((begin[:, None] + (end - begin)[:, None] * NODES) - a[window, None]) / (b - a)[window, None]
         fitted = np.einsum("wpn,wnc->wpc", _lagrange(share), self._values(a, b)[window])
         off = np.einsum("wpc,p,w->wc", np.abs(self._values(begin, end) - fitted), WEIGHTS, end - begin)
-        total = np.zeros((len(a), self.push.channels))
+        total = np.zeros((len(a), self.inputs.channels))
         np.add.at(total, window, off)
         return np.divide(total, self.change, out=np.zeros_like(total), where=self.change > 0).max(axis=1, initial=0.0)
 
@@ -344,7 +313,7 @@ def ends_inside(problem: Problem, inputs: Trajectory, grid: Grid) -> Array:
     if not inputs.channels or not len(problem.system(inputs).free):
         return np.zeros(0)
     motors = len(problem.robot.actuated) if problem.driven else 0
-    windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
+    windows = InputWindows(inputs, motors, grid.rows * grid.out_step)
     a, b = _windows(grid, windows, jump_times(inputs, motors))
     off = windows.misfit(a, b)
     bad = np.flatnonzero(off > MISSED)
