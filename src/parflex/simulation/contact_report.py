@@ -17,6 +17,7 @@ from parflex.recursion.energy import contact_depths
 from parflex.recursion.kinematics import pose
 from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
+from parflex.robot.states import quoted
 from parflex.simulation.problem import Problem
 from parflex.simulation.quantities import coordinate_rows
 from parflex.trajectories.trajectory import Trajectory
@@ -77,9 +78,8 @@ def stop_warnings_of(problem: Problem) -> list[Diagnostic]:
     names = limits_without_stop(problem.robot)
     if not names:
         return []
-    quoted = ", ".join(f"'{name}'" for name in names[:MOST_TOLD])
-    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
-    return [Diagnostic("limit-without-stop", f"the limits of {quoted}{more} do not act: they have no stop", names[0])]
+    text = f"the limits of {quoted(names)} do not act: they have no stop"
+    return [Diagnostic("limit-without-stop", text, names[0])]
 
 
 def contact_warnings(
@@ -192,12 +192,12 @@ def identical_joint_warnings(problem: Problem, counts: Mapping[str, int]) -> lis
     """A diagnostic where rates of joints at rest were so alike that which of them slides is not told."""
     if not counts.get("alike_rests"):
         return []
-    names = ", ".join(f"'{link.name}'" for link in problem.sticking[:4]) + (", ..." if problem.sticking[4:] else "")
+    names = [link.name for link in problem.sticking]
     text = (
-        f"rates of some of the joints that stick ({names}) are nearly one, so that which of them slides is not sure: "
-        "compare with friction_width=1e-3"
+        f"rates of some of the joints that stick ({quoted(names)}) are nearly one, so that which of them slides is not "
+        "sure: compare with friction_width=1e-3"
     )
-    return [Diagnostic("identical-stiction", text, problem.sticking[0].name)]
+    return [Diagnostic("identical-stiction", text, names[0])]
 
 
 def run_limit_warnings(

@@ -35,6 +35,7 @@ from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.robot.states import quoted
 from parflex.simulation.place_deflections import BENT, place_deflection, read_place
 from parflex.simulation.problem import Problem
 from parflex.simulation.quantities import BY_ACCELERATION, quantity
@@ -421,9 +422,7 @@ def load_warnings(summary: Mapping[str, Any]) -> list[Diagnostic]:
         ("undetermined_sections", "section forces and stresses"),
     ):
         if names := summary.get(key, []):
-            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            shown = ", ".join(f"'{name}'" for name in names[:5]) + more
-            text = f"the robot is over-constrained: the {what} of {shown} are those of least norm"
+            text = f"the robot is over-constrained: the {what} of {quoted(names)} are those of least norm"
             diagnostics.append(Diagnostic("undetermined-forces", text, names[0]))
     return diagnostics
 

@@ -432,6 +432,7 @@ class PartitionWatch:
 
     problem: Problem
     gone: float = 0.0  # since a row was checked, in radians of a typical length
+    spread: float = 0.0  # s_r / s_1 at the last row that was checked
     closely: bool = False  # whether few rows are computed between two checks: a check costs as much as a hundred steps
 
     @cached_property
@@ -503,8 +504,9 @@ class PartitionWatch:
 
     def at_start(self, q: Array, independent: Sequence[str]) -> PartitionEvent | None:
         """What must be done before the first step."""
-        J, self.gone = self.at(q), 0.0
-        if self.spread_at(J) < self.near:
+        J = self.at(q)
+        self.gone, self.spread = 0.0, self.spread_at(J)
+        if self.spread < self.near:
             return PartitionEvent(0, "cross")
         return PartitionEvent(0, "choose") if self._is_poor(J, self.quality(J, independent)) else None
 
@@ -518,7 +520,8 @@ class PartitionWatch:
     ) -> PartitionEvent | None:
         """The first row, of closed positions and their rates of change, at which something must be done.
 
-        Row 0 was checked before, or is near one that was.
+        Row 0 was checked before, or is near one that was. Where s_r / s_1 falls by more than half between two rows, it
+        may pass zero before the next one.
         """
         units, moved = self.position_units, np.diff(q, axis=0)
         distances = (np.abs(moved) / units).max(axis=1, initial=0.0)
@@ -535,11 +538,13 @@ class PartitionWatch:
         looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or (len(jumps) and k == until - 1)]
         if looked:
             J, robot = self.rows(q[looked]), self.problem.robot
+            passed = not (self.problem.sticking or robot.tree.elastic or loses_power(robot))  # singular poses are
             whole = np.linalg.svd(J, compute_uv=False)
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
             for k, held, values, block_values in zip(looked, J, whole, block, strict=True):
-                s_r = values[robot.mobility.rank - 1]
-                if s_r < self.near * mobility.largest(values, robot.regular_closure_norm):
+                before, s_r = self.spread, values[robot.mobility.rank - 1]
+                self.spread = float(s_r / mobility.largest(values, robot.regular_closure_norm))
+                if self.spread < max(self.near, before / 2 if passed else 0.0):
                     return PartitionEvent(k, "cross")
                 if self._is_poor(held, block_values[robot.mobility.rank - 1] / s_r):
                     return PartitionEvent(k, "choose")

@@ -19,7 +19,7 @@ from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
 from parflex.simulation.contact_report import events_between, gates_at
 from parflex.simulation.discontinuities import InputSegments, input_segments
-from parflex.simulation.problem import BETTER, PartitionEvent, PartitionWatch, Problem, with_independent_rates
+from parflex.simulation.problem import BETTER, POOR, PartitionEvent, PartitionWatch, Problem, with_independent_rates
 from parflex.simulation.singular_passage import (
     STAGES,
     PassageState,
@@ -156,11 +156,10 @@ class Runner:
             if not np.isfinite(track.y[-1]).all() or tries > MOST_TRIES:
                 return self._failed(track)
             # a pose at which a step failed, or the loops jumped, may be singular
-            near = event.kind == "cross" or (
-                event.kind in ("fail", "jump") and self.watch.spread_at(self.watch.at(q)) < 3 * self.watch.near
-            )
-            if near:
-                crossed = self._cross(q, all_rates, row)
+            farthest = self.watch.near * (3.0 if event.kind in ("fail", "jump") else 1.0)
+            near = self.watch.spread_at(self.watch.at(q)) < farthest
+            if near or event.kind == "cross":
+                crossed = self._cross(q, all_rates, row, near)
                 if crossed is None:
                     return self.done
                 row, q, all_rates = crossed
@@ -218,14 +217,18 @@ class Runner:
             names, quality = self.watch.best(J)
         except ParflexError:
             return False
-        if not quality > BETTER * self.watch.quality(J, self.problem.independent):
+        present = self.watch.quality(J, self.problem.independent)
+        if present >= POOR or not quality > BETTER * present:
             return event.kind == "cross"
         self.problem = with_independent_rates(self.problem, names, q)
         self.done.changes.append({"time": row * self.grid.out_step, "independent": list(names)})
         return True
 
-    def _cross(self, q: Array, qd: Array, row: int) -> tuple[int, Array, Array] | None:
-        """Through a singular pose, if one is ahead; row, positions and rates behind it, or None where the run ends."""
+    def _cross(self, q: Array, qd: Array, row: int, near: bool) -> tuple[int, Array, Array] | None:
+        """Through a singular pose, if one is ahead; row, positions and rates behind it, or None where the run ends.
+
+        Unless it is `near`, the run may go on without a passage.
+        """
         begin, step, robot, why = perf_counter(), self.grid.out_step, self.problem.robot, ""
         whole = replace(self.problem, names=tuple(robot.tree.rate_names[k] for k in robot.free), rows=())
         inputs, rows = self._course(whole, row), list[tuple[int, PassageState]]()
@@ -237,9 +240,9 @@ class Runner:
             for each in passage_rows(self.problem, given, corners, state, row, self.grid.rows, step, sample):
                 rows.append(each)
         except UndeterminedBranchError:
-            why = self._why(rows[-1][0] if rows else row, inputs)
+            why = self._why(rows[-1][0] if rows else row, inputs) if near else ""
         here, state = rows[-1] if rows else (row, state)
-        self.done.jumps += inputs.jumps
+        self.done.jumps += [jump for jump in inputs.jumps if jump["time"] < (here - NEAR) * step]
         if why or here > row:
             self.done.changes.append({"time": row * step, "singular_until": here * step})
         if here > row:

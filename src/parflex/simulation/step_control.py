@@ -92,24 +92,12 @@ class Steps:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepReport(Record):
-    """Steps of a run: their length, or how it was chosen, and their errors where these were estimated.
+    """Steps of a run: their length, or how it was chosen, and their errors where these were estimated."""
 
-    Attributes
-    ----------
-    step : float or None
-        Length of fixed steps (s).
-    choice : str
-        Why steps are so long.
-    tolerance : float or None
-        Error that a step may have (m); None where that is a share of the motion, or not limited.
-    errors : tuple[float, ...] or None
-        Largest error of a step and sum of the errors (m); shortest and longest step (s).
-    """
-
-    step: float | None
+    step: float | None  # s, of fixed steps
     choice: str
-    tolerance: float | None
-    errors: tuple[float, ...] | None
+    tolerance: float | None  # m, error that a step may have; None where that is a share of the motion, or not limited
+    errors: tuple[float, ...] | None  # largest error of a step (m), shortest and longest step (s), sum of errors (m)
 
     @property
     def told(self) -> dict[str, Any]:
