@@ -207,7 +207,7 @@ def simulate(
         without, breaks,
     )  # fmt: skip
     case = redundant_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
-    original_robot, robot, grid = robot, case.robot, case.grid
+    original_robot, robot, motors, grid = robot, case.robot, robot.motors, case.grid
     looked_at = recorded_frames(robot, frames)
     requested = read_outputs(robot, outputs, list(case.wrenches), reactions)
     case = replace(case, independent=read_independent(robot, independent, case.prescribed), stops=bool(stops))
@@ -230,20 +230,17 @@ def simulate(
     summary["not_followed"] = inconsistent_shares(state, columns, requested, every)
     cure = consistent_steps(method, grid.out_step / max(every, 1e-9), every)
     shown = [frame for output in requested for frame in output.frames[:1]]
-    moved = max(extent(problem.robot.tree, coordinate_rows(robot, columns)), VISIBLE_MOTION * problem.robot.tree.length)
+    tree, q = problem.robot.tree, coordinate_rows(robot, columns)  # as it acts, without what is left out
+    moved = max(extent(tree, q), VISIBLE_MOTION * tree.length)
     diagnostics = [
         *stop_warnings(summary),
         *load_warnings(summary),
         *case.diagnostics,
         *(stop_warnings_of(problem) if case.stops else []),
         *started.diagnostics,
-        *(
-            []
-            if ignore_limits
-            else run_limit_warnings(problem.robot, columns, original_robot.motors, effort_limit, case.followed)
-        ),
+        *([] if ignore_limits else run_limit_warnings(problem.robot, columns, motors, effort_limit, case.followed)),
         *jump_warnings(segments.jumps),
-        *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
+        *balance_warnings(columns, method, characteristic_energy(tree, time)),
         *made.warnings(moved),
         *contact_warnings(problem, track.events, columns, method, 0.0 if grid.begin else grid.step),
         *identical_joint_warnings(problem, track.counts),
@@ -251,9 +248,7 @@ def simulate(
         *reduced_load_warning(robot.tree, list(case.wrenches)),
         *inner_wrench_warning(robot, state.signals, list(case.wrenches), [*looked_at, *shown]),
         *(partition_changed(segments.changes) if case.independent else []),
-        *deflection_warnings(
-            problem.robot.tree, coordinate_rows(robot, columns)
-        ),  # as it acts, without what is left out
+        *deflection_warnings(tree, q),
         *(
             content_warnings(robot, columns)
             or inner_warnings(robot, case.prescribed, columns, state["accelerations"], case.without)
@@ -265,13 +260,12 @@ def simulate(
         summary["friction"] = friction_width_effect(columns, other, looked_at[0], problem.width)
     usual = tolerance is not None and grid.begin > 0
     if (usual if check_steps is None else check_steps) and track.status == "ok":
-        length = problem.robot.tree.length
-        other, second = second_run(replace(case, steps=case.steps.halved(length)), problem, looked_at, started)
+        other, second = second_run(replace(case, steps=case.steps.halved(tree.length)), problem, looked_at, started)
         if grid.begin and second.counts["steps"] < MORE_STEPS * track.counts["steps"]:
-            even = replace(case, steps=case.steps.halved(length, track))
+            even = replace(case, steps=case.steps.halved(tree.length, track))
             other, second = second_run(even, problem, looked_at, started)
         error = summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case.steps.method, second)
-        diagnostics += error_warnings(columns, error, robot.tree.length, tolerance is not None)
+        diagnostics += error_warnings(columns, error, tree.length, tolerance is not None)
     summary |= reported(diagnostics)
     return Run(columns, run_settings(original_robot, case, problem, made), summary)
 
