@@ -47,7 +47,7 @@ def inconsistent_shares(
     other = _with_differences(state, known, rates)
     good = np.isfinite(other["accelerations"]).all(axis=1)
     again: dict[str, Array] = {}
-    affected = [output for output in outputs if output.by_acceleration or output.inner]
+    affected = [output for output in outputs if output.inner or quantity(output.column).name in BY_ACCELERATION]
     accelerations = state["accelerations"][:, known] * weights
     missed = other["accelerations"][:, known] * weights - accelerations
     if affected and _mean(missed[good]) > ROUGH * max(_mean(accelerations), 1e-300):

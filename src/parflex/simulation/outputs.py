@@ -38,7 +38,6 @@ from parflex.robot.robot import Robot
 from parflex.robot.states import quoted
 from parflex.simulation.place_deflections import BENT, place_deflection, read_place
 from parflex.simulation.problem import Problem
-from parflex.simulation.quantities import BY_ACCELERATION, quantity
 from parflex.simulation.runs import Deferred
 from parflex.simulation.segments import Segment, Segments
 from parflex.spatial.rotations import ORIENTATION, quaternions
@@ -304,17 +303,19 @@ def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
     places, end = robot.tree.places, robot.tree.end_effector
     if frames is None:
         same = [point.name for point in robot.description.point if point.frame == end]
-        names = [*(name for name in same if _coincide(places[name], places[end])), end]
+        parts = [(places[name].position, places[name].rotation) for name in (end, *same)]
+        names = [name for name, part in zip(same, parts[1:], strict=True) if all(map(np.array_equal, part, parts[0]))]
+        names.append(end)
     else:
         names = list(dict.fromkeys(frames)) or [end]
     for name in names:
         if not robot.tree.has(name, "frames"):
             raise InputError(f"there is no frame '{name}'", key="frames", value=name, hint=did_you_mean(name, places))
     joints = dict.fromkeys([*robot.tree.position_names, *robot.tree.rate_names])
-    columns = [f"{word}.{name}" for word in OF_JOINTS for name in joints]
+    columns = {f"{word}.{name}" for word in OF_JOINTS for name in joints}
     for name in names:
-        for column in columns:
-            if column.startswith(f"{name}.") and column.removeprefix(f"{name}.") in OF_FRAME:
+        for column in (f"{name}.{word}" for word in OF_FRAME):
+            if column in columns:
                 raise InputError(
                     f"the frame '{name}' and a joint would both have the column '{column}'",
                     key="frames",
@@ -322,10 +323,6 @@ def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
                     hint="rename one of them in the robot file, or report other frames",
                 )
     return names
-
-
-def _coincide(first: Any, second: Any) -> bool:
-    return np.array_equal(first.position, second.position) and np.array_equal(first.rotation, second.rotation)
 
 
 # -- outputs on request ------------------------------------------------------------------------------------
@@ -341,11 +338,6 @@ class Output(Record):
     load: str = ""  # joint or closure whose loads it shows
     beam: str = ""
     inner: bool = False  # whether accelerations deflect the place
-
-    @property
-    def by_acceleration(self) -> bool:
-        """Whether the column is an acceleration, or a force that follows from accelerations."""
-        return quantity(self.column).name in BY_ACCELERATION
 
 
 class OutputKind(NamedTuple):

@@ -25,7 +25,6 @@ from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.options import Options
 from parflex.codegen.outputs import MANY_RATES, closure_rows, contact_gaps, loses_power, open_tree, powers
-from parflex.codegen.program import Program
 from parflex.codegen.simd_plan import simd_pays
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_stops
@@ -179,7 +178,10 @@ class Problem:
     @property
     def _paired(self) -> bool:
         """Whether coefficients are of two stages at least, which are evaluated side by side."""
-        return "pairs" in self.numbers and _in_pairs(self.model.machine_code()[0].program)
+        program = self.model.machine_code()[0].program
+        if "pairs" not in self.numbers or program.length <= WRITTEN_OUT:
+            return "pairs" in self.numbers
+        return program.length <= PAIRED and not simd_pays(program)  # legs side by side take less time
 
     @property
     def is_long(self) -> bool:
@@ -250,13 +252,6 @@ def metres_per_position(tree: Tree) -> Array:
     for link in tree.links:
         metres[link.e] = rates[link.e_v]
     return metres
-
-
-def _in_pairs(program: Program) -> bool:
-    """Whether two states side by side take less time than one after the other whose legs are side by side."""
-    if program.length <= WRITTEN_OUT:
-        return True
-    return program.length <= PAIRED and not simd_pays(program)
 
 
 def _is_dense(system: System, solving: int) -> int:

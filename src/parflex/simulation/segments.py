@@ -102,18 +102,6 @@ def inner_grid(grid: Grid) -> Grid:
     return replace(grid, every=every, rows=grid.rows * (grid.every // every))
 
 
-def _once(control: Control) -> Control:
-    """A row that is computed again is not sensed again: the controller has its memory."""
-    last = [-1]
-
-    def called(row: int, x: Array, y: Array) -> None:
-        if row > last[0]:
-            last[0] = row
-            control(row, x, y)
-
-    return called
-
-
 class Runner:
     """Carries a run from segment to segment."""
 
@@ -123,7 +111,7 @@ class Runner:
     ) -> None:  # fmt: skip
         self.problem, self.steps, self.shown, grid = problem, steps, shown, steps.grid
         self.given = Trajectory(inputs.breaks, inputs.coefficients)  # into which a controller may write efforts
-        self.control = None if control is None else _once(control)
+        self.control = control
         loops = (
             bool(problem.robot.closures.size) and problem.prescribed != "platform" and problem.robot.mobility.rank > 0
         )
