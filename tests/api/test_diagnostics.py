@@ -36,7 +36,7 @@ from parflex.identification.robot_update import changed_rows
 from parflex.jobs import _check_workers, source_digest
 from parflex.robot.configuration import Condition
 from parflex.robot.whole_check import unusual
-from parflex.simulation.consistency import AccelerationFilter, inconsistency_warnings
+from parflex.simulation.consistency import inconsistency_warnings
 from parflex.simulation.contact_report import identical_joint_warnings, stop_warnings_of
 from parflex.simulation.diagnostics import balance_warnings, partition_changed, stop_warnings
 from parflex.simulation.discontinuities import jump_warnings
@@ -225,10 +225,8 @@ def _(wrong, folder, patch):
     yield from report.warnings(1.0)
     error = {"frame": "tip", "metres": 0.1 * wrong, "radians": 0.0}
     yield from error_warnings({"tip.x": np.array([0.0, 1.0])}, error, 1.0, False)
-    followed = AccelerationFilter("gauss4", 1e-3, 1)
     shares = {"crank.ax": 0.5} if wrong else {}
-    for part in inconsistency_warnings(Fake(robot=parflex.load("four-bar")), shares, ["crank.ax"], followed):
-        yield from part
+    yield from inconsistency_warnings(Fake(robot=parflex.load("four-bar")), shares, ["crank.ax"], "shorter steps")
 
 
 @case("longer-run", "short-contact", "load-inside-beam")

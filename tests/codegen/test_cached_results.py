@@ -131,8 +131,8 @@ def test_how_near_singular_poses_are_is_read_for_the_same_robot_and_motors_alone
     """A second start computes it no more; another robot, or rates that are led, have their own."""
     monkeypatch.setattr(problem, "MANY_RATES", 0)
     computed = []
-    spread = problem.PartitionWatch._spread
-    monkeypatch.setattr(problem.PartitionWatch, "_spread", lambda watch, J: computed.append(1) or spread(watch, J))
+    spread = problem.PartitionWatch.spread_at
+    monkeypatch.setattr(problem.PartitionWatch, "spread_at", lambda watch, J: computed.append(1) or spread(watch, J))
 
     def near(prescribed, **more):
         before = len(computed)

@@ -164,7 +164,7 @@ def test_a_state_that_the_loops_forbid_is_refused_and_rounding_is_not():
     assert [run[f"qd.{name}"][0] for name in of.rates] == pytest.approx(list(qd), abs=1e-6)
     for start, word in (
         ({"q": here.q, "qd": qd + 0.1}, "do not allow"),
-        ({"q": here.q + 0.1, "qd": qd}, "violate a closure by"),
+        ({"q": here.q + 0.1, "qd": qd}, "do not close the loop"),
     ):
         with pytest.raises(parflex.InputError, match=word):
             parflex.simulate(of, None, 0.01, start=start)

@@ -18,7 +18,7 @@ from parflex.integrators.stiction import settle_friction
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.contact_report import largest_stop_effort, stiction_events, stop_events
+from parflex.simulation.contact_report import contact_summary
 from parflex.simulation.outputs import add_outputs, base_columns, load_summary, read_outputs, run_state
 from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare_problem
 from parflex.simulation.segments import Segment, Segments
@@ -161,12 +161,7 @@ def loads_on_plant(
     run_columns = base_columns(state, frames)
     columns |= {name: values for name, values in run_columns.items() if name.startswith(("stop.", "friction."))}
     add_outputs(state, outputs, columns)
-    summary: dict[str, Any] = {}
-    if stopped:
-        summary = {"stops": stop_events(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
-    if problem.sticking:
-        summary["sticks"] = stiction_events(problem, rows.events, run_columns)
-    return summary | load_summary(state, outputs)
+    return contact_summary(problem, rows.events, run_columns, stopped) | load_summary(state, outputs)
 
 
 def _settled(problem: Problem, effort: Array, row: Array) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import CubicHermiteSpline
 
 from parflex.diagnostics import Diagnostic
 from parflex.dynamics.contact_state import limits_without_stop
@@ -16,60 +17,59 @@ from parflex.recursion.energy import contact_depths
 from parflex.recursion.kinematics import pose
 from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
+from parflex.robot.states import quoted
 from parflex.simulation.problem import Problem
+from parflex.simulation.quantities import coordinate_rows
 from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.force_elements import gated_contacts
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 MOST_TOLD = 5  # names in a warning
 
 # steps in a contact that give its rebound to a thousandth, generalized-alpha to five: of a mass against a damped stop
 STEPS_IN_A_CONTACT = {"gauss4": 5, "gauss6": 3, "rk4": 8, "generalized-alpha": 12}
-
 SLOW = 0.01  # of the largest speed in the run: what grazes or comes to rest, with 1e-4 of the energy
-
 MOST_LOOKED_AT = 100  # rows, for that speed
-
 TOLD = {"stop": "the contact of joint '{}' with its stop", "flank": "the contact of coupling '{}' with a flank",
         "cable": "the pull of cable '{}'"}  # fmt: skip
 
 SAME = 1e-9  # rad, or typical lengths: a joint that is still there has not moved
-
 NO_TIME = 1e-9  # of the time between rows: a joint that turns back rests no longer
 
 
-def stop_events(problem: Problem, events: Array) -> list[dict[str, Any]]:
-    """Every time a joint met a stop, of events of gates: joint, side, time, and the speed with which it went in."""
-    return _entries(problem, events, "stop", "joint")
+def contact_summary(problem: Problem, events: Array, columns: Mapping[str, Array], stops: bool) -> dict[str, Any]:
+    """Every time a joint met a stop, where these act, a joint stuck or a coupling met a flank, of events of gates."""
+    summary: dict[str, Any] = {}
+    if stops:
+        summary = {"stops": _begun(problem, events, "stop", "joint"), "largest_stop_effort": _largest_effort(columns)}
+    if problem.sticking:
+        summary["sticks"] = _stiction(problem, events, columns)
+    if any(spring.has_flanks for spring in problem.robot.tree.springs):
+        summary["flanks"] = _begun(problem, events, "flank", "coupling")
+    return summary
 
 
-def backlash_events(problem: Problem, events: Array) -> list[dict[str, Any]]:
-    """Every time a coupling with backlash met a flank: coupling, side, time, and the speed of its joint."""
-    return _entries(problem, events, "flank", "coupling")
-
-
-def _entries(problem: Problem, events: Array, kind: str, word: str) -> list[dict[str, Any]]:
+def _begun(problem: Problem, events: Array, kind: str, word: str) -> list[dict[str, Any]]:
+    """Contacts of a kind: joint or coupling, side, time, and the speed with which it went in."""
     contacts = {on.contact.told: on for on in gated_contacts(problem.robot.tree) if on.kind == kind}
-    entries = []
-    for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
-        on = contacts.get(int(gate))
-        if on is not None and became:
-            entries.append({word: on.name, "side": on.side, "time": time, "speed": abs(rate)})
-    return entries
+    return [
+        {word: contacts[gate].name, "side": contacts[gate].side, "time": time, "speed": abs(rate)}
+        for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2])
+        if gate in contacts and became
+    ]
 
 
-def largest_stop_effort(columns: Mapping[str, Array]) -> dict[str, Any] | None:
+def _largest_effort(columns: Mapping[str, Array]) -> dict[str, Any] | None:
     """The row in which a stop pushes most; None where none does."""
-    names = [name for name in columns if name.startswith("stop.") and name.endswith(".effort")]
     best: dict[str, Any] | None = None
-    for name in names:
-        values = np.abs(columns[name])
-        row = int(np.argmax(values)) if len(values) else 0
-        if len(values) and values[row] > (0.0 if best is None else best["effort"]):
-            joint = name.removeprefix("stop.").removesuffix(".effort")
-            best = {"joint": joint, "effort": float(values[row]), "time": float(columns["t"][row])}
+    for name in columns:
+        if name.startswith("stop.") and name.endswith(".effort") and len(columns["t"]):
+            values = np.abs(columns[name])
+            row = int(np.argmax(values))
+            if values[row] > (0.0 if best is None else best["effort"]):
+                joint = name.removeprefix("stop.").removesuffix(".effort")
+                best = {"joint": joint, "effort": float(values[row]), "time": float(columns["t"][row])}
     return best
 
 
@@ -78,9 +78,8 @@ def stop_warnings_of(problem: Problem) -> list[Diagnostic]:
     names = limits_without_stop(problem.robot)
     if not names:
         return []
-    quoted = ", ".join(f"'{name}'" for name in names[:MOST_TOLD])
-    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
-    return [Diagnostic("limit-without-stop", f"the limits of {quoted}{more} do not act: they have no stop", names[0])]
+    text = f"the limits of {quoted(names)} do not act: they have no stop"
+    return [Diagnostic("limit-without-stop", text, names[0])]
 
 
 def contact_warnings(
@@ -91,7 +90,7 @@ def contact_warnings(
     short = [contact for contact in _met(problem.robot.tree, events) if contact[2] < enough]
     if not short:
         return []
-    fastest = _fastest(problem.robot.tree, columns)
+    fastest = _fastest(problem.robot, columns)
     for place, _, _, speed in short:
         fastest[place] = max(fastest[place], speed)
     of, shortest = list(gated_contacts(problem.robot.tree)), dict[tuple[str, str], tuple[float, float]]()
@@ -133,9 +132,9 @@ def _met(tree: Tree, events: Array) -> list[tuple[int, float, float, float]]:
     return contacts
 
 
-def _fastest(tree: Tree, columns: Mapping[str, Array]) -> Array:
+def _fastest(robot: Robot, columns: Mapping[str, Array]) -> Array:
     """The largest speed of each contact in some rows of a run."""
-    q, qd = (np.stack([columns[f"{word}.{name}"] for name in tree.position_names], axis=1) for word in ("q", "qd"))
+    tree, (q, qd) = robot.tree, (coordinate_rows(robot, columns, word) for word in ("q", "qd"))
     with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged
         rows = [
             [abs(float(rate)) for _, _, rate in contact_depths(tree, pose(tree, q[k]), tree.rates(q[k], qd[k]))]
@@ -155,23 +154,17 @@ def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
 
 
 def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array]]) -> Array:
-    """Contacts that open between rows of a passage, at the root of the cubic through depths and rates."""
-    rows = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states]
-    opened = []
-    for k in range(1, len(rows)):
-        for (contact, d0, r0), (_, d1, r1) in zip(rows[k - 1], rows[k], strict=True):
-            if d0 <= 0 < d1:
-                h = times[k] - times[k - 1]
-                cubic = [2 * (d0 - d1) + h * (r0 + r1), 3 * (d1 - d0) - h * (2 * r0 + r1), h * r0, d0]
-                real = [float(root.real) for root in np.roots(cubic) if abs(root.imag) < 1e-9 and 0 <= root.real <= 1]
-                u = min(real, default=1.0)
-                rate = (3 * cubic[0] * u * u + 2 * cubic[1] * u + cubic[2]) / h
-                opened.append([float(contact.told), 1.0, float(times[k - 1] + u * h), float(rate)])
-    return np.array(opened).reshape(-1, 4)
+    """Contacts that open between rows of a passage, at roots of the cubics through depths and rates."""
+    rows, opened = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states], []
+    for contacts in zip(*rows, strict=True):
+        depth = CubicHermiteSpline(times, *np.array([each[1:] for each in contacts]).T)
+        rates = [(time, depth(time, 1)) for time in depth.roots(extrapolate=False)]
+        opened += [[contacts[0][0].told, 1.0, time, rate] for time, rate in rates if rate > 0]
+    return np.array(opened, dtype=float).reshape(-1, 4)
 
 
-def stiction_events(problem: Problem, events: Array, columns: Mapping[str, Array]) -> list[dict[str, Any]]:
-    """Every time a joint stuck, of events of gates: joint, time, and when it broke away; None: not until the end.
+def _stiction(problem: Problem, events: Array, columns: Mapping[str, Array]) -> list[dict[str, Any]]:
+    """Every time a joint stuck: joint, time, and when it broke away; None: not until the end.
 
     Joints that others hold may bear all they can without moving: they stick on until they are elsewhere.
     """
@@ -180,11 +173,9 @@ def stiction_events(problem: Problem, events: Array, columns: Mapping[str, Array
     for number, link in enumerate(problem.sticking):
         joint_events = events[(events[:, 0] >= first) & ((events[:, 0] - first) // 2 == number)]
         joint_events = joint_events[np.argsort(joint_events[:, 2], kind="stable")]
-        last = np.array([[0.0, 0.0, np.inf, columns[f"q.{link.name}"][-1]]])  # where the joint is at the end
+        places = [*joint_events[1:, 3], columns[f"q.{link.name}"][-1]]  # where the joint is next, or at the end
         unit, begun = SAME * problem.robot.tree.rate_units[link.v.start], None
-        for (_, does, time, place), (*_, after) in zip(
-            joint_events, np.concatenate([joint_events, last])[1:], strict=True
-        ):
+        for (_, does, time, place), after in zip(joint_events, places, strict=False):
             leaves = does != STUCK and not abs(after - place) <= unit  # it begins to slide, and does
             if does == STUCK and begun is None:
                 begun = time
@@ -201,12 +192,12 @@ def identical_joint_warnings(problem: Problem, counts: Mapping[str, int]) -> lis
     """A diagnostic where rates of joints at rest were so alike that which of them slides is not told."""
     if not counts.get("alike_rests"):
         return []
-    names = ", ".join(f"'{link.name}'" for link in problem.sticking[:4]) + (", ..." if problem.sticking[4:] else "")
+    names = [link.name for link in problem.sticking]
     text = (
-        f"rates of some of the joints that stick ({names}) are nearly one, so that which of them slides is not sure: "
-        "compare with friction_width=1e-3"
+        f"rates of some of the joints that stick ({quoted(names)}) are nearly one, so that which of them slides is not "
+        "sure: compare with friction_width=1e-3"
     )
-    return [Diagnostic("identical-stiction", text, problem.sticking[0].name)]
+    return [Diagnostic("identical-stiction", text, names[0])]
 
 
 def run_limit_warnings(

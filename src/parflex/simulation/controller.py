@@ -153,15 +153,19 @@ def controlled(
     positions = [tree.links[tree.link_of_rate[k]].q.start for k in motors]
     changes = [tree.nq + p for p in positions]
     rest = (start[positions], np.zeros(len(motors)), np.zeros(len(motors)))
-    memory: list[Any] = [None]
+    memory: Any = None
+    last = -1
     law: Any = controller.of(robot.actuated_names) if isinstance(controller, PD) else controller
 
     def control(row: int, x: Array, y: Array) -> None:
-        t = row * controller.sample_time
+        nonlocal last, memory
+        if row <= last:  # computed again: the controller has its memory
+            return
+        last, t = row, row * controller.sample_time
         desired = rest if motion is None else motion.at(t)
         all_of_them = {"coordinates": y[: tree.nq].copy(), "coordinate_rates": y[tree.nq : 2 * tree.nq].copy()}
         sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *desired, **all_of_them)
-        efforts, memory[0] = law(sensed, memory[0])
+        efforts, memory = law(sensed, memory)
         inputs.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts, "controller")
 
     return control

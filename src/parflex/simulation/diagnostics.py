@@ -14,6 +14,7 @@ from parflex.forces.effort_allocation import driven_cables
 from parflex.integrators.driver import Grid
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
+from parflex.simulation.quantities import coordinate_rows
 from parflex.spatial.rotations import ORIENTATION
 
 Array = np.ndarray
@@ -60,7 +61,7 @@ def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
     """Why a run of a robot with lossy rigid couplings has no acceleration behind its last row; None: it has one."""
     if not loses_power(robot):
         return None
-    q, qd = (np.array([columns[f"{word}.{name}"][-1] for name in robot.tree.position_names]) for word in ("q", "qd"))
+    q, qd = (coordinate_rows(robot, columns, word)[-1] for word in ("q", "qd"))
     tau = np.array([columns[f"effort.{name}"][-1] for name in robot.actuated_names])
     from parflex.dynamics.dynamics import accelerations_under  # which runs that go well do without
 
@@ -147,45 +148,40 @@ def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) ->
 
 def frame_difference(
     columns: Mapping[str, Array], other: Mapping[str, Array], frame: str
-) -> tuple[float, float, dict[str, float]]:
-    """How far a frame goes elsewhere in another run (m, rad), and each coordinate, as a share of its range."""
+) -> tuple[float, float, dict[str, Any]]:
+    """How far a frame goes elsewhere in another run (m, rad), and the coordinate that does most, by its range."""
     rows = min(len(other["t"]), len(columns["t"]))
 
     def apart(name: str) -> float:
         return float(np.abs(other[name][:rows] - columns[name][:rows]).max(initial=0.0))
 
-    positions = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
-    shares = {}
+    metres = max((apart(name) for name in (f"{frame}.{axis}" for axis in "xyz") if name in columns), default=0.0)
+    if f"{frame}.theta" in columns:
+        radians = apart(f"{frame}.theta")
+    else:
+        first, second = (
+            np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other)
+        )
+        sizes = [np.linalg.norm(first + sign * second, axis=1) for sign in (-1, 1)]  # q and -q are one turn
+        radians = float((4 * np.arcsin(np.clip(np.minimum(*sizes) / 2, 0.0, 1.0))).max(initial=0.0))
+    most, share = "", 0.0
     for name in (name for name in columns if name.startswith("q.") and name in other):  # runs may differ in elements
         ranged = float(np.ptp(columns[name][:rows]))
-        shares[name.removeprefix("q.")] = apart(name) / ranged if ranged > 0 else 0.0
-    return max(map(apart, positions), default=0.0), rotation_difference(columns, other, frame, rows), shares
+        if not most or (ranged > 0 and apart(name) / ranged > share):
+            most, share = name.removeprefix("q."), apart(name) / ranged if ranged > 0 else 0.0
+    return metres, radians, {"coordinate": most, "share_of_range": share}
 
 
 def friction_width_effect(
     columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, width: float
 ) -> dict[str, Any]:
     """How far a frame and all coordinates go elsewhere in another run, that with friction of half the width."""
-    metres, radians, shares = frame_difference(columns, other, frame)
+    metres, radians, most = frame_difference(columns, other, frame)
     rows = min(len(other["t"]), len(columns["t"]))
     efforts = [np.abs(other[n][:rows] - columns[n][:rows]).max(initial=0.0) for n in columns if n.startswith("effort.")]
-    most = max(shares, key=lambda name: shares[name], default="")
     return {
         "width": width,
         "half_width_moves": {"frame": frame, "metres": metres, "radians": radians},
-        "half_width_changes_coordinate": {"coordinate": most, "share_of_range": shares.get(most, 0.0)},
+        "half_width_changes_coordinate": most,
         "half_width_changes_efforts": float(max(efforts, default=0.0)),
     }
-
-
-def rotation_difference(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, rows: int) -> float:
-    """The largest angle between a frame in two runs."""
-    if f"{frame}.theta" in columns:
-        return float(np.abs(other[f"{frame}.theta"][:rows] - columns[f"{frame}.theta"][:rows]).max(initial=0.0))
-    first, second = (
-        np.stack([run[f"{frame}.{word}"][:rows] for word in ORIENTATION], axis=1) for run in (columns, other)
-    )
-    nearer = np.minimum(
-        np.linalg.norm(first - second, axis=1), np.linalg.norm(first + second, axis=1)
-    )  # q and -q are one turn
-    return float((4 * np.arcsin(np.clip(nearer / 2, 0.0, 1.0))).max(initial=0.0))

@@ -51,7 +51,7 @@ class InputSegments:
 
 def jump_times(inputs: Trajectory, motors: int) -> Array:
     """When velocities or accelerations of motors that follow a motion jump, the first inputs, or what else is given."""
-    motion, others = _channels(inputs, slice(0, motors)), _channels(inputs, slice(motors, None))
+    motion, others = inputs.selected(range(motors)), inputs.selected(range(motors, inputs.channels))
     return np.concatenate([motion.jumps(1)[0], motion.jumps(2)[0], others.jumps(0)[0]])
 
 
@@ -65,7 +65,7 @@ def input_segments(
     """
     system, names = problem.system(inputs), problem.robot.actuated_names
     count = len(names) if problem.driven else 0
-    motion = _channels(inputs, slice(0, count))
+    motion = inputs.selected(range(count))
     if count:
         _refuse_gaps(motion, names, time)
     times, sizes = motion.jumps(1)
@@ -80,10 +80,6 @@ def input_segments(
         corners.append(Discontinuity(moment, _with(system, inputs.between(moment, end)), cross))
     first = _with(system, inputs.between(min(begin, after), corner_times[0] if corner_times else time))
     return InputSegments(first, tuple(corners), jumps)
-
-
-def _channels(inputs: Trajectory, which: slice) -> Trajectory:
-    return Trajectory(inputs.breaks, inputs.coefficients[:, :, which])
 
 
 def _with(system: System, inputs: Trajectory) -> System:

@@ -5,19 +5,8 @@ change may be chance, so the frequencies in the strain of the beams must be know
 rotations of the recorded frames are compared with the largest deflection and rotation of a beam's tip, since the motors
 prescribe the path of the robot; efforts and `outputs` with the largest value of their kind.
 
-Inside an element held at both ends lie motions that its shapes omit. The accelerations xdd of its ends (twist of the
-root, elastic coordinates of the tip) drive them. Far below their frequencies they follow at once, and their inertia
-acts back on the ends:
-
-    eta = -K_ii^-1 M_ib xdd,    f = -M_bi etadd = C d2(xdd)/dt2,    C = M_bi K_ii^-1 M_ib
-
-To first order, the error of a run is the response of the robot to f. In its modes at the start, of mass one, damping d
-and stiffness k, with c = shape^T C qdd,
-
-    m z'' + d z' + k z = c'',    m z = c - (k h + d h') * c
-
-where h is the impulse response of m z'' + d z' + k z and * a convolution over the past, so nothing is differentiated.
-The mass m = 1 + shape^T C shape k/m includes the inner motion of z at its own frequency, theory (73).
+To first order the error of a run is the response of the robot to the inertia of motions inside elements that their
+shapes omit, theory (73): a convolution over the past in the modes at the start, so nothing is differentiated.
 
 The mean frequency of an element is that of its strain: omega^2 = <ed^T K ed> / <e^T K e>, each about its mean over the
 run. With mu the lowest frequency of its omitted motions, a frequency omega of the robot is too high by at most 1/2
@@ -42,7 +31,7 @@ from parflex.robot.configuration import Configuration
 from parflex.robot.load import with_refined_beams
 from parflex.robot.robot import Robot
 from parflex.simulation.diagnostics import frame_difference
-from parflex.simulation.quantities import quantity
+from parflex.simulation.quantities import coordinate_rows, quantity
 from parflex.simulation.runs import Run
 from parflex.spatial.linear import eigen_pairs
 from parflex.spatial.rotations import ORIENTATION, hat
@@ -63,33 +52,19 @@ from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.trajectory import Trajectory
 
 LOG = logging.getLogger("parflex")
-
 MOST_RUN_COORDINATES = 800  # of a robot in time: programs of more take minutes to make
-
 Array = np.ndarray
-
 OFF = 0.02  # of the deflection: twice the converge=1e-2 that is advised, as the estimate is right within a third
-
 ENOUGH_RESPONSE = 0.01  # of the deflection: the number of elements in warnings is that for this error
-
 UNKNOWN = 0.5  # of the deflection: beyond, first order says no more than that it is much
-
 BENT = 0.1  # of the largest deflection of a beam: smaller ones do not matter
-
 AT_REST = 1e-10  # of the typical length: beams that deflect by less are at rest, but for rounding
-
 MOST_ROWS, MOST_LINEAR_COORDINATES = 20_000, 300  # of a run that are used, and of a robot
-
 RESOLVED = 1.0  # rad between two rows: faster modes follow at once as well
-
 ROWS_OF_A_MEAN = 7  # a period of what is resolved just so
-
 ROWS = 200  # of a run in which deflections are looked for
-
 ROUNDING = 1e-10  # of the size of the robot, or of a turn by 1: less is no deflection
-
 STRAINED = 0.01  # of the strain energy of the beam that vibrates most: others do not matter
-
 COUPLED = 0.1  # of the motion inside an element that goes most with its shapes
 
 
@@ -111,7 +86,8 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
         outputs.append("reaction")
     steps: list[dict[str, Any]] = []
     best: Run | None = None
-    stopped: list[Diagnostic] = []  # why no finer run follows
+    change: float | None = None  # of the first run nothing is known
+    converged = False
     for times in numbers_of_elements(robot, MOST_RUN_COORDINATES):
         begin, finer = perf_counter(), robot if times == 1 else with_refined_beams(robot, times)
         elements = count_of(finer.refine, "element")
@@ -121,32 +97,29 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
             if best is None:
                 raise
             text = f"interrupted before the run with {elements} in each of the file was complete"
-            stopped = [Diagnostic("refinement-interrupted", text)]
+            notes.append(Diagnostic("refinement-interrupted", text))
             break
         if run.status != "ok":
             if best is None:
-                return _with(run, steps, False, converge, notes)
-            text = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
-            stopped = [Diagnostic("refinement-stopped", text, "time", float(run.t[-1]))]
+                best = run
+            else:
+                text = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
+                notes.append(Diagnostic("refinement-stopped", text, "time", float(run.t[-1])))
             break
         apart = {} if best is None else changes(finer, run, best, outputs)
-        change = max(apart.values()) if apart else None  # of the first run nothing is known
-        error = strain_content(finer, run).error
+        before, change = change, max(apart.values()) if apart else None
+        error, best = strain_content(finer, run).error, run
         steps.append({"elements": finer.refine, "coordinates": finer.tree.n, "change": change, "changes": apart,
                       "frequency_error": error, "seconds": perf_counter() - begin,
                       "loop_seconds": run.seconds})  # fmt: skip
         LOG.info("run with %s in each of the file: change %s, %.1f s", elements, change, steps[-1]["seconds"])
-        best = run
-        if change is not None and max(change, error) <= converge and _settles(steps):
-            return _with(best, steps, True, converge, notes)
+        # a change that is larger than the one before may be small by chance
+        if change is not None and max(change, error) <= converge:
+            converged = before is None or change <= max(before, 1e-12)
+            if converged:
+                break
     assert best is not None
-    return _with(best, steps, False, converge, [*notes, *stopped])
-
-
-def _settles(steps: list[dict[str, Any]]) -> bool:
-    """Whether the last change is no larger than the one before, where there is one."""
-    changes = [step["change"] for step in steps if step["change"] is not None]
-    return len(changes) < 2 or changes[-1] <= max(changes[-2], 1e-12)
+    return _with(best, steps, converged, converge, notes)
 
 
 def _moved(robot: Robot, finer: Robot, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,13 +175,12 @@ def inner_warnings(
     """
     tree, rows = robot.tree, slice(0, MOST_ROWS)
     beams = inner_beams(robot) if prescribed != "platform" and tree.n <= MOST_LINEAR_COORDINATES else {}
-    q = np.stack([columns[f"q.{name}"][rows] for name in tree.position_names], axis=1)
+    q = coordinate_rows(robot, columns)[rows]
     t, moved = columns["t"][rows], accelerations[rows]
     if not beams or len(t) < 3 or not (np.isfinite(moved).all() and np.isfinite(q).all() and t[-1] > t[0]):
         return []
-    e = np.zeros(moved.shape)
-    for link in tree.links:
-        e[:, link.e_v] = q[:, link.e] - q[:, link.e].mean(axis=0)
+    e = _elastic_rows(robot, q)
+    e -= e.mean(axis=0)
     nodes = {name: _node_motions(robot, beam) for name, beam in beams.items()}
     sizes = {name: float(_deflections(motions, e).max()) for name, motions in nodes.items()}
     most = max(sizes.values())
@@ -239,10 +211,15 @@ def largest_beam_deflection(robot: Robot, j: int, q: Array) -> float:
     beam = next((candidate for candidate in inner_beams(robot).values() if j in candidate.links), None)
     if beam is None:
         return 0.0
+    return float(_deflections(_node_motions(robot, beam), _elastic_rows(robot, q)).max(initial=0.0))
+
+
+def _elastic_rows(robot: Robot, q: Array) -> Array:
+    """Elastic coordinates in rows of positions, at the places of their rates."""
     e = np.zeros((len(q), robot.tree.n))
-    for link in (robot.tree.links[k] for k in beam.links):
+    for link in robot.tree.links:
         e[:, link.e_v] = q[:, link.e]
-    return float(_deflections(_node_motions(robot, beam), e).max(initial=0.0))
+    return e
 
 
 def _node_motions(robot: Robot, beam: BeamElements) -> Array:
@@ -267,21 +244,21 @@ def _inertia_inside(here: Configuration) -> Array:
     """C of all elements, over the rates of the tree."""
     tree, inertia = here.robot.tree, np.zeros((here.robot.tree.n, here.robot.tree.n))
     for beam in inner_beams(here.robot).values():
-        made = {
-            motions: motions.M_ib.T @ np.linalg.solve(motions.K_ii, motions.M_ib)
-            for motions in dict.fromkeys(beam.inside)
-        }
         for j, inside in zip(beam.links, beam.inside, strict=True):
             elastic_rows = np.zeros((tree.links[j].body.size, tree.n))
             elastic_rows[:, tree.links[j].e_v] = np.eye(len(elastic_rows))
             x = np.vstack([*here.link_jacobians[j], elastic_rows])
-            inertia += x.T @ made[inside] @ x
+            inner = inside.M_ib @ x
+            inertia += inner.T @ np.linalg.solve(inside.K_ii, inner)
     return inertia
 
 
 def _off(here: Configuration, driven: bool, t: Array, moved: Array, without: Sequence[str]) -> Array:
     """What the coordinates of all rates are off by, in rows: answers of the modes that rows resolve."""
-    from parflex.statics.linear_model import linear_model  # which rigid robots do without
+    from scipy.ndimage import convolve1d  # which rigid robots do without
+    from scipy.signal import fftconvolve
+
+    from parflex.statics.linear_model import linear_model
 
     model = linear_model(here.robot, here, "actuators" if driven else "none", "undeformed", without=without)
     values, vectors = eigen_pairs((model.K + model.K.T) / 2, model.M)
@@ -290,20 +267,11 @@ def _off(here: Configuration, driven: bool, t: Array, moved: Array, without: Seq
     values, vectors = values[slow], vectors[:, slow]
     shapes, C = model.J @ vectors, _inertia_inside(here)
     mass = (1 + np.sqrt(1 + 4 * values * np.einsum("nk,nm,mk->k", shapes, C, shapes))) / 2
-    c = _smooth(moved @ C @ shapes / mass)
+    weights = np.hanning(ROWS_OF_A_MEAN + 2)[1:-1]  # vibrations that rows and steps do not resolve are left out
+    c = convolve1d(moved @ C @ shapes / mass, weights / weights.sum(), axis=0, mode="nearest")
     damping = np.einsum("ik,ij,jk->k", vectors, model.D, vectors) / mass
     kernel = _kernel(values / mass, damping, step * np.arange(len(t)))
-    whole = 2 * len(t)  # no row is among the past of another end
-    past = np.fft.irfft(np.fft.rfft(kernel, whole, axis=0) * np.fft.rfft(c, whole, axis=0), whole, axis=0)
-    return (c - step * past[: len(t)]) @ shapes.T
-
-
-def _smooth(c: Array) -> Array:
-    """Means about each row: vibrations that rows do not resolve, and steps may not follow, are left out."""
-    weights = np.hanning(ROWS_OF_A_MEAN + 2)[1:-1]
-    half = ROWS_OF_A_MEAN // 2
-    wide = np.pad(c, ((half, half), (0, 0)), mode="edge")
-    return sum(weight / weights.sum() * wide[k : k + len(c)] for k, weight in enumerate(weights))
+    return (c - step * fftconvolve(kernel, c, axes=0)[: len(t)]) @ shapes.T
 
 
 def _kernel(values: Array, damping: Array, times: Array) -> Array:
@@ -319,7 +287,7 @@ def _kernel(values: Array, damping: Array, times: Array) -> Array:
 
 def largest_column_deflection(robot: Robot, columns: Mapping[str, Array]) -> tuple[float, float]:
     """How far (m, rad) the tip of a beam goes from where its root, undeformed, would have it; the largest of a run."""
-    q = np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
+    q = coordinate_rows(robot, columns)
     chosen = np.unique(np.linspace(0, len(q) - 1, min(ROWS, len(q))).astype(int))
     tree, moved, turned = robot.tree, 0.0, 0.0
     ends = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None}

@@ -35,41 +35,29 @@ from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.simulation.place_deflections import BENT, BeamPlace, place_deflection, read_place
+from parflex.robot.states import quoted
+from parflex.simulation.place_deflections import BENT, place_deflection, read_place
 from parflex.simulation.problem import Problem
-from parflex.simulation.quantities import BY_ACCELERATION, quantity
 from parflex.simulation.runs import Deferred
 from parflex.simulation.segments import Segment, Segments
-from parflex.spatial.batched import evaluate_rows
 from parflex.spatial.rotations import ORIENTATION, quaternions
 from parflex.trajectories.redundant_drive import RedundantDrive
 
 Array = np.ndarray
-
 AXES = "xyz"
-
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
-
 OF_JOINTS = ("q", "qd", "qdd", "effort")  # the first words of their columns
-
 NORMAL = 1e-6  # of an axis: what lies in the plane is rounding
-
 FEW = 20_000  # rows up to which NumPy is done before a program would be compiled
-
 RANK = 1e-9  # of the largest singular value, as in reactions of one state
-
 SENSOR = tuple(f"sensor_{kind}{axis}" for kind in "aw" for axis in AXES)
-
 OF_FRAME = (
     *("x", "y", "z", "theta", *ORIENTATION),
     *(f"{local}{kind}{axis}" for kind in ("v", "w", "a", "al") for local in ("", "local_") for axis in AXES),
 )
 
 MOST_PLACES = 1001  # of a range
-
-RANGE = re.compile(r"([^@]+)@([^:@]+):([^:@]+):(\d+)((?:\.[A-Za-z_]\w*)?)")
-
-HALF_RANGE = re.compile(r"[^@]+@([^@]*:[^@]*?)(?:\.[A-Za-z_]\w*)?")  # with a colon, but none of these
+RANGE = re.compile(r"([^@]+)@([^@]*:[^@]*?)((?:\.[A-Za-z_]\w*)?)")
 
 
 # -- the state in the rows of a run ------------------------------------------------------------------------
@@ -79,14 +67,13 @@ HALF_RANGE = re.compile(r"[^@]+@([^@]*:[^@]*?)(?:\.[A-Za-z_]\w*)?")  # with a co
 class RunState(Record):
     """The state in all rows of a run; wrenches in joints and loads of beams are computed on first use.
 
-    `places` are sections of beams that outputs need. `by_loose`: multipliers follow from freely moving joints alone.
+    `by_loose`: multipliers follow from freely moving joints alone.
     """
 
     problem: Problem
     robot: Robot  # with all its motors
     t: Array
     signals: Mapping[str, Array]
-    places: Sequence[tuple[str, float]] = ()
     by_loose: bool = False
 
     def __getitem__(self, name: str) -> Array:
@@ -129,16 +116,6 @@ class RunState(Record):
         return beam_loads(self.robot.tree, self.chains, *rows, self._loads[1], self.problem.wrenches)
 
     @cached_property
-    def sections(self) -> dict[tuple[str, float], Array]:
-        """Section forces at the places that outputs need, rows x 6; those of a beam are computed together."""
-        result: dict[tuple[str, float], Array] = {}
-        for beam in dict.fromkeys(name for name, _ in self.places):
-            shares = list(dict.fromkeys(s for name, s in self.places if name == beam))
-            forces = self.beams[beam].forces(shares)
-            result |= {(beam, s): forces[:, k] for k, s in enumerate(shares)}
-        return result
-
-    @cached_property
     def undetermined(self) -> set[str]:
         """Joints and closures whose reactions are not unique, since the robot is over-constrained."""
         if not self.problem.robot.mobility.redundant:
@@ -152,14 +129,10 @@ def run_state(
 ) -> RunState:  # fmt: skip
     """Return the state in all rows of a run; redundant motors share the efforts of those that drive."""
     looked_at = [*frames, *(frame for output in outputs for frame in output.frames), *problem.wrenches]
-    looked_at = list(dict.fromkeys(looked_at))
-    parts = [_signals(part, keep, looked_at, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
+    names = list(dict.fromkeys(looked_at))
+    parts = [_signals(part, keep, names, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
     gathered = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    first = len(problem.robot.actuated)
-    for k, name in enumerate(problem.wrenches):
-        gathered[f"{name}.wrench"] = gathered["given"][:, first + 6 * k : first + 6 * k + 6]
-    places = [output.section for output in outputs if output.section is not None]
-    return RunState(problem, _with_all_motors(problem, spare), run.t, gathered, places)
+    return RunState(problem, _with_all_motors(problem, spare), run.t, gathered)
 
 
 def _with_all_motors(problem: Problem, spare: RedundantDrive | None) -> Robot:
@@ -173,36 +146,38 @@ def _signals(part: Segment, keep: Array, frames: Sequence[str], spare: Redundant
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
     few, description = len(x) <= FEW, problem.robot.description
-    wrenches = problem.wrenches if description.element or description.coupling else ()
+    loaded = problem.wrenches if description.element or description.coupling else ()
     robot = _with_all_motors(problem, spare)
     choice = (robot, frames, problem.independent, problem.width, problem.rows)
-    program = None if len(robot.free) > MANY_RATES else signals(*choice, quick=few, wrenches=wrenches)
+    program = None if len(robot.free) > MANY_RATES else signals(*choice, quick=few, wrenches=loaded)
     gates = x[:, x.shape[1] - problem.gate_inputs :].copy()
-    change, inputs = y[:, nq : 2 * nq], x[:, nq + n : x.shape[1] - problem.gate_inputs]
     gates[:, problem.holding] = 0.0  # efforts say all
-    effort = inputs[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n : 2 * nq + 2 * n + motors]
-    if spare is not None:
-        effort = spare.efforts(part.track.t[keep], y[:, :nq], effort)
-    state = {"q": y[:, :nq], "position_rates": change, "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
+    effort, *wrenches = np.split(
+        x[:, nq + n : x.shape[1] - problem.gate_inputs], motors + 6 * np.arange(len(problem.wrenches)), axis=1
+    )
+    if problem.prescribed != "efforts":
+        effort = y[:, 2 * nq + 2 * n : 2 * nq + 2 * n + motors]
+    rows = {"q": y[:, :nq], "change": y[:, nq : 2 * nq], "gates": gates, "work": part.track.work[keep]}
+    rows |= {f"{name}.wrench": wrench for name, wrench in zip(problem.wrenches, wrenches, strict=True)}
+    state = {"q": rows["q"], "position_rates": rows["change"], "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
     state |= {"gates": gates} if problem.gate_inputs else {}
-    loads = {"effort": effort}
-    loads |= {f"wrench_{name}": inputs[:, motors + 6 * k : motors + 6 * k + 6] for k, name in enumerate(wrenches)}
-    state |= {word: values for word, values in loads.items() if program is None or word in program.inputs}
 
-    def evaluated() -> dict[str, Array]:
-        if program is None:
-            return batched_signals(*choice, wrenches, state)
-        return program.evaluate("numpy", **state) if few else program(**state)
+    def evaluated(effort: Array) -> dict[str, Array]:
+        loads = {"effort": effort} | {f"wrench_{name}": rows[f"{name}.wrench"] for name in loaded}
+        acting = state | {word: values for word, values in loads.items() if program is None or word in program.inputs}
+        with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
+            if program is None:
+                return batched_signals(*choice, loaded, acting)
+            return program.evaluate("numpy", **acting) if few else program(**acting)
 
-    with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
-        gathered = evaluated()
-        cables = driven_cables(robot) if spare is not None else []
-        if spare is not None and cables:
-            tension = np.concatenate([gathered[f"element.{name}.force"].reshape(-1, 1) for name in cables], axis=1)
-            effort = state["effort"] = spare.taut(y[:, :nq], effort, tension)
-            gathered = evaluated()
-    rows = {"gates": gates, "q": y[:, :nq], "change": change, "given": inputs, "effort": effort}
-    return gathered | rows | {"work": part.track.work[keep]}
+    if spare is not None:
+        effort = spare.efforts(part.track.t[keep], rows["q"], effort)
+    gathered = evaluated(effort)
+    if spare is not None and (cables := driven_cables(robot)):
+        tension = np.concatenate([gathered[f"element.{name}.force"].reshape(-1, 1) for name in cables], axis=1)
+        effort = spare.taut(rows["q"], effort, tension)
+        gathered = evaluated(effort)
+    return gathered | rows | {"effort": effort}
 
 
 def _multipliers(rows: Array, missing: Array, redundant: bool) -> Array:
@@ -226,50 +201,25 @@ def _multipliers(rows: Array, missing: Array, redundant: bool) -> Array:
 
 def base_columns(state: RunState, frames: Sequence[str]) -> dict[str, Array]:
     """Columns that every run has, over any scalar; accelerations are those of the rates of the problem."""
+    robot, problem, tree, description = state.robot, state.problem, state.robot.tree, state.problem.robot.description
     columns: dict[str, Array] = {"t": state.t}
     for name in frames:
-        columns |= frame_columns(name, *state.frame(name), state.robot.tree.planar)
-    for made in BASE:
-        columns |= made(state)
-    return columns
-
-
-def _coordinates(state: RunState) -> dict[str, Array]:
-    tree = state.robot.tree
-    columns = {f"effort.{name}": state["effort"][:, k] for k, name in enumerate(state.robot.actuated_names)}
+        columns |= frame_columns(name, *state.frame(name), tree.planar)
+    columns |= {f"effort.{name}": state["effort"][:, k] for k, name in enumerate(robot.actuated_names)}
     for word, rows in (("q", state["q"]), ("qd", state["change"])):
         columns |= {f"{word}.{name}": rows[:, k] for k, name in enumerate(tree.position_names)}
-    return columns | acceleration_columns(state)
-
-
-def acceleration_columns(state: RunState) -> dict[str, Array]:
-    """Accelerations of the independent rates."""
-    number = {name: k for k, name in enumerate(state.robot.tree.rate_names)}
-    return {f"qdd.{name}": state["accelerations"][:, number[name]] for name in state.problem.independent}
-
-
-def _energies(state: RunState) -> dict[str, Array]:
-    return {f"energy.{kind}": state["energy"][:, k] for k, kind in enumerate(("kinetic", "elastic", "gravity"))}
-
-
-def _forces(state: RunState) -> dict[str, Array]:
-    """Of elements between points, couplings, stops and friction."""
-    description = state.problem.robot.description
+    columns |= acceleration_columns(state)
+    columns |= {f"energy.{kind}": state["energy"][:, k] for k, kind in enumerate(("kinetic", "elastic", "gravity"))}
     names = [f"element.{element.name}.{word}" for element in description.element for word in ("length", "force")]
     names += [f"coupling.{coupling.name}.effort" for coupling in description.coupling]
     names += [name for name in state.signals if name.startswith(("stop.", "friction."))]
-    return {name: state[name][:, 0] for name in names if name in state.signals}
-
-
-def _powers(state: RunState) -> dict[str, Array]:
-    robot, problem = state.robot, state.problem
-    places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
+    columns |= {name: state[name][:, 0] for name in names if name in state.signals}
+    places = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated]
     power = (state["effort"] * state["change"][:, places]).sum(axis=1)
-    for k, name in enumerate(problem.wrenches):
-        first = len(problem.robot.actuated) + 6 * k
-        power = power + (state["given"][:, first : first + 6] * state[f"{name}.motion"][:, :6]).sum(axis=1)
+    for name in problem.wrenches:
+        power = power + (state[f"{name}.wrench"] * state[f"{name}.motion"][:, :6]).sum(axis=1)
     opening = np.abs(state["opening"]).max(axis=1) if "opening" in state.signals else np.zeros(len(state["q"]))
-    return {
+    return columns | {
         "energy.total": state["energy"].sum(axis=1),
         "power.input": power,
         "power.loss": state["loss"][:, 0],
@@ -279,25 +229,10 @@ def _powers(state: RunState) -> dict[str, Array]:
     }
 
 
-BASE = (_coordinates, _energies, _forces, _powers)
-
-
-def position_columns(robot: Robot, run: Segments, frames: Sequence[str]) -> dict[str, Array]:
-    """Times, positions, and poses of frames of a run, by which two runs are compared."""
-    tree = robot.tree
-    q = np.concatenate([part.track.y[keep, : tree.nq] for part, keep in zip(run.parts, run.kept(), strict=True)])
-
-    def placed(rows: dict[str, Array]) -> dict[str, Array]:
-        at = pose(tree, rows["q"])
-        poses = {name: at.of(tree.places[name]) for name in frames}
-        words = ("rotation", "position")
-        return {f"{name}.{word}": part for name, both in poses.items() for word, part in zip(words, both, strict=True)}
-
-    rows = evaluate_rows(placed, {"q": q}, 30 * len(tree.links))
-    columns = {"t": run.t} | {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
-    for name in frames:
-        columns |= pose_columns(name, rows[f"{name}.position"], rows[f"{name}.rotation"], tree.planar)
-    return columns
+def acceleration_columns(state: RunState) -> dict[str, Array]:
+    """Accelerations of the independent rates."""
+    number = {name: k for k, name in enumerate(state.robot.tree.rate_names)}
+    return {f"qdd.{name}": state["accelerations"][:, number[name]] for name in state.problem.independent}
 
 
 def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dict[str, Array]:
@@ -322,21 +257,17 @@ def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dic
 
 def frame_columns(name: str, position: Array, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:
     """Pose, twist and acceleration of a frame, in world axes and in its own (`local_`)."""
-    return pose_columns(name, position, rotation, planar) | motion_columns(name, rotation, motion, planar)
-
-
-def pose_columns(name: str, position: Array, rotation: Array, planar: bool) -> dict[str, Array]:
-    """Position and orientation of a frame."""
     columns = {f"{name}.{axis}": position[:, k] for k, axis in enumerate(AXES[: 2 if planar else 3])}
+    moving = motion_columns(name, rotation, motion, planar)
     if planar:
         axis = axis_in_plane(rotation[0]) if len(rotation) else 0
-        return columns | {f"{name}.theta": np.unwrap(np.arctan2(rotation[:, 1, axis], rotation[:, 0, axis]))}
+        return columns | {f"{name}.theta": np.unwrap(np.arctan2(rotation[:, 1, axis], rotation[:, 0, axis]))} | moving
     turns = quaternions(rotation)
     if len(turns):
         turns[0] *= np.sign(turns[0, np.argmax(np.abs(turns[0]))])
     # without jumps of sign
     turns[1:] *= np.cumprod(np.where(np.einsum("ti,ti->t", turns[1:], turns[:-1]) < 0, -1.0, 1.0))[:, None]
-    return columns | {f"{name}.{word}": part for word, part in zip(ORIENTATION, turns.T, strict=True)}
+    return columns | {f"{name}.{word}": part for word, part in zip(ORIENTATION, turns.T, strict=True)} | moving
 
 
 def axis_in_plane(rotation: Array) -> int:
@@ -359,11 +290,11 @@ def motion_columns(
     for word, start, axes in (("v", 0, straight), ("w", 3, turning), ("a", 6, straight), ("al", 9, turning)):
         world = motion[:, start : start + 3]
         local = np.einsum("tji,tj->ti", rotation, world)
-        for k in range(3):
+        for k, axis in enumerate(AXES):
             if k in axes:
-                columns[f"{name}.{word}{AXES[k]}"] = world[:, k]
+                columns[f"{name}.{word}{axis}"] = world[:, k]
             if tilted or k in axes:
-                columns[f"{name}.local_{word}{AXES[k]}"] = local[:, k]
+                columns[f"{name}.local_{word}{axis}"] = local[:, k]
     return columns
 
 
@@ -372,17 +303,19 @@ def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
     places, end = robot.tree.places, robot.tree.end_effector
     if frames is None:
         same = [point.name for point in robot.description.point if point.frame == end]
-        names = [*(name for name in same if _coincide(places[name], places[end])), end]
+        parts = [(places[name].position, places[name].rotation) for name in (end, *same)]
+        names = [name for name, part in zip(same, parts[1:], strict=True) if all(map(np.array_equal, part, parts[0]))]
+        names.append(end)
     else:
         names = list(dict.fromkeys(frames)) or [end]
     for name in names:
         if not robot.tree.has(name, "frames"):
             raise InputError(f"there is no frame '{name}'", key="frames", value=name, hint=did_you_mean(name, places))
     joints = dict.fromkeys([*robot.tree.position_names, *robot.tree.rate_names])
-    columns = [f"{word}.{name}" for word in OF_JOINTS for name in joints]
+    columns = {f"{word}.{name}" for word in OF_JOINTS for name in joints}
     for name in names:
-        for column in columns:
-            if column.startswith(f"{name}.") and column.removeprefix(f"{name}.") in OF_FRAME:
+        for column in (f"{name}.{word}" for word in OF_FRAME):
+            if column in columns:
                 raise InputError(
                     f"the frame '{name}' and a joint would both have the column '{column}'",
                     key="frames",
@@ -392,28 +325,19 @@ def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _coincide(first: Any, second: Any) -> bool:
-    return np.array_equal(first.position, second.position) and np.array_equal(first.rotation, second.rotation)
-
-
 # -- outputs on request ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Output(Record):
-    """A column on request: its function of the state, the frames and the section of a beam whose signals it needs."""
+    """A column on request: its function of the state, and the frames whose signals it needs."""
 
     column: str
     value: Callable[[RunState], Array]
     frames: tuple[str, ...] = ()
-    section: tuple[str, float] | None = None
-    load: str = ""  # joint, closure or beam whose loads it shows
+    load: str = ""  # joint or closure whose loads it shows
+    beam: str = ""
     inner: bool = False  # whether accelerations deflect the place
-
-    @property
-    def by_acceleration(self) -> bool:
-        """Whether the column is an acceleration, or a force that follows from accelerations."""
-        return quantity(self.column).name in BY_ACCELERATION
 
 
 class OutputKind(NamedTuple):
@@ -460,11 +384,11 @@ def load_summary(state: RunState, outputs: Sequence[Output]) -> dict[str, Any]:
     if stressed:
         summary = {"largest_stress": Deferred(lambda: largest_stress_of(state.beams, state.t))}
         summary |= {"stress_left_out": left_out} if left_out else {}
-    beams = dict.fromkeys([*(output.load for output in outputs if output.section is not None), *stressed])
+    beams = dict.fromkeys([*(output.beam for output in outputs if output.beam), *stressed])
     tips = {state.robot.tree.links[state.chains[beam].tip].name: beam for beam in beams}
     loose = sorted(beam for tip, beam in tips.items() if tip in state.undetermined)
     summary |= {"undetermined_sections": loose} if loose else {}
-    joints = dict.fromkeys(output.load for output in outputs if output.load and output.section is None)
+    joints = dict.fromkeys(output.load for output in outputs if output.load)
     if joints:
         names = [name for name in state.wrenches if name in joints]
         summary["largest_reactions"] = {name: _largest(state.wrenches[name], state.t) for name in names}
@@ -490,9 +414,7 @@ def load_warnings(summary: Mapping[str, Any]) -> list[Diagnostic]:
         ("undetermined_sections", "section forces and stresses"),
     ):
         if names := summary.get(key, []):
-            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            shown = ", ".join(f"'{name}'" for name in names[:5]) + more
-            text = f"the robot is over-constrained: the {what} of {shown} are those of least norm"
+            text = f"the robot is over-constrained: the {what} of {quoted(names)} are those of least norm"
             diagnostics.append(Diagnostic("undetermined-forces", text, names[0]))
     return diagnostics
 
@@ -503,16 +425,16 @@ def expand_places(words: Sequence[str], key: str) -> list[str]:
 
 
 def _expanded(word: str, key: str) -> list[str]:
-    match, half = RANGE.fullmatch(word), HALF_RANGE.fullmatch(word)
-    if match is None and half is None:
+    match = RANGE.fullmatch(word)
+    if match is None:
         return [word]
+    beam, text, name = match.groups()
     try:
-        beam, low, high, number, name = match.groups() if match else ("", "", "", "0", "")
-        first, last, count = (float(low), float(high), int(number)) if match else (0.0, 0.0, 0)
+        low, high, number = text.split(":")
+        first, last, count = float(low), float(high), int(number)
     except ValueError:
-        return [word]
+        first, last, count = 0.0, 0.0, 0
     if not 2 <= count <= MOST_PLACES or not 0 <= first < last <= 1:
-        text = f"{low}:{high}:{number}" if match or half is None else half[1]
         raise InputError(
             f"'{text}' is not a range of places", key=key, value=word,
             hint=f"give first:last:count from 0 to 1, with at most {MOST_PLACES} places, such as 0:1:21",
@@ -537,11 +459,11 @@ def _read_reaction(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list
         name, words = name[:-3], [name[-2:]]
     if name not in names:
         raise _no_output(match[0], _reaction_examples(robot))
-    return [Output(f"reaction.{name}.{word}", partial(_reaction, name, word), load=name) for word in words]
 
+    def component(word: str, state: RunState) -> Array:
+        return state.wrenches[name][:, COMPONENTS.index(word)]
 
-def _reaction(name: str, word: str, state: RunState) -> Array:
-    return state.wrenches[name][:, COMPONENTS.index(word)]
+    return [Output(f"reaction.{name}.{word}", partial(component, word), load=name) for word in words]
 
 
 def _reaction_examples(robot: Robot) -> list[str]:
@@ -567,11 +489,11 @@ def _read_section(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[
     beam, word, where = match.groups()
     read_beam(robot, beam, word, match[0])
     s = read_beam_position(where, beam, "outputs", match[0])
-    return [Output(match[0], partial(_section, beam, word, s), section=(beam, s), load=beam)]
 
+    def value(state: RunState) -> Array:
+        return state.beams[beam].quantity(word, state.beams[beam].forces([s])[:, 0])
 
-def _section(beam: str, word: str, s: float, state: RunState) -> Array:
-    return state.beams[beam].quantity(word, state.sections[beam, s])
+    return [Output(match[0], value, beam=beam)]
 
 
 def _section_examples(robot: Robot) -> list[str]:
@@ -592,14 +514,14 @@ def _read_deflection(robot: Robot, match: re.Match[str], wrenches: Sequence[str]
     place, names = read_place(robot, beam, s, wrenches), [word]
     if word not in BENT:
         names = [name for name in BENT if not (robot.tree.planar and name[-1] == "z")]
+
+    def deflection(name: str, state: RunState) -> Array:
+        return place_deflection(robot.tree, place, name, state.signals)
+
     return [
-        Output(f"{beam}.{name}@{s}", partial(_deflection, place, name), place.frames, inner=place.inner is not None)
+        Output(f"{beam}.{name}@{s}", partial(deflection, name), place.frames, inner=place.inner is not None)
         for name in names
     ]
-
-
-def _deflection(place: BeamPlace, word: str, state: RunState) -> Array:
-    return place_deflection(state.robot.tree, place, word, state.signals)
 
 
 def _read_frame(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[Output]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,14 +25,12 @@ from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.options import Options
 from parflex.codegen.outputs import MANY_RATES, closure_rows, contact_gaps, loses_power, open_tree, powers
-from parflex.codegen.program import Program
 from parflex.codegen.simd_plan import simd_pays
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_stops
 from parflex.errors import InputError, did_you_mean
 from parflex.formulations.base import best_rows, cheapest_closures
 from parflex.integrators.driver import Method, System, compile_loop
-from parflex.records import Record
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
 from parflex.trajectories.trajectory import Trajectory
@@ -39,39 +38,22 @@ from parflex.tree.force_elements import GatedContact, gated_contacts, has_contac
 from parflex.tree.tree import Link, Tree
 
 Array = np.ndarray
-
 DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as
-
 FAR = 3e-5  # typical lengths or rad: two steps of Newton leave at most the fourth power of it open
-
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
-
 SLACK_RATE = 1e-11  # of them in a second, or in a run that is shorter: rates of joints that are rounding
-
 RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
-
 MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
-
 PAIRED = 200_000  # instructions: between the calls of longer models a second lane takes seconds more to compile
-
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
-
 MODEL_NAMES = {"motors": "state-rates-driven", "efforts": "state-rates"}
-
 POOR = 0.4  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0
-
 BETTER = 2.0  # other rates must be better by so much, or two choices would take turns
-
 NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
-
 NEAR_SHARE = 0.15  # and this of what it is at home
-
 LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not checked one by one
-
 AHEAD = 0.1  # likewise, between two checks of rows: from POOR on angles of a loop, which add some of its joints, go 0.4
-
 MOST_AHEAD = 1e9  # rows: that of a robot at rest
-
 JUMP = 0.5  # of the way between two rows that their rates do not explain: another assembly
 
 
@@ -196,7 +178,10 @@ class Problem:
     @property
     def _paired(self) -> bool:
         """Whether coefficients are of two stages at least, which are evaluated side by side."""
-        return "pairs" in self.numbers and _in_pairs(self.model.machine_code()[0].program)
+        program = self.model.machine_code()[0].program
+        if "pairs" not in self.numbers or program.length <= WRITTEN_OUT:
+            return "pairs" in self.numbers
+        return program.length <= PAIRED and not simd_pays(program)  # legs side by side take less time
 
     @property
     def is_long(self) -> bool:
@@ -267,13 +252,6 @@ def metres_per_position(tree: Tree) -> Array:
     for link in tree.links:
         metres[link.e] = rates[link.e_v]
     return metres
-
-
-def _in_pairs(program: Program) -> bool:
-    """Whether two states side by side take less time than one after the other whose legs are side by side."""
-    if program.length <= WRITTEN_OUT:
-        return True
-    return program.length <= PAIRED and not simd_pays(program)
 
 
 def _is_dense(system: System, solving: int) -> int:
@@ -394,17 +372,18 @@ def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str)
             value=missing[0],
             hint="list all driven motors",
         )
-    _refuse_undetermined(robot, names)
+    refuse_undetermined(robot, names, robot.reference_poses)
     return tuple(known[k] for k in range(len(known)) if known[k] in names)
 
 
-def _refuse_undetermined(robot: Robot, names: Sequence[str]) -> None:
-    """Raise if rates do not determine the others at any pose: no model can be made with them."""
+def refuse_undetermined(robot: Robot, names: Sequence[str], poses: Sequence[Array], where: str = "") -> None:
+    """Raise if rates determine the others at none of some poses: no model can be made with them."""
     dependent = dependent_rates(robot, names)
-    blocks = [scaled_jacobian(robot.closures, q)[:, dependent] for q in robot.reference_poses]
-    if len(dependent) and max(mobility.rank(block) for block in blocks) < len(dependent):
+    blocks = [scaled_jacobian(robot.closures, q)[:, dependent] for q in poses]
+    sizes = [mobility.condition(J, len(dependent), robot.regular_closure_norm) for J in blocks if len(dependent)]
+    if min(sizes, default=0.0) > mobility.SINGULAR:
         raise InputError(
-            f"the rates {', '.join(names)} do not determine the others",
+            f"the rates {', '.join(names)} do not determine the others{where} (condition number {min(sizes):.1e})",
             key="independent",
             value=", ".join(names),
             hint="choose others",
@@ -415,24 +394,6 @@ def dependent_rates(robot: Robot, independent: Sequence[str]) -> Array:
     """Numbers of the free rates that are not named."""
     names = robot.tree.rate_names
     return np.array([k for k in robot.free if names[k] not in set(independent)], dtype=int)
-
-
-def refuse_singular(problem: Problem, q: Array, key: str) -> None:
-    """Raise if the independent rates of a model do not determine the others at a pose."""
-    robot = problem.robot
-    dependent = dependent_rates(robot, problem.independent)
-    if not len(dependent):
-        return
-    J = scaled_jacobian(robot.closures, q)[:, dependent]
-    value = mobility.condition(J, len(dependent), robot.regular_closure_norm)
-    if value > mobility.SINGULAR:
-        raise InputError(
-            f"the rates {', '.join(problem.independent)} do not determine the others at the start "
-            f"(condition number {value:.1e})",
-            key=key,
-            value=", ".join(problem.independent),
-            hint="choose others",
-        )
 
 
 def with_independent_rates(problem: Problem, independent: Sequence[str], q: Array) -> Problem:
@@ -453,13 +414,11 @@ def with_independent_rates(problem: Problem, independent: Sequence[str], q: Arra
     return replace(problem, model=made, rows=robot_rows)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PartitionEvent(Record):
-    """A row at which something must be done: "choose" other rates, or "cross" a singular pose; `again` from there."""
+class PartitionEvent(NamedTuple):
+    """A row at which something must be done: "choose" other rates, or "cross" a singular pose."""
 
     row: int
     kind: str
-    again: bool = False
 
 
 @dataclass
@@ -468,6 +427,7 @@ class PartitionWatch:
 
     problem: Problem
     gone: float = 0.0  # since a row was checked, in radians of a typical length
+    spread: float = 0.0  # s_r / s_1 at the last row that was checked
     closely: bool = False  # whether few rows are computed between two checks: a check costs as much as a hundred steps
 
     @cached_property
@@ -475,16 +435,6 @@ class PartitionWatch:
         """Rates that may depend on others: those of motors that follow a motion may not."""
         robot = self.problem.robot
         return np.array([k for k in robot.free if not (self.problem.driven and k in robot.actuated)], dtype=int)
-
-    @cached_property
-    def rank(self) -> int:
-        """Of the closures in general."""
-        return self.problem.robot.mobility.rank
-
-    @property
-    def usual(self) -> mobility.Usual:
-        """The largest singular value at regular poses, for poses at which all are small."""
-        return self.problem.robot.regular_closure_norm
 
     @cached_property
     def near(self) -> float:
@@ -495,35 +445,30 @@ class PartitionWatch:
             key = cache.key_of(robot, "near", tuple(int(k) for k in self.free))
 
         def threshold() -> float:
-            usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
-            return float(min(NEAR, NEAR_SHARE * usual))
+            return min(NEAR, NEAR_SHARE * max(self.spread_at(self.at(q)) for q in robot.reference_poses))
 
         return cache.stored(key, threshold)
 
     @cached_property
-    def _lengths(self) -> list[int]:
-        """Positions that are lengths of struts."""
-        return [link.q.start for link in self.problem.robot.tree.links if link.strut]
+    def rows(self) -> Callable[[Array], Array]:
+        """Scaled rows of the closures over the rates that may depend, at each of many poses."""
+        robot, rows_at = self.problem.robot, closure_rows(self.problem.robot)
+        columns = [list(robot.free).index(k) for k in self.free]
+        return lambda q: rows_at(q)[:, :, columns]
 
     @cached_property
     def position_units(self) -> Array:
         """Of all positions, to compare ways."""
         return position_units(self.problem.robot.tree)
 
-    def rows(self, q: Array) -> Array:
-        """Scaled rows of the closures over the rates that may depend, at each of many poses."""
-        robot = self.problem.robot
-        place = {int(k): column for column, k in enumerate(robot.free)}
-        columns = [place[int(k)] for k in self.free]
-        return self._rows_at(q)[:, :, columns]
+    def at(self, q: Array) -> Array:
+        """The same rows at one pose."""
+        return self.rows(q[None])[0]
 
-    @cached_property
-    def _rows_at(self) -> Callable[[Array], Array]:
-        return closure_rows(self.problem.robot)
-
-    def _spread(self, J: Array) -> tuple[float, float]:
-        values = np.linalg.svd(J, compute_uv=False)
-        return float(values[self.rank - 1]), float(values[self.rank - 1] / mobility.largest(values, self.usual))
+    def spread_at(self, J: Array) -> float:
+        """s_r / s_1; where all are small, s_1 is that of regular poses."""
+        robot, values = self.problem.robot, np.linalg.svd(J, compute_uv=False)
+        return float(values[robot.mobility.rank - 1] / mobility.largest(values, robot.regular_closure_norm))
 
     def dependent(self, independent: Sequence[str]) -> list[int]:
         """Columns of the rates that depend on the named ones."""
@@ -532,36 +477,33 @@ class PartitionWatch:
 
     def quality(self, J: Array, independent: Sequence[str]) -> float:
         """s_f / s_r."""
-        block = np.linalg.svd(J[:, self.dependent(independent)], compute_uv=False)
-        return float(block[self.rank - 1] / max(self._spread(J)[0], 1e-300))
+        blocks, last = (J[:, self.dependent(independent)], J), self.problem.robot.mobility.rank - 1
+        s_f, s_r = (np.linalg.svd(block, compute_uv=False)[last] for block in blocks)
+        return float(s_f / max(s_r, 1e-300))
 
-    def is_near(self, q: Array, factor: float = 1.0) -> bool:
-        """Whether the closures are near a singular pose."""
-        return self._spread(self.rows(q[None])[0])[1] < factor * self.near
-
-    def best(self, q: Array) -> tuple[tuple[str, ...], float]:
-        """The rates that had better be independent at a pose, and how good they are."""
-        return self._best(self.rows(q[None])[0])
-
-    def _best(self, J: Array) -> tuple[tuple[str, ...], float]:
-        """The same of rows of the closures."""
+    def best(self, J: Array) -> tuple[tuple[str, ...], float]:
+        """The rates that had better be independent, by rows of the closures, and how good they are."""
         robot = self.problem.robot
-        refuse_other_branch(J, self.rank)
+        refuse_other_branch(J, robot.mobility.rank)
         candidates = []
         for weights in (np.ones(robot.tree.n), robot.preference):
-            dependent = set(self.free[pivots(J * weights[self.free], self.rank)])
+            dependent = set(self.free[pivots(J * weights[self.free], robot.mobility.rank)])
             names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
             candidates.append((self.quality(J, names), names))
         quality, names = max(candidates)
         return names, quality
 
+    def _is_poor(self, J: Array, quality: float) -> bool:
+        """Whether independent rates of a quality are poor, and others are better."""
+        return quality < POOR and self.best(J)[1] > BETTER * quality
+
     def at_start(self, q: Array, independent: Sequence[str]) -> PartitionEvent | None:
         """What must be done before the first step."""
-        J, self.gone = self.rows(q[None])[0], 0.0
-        if self._spread(J)[1] < self.near:
+        J = self.at(q)
+        self.gone, self.spread = 0.0, self.spread_at(J)
+        if self.spread < self.near:
             return PartitionEvent(0, "cross")
-        quality = self.quality(J, independent)
-        return PartitionEvent(0, "choose") if quality < POOR and self._best(J)[1] > BETTER * quality else None
+        return PartitionEvent(0, "choose") if self._is_poor(J, self.quality(J, independent)) else None
 
     def rows_ahead(self, q: Array) -> int:
         """Rows that may be computed behind these until the next check: what poor rates determine takes labour."""
@@ -573,28 +515,32 @@ class PartitionWatch:
     ) -> PartitionEvent | None:
         """The first row, of closed positions and their rates of change, at which something must be done.
 
-        Row 0 was checked before, or is near one that was.
+        Row 0 was checked before, or is near one that was. Where s_r / s_1 falls by more than half between two rows, it
+        may pass zero before the next one.
         """
-        displacements = np.abs(np.diff(q, axis=0)) / self.position_units
-        explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
+        units, moved = self.position_units, np.diff(q, axis=0)
+        distances = (np.abs(moved) / units).max(axis=1, initial=0.0)
+        explained = np.abs(moved - out_step / 2 * (change[1:] + change[:-1])) / units
         if self.problem.gaps is not None:  # a stop turns rates between two rows
-            explained = explained - out_step / 2 * np.abs(np.diff(change, axis=0)) / self.position_units
-        distances = displacements.max(axis=1, initial=0.0)
+            explained = explained - out_step / 2 * np.abs(np.diff(change, axis=0)) / units
         rigid = not self.problem.robot.tree.elastic  # deformations may oscillate between two rows
+        lengths = [link.q.start for link in self.problem.robot.tree.links if link.strut]
         jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(distances, LOOK))
-        jumps = np.flatnonzero(jumped | (q[1:, self._lengths] <= 0).any(axis=1))  # a length has no other side
+        jumps = np.flatnonzero(jumped | (q[1:, lengths] <= 0).any(axis=1))  # a length has no other side
         until = int(jumps[0]) + 1 if len(jumps) else len(q)
         on = self.gone + np.concatenate([[0.0], np.cumsum(distances)])
         marks, self.gone = np.floor(on / LOOK), float(on[-1] % LOOK)
         looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or (len(jumps) and k == until - 1)]
         if looked:
-            J, r = self.rows(q[looked]), self.rank - 1
+            J, robot = self.rows(q[looked]), self.problem.robot
+            passed = not (self.problem.sticking or robot.tree.elastic or loses_power(robot))  # singular poses are
             whole = np.linalg.svd(J, compute_uv=False)
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
             for k, held, values, block_values in zip(looked, J, whole, block, strict=True):
-                if values[r] < self.near * mobility.largest(values, self.usual):
+                before, s_r = self.spread, values[robot.mobility.rank - 1]
+                self.spread = float(s_r / mobility.largest(values, robot.regular_closure_norm))
+                if self.spread < max(self.near, before / 2 if passed else 0.0):
                     return PartitionEvent(k, "cross")
-                quality = block_values[r] / values[r]
-                if quality < POOR and self._best(held)[1] > BETTER * quality:
+                if self._is_poor(held, block_values[robot.mobility.rank - 1] / s_r):
                     return PartitionEvent(k, "choose")
-        return PartitionEvent(until - 1, "jump", again=True) if len(jumps) else None
+        return PartitionEvent(until - 1, "jump") if len(jumps) else None

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from parflex.robot.robot import Robot
 
 
@@ -18,7 +20,6 @@ class Quantity(NamedTuple):
 
 
 JOINT = "joint"  # in place of the unit of a joint
-
 FIRST = {  # by the first word of a column
     "t": Quantity("time", "s", "time"),
     "closure_error": Quantity("opening", "m", "opening of loops"),
@@ -51,9 +52,7 @@ LAST = {  # by the last word of a column, before the place along a beam
 }
 
 LABEL = re.compile(r"(?:^|\.)([A-Za-z_]\w*)(?:@[0-9.eE+-]+)?$")
-
 SECTION = re.compile(r"(.+\.(?:N|Vy|Vz|T|My|Mz|stress))@([^@:]+)")  # a column of a section, and its place
-
 BY_ACCELERATION = ("acceleration", "acceleration of sensors", "angular acceleration", "force", "moment", "stress")
 
 
@@ -77,6 +76,11 @@ def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
     if known.name == "effort":
         return " or ".join({"m": "N", "rad": "N m"}.get(unit, unit) for unit in reversed(units)), known.label
     return " or ".join(known.unit.replace(JOINT, unit) for unit in units), known.label
+
+
+def coordinate_rows(robot: Robot, columns: Mapping[str, np.ndarray], word: str = "q") -> np.ndarray:
+    """Positions of a run in rows, or what a `word` says of each."""
+    return np.stack([columns[f"{word}.{name}"] for name in robot.tree.position_names], axis=1)
 
 
 def _joint_units(name: str, robot: Robot | None) -> list[str]:

@@ -14,14 +14,20 @@ import numpy as np
 
 from parflex.closure.constraints import Distance
 from parflex.errors import ParflexError
-from parflex.integrators.driver import NEAR, Grid, IntegratedRows, Method, System, run_loop
+from parflex.integrators.driver import NEAR, Grid, IntegratedRows, System, run_loop
 from parflex.recursion.energy import distance
 from parflex.recursion.kinematics import pose
 from parflex.simulation.contact_report import events_between, gates_at
 from parflex.simulation.discontinuities import InputSegments, input_segments
-from parflex.simulation.problem import BETTER, PartitionEvent, PartitionWatch, Problem, with_independent_rates
-from parflex.simulation.singular_passage import STAGES, PassageState, SingularPassage, UndeterminedBranchError
-from parflex.simulation.step_control import ends_inside
+from parflex.simulation.problem import BETTER, POOR, PartitionEvent, PartitionWatch, Problem, with_independent_rates
+from parflex.simulation.singular_passage import (
+    STAGES,
+    PassageState,
+    SingularPassage,
+    UndeterminedBranchError,
+    passage_rows,
+)
+from parflex.simulation.step_control import Steps, ends_inside
 from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
@@ -96,35 +102,23 @@ def inner_grid(grid: Grid) -> Grid:
     return replace(grid, every=every, rows=grid.rows * (grid.every // every))
 
 
-def _once(control: Control) -> Control:
-    """A row that is computed again is not sensed again: the controller has its memory."""
-    last = [-1]
-
-    def called(row: int, x: Array, y: Array) -> None:
-        if row > last[0]:
-            last[0] = row
-            control(row, x, y)
-
-    return called
-
-
 class Runner:
     """Carries a run from segment to segment."""
 
     def __init__(
-        self, problem: Problem, inputs: Trajectory, method: Method, grid: Grid, tolerance: float,
-        control: Control | None, shown: Callable[[float], None] | None,
+        self, problem: Problem, inputs: Trajectory, steps: Steps, control: Control | None,
+        shown: Callable[[float], None] | None,
     ) -> None:  # fmt: skip
-        self.problem, self.given, self.method = problem, inputs, method
-        self.tolerance, self.shown = tolerance, shown
-        self.control = None if control is None else _once(control)
+        self.problem, self.steps, self.shown, grid = problem, steps, shown, steps.grid
+        self.given = Trajectory(inputs.breaks, inputs.coefficients)  # into which a controller may write efforts
+        self.control = control
         loops = (
             bool(problem.robot.closures.size) and problem.prescribed != "platform" and problem.robot.mobility.rank > 0
         )
         self.watch = PartitionWatch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = self.grid.rows // grid.rows
-        self.instants = ends_inside(problem, inputs, self.grid)
+        self.instants = ends_inside(problem, self.given, self.grid)
         self.event: PartitionEvent | None = None
         self.worked = np.zeros(2)
         self.ranges: Array | None = None  # of all positions so far
@@ -149,9 +143,11 @@ class Runner:
             self.done.parts.append(Segment(self.problem, track))
             if not np.isfinite(track.y[-1]).all() or tries > MOST_TRIES:
                 return self._failed(track)
-            near = self.watch.is_near(q, 3.0 if event.kind in ("fail", "jump") else 1.0)
-            if near:
-                crossed = self._cross(q, all_rates, row)
+            # a pose at which a step failed, or the loops jumped, may be singular
+            farthest = self.watch.near * (3.0 if event.kind in ("fail", "jump") else 1.0)
+            near = self.watch.spread_at(self.watch.at(q)) < farthest
+            if near or event.kind == "cross":
+                crossed = self._cross(q, all_rates, row, near)
                 if crossed is None:
                     return self.done
                 row, q, all_rates = crossed
@@ -159,7 +155,7 @@ class Runner:
                     return self.done
             if not self._choose(q, row, event) and not near:
                 return self._failed(track)
-            qd = self._independent(all_rates)
+            qd = all_rates[self.problem.places]
 
     def _stretch(self, q: Array, qd: Array, row: int, event: PartitionEvent | None) -> IntegratedRows:
         """With one model, until it ends, fails or is left; with an event, the first row alone."""
@@ -167,8 +163,8 @@ class Runner:
         near, segments = NEAR * self.grid.out_step, self._course(self.problem, row)
         systems = [segments.first, *(corner.behind for corner in segments.corners)]
         track = run_loop(
-            segments.first, self.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
-            self.problem.independent, self.tolerance, self._writing(systems), self.shown, segments.corners, row,
+            segments.first, self.steps.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
+            self.problem.independent, self.steps.tolerance, self._writing(systems), self.shown, segments.corners, row,
             self.worked, None if self.watch is None else self._looked, self.ranges,
         )  # fmt: skip
         self.worked, known = track.work[-1], track.y[:, : len(q)]
@@ -201,70 +197,59 @@ class Runner:
         self.event = self.watch.first_event(y[:, :nq], y[:, nq : 2 * nq], self.grid.out_step, self.problem.independent)
         return None if self.event is None else self.event.row, self.watch.rows_ahead(y[:, :nq])
 
-    def _independent(self, all_rates: Array) -> Array:
-        names = list(self.problem.robot.tree.rate_names)
-        return all_rates[[names.index(name) for name in self.problem.independent]]
-
     def _choose(self, q: Array, row: int, event: PartitionEvent) -> bool:
         """Take the best rates there are; False where the present ones are as good, so that others would not help."""
         assert self.watch is not None
+        J = self.watch.at(q)
         try:
-            names, quality = self.watch.best(q)
+            names, quality = self.watch.best(J)
         except ParflexError:
             return False
-        if not quality > BETTER * self.watch.quality(self.watch.rows(q[None])[0], self.problem.independent):
+        present = self.watch.quality(J, self.problem.independent)
+        if present >= POOR or not quality > BETTER * present:
             return event.kind == "cross"
         self.problem = with_independent_rates(self.problem, names, q)
         self.done.changes.append({"time": row * self.grid.out_step, "independent": list(names)})
         return True
 
-    def _cross(self, q: Array, qd: Array, row: int) -> tuple[int, Array, Array] | None:
-        """Through a singular pose, if one is ahead; row, positions and rates behind it, or None where the run ends."""
-        assert self.watch is not None
-        begin, step, now, made, here, why = perf_counter(), self.grid.out_step, row * self.grid.out_step, 0, row, ""
-        everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
-        whole = replace(self.problem, names=everything, rows=())
-        segments, rows = self._course(whole, row), list[tuple[int, PassageState]]()
-        corners = [] if self.control is not None else list(segments.corners)  # its efforts are constant from row to row
-        first = Trajectory(segments.first.breaks, segments.first.coefficients)
-        passage = SingularPassage(self.problem, first if self.control is None else self.given)
-        at = PassageState(q, qd, qd, qd)
-        try:
-            at = passage.enter(now, q, qd, self.worked)
-            rows.append((row, at))
-            while here < self.grid.rows and not passage.is_over(at, now, step):
-                if corners and corners[0].time <= now + NEAR * step:
-                    corner = corners.pop(0)
-                    passage = SingularPassage(
-                        self.problem, Trajectory(corner.behind.breaks, corner.behind.coefficients)
-                    )
-                    at = passage.behind(corner, at)
-                    continue
-                limit = corners[0].time if corners else self.grid.rows * step
-                if self.control is not None:
-                    self.control(here, *self._flat(at, here))
-                    limit = (here + 1) * step
-                over = passage.step(at, now, step, limit)
-                last = min(self.grid.rows, int(over.end / step * (1 + NEAR) + NEAR))
-                rows += [(k, over.at(k * step)) for k in range(here + 1, last + 1)]
-                at, now, here, made = over.at(over.end), over.end, last, made + 1
-        except UndeterminedBranchError:
-            why, where = self._why(here, segments), passage.loosest(at.q)
-        self.done.jumps += segments.jumps
-        if made or why:
-            self.done.changes.append({"time": row * step, "singular_until": here * step})
-        if made:
-            self.done.parts.append(Segment(whole, self._passed(rows, perf_counter() - begin, made)))
-        last_track = self.done.parts[-1].track
-        if why:
-            last_track.status, last_track.stopped = "diverged", float(here * step)
-            last_track.why, last_track.coordinate = f"{why} ('{where}' becomes free)", where
-            return None
-        if made and here >= self.grid.rows:
-            last_track.status = "ok"
-        return here, at.q, at.qd
+    def _cross(self, q: Array, qd: Array, row: int, near: bool) -> tuple[int, Array, Array] | None:
+        """Through a singular pose, if one is ahead; row, positions and rates behind it, or None where the run ends.
 
-    def _why(self, row: int, segments: InputSegments) -> str:
+        Unless it is `near`, the run may go on without a passage.
+        """
+        begin, step, robot, why = perf_counter(), self.grid.out_step, self.problem.robot, ""
+        whole = replace(self.problem, names=tuple(robot.tree.rate_names[k] for k in robot.free), rows=())
+        inputs, rows = self._course(whole, row), list[tuple[int, PassageState]]()
+        given, corners, sample = Trajectory(inputs.first.breaks, inputs.first.coefficients), list(inputs.corners), None
+        if self.control is not None:  # its efforts are constant from row to row
+            given, corners, sample = self.given, [], self._sample
+        state = PassageState(q, qd, qd, np.zeros(0), self.worked)
+        try:
+            for each in passage_rows(self.problem, given, corners, state, row, self.grid.rows, step, sample):
+                rows.append(each)
+        except UndeterminedBranchError:
+            why = self._why(rows[-1][0] if rows else row, inputs) if near else ""
+        here, state = rows[-1] if rows else (row, state)
+        self.done.jumps += [jump for jump in inputs.jumps if jump["time"] < (here - NEAR) * step]
+        if why or here > row:
+            self.done.changes.append({"time": row * step, "singular_until": here * step})
+        if here > row:
+            self.done.parts.append(Segment(whole, self._passed(rows, perf_counter() - begin)))
+        track = self.done.parts[-1].track
+        if why:
+            where = SingularPassage(self.problem, self.given).loosest(state.q)
+            track.status, track.stopped = "diverged", float(here * step)
+            track.why, track.coordinate = f"{why} ('{where}' becomes free)", where
+        elif here >= self.grid.rows:
+            track.status = "ok"
+        return None if why else (here, state.q, state.qd)
+
+    def _sample(self, row: int, state: PassageState) -> None:
+        """Ask the controller, at a row of a passage."""
+        assert self.control is not None
+        self.control(row, *self._flat(row, state))
+
+    def _why(self, row: int, inputs: InputSegments) -> str:
         """Words for where a passage ends that is not determined."""
         if self.problem.robot.tree.elastic:
             return BENDS
@@ -273,33 +258,25 @@ class Runner:
         if not self.problem.driven:
             return UNDECIDED
         begin, end = (np.array([0, 2 * self.per]) + row) * self.grid.out_step
-        jumps = [corner.time for corner in segments.corners if corner.cross and begin <= corner.time <= end]
+        jumps = [corner.time for corner in inputs.corners if corner.cross and begin <= corner.time <= end]
         return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else DRIVEN_SINGULAR
 
-    def _flat(self, at: PassageState, row: int) -> tuple[Array, Array]:
+    def _flat(self, row: int, state: PassageState) -> tuple[Array, Array]:
         """Inputs and outputs of a row, laid out as those of a model whose rates are all free ones."""
-        robot, tree = self.problem.robot, self.problem.robot.tree
-        free = robot.free
-        pieces, t = self.given, row * self.grid.out_step
-        changes = tree.rate_changes(at.qd, at.qdd)
-        inputs = pieces.value(t) if not self.problem.driven else np.concatenate(
-            [pieces.value(t, 2)[: len(robot.actuated)], pieces.value(t)[len(robot.actuated) :]]
-        )  # fmt: skip
-        gates = gates_at(tree, at.q, at.qd) if self.problem.gate_inputs else np.zeros(0)
-        x = np.concatenate([at.q, at.qd[free], inputs, gates])
-        y = np.concatenate([at.q, tree.position_rates(at.q, at.qd), changes[free], at.qdd[free]])
-        return x, np.concatenate([y, at.effort]) if self.problem.driven else y
+        robot, tree, (q, qd, qdd, effort, _) = self.problem.robot, self.problem.robot.tree, state
+        inputs, driven = self.given.value(row * self.grid.out_step), self.problem.driven
+        if driven:
+            inputs[: len(robot.actuated)] = self.given.value(row * self.grid.out_step, 2)[: len(robot.actuated)]
+        gates = gates_at(tree, q, qd) if self.problem.gate_inputs else np.zeros(0)
+        y = [q, tree.position_rates(q, qd), tree.rate_changes(qd, qdd)[robot.free], qdd[robot.free]]
+        return np.concatenate([q, qd[robot.free], inputs, gates]), np.concatenate(y + [effort] * driven)
 
-    def _passed(self, rows: list[tuple[int, PassageState]], seconds: float, steps: int) -> IntegratedRows:
-        flat = [self._flat(at, row) for row, at in rows]
-        t = np.array([row for row, _ in rows]) * self.grid.out_step
-        counts = {"evaluations": STAGES * steps, "steps": steps}
-        work = np.array([at.worked for _, at in rows])
-        self.worked = work[-1]
-        x, y = (np.array([part[k] for part in flat]) for k in (0, 1))
-        states = [(at.q, at.qd) for _, at in rows]
-        touching = self.problem.gaps is not None
-        events = events_between(self.problem.robot.tree, t, states) if touching else np.zeros((0, 4))
+    def _passed(self, rows: list[tuple[int, PassageState]], seconds: float) -> IntegratedRows:
+        x, y = (np.array(part) for part in zip(*(self._flat(*each) for each in rows), strict=True))
+        t, work = np.array([row for row, _ in rows]) * self.grid.out_step, np.array([state.worked for _, state in rows])
+        self.worked, steps, tree = work[-1], len(rows) - 1, self.problem.robot.tree
+        states = [] if self.problem.gaps is None else [(state.q, state.qd) for _, state in rows]
+        counts, events = {"evaluations": STAGES * steps, "steps": steps}, events_between(tree, t, states)
         return IntegratedRows(t, x, y, work, seconds, counts, "left", events=events)
 
     def _finished(self, track: IntegratedRows) -> Segments:

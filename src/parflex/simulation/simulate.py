@@ -20,15 +20,12 @@ from parflex.forces.section_forces import reduced_load_warning
 from parflex.integrators.driver import CITATIONS, Grid, IntegratedRows, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
-from parflex.simulation.consistency import AccelerationFilter, inconsistency_warnings, inconsistent_shares
+from parflex.simulation.consistency import consistent_steps, inconsistency_warnings, inconsistent_shares
 from parflex.simulation.contact_report import (
-    backlash_events,
+    contact_summary,
     contact_warnings,
     identical_joint_warnings,
-    largest_stop_effort,
     run_limit_warnings,
-    stiction_events,
-    stop_events,
     stop_warnings_of,
 )
 from parflex.simulation.controller import Controller, controlled
@@ -52,7 +49,6 @@ from parflex.simulation.outputs import (
     expand_places,
     load_summary,
     load_warnings,
-    position_columns,
     read_outputs,
     recorded_frames,
     run_state,
@@ -63,8 +59,9 @@ from parflex.simulation.problem import (
     characteristic_energy,
     prepare_problem,
     read_independent,
-    refuse_singular,
+    refuse_undetermined,
 )
+from parflex.simulation.quantities import coordinate_rows
 from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import StartState, start_state, with_cached_home
@@ -73,12 +70,11 @@ from parflex.simulation.step_control import (
     STEP,
     VISIBLE_MOTION,
     StepReport,
+    Steps,
     error_warnings,
     estimated_error,
     extent,
     requested_steps,
-    step_report,
-    with_half_steps,
     with_longest,
 )
 from parflex.statics.small_deformation import deflection_warnings
@@ -89,19 +85,12 @@ from parflex.trajectories.redundant_drive import RedundantDrive, redundant_case
 from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
-
 DRIVES = ("motors", "platform")
-
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction under a driven platform, turn
-
 EFFORT = ("evaluations", "steps", "iterations", "jacobians", "rejected")  # what a run took, in its summary
-
 OUT_STEP = 1e-3  # s between rows, where steps are not longer
-
 MOST_ROWS = 5_000_000
-
 SHORTEST = 1e-100  # s, of a run: the squares of its steps and their inverses are numbers of double precision
-
 LOG = logging.getLogger("parflex")
 
 
@@ -146,24 +135,15 @@ def simulate(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    motion : str, Path, Mapping or callable, default None
-        Motion: name in the file, motion file, table, table of knots, or function of time; None prescribes no motion (m,
-        rad).
-    time : float, default 1.0
-        Duration (s).
+    robot, motion, time, breaks, controller, drive, radius, without, check_width, frames
+        See `parflex.api.WORDS`.
+    weights, preload, effort_limit, stops, ignore_limits
+        See `parflex.api.WORDS`.
     effort : Effort, default None
         Efforts of the motors: numbers, tables or functions of time; a motor not named has none (N, N m).
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; numbers, tables or functions of time (N, N
         m).
-    breaks : Sequence[float], default ()
-        Times at which functions of time jump or bend (s).
-    controller : Controller, default None
-        Controller called at its sample time, e.g. `PD` (N, N m).
-    drive : {'motors', 'platform'}, default "motors"
-        What follows the motion.
     start : str or Mapping, default None
         State at the start: 'rest', 'relaxed' (bodies at rest, joints at the pose), 'equilibrium', 'held' or a table;
         None: relaxed if flexible (held if the platform is driven), else rest.
@@ -178,30 +158,12 @@ def simulate(
     tolerance : float, default None
         What positions may err by in a step, angles times the typical length. Without `step` it chooses the steps;
         None: 1e-8 of how far the robot has moved (m).
-    radius : float, default 0.8
-        Spectral radius of generalized-alpha: 1 damps nothing, 0 most (dimensionless).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     friction_width : float, default None
         Rate over which Coulomb friction changes its sign; None: joints stick (rad/s, m/s).
-    check_width : bool, default True
-        Run again with half the friction width, where there is one, and report the difference.
     check_steps : bool, default None
         Run again with half the steps and report the error that follows. None: where a `tolerance` chooses them.
-    frames : Sequence[str], default None
-        Frames to report; None: the end effector.
     independent : Sequence[str], default None
         Rates that are integrated at first, for checks; None leaves the choice.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the nearest internal efforts
-        (N, N m).
-    effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. Of motors that are more than
-        freedoms and follow a motion (N, N m).
-    stops : bool, default False
-        Let the limits of joints act, by the `stop` of the robot file.
     outputs : Sequence[str], default ()
         More columns: reaction.JOINT.fx (fy fz mx my mz), reaction.JOINT (all six); closures by name (N, N m).
         FRAME.sensor_ax, what an accelerometer shows (ay az; wx wy wz of a gyroscope), FRAME.vx and other motions
@@ -211,8 +173,6 @@ def simulate(
     converge : float, default None
         Divide the elements of beams until the answer changes by no more than this share of it: recorded frames of the
         largest deflection of a beam, efforts and `outputs` of their largest value; None: as they are (dimensionless).
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -235,15 +195,6 @@ def simulate(
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     method = ("gauss6" if step is None else "gauss4") if method is None else method
-    case = read_case(
-        robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
-        without, breaks,
-    )  # fmt: skip
-    case = redundant_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
-    original_robot, robot = robot, case.robot
-    looked_at = recorded_frames(robot, frames)
-    requested = read_outputs(robot, outputs, list(case.wrenches), reactions)
-    case = replace(case, independent=read_independent(robot, independent, case.prescribed), stops=bool(stops))
     if friction_width == 0:
         raise InputError(
             "the friction width must be positive",
@@ -251,82 +202,80 @@ def simulate(
             value=friction_width,
             hint="give e.g. 1e-3, or leave it out: joints then stick",
         )
+    case = read_case(
+        robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
+        without, breaks,
+    )  # fmt: skip
+    case = redundant_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
+    original_robot, robot, motors, grid = robot, case.robot, robot.motors, case.grid
+    looked_at = recorded_frames(robot, frames)
+    requested = read_outputs(robot, outputs, list(case.wrenches), reactions)
+    case = replace(case, independent=read_independent(robot, independent, case.prescribed), stops=bool(stops))
     begin = perf_counter()
     sticking = friction_width is None
     problem = prepared_case(case, friction_width or FRICTION_WIDTH, sticking)
     segments, started = run_case(case, problem, progress, None)
     state = run_state(problem, segments, looked_at, case.spare, requested)
-    columns, track, jumps = base_columns(state, looked_at), segments.track, segments.jumps
+    columns, track = base_columns(state, looked_at), segments.track
     add_outputs(state, requested, columns)
     summary = run_summary(track, columns, perf_counter() - begin - track.seconds)
-    steps = step_report(case.grid, case.steps, track)
-    summary |= steps.told | started.told
-    summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
+    made = case.steps.report(track)
+    summary |= made.told | started.told
+    summary |= {"velocity_jumps": segments.jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
-    if case.stops:
-        summary |= {"stops": stop_events(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
-    if problem.sticking:
-        summary["sticks"] = stiction_events(problem, track.events, columns)
-    if any(spring.has_flanks for spring in problem.robot.tree.springs):
-        summary["flanks"] = backlash_events(problem, track.events)
+    summary |= contact_summary(problem, track.events, columns, case.stops)
     summary |= load_summary(state, requested) | ({} if case.spare is None else {"internal": case.spare.told()})
-    every = track.counts["steps"] / max(1, len(track.t) - 1) if case.grid.begin else case.grid.every
+    every = track.counts["steps"] / max(1, len(track.t) - 1) if grid.begin else grid.every
     summary["not_followed"] = inconsistent_shares(state, columns, requested, every)
-    rough_asked, rough_beside = inconsistency_warnings(
-        problem,
-        summary["not_followed"],
-        [output.column for output in requested],
-        AccelerationFilter(method, case.grid.out_step / max(every, 1e-9), every),
-    )
-    shown = [frame for output in requested if not output.section for frame in output.frames[:1]]
-    moved = max(extent(problem.robot.tree, _positions(robot, columns)), VISIBLE_MOTION * problem.robot.tree.length)
+    cure = consistent_steps(method, grid.out_step / max(every, 1e-9), every)
+    shown = [frame for output in requested for frame in output.frames[:1]]
+    tree, q = problem.robot.tree, coordinate_rows(robot, columns)  # as it acts, without what is left out
+    moved = max(extent(tree, q), VISIBLE_MOTION * tree.length)
     diagnostics = [
         *stop_warnings(summary),
         *load_warnings(summary),
         *case.diagnostics,
         *(stop_warnings_of(problem) if case.stops else []),
         *started.diagnostics,
-        *(
-            []
-            if ignore_limits
-            else run_limit_warnings(problem.robot, columns, original_robot.motors, effort_limit, _prescribed(case))
-        ),
-        *jump_warnings(jumps),
-        *balance_warnings(columns, method, characteristic_energy(problem.robot.tree, time)),
-        *steps.warnings(moved),
-        *rough_asked,
-        *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
+        *([] if ignore_limits else run_limit_warnings(problem.robot, columns, motors, effort_limit, case.followed)),
+        *jump_warnings(segments.jumps),
+        *balance_warnings(columns, method, characteristic_energy(tree, time)),
+        *made.warnings(moved),
+        *contact_warnings(problem, track.events, columns, method, 0.0 if grid.begin else grid.step),
         *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
         *reduced_load_warning(robot.tree, list(case.wrenches)),
         *inner_wrench_warning(robot, state.signals, list(case.wrenches), [*looked_at, *shown]),
         *(partition_changed(segments.changes) if case.independent else []),
-        *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
+        *deflection_warnings(tree, q),
         *(
             content_warnings(robot, columns)
             or inner_warnings(robot, case.prescribed, columns, state["accelerations"], case.without)
         ),
-        *rough_beside,
+        *inconsistency_warnings(problem, summary["not_followed"], [output.column for output in requested], cure),
     ]
     if problem.width and check_width and track.status == "ok":
-        half = prepared_case(case, problem.width / 2, sticking)
-        other = base_columns(
-            run_state(half, run_case(case, half, None, None)[0], looked_at[:1], case.spare), looked_at[:1]
-        )
+        other, _ = second_run(case, prepared_case(case, problem.width / 2, sticking), looked_at, None)
         summary["friction"] = friction_width_effect(columns, other, looked_at[0], problem.width)
-    usual = tolerance is not None and case.grid.begin > 0
+    usual = tolerance is not None and grid.begin > 0
     if (usual if check_steps is None else check_steps) and track.status == "ok":
-        length = problem.robot.tree.length
-        second = run_case(with_half_steps(case, length), problem, None, started)[0]
-        if case.grid.begin and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
-            second = run_case(with_half_steps(case, length, track), problem, None, started)[0]
-        other = position_columns(problem.robot, second, looked_at[:1])
-        summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
-        diagnostics += error_warnings(columns, summary["estimated_error"], robot.tree.length, tolerance is not None)
+        other, second = second_run(replace(case, steps=case.steps.halved(tree.length)), problem, looked_at, started)
+        if grid.begin and second.counts["steps"] < MORE_STEPS * track.counts["steps"]:
+            even = replace(case, steps=case.steps.halved(tree.length, track))
+            other, second = second_run(even, problem, looked_at, started)
+        error = summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case.steps.method, second)
+        diagnostics += error_warnings(columns, error, tree.length, tolerance is not None)
     summary |= reported(diagnostics)
-    settings = run_settings(original_robot, case, problem, method, steps)
-    return Run(columns, settings, summary)
+    return Run(columns, run_settings(original_robot, case, problem, made), summary)
+
+
+def second_run(
+    case: RunCase, problem: Problem, frames: Sequence[str], started: StartState | None
+) -> tuple[dict[str, Array], IntegratedRows]:
+    """Columns of a run that is compared with another, and how it went."""
+    segments, _ = run_case(case, problem, None, started)
+    return base_columns(run_state(problem, segments, frames, case.spare), frames), segments.track
 
 
 def run_summary(track: IntegratedRows, columns: Mapping[str, Array], preparation: float) -> Summary:
@@ -349,7 +298,7 @@ def run_summary(track: IntegratedRows, columns: Mapping[str, Array], preparation
     return summary
 
 
-def run_settings(robot: Robot, case: RunCase, problem: Problem, method: str, steps: StepReport) -> dict[str, Any]:
+def run_settings(robot: Robot, case: RunCase, problem: Problem, made: StepReport) -> dict[str, Any]:
     """All that a run depends on, with the versions that computed it."""
     return {
         "robot": robot.name,
@@ -367,23 +316,14 @@ def run_settings(robot: Robot, case: RunCase, problem: Problem, method: str, ste
         "stops": case.stops,
         "friction_width": problem.width or None,
         "sticking": [link.name for link in problem.sticking],
-        "method": method,
-        "citation": CITATIONS[method],
-        "step": None if case.grid.begin else case.grid.step,
+        "method": case.steps.method.name,
+        "citation": CITATIONS[case.steps.method.name],
+        "step": made.step,
         "out_step": case.grid.out_step,
-        "tolerance": steps.tolerance or case.tolerance,
+        "tolerance": made.tolerance or case.steps.tolerance,
         "operators": problem.model.counts["total"],
         "versions": dict(versions()),
     }
-
-
-def _prescribed(case: RunCase) -> Any:
-    """The motion that motors follow exactly."""
-    return case.motion if case.prescribed == "motors" else None
-
-
-def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
-    return np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
 
 
 @dataclass(frozen=True)
@@ -399,14 +339,21 @@ class RunCase:
     without: tuple[str, ...]
     start: Any
     pose: Any
-    method: Any
-    grid: Grid
-    tolerance: float
+    steps: Steps
     diagnostics: tuple[Diagnostic, ...] = ()  # about what was given
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
     spare: RedundantDrive | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
-    steps: str = ""  # why they are so long
+
+    @property
+    def grid(self) -> Grid:
+        """Steps and rows."""
+        return self.steps.grid
+
+    @property
+    def followed(self) -> Trajectory | FrameTrajectory | None:
+        """The motion that motors follow exactly."""
+        return self.motion if self.prescribed == "motors" else None
 
 
 @garbage_collection_paused()
@@ -435,10 +382,8 @@ def read_case(
             value=step,
             hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
         )
-    chosen = method_named(method, radius)
-    requested = requested_steps(time, step, rows, tolerance, chosen, robot.tree)
-    grid = requested.grid
-    span = InputSpan(grid.rows * grid.out_step, breaks)
+    steps = requested_steps(time, step, rows, tolerance, method_named(method, radius), robot.tree)
+    span = InputSpan(steps.grid.rows * steps.grid.out_step, breaks)
     robot = with_cached_home(robot)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
     wrenches = specified_wrenches(robot, wrench, span)
@@ -457,21 +402,9 @@ def read_case(
         inputs = moved if isinstance(moved, Trajectory) else moved.accelerations
     for pieces in wrenches.values():
         inputs = inputs.beside(pieces)
+    steps, diagnostics = replace(steps, grid=with_longest(steps.grid, inputs)), tuple(length_warnings(time, steps.grid))
     return RunCase(
-        robot,
-        prescribed,
-        moved,
-        inputs,
-        controller,
-        wrenches,
-        tuple(without),
-        start,
-        pose,
-        chosen,
-        with_longest(grid, inputs),
-        requested.tolerance,
-        tuple(length_warnings(time, grid)),
-        steps=requested.choice,
+        robot, prescribed, moved, inputs, controller, wrenches, tuple(without), start, pose, steps, diagnostics
     )
 
 
@@ -480,7 +413,7 @@ def prepared_case(case: RunCase, width: float, sticking: bool) -> Problem:
     """Programs of a case: friction turns over `width`, or joints stick."""
     problem = prepare_problem(
         case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
-        case.method.numbers,
+        case.steps.method.numbers,
     )  # fmt: skip
     return replace(problem, time=min(1.0, case.grid.rows * case.grid.out_step))
 
@@ -490,23 +423,22 @@ def run_case(
     case: RunCase, problem: Problem, shown: Callable[[float], None] | None, started: StartState | None
 ) -> tuple[Segments, StartState]:
     """The run, and how it started: as another one did, where that is given."""
-    announced = problem.is_long and say_first_compilation(case.method.steps)
+    steps, control, inputs = case.steps, None, case.given
+    announced = problem.is_long and say_first_compilation(steps.method.steps)
     if started is None:
-        problem.begin_compilation(case.given, case.method, case.grid.aim > 0)
+        problem.begin_compilation(inputs, steps.method, steps.grid.aim > 0)
         started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.qd[problem.places]
     refuse_start_outside(problem.robot, q)
     if case.independent:
-        refuse_singular(problem, q, "independent")
+        refuse_undetermined(problem.robot, problem.independent, [q], " at the start")
     if not announced:
-        say_first_compilation(case.method.steps)
-    control, inputs = None, case.given
+        say_first_compilation(steps.method.steps)
     if case.controller is not None:
         inputs = Trajectory(inputs.breaks, inputs.coefficients.copy())  # efforts are written into it
         assert not isinstance(case.motion, FrameTrajectory)
         control = controlled(case.robot, case.controller, case.motion, q, inputs)
-    runner = Runner(problem, inputs, case.method, case.grid, case.tolerance, control, shown)
-    return runner.run(q, qd), started
+    return Runner(problem, inputs, steps, control, shown).run(q, qd), started
 
 
 def say_first_compilation(loop: Any) -> bool:

@@ -9,17 +9,18 @@ its points lies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.continuation import with_unit_quaternions
 from parflex.codegen.outputs import loses_power
+from parflex.integrators.driver import NEAR
 from parflex.integrators.tableaux import gauss
-from parflex.records import Record
 from parflex.simulation.discontinuities import Discontinuity
 from parflex.simulation.problem import Problem
 from parflex.trajectories.trajectory import Trajectory
@@ -29,10 +30,9 @@ CLOSED = 1e-13  # of the last correction of positions
 ROUNDING = 8e-15  # of the opening of the loops: the nearer the singular pose, the less it says of the positions
 MOST_CORRECTIONS = 8
 STAGES = 8  # of a step: the points nearest to its middle lie 0.18 of its half from there
-FARTHEST = 1.2  # rad of a typical length: longest step
-AHEAD = 1e-3  # rad of a typical length: how far ahead a singular pose is searched
+FARTHEST = 0.6  # rad of a typical length: how far ahead a singular pose is searched, in the middle of the longest step
+AHEAD = 1e-3  # rad of a typical length: over which its distance is extrapolated
 LONGER = 1.2  # times: a step that ends at the next row, so that its middle is not quite at the singular pose
-SAME = 1e-9  # of the time between two rows: times that are one
 MOST_SWEEPS = 60
 SETTLED = 1e-13  # of the rates at the points of a step, between two sweeps
 ON_BRANCH = 1e-7  # what the closures may correct of the points of a step
@@ -45,60 +45,53 @@ class UndeterminedBranchError(Exception):
     """The closures do not say on which branch the motion goes on."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PassageState(Record):
+class PassageState(NamedTuple):
     """A state on the closures with all accelerations, the efforts of motors, and the work put in and lost so far."""
 
     q: Array
     qd: Array
     qdd: Array
     effort: Array
-    worked: Array = field(default_factory=lambda: np.zeros(2))
+    worked: Array
 
 
-@dataclass(frozen=True)
-class SingularStep:
-    """One long step over a singular pose: states at the Gauss points, none of them near it, and the state behind it."""
+def passage_rows(
+    problem: Problem, given: Trajectory, corners: list[Discontinuity], state: PassageState, row: int, rows: int,
+    step: float, sample: Callable[[int, PassageState], None] | None,
+) -> Iterator[tuple[int, PassageState]]:  # fmt: skip
+    """Yield rows, `step` apart, until no singular pose is ahead; inputs jump at `corners`, or `sample` writes them."""
+    passage, t = SingularPassage(problem, given), row * step
+    # the model takes no efforts that hold joints, and losses of gears need efforts in them, which are open here
+    if problem.sticking or loses_power(problem.robot) or passage.distance(t, state.q) < START:
+        raise UndeterminedBranchError
+    state = passage.onto(t, state)
+    yield row, state
+    while row < rows:
+        pose = passage.pose_ahead(state, t)
+        if pose == np.inf and abs(t - row * step) <= NEAR * step:
+            return
+        if corners and corners[0].time <= t + NEAR * step:
+            corner = corners.pop(0)
+            passage = SingularPassage(problem, Trajectory(corner.behind.breaks, corner.behind.coefficients))
+            state = passage.onto(corner.time, _crossed(problem, corner, state))
+            continue
+        limit = corners[0].time if corners else rows * step
+        if sample is not None:
+            sample(row, state)
+            limit = (row + 1) * step
+        t, state_at = passage.step(state, t, pose, (row + 1) * step, step, limit)
+        for row in range(row + 1, min(rows, int(t / step + NEAR)) + 1):  # noqa: B020
+            yield row, state_at(row * step)
+        state = state_at(t)
 
-    passage: SingularPassage
-    before: PassageState
-    t: float
-    h: float
-    nodes: tuple[PassageState, ...]
 
-    @property
-    def end(self) -> float:
-        """When it ends."""
-        return self.t + self.h
-
-    def at(self, t: float) -> PassageState:
-        """The state at a time in between, on the polynomial; brought onto the closures where these are clear."""
-        u = (t - self.t) / self.h
-        exponents = np.arange(1, STAGES + 1)
-        inverse = np.linalg.inv(np.vander(gauss(STAGES).c, STAGES, increasing=True))
-        integral, value = (u**exponents / exponents) @ inverse, u ** (exponents - 1) @ inverse
-        changes, rate_changes, powers = self._changes
-        q = self.passage.unit(self.before.q + self.h * integral @ changes)
-        qd, worked = self.before.qd + self.h * integral @ rate_changes, self.before.worked + self.h * integral @ powers
-        if self.passage.distance(t, q) > CLEAR:
-            return replace(self.passage.onto(t, q, qd), worked=worked)
-        qdd, effort = (
-            sum(w * getattr(node, name) for w, node in zip(value, self.nodes, strict=True))
-            for name in ("qdd", "effort")
-        )
-        return PassageState(q, qd, qdd, effort, worked)
-
-    @cached_property
-    def _changes(self) -> tuple[Array, Array, Array]:
-        """Of positions, rates and work at the points."""
-        derivatives = [self.passage.derivative(node) for node in self.nodes]
-        times = self.t + self.h * gauss(STAGES).c
-        powers = [self.passage.power(t, node) for t, node in zip(times, self.nodes, strict=True)]
-        return (
-            np.array([part[0] for part in derivatives]),
-            np.array([part[1] for part in derivatives]),
-            np.array(powers),
-        )
+def _crossed(problem: Problem, corner: Discontinuity, state: PassageState) -> PassageState:
+    """The state behind the impulse of motors whose velocities jump."""
+    if corner.cross is None:
+        return state
+    qd = np.zeros_like(state.qd)
+    qd[problem.robot.free], work = corner.cross(state.q, problem.robot.tree.position_rates(state.q, state.qd))
+    return state._replace(qd=qd, worked=state.worked + np.array([work, 0.0]))
 
 
 @dataclass(frozen=True)
@@ -109,35 +102,33 @@ class SingularPassage:
     given: Trajectory
 
     @cached_property
+    def _motors(self) -> list[int]:
+        """Motors whose motion is given."""
+        return list(self.problem.robot.actuated) if self.problem.driven else []
+
+    @cached_property
     def _scales(self) -> tuple[Array, Array]:
         """Of all rows and of the free rates, so that both compare."""
-        robot = self.problem.robot
-        motors = len(robot.actuated) if self.problem.driven else 0
-        units = robot.tree.rate_units
-        rows = np.concatenate([robot.closures.row_units(), robot.tree.length / units[list(robot.actuated)][:motors]])
+        robot, units = self.problem.robot, self.problem.robot.tree.rate_units
+        rows = np.concatenate([robot.closures.row_units(), robot.tree.length / units[self._motors]])
         return rows / robot.tree.length, units[robot.free]
 
     @cached_property
     def _rank(self) -> int:
-        robot = self.problem.robot
-        return robot.mobility.rank + (len(robot.actuated) if self.problem.driven else 0)
+        return self.problem.robot.mobility.rank + len(self._motors)
 
-    def _tied(self, t: float, q: Array, qd: Array) -> tuple[dict[str, Array], Any, Array, Array, Array]:
-        """What the program says, the singular values of all conditions, and their right sides at three levels."""
-        problem, robot = self.problem, self.problem.robot
-        motors = len(robot.actuated)
-        if loses_power(robot):  # what gears lose needs efforts in them, which are open here
-            raise UndeterminedBranchError
+    def _conditions(self, t: float, q: Array, qd: Array) -> tuple[dict[str, Array], Any, Array, Array, Array]:
+        """Outputs of the program, singular values of all conditions, and their right sides at three levels."""
+        robot, motors = self.problem.robot, self._motors
         outputs = self.problem.tree_model(q=q, qd=qd, **self._wrenches(t))
-        if not all(np.isfinite(part).all() for part in outputs.values()):  # sweeps of a leap that grow
+        if not all(np.isfinite(part).all() for part in outputs.values()):
             raise UndeterminedBranchError
-        J, opening, speed, bias = outputs["rows"], outputs["opening"], np.zeros(len(outputs["bias"])), -outputs["bias"]
-        if problem.driven:
-            places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
-            position, velocity, acceleration = (self.given.value(t, order)[:motors] for order in range(3))
-            J = np.concatenate([J, np.eye(robot.tree.n)[list(robot.actuated)]])
-            opening = np.concatenate([opening, q[places] - position])
-            speed, bias = np.concatenate([speed, velocity]), np.concatenate([bias, acceleration])
+        places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
+        motion = [self.given.value(t, order)[: len(motors)] for order in range(3)]
+        J = np.concatenate([outputs["rows"], np.eye(robot.tree.n)[motors]])
+        opening = np.concatenate([outputs["opening"], q[places] - motion[0]])
+        speed = np.concatenate([np.zeros(len(outputs["bias"])), motion[1]])
+        bias = np.concatenate([-outputs["bias"], motion[2]])
         rows, units = self._scales
         parts = np.linalg.svd(rows[:, None] * J[:, robot.free] * units)
         return outputs, parts, rows * opening, rows * speed, rows * bias
@@ -148,7 +139,6 @@ class SingularPassage:
         return Vt[: self._rank].T @ ((U.T @ right)[: self._rank] / s[: self._rank])
 
     def _distance(self, parts: Any) -> float:
-        """From the singular pose, as an angle."""
         value = float(parts[1][self._rank - 1] / mobility.largest(parts[1], self.problem.robot.regular_closure_norm))
         if not value > 1e-10:
             raise UndeterminedBranchError
@@ -156,169 +146,144 @@ class SingularPassage:
 
     def distance(self, t: float, q: Array) -> float:
         """From the singular pose, as an angle."""
-        return self._distance(self._tied(t, q, np.zeros(self.problem.robot.tree.n))[1])
+        return self._distance(self._conditions(t, q, np.zeros(self.problem.robot.tree.n))[1])
 
-    def onto(self, t: float, q: Array, qd: Array) -> PassageState:
+    def onto(self, t: float, state: PassageState) -> PassageState:
         """The state on the closures nearest to one beside them, and its accelerations."""
-        tree, (units, free) = self.problem.robot.tree, (self._scales[1], self.problem.robot.free)
+        tree, units, free = self.problem.robot.tree, self._scales[1], self.problem.robot.free
+        q, rates = state.q, np.zeros(tree.n)
         for _ in range(MOST_CORRECTIONS):
-            _, parts, opening, speed, _ = self._tied(t, q, qd)
-            step = np.zeros(tree.n)
-            step[free] = units * self._least(parts, -opening)
-            size, distance = float(np.abs(step[free] / units).max(initial=0.0)), self._distance(parts)
+            _, parts, opening, speed, _ = self._conditions(t, q, state.qd)
+            step, change, distance = np.zeros(tree.n), self._least(parts, -opening), self._distance(parts)
+            size = float(np.abs(change).max(initial=0.0))
             if not size <= distance:
                 raise UndeterminedBranchError
             if size <= max(CLOSED, ROUNDING / distance):
                 break
+            step[free] = units * change
             q = tree.moved(q, step)
         else:
             raise UndeterminedBranchError
         U, s, Vt = parts
-        scaled_rates, rates = qd[free] / units, np.zeros(tree.n)
+        scaled_rates = state.qd[free] / units
         missing = speed - U[:, : len(s)] @ (s * (Vt[: len(s)] @ scaled_rates))
         rates[free] = units * (scaled_rates + self._least(parts, missing))
-        outputs, parts, _, _, bias = self._tied(t, q, rates)
-        return self._accelerations(t, q, rates, outputs, parts, bias)
+        return PassageState(q, rates, *self._accelerations(t, q, rates), state.worked)
 
-    def _accelerations(self, t: float, q: Array, qd: Array, outputs: Any, parts: Any, bias: Array) -> PassageState:
-        """Along the conditions as they say, in all other directions as the forces say."""
-        problem, robot = self.problem, self.problem.robot
-        tree, free, units = robot.tree, robot.free, self._scales[1]
-        motors = list(robot.actuated)
-        M = units[:, None] * outputs["mass_matrix"][np.ix_(free, free)] * units
-        push = -outputs["forces"]
-        if not problem.driven:
-            push[motors] += self.given.value(t)[: len(motors)]
-        f = units * push[free]
-        along, N = self._least(parts, bias), parts[2][self._rank :].T
+    def _accelerations(self, t: float, q: Array, qd: Array) -> tuple[Array, Array]:
+        """Along the conditions as they say, in all other directions as the forces say; and the efforts of motors."""
+        robot, (rows, units) = self.problem.robot, self._scales
+        outputs, (U, s, Vt), *_, bias = self._conditions(t, q, qd)
+        M = units[:, None] * outputs["mass_matrix"][np.ix_(robot.free, robot.free)] * units
+        push, effort = -outputs["forces"], self.given.value(t)[: len(robot.actuated)]
+        if not self._motors:
+            push[list(robot.actuated)] += effort
+        f, along, N = units * push[robot.free], self._least((U, s, Vt), bias), Vt[self._rank :].T
         a = along + N @ np.linalg.solve(N.T @ M @ N, N.T @ (f - M @ along))
-        qdd = np.zeros(tree.n)
-        qdd[free] = units * a
-        effort = self.given.value(t)[: len(motors)]
-        if problem.driven:
-            U, s, Vt = parts
+        qdd = np.zeros(robot.tree.n)
+        qdd[robot.free] = units * a
+        if self._motors:
             multipliers = U[:, : self._rank] @ ((Vt[: self._rank] @ (M @ a - f)) / s[: self._rank])
-            effort = (self._scales[0] * multipliers)[-len(motors) :]
-        return PassageState(q, qd, qdd, effort)
-
-    def power(self, t: float, at: PassageState) -> Array:
-        """Of inputs and of losses."""
-        problem, tree = self.problem, self.problem.robot.tree
-        if problem.power is None:
-            return np.zeros(2)
-        change = tree.position_rates(at.q, at.qd)
-        return problem.power(q=at.q, position_rates=change, effort=at.effort, **self._wrenches(t))["power"]
+            effort = (rows * multipliers)[-len(self._motors) :]
+        return qdd, effort
 
     def _wrenches(self, t: float) -> dict[str, Array]:
         loads = self.given.value(t)[len(self.problem.robot.actuated) :].reshape(-1, 6)
         return {f"wrench_{name}": load for name, load in zip(self.problem.wrenches, loads, strict=True)}
 
-    def derivative(self, at: PassageState) -> tuple[Array, Array]:
-        """Of positions and rates in time."""
-        tree = self.problem.robot.tree
-        return tree.position_rates(at.q, at.qd), tree.rate_changes(at.qd, at.qdd)
+    def _changes(self, t: float, state: PassageState) -> tuple[Array, Array, Array]:
+        """Rates of change of positions and rates, and powers of inputs and losses."""
+        tree, power = self.problem.robot.tree, self.problem.power
+        dq, dqd = tree.position_rates(state.q, state.qd), tree.rate_changes(state.qd, state.qdd)
+        if power is None:
+            return dq, dqd, np.zeros(2)
+        return dq, dqd, power(q=state.q, position_rates=dq, effort=state.effort, **self._wrenches(t))["power"]
 
-    def enter(self, t: float, q: Array, qd: Array, worked: Array) -> PassageState:
-        """The state with which a passage begins; refused where it lies so near that its branch cannot be told."""
-        if self.problem.sticking or self.distance(t, q) < START:  # the model takes no efforts that hold joints
-            raise UndeterminedBranchError
-        return replace(self.onto(t, q, qd), worked=worked)
-
-    def behind(self, corner: Discontinuity, at: PassageState) -> PassageState:
-        """The state behind a jump of the inputs."""
-        qd, work = at.qd, 0.0
-        if corner.cross is not None:
-            qd = np.zeros_like(at.qd)
-            qd[self.problem.robot.free], work = corner.cross(at.q, self.problem.robot.tree.position_rates(at.q, at.qd))
-        return replace(self.onto(corner.time, at.q, qd), worked=at.worked + np.array([work, 0.0]))
-
-    def keeps_energy(self, t: float, before: PassageState, after: PassageState) -> bool:
-        """Whether the energy of two states differs by what was put in and lost between them."""
-        first, last = (self._tied(t, at.q, at.qd)[0]["energy"] for at in (before, after))
-        gained = (after.worked - before.worked) @ np.array([1.0, -1.0])
-        size = max(first[0], last[0], abs(last[1] - first[1]))
-        return bool(abs(last.sum() - first.sum() - gained) <= KEPT * size)
-
-    def pose_ahead(self, at: PassageState, t: float) -> float:
+    def pose_ahead(self, state: PassageState, t: float) -> float:
         """When the robot comes to the singular pose ahead; never, if none is near."""
         tree = self.problem.robot.tree
-        dq, dqd = self.derivative(at)
-        bend = tree.position_rates(at.q, dqd)
-        speed, push = (float(np.abs(part / tree.rate_units).max(initial=0.0)) for part in (at.qd, dqd))
-        look = min(AHEAD, self.distance(t, at.q) / 4)  # not beyond the pose
+        dq, dqd, _ = self._changes(t, state)
+        bend = tree.position_rates(state.q, dqd)
+        speed, push = (float(np.abs(part / tree.rate_units).max(initial=0.0)) for part in (state.qd, dqd))
+        look = min(AHEAD, self.distance(t, state.q) / 4)  # not beyond the pose
         ahead = min(look / max(speed, 1e-300), np.sqrt(2 * look / max(push, 1e-300)))
         times = (0.0, ahead, 2 * ahead)
-        s0, s1, s2 = (self.distance(t + u, self.unit(at.q + u * dq + u * u / 2 * bend)) for u in times)
+        s0, s1, s2 = (self.distance(t + u, self._unit(state.q + u * dq + u * u / 2 * bend)) for u in times)
         slope, curve = (4 * s1 - 3 * s0 - s2) / (2 * ahead), (s2 - 2 * s1 + s0) / ahead**2
         inside = slope**2 - 2 * s0 * curve
         root = -slope + np.sqrt(max(inside, 0.0))
-        if inside < 0 or not root > 0:
-            return np.inf
-        h = 2 * s0 / root
-        return t + h if 2 * h * (speed + push * h) < FARTHEST else np.inf
+        h = 2 * s0 / root if inside >= 0 and root > 0 else np.inf
+        return t + h if h * (speed + push * h) < FARTHEST else np.inf
 
-    def is_over(self, at: PassageState, t: float, row: float) -> bool:
-        """Whether no singular pose is ahead at a row; rows are `row` apart."""
-        return abs(t / row - round(t / row)) <= SAME * max(1.0, t / row) and self.pose_ahead(at, t) == np.inf
-
-    def step(self, at: PassageState, t: float, row: float, limit: float) -> SingularStep:
-        """A step over the singular pose ahead, or to the next row; none goes over the limit, where inputs jump."""
-        middle, end = self.pose_ahead(at, t), limit
-        if middle == np.inf:
-            end = min(limit, (np.floor(t / row * (1 + SAME) + SAME) + 1) * row)
-        elif middle < limit:
-            behind = 2 * middle - t
-            aligned = np.ceil(behind / row * (1 - SAME)) * row
+    def step(
+        self, state: PassageState, t: float, pose: float, following: float, row: float, limit: float
+    ) -> tuple[float, Callable[[float], PassageState]]:
+        """End of a step over the pose ahead, or to the `following` row, and its states; inputs jump at the limit."""
+        end = min(limit, following)
+        if pose < limit:
+            behind = 2 * pose - t
+            aligned = np.ceil(behind / row * (1 - NEAR)) * row
             behind = aligned if aligned - t < LONGER * (behind - t) else behind
-            end = behind if behind <= limit else 2 * middle - limit if 2 * middle - limit > t else limit
+            end = behind if behind <= limit else 2 * pose - limit if 2 * pose - limit > t else limit
+        elif pose < np.inf:
+            end = limit
         try:
-            return self.leap(at, t, end - t)
+            return end, self._leap(state, t, end - t)
         except UndeterminedBranchError:  # from nearer
-            if not middle < end:
+            if not pose < end:
                 raise
-            return self.leap(at, t, (middle - t) / 2)
+            return (t + pose) / 2, self._leap(state, t, (pose - t) / 2)
 
-    def leap(self, at: PassageState, t: float, h: float) -> SingularStep:
-        """One step of Gauss collocation of high order, the states at its points on the closures.
+    def _leap(self, before: PassageState, t: float, h: float) -> Callable[[float], PassageState]:
+        """States in one step of Gauss collocation of high order, whose points are on the closures.
 
         That it stays on its branch shows in the end: what the closures correct of the polynomial is then next to
-        nothing, in positions and in rates.
+        nothing, in positions and in rates, and energy is kept.
         """
-        method, units = gauss(STAGES), self.problem.robot.tree.rate_units
-        _, change = self.derivative(at)
-        rates = at.qd + h * np.outer(method.c, change)
-        dq = np.array([self.problem.robot.tree.position_rates(at.q, qd) for qd in rates])
-        dqd = np.tile(change, (STAGES, 1))
-        before, speed = np.inf, float(np.abs(at.qd / units).max())
+        method, tree, units = gauss(STAGES), self.problem.robot.tree, self.problem.robot.tree.rate_units
+        _, change, _ = self._changes(t, before)
+        dq = np.array([tree.position_rates(before.q, before.qd + u * h * change) for u in method.c])
+        dqd, last, speed = np.tile(change, (STAGES, 1)), np.inf, float(np.abs(before.qd / units).max())
         for _ in range(MOST_SWEEPS):
-            Q, V = at.q + h * method.A @ dq, at.qd + h * method.A @ dqd
+            Q = [self._unit(q) for q in before.q + h * method.A @ dq]
+            V = before.qd + h * method.A @ dqd
             times = t + method.c * h
-            nodes = [self.onto(s, self.unit(q), qd) for s, q, qd in zip(times, Q, V, strict=True)]
-            derivatives = [self.derivative(node) for node in nodes]
-            new_q, new_qd = (np.array([part[level] for part in derivatives]) for level in (0, 1))
-            turns = float(np.abs(h * (new_qd - dqd) / units).max()) / (1 + speed)
-            size = max(turns, h * float(np.abs(new_q - dq).max()))
-            dq, dqd = new_q, new_qd
-            if size < SETTLED or (size < 1e4 * SETTLED and size > before / 2):
+            nodes = [self.onto(s, before._replace(q=q, qd=qd)) for s, q, qd in zip(times, Q, V, strict=True)]
+            old, (dq, dqd, powers) = (dq, dqd), map(np.array, zip(*map(self._changes, times, nodes), strict=True))
+            turns = float(np.abs(h * (dqd - old[1]) / units).max()) / (1 + speed)
+            size = max(turns, h * float(np.abs(dq - old[0]).max()))
+            if size < SETTLED or (size < 1e4 * SETTLED and size > last / 2):
                 break
-            before = size
+            last = size
         else:
             raise UndeterminedBranchError
-        off = max(np.abs(self.unit(q) - node.q).max() for q, node in zip(Q, nodes, strict=True))
+        off = max(np.abs(q - node.q).max() for q, node in zip(Q, nodes, strict=True))
         turned = max(np.abs((qd - node.qd) / units).max() for qd, node in zip(V, nodes, strict=True))
         if not (off < ON_BRANCH and turned < ON_BRANCH * (1 + speed)):
             raise UndeterminedBranchError
-        leap = SingularStep(self, at, t, h, tuple(nodes))
-        if not self.keeps_energy(t, at, leap.at(t + h)):
-            raise UndeterminedBranchError
-        return leap
+        exponents, inverse = np.arange(1, STAGES + 1), np.linalg.inv(np.vander(method.c, STAGES, increasing=True))
+        qdd, effort = (np.array([node[k] for node in nodes]) for k in (2, 3))
 
-    def unit(self, q: Array) -> Array:
-        """Unit quaternions."""
+        def state_at(time: float) -> PassageState:
+            """On the polynomial, brought onto the closures where these are clear."""
+            u = (time - t) / h
+            integral, value = h * (u**exponents / exponents) @ inverse, u ** (exponents - 1) @ inverse
+            q, qd, worked = self._unit(before.q + integral @ dq), before.qd + integral @ dqd, integral @ powers
+            state = PassageState(q, qd, value @ qdd, value @ effort, before.worked + worked)
+            return self.onto(time, state) if self.distance(time, q) > CLEAR else state
+
+        after = state_at(t + h)
+        first, final = (self._conditions(t, each.q, each.qd)[0]["energy"] for each in (before, after))
+        gained = (after.worked - before.worked) @ np.array([1.0, -1.0])
+        if not abs(final.sum() - first.sum() - gained) <= KEPT * max(first[0], final[0], abs(final[1] - first[1])):
+            raise UndeterminedBranchError
+        return state_at
+
+    def _unit(self, q: Array) -> Array:
         return with_unit_quaternions(self.problem.robot.tree, q)
 
     def loosest(self, q: Array) -> str:
         """Name of the coordinate that the closures are about to let go."""
         robot = self.problem.robot
-        parts = self._tied(0.0, q, np.zeros(robot.tree.n))[1]
+        parts = self._conditions(0.0, q, np.zeros(robot.tree.n))[1]
         return robot.tree.rate_names[robot.free[int(np.argmax(np.abs(parts[2][self._rank - 1])))]]

@@ -40,7 +40,7 @@ from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.coordinate_names import WorldName
 from parflex.robot.home import Mobility
 from parflex.robot.robot import Robot
-from parflex.robot.states import refuse_contradicted_positions
+from parflex.robot.states import close_positions, closed_positions
 from parflex.simulation.problem import Problem
 from parflex.statics.equilibrium import equilibrium, is_stable
 from parflex.statics.linear_model import tree_stiffness
@@ -50,35 +50,20 @@ from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.trajectory import Trajectory, constant
 
 Array = np.ndarray
-
 Prescribed = Trajectory | FrameTrajectory | None
-
 STARTS = ("rest", "relaxed", "equilibrium", "held")
-
 WORDS = ("pose", "velocity", "positions", "q", "qd")
-
 TWIST = ("x", "y", "z", "rx", "ry", "rz")
-
 SAME = 1e-6  # in units of the rates or of typical lengths: a state that is given and the motion differ by rounding
-
 AWAY = 1e-2  # in radians or typical lengths: more than bodies deflect
-
-OPEN = 1e-3  # in typical lengths: loops of given positions that are open by less are closed
-
+OPEN = 1e5  # times what the loops of other states may be open by, loops of given positions may: they are closed
 NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
-
 BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than Newton's method leaves
-
 LONG = 100.0  # s^2, of stiffness in the matrix: vibrations above 1 Hz come to rest to some thousandths in one step
-
 STEPS = 40
-
 FAR = 0.3  # in units of the rates: longer steps leave the domain of the tangent
-
 SLOW = 0.7  # of the step before: longer ones come to no end
-
 ROUNDING = 1e-13  # steps in the same units that are no more than that
-
 SMALL = 1e-9  # steps that do not become shorter any more, but are as short as this, are rounding too
 
 
@@ -217,11 +202,10 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
         return {}
     if isinstance(motion, Trajectory):
         return dict(zip(robot.actuated_names, map(float, motion.value(0.0, 1)), strict=True))
-    twist = motion.at(0.0).twist
-    if not twist.any():
-        return {}
-    words = {0: "x", 1: "y", 5: "theta"} if robot.tree.planar else dict(enumerate(TWIST))
-    return {WorldName(f"{motion.frame}.{word}"): float(twist[k]) for k, word in words.items()}
+    twist, words = motion.at(0.0).twist, dict(enumerate(TWIST))
+    if robot.tree.planar:
+        words = {0: "x", 1: "y", 5: "theta"}
+    return {WorldName(f"{motion.frame}.{word}"): float(twist[k]) for k, word in words.items()} if twist.any() else {}
 
 
 def _given_positions(
@@ -276,20 +260,12 @@ def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescrib
 
 def _closed(robot: Robot, q: Array) -> Array:
     """Given positions with their loops closed to the last digit, all coordinates moving as little as can be."""
-    if not np.isfinite(q).all():
-        raise InputError("'q' has numbers that are not finite", key="start", hint="give finite numbers")
-    opening = Configuration(robot, q).closure_error / robot.tree.length
-    closed, left = robot.assembler.newton(q, robot.free, list(robot.closures.rows)) if opening else (q, 0.0)
-    if opening > OPEN:
-        refuse_contradicted_positions(robot, q, "start.q")
-    if opening > OPEN or left > 1e-9:
-        raise InputError(
-            f"the given positions violate a closure by {opening * robot.tree.length:.3g} m",
-            key="start.q",
-            value=opening * robot.tree.length,
-            hint="give closed positions, e.g. those of parflex.configure(robot, pose).q",
-        )
-    return closed
+    try:
+        closed_positions(robot, q, OPEN)
+        return close_positions(robot, q) if Configuration(robot, q).closure_error else q
+    except InputError as error:
+        error.key = "start.q"
+        raise
 
 
 def _same_positions(robot: Robot, q: Array, motion: Trajectory) -> None:

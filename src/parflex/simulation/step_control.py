@@ -34,77 +34,70 @@ STEP = 5e-4  # s, or a twentieth of the run: the first step
 # does not resolve what is stiff: error of one step; the method of second order takes some hundred steps in a period
 LEAST_MOTION = 1e-2
 DEFAULT_SHARES = {"gauss4": 1e-8, "gauss6": 1e-8, "dopri5": 1e-8, "generalized-alpha": 1e-6}
-
 FIXED_SHARE = 1e-5  # the same for steps that are to be fixed: 20 in a period of a vibration with `gauss4`
-
 ITERATION_TOLERANCE = 1e-12
-
 LEAST = 1e-12  # typical lengths: errors of steps below it are rounding
-
 SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a step, and in typical lengths
-
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is given: the longest step
-
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
-
 Array = np.ndarray
-
 MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps
-
 LARGE = 2e-3  # of the range of the end effector: errors of a run that it tells of
-
 VISIBLE = 0.01  # of how far the robot moves: sums of errors of steps, as of the energy balance
-
 VISIBLE_MOTION = 1e-6  # typical lengths: a robot that moves by less is at rest but for rounding
-
 AT_REST = 1e-9  # of the typical length, rad: errors of a frame that are no larger are those of a frame at rest
-
 ORDERS = {"gauss4": 4, "gauss6": 6, "rk4": 4, "dopri5": 5, "generalized-alpha": 2}
-
 MISSED = 1e-5  # of how much an input changes in all: parts of it that a quintic over a step may leave out
-
 MOST_CUT, SHARE_CUT = 200, 0.01  # fixed steps that are cut, and of all of them: a faster input needs shorter steps
-
 ROUNDING = 1e-12  # of the size of an input
-
 SHORTEST = 1e-8  # s, or of the run where that is shorter: cuts that are nearer to each other are one
-
 PORTION = 20_000  # windows that are compared at once
-
 NODES, WEIGHTS = gauss_points(6)
-
 PROBES = 10  # parts of a motion that is integrated for the step that it needs
 
 
 @dataclass(frozen=True)
-class StepRequest:
-    """Steps of a run, what an iteration converges to, and why the steps are as they are."""
+class Steps:
+    """Steps of a run: method, lengths, what an iteration converges to, and why the steps are as they are."""
 
+    method: Method
     grid: Grid
     tolerance: float
     choice: str
 
+    def halved(self, length: float, track: IntegratedRows | None = None) -> Steps:
+        """Steps half as long; where errors choose them, with an error that such steps have.
+
+        With a `track`, even steps of half the mean length of its steps: rows and events may end steps that errors would
+        halve.
+        """
+        grid, less = self.grid, 2.0 ** -(ORDERS[self.method.name] + 1)
+        if not grid.begin:
+            return replace(self, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
+        if track is None:
+            aim = max(grid.aim * less, LEAST * length)
+            halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
+            return replace(self, grid=halved, tolerance=self.tolerance * 0.1)
+        if self.method.name == "dopri5":  # whose steps end at rows: at more of them
+            return replace(self, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
+        every = max(2, math.ceil(2 * track.counts["steps"] * grid.out_step / float(track.t[-1])))
+        return replace(self, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
+
+    def report(self, track: IntegratedRows) -> StepReport:
+        """Steps as they were asked for and made."""
+        grid = self.grid
+        tolerance = grid.aim if 0 < grid.aim < math.inf and not grid.share else None
+        return StepReport(None if grid.begin else grid.step, self.choice, tolerance, track.judged)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepReport(Record):
-    """Steps of a run: their length, or how it was chosen, and their errors where these were estimated.
+    """Steps of a run: their length, or how it was chosen, and their errors where these were estimated."""
 
-    Attributes
-    ----------
-    step : float or None
-        Length of fixed steps (s).
-    choice : str
-        Why steps are so long.
-    tolerance : float or None
-        Error that a step may have (m); None where that is a share of the motion, or not limited.
-    errors : tuple[float, ...] or None
-        Largest error of a step and sum of the errors (m); shortest and longest step (s).
-    """
-
-    step: float | None
+    step: float | None  # s, of fixed steps
     choice: str
-    tolerance: float | None
-    errors: tuple[float, ...] | None
+    tolerance: float | None  # m, error that a step may have; None where that is a share of the motion, or not limited
+    errors: tuple[float, ...] | None  # largest error of a step (m), shortest and longest step (s), sum of errors (m)
 
     @property
     def told(self) -> dict[str, Any]:
@@ -129,7 +122,7 @@ class StepReport(Record):
 
 def requested_steps(
     time: float, step: float | None, rows: float, tolerance: float | None, method: Method, tree: Tree
-) -> StepRequest:
+) -> Steps:
     """Steps as a call asks for them; without a word errors choose them, as shares of how far the robot moves."""
     length, least = tree.length, LEAST * tree.length
     step = None if method.name == "dopri5" else step
@@ -150,16 +143,15 @@ def requested_steps(
         iterated = max(min(SHARE_OF_ITERATION * tolerance / length, MOST_OF_ITERATION), 0.1 * LEAST)
     if step is not None:
         aim = 0.0 if method.name == "rk4" else tolerance or math.inf
-        return StepRequest(replace(grid_of(time, step, rows), aim=aim), iterated, "given")
+        return Steps(method, replace(grid_of(time, step, rows), aim=aim), iterated, "given")
     first = min(STEP, SHARE_OF_TIME * time)
-    fixed = grid_of(time, first, rows)
-    share, farthest = DEFAULT_SHARES[method.name], length if tree.has_length else math.inf
-    aim = tolerance or max(least, LEAST_MOTION * share * length * tree.has_length)
-    chosen = Grid(fixed.out_step, 1, fixed.rows, aim, min(first, fixed.out_step))
+    fixed, share = grid_of(time, first, rows), DEFAULT_SHARES[method.name]
+    chosen = Grid(fixed.out_step, 1, fixed.rows, tolerance or 0.0, min(first, fixed.out_step))
     if tolerance is not None:
-        return StepRequest(chosen, iterated, f"chosen by their errors, at most {tolerance:g} m each")
+        return Steps(method, chosen, iterated, f"chosen by their errors, at most {tolerance:g} m each")
+    aim, farthest = max(least, LEAST_MOTION * share * length * tree.has_length), length if tree.has_length else math.inf
     words = f"chosen by their errors, at most {share:g} of how far the robot moves"
-    return StepRequest(replace(chosen, share=share, farthest=farthest), iterated, words)
+    return Steps(method, replace(chosen, aim=aim, share=share, farthest=farthest), iterated, words)
 
 
 def needed_step(problem: Problem, method: Method, inputs: Trajectory, q: Array, qd: Array, time: float) -> float:
@@ -180,12 +172,6 @@ def with_longest(grid: Grid, inputs: Trajectory) -> Grid:
     piece = max(SHORT_PIECE, float(lengths.min())) if len(lengths) else time
     most = min(SHARE_OF_TIME * time, SHARE_OF_PIECE * piece)
     return replace(grid, begin=min(grid.begin, most), most=most)
-
-
-def step_report(grid: Grid, choice: str, track: IntegratedRows) -> StepReport:
-    """Return the steps of a run, as they were asked for and made."""
-    tolerance = grid.aim if 0 < grid.aim < math.inf and not grid.share else None
-    return StepReport(None if grid.begin else grid.step, choice, tolerance, track.judged)
 
 
 def extent(tree: Tree, q: Array) -> float:
@@ -218,62 +204,30 @@ def error_warnings(
     return []
 
 
-def with_half_steps(case: Any, length: float, track: IntegratedRows | None = None) -> Any:
-    """The case with steps half as long: where errors choose them, with an error that such steps have.
-
-    With a `track`, even steps of half the mean length of its steps: rows and events may end steps that errors would
-    halve.
-    """
-    grid, less = case.grid, 2.0 ** -(ORDERS[case.method.name] + 1)
-    if not grid.begin:
-        return replace(case, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
-    if track is None:
-        aim = max(grid.aim * less, LEAST * length)
-        halved = replace(grid, aim=aim, begin=grid.begin / 2, share=grid.share * less)
-        return replace(case, grid=halved, tolerance=case.tolerance * 0.1)
-    if case.method.name == "dopri5":  # whose steps end at rows: at more of them
-        return replace(case, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
-    every = max(2, math.ceil(2 * track.counts["steps"] * grid.out_step / float(track.t[-1])))
-    return replace(case, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
-
-
 def estimated_error(
-    columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, case: Any, second: IntegratedRows
+    columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, method: Method, second: IntegratedRows
 ) -> dict[str, Any]:
     """What a run errs by: its difference to one with half the steps, and what that one errs by still."""
-    between = (len(other["t"]) - 1) // max(1, len(columns["t"]) - 1)
-    other = {name: column[::between] for name, column in other.items()} if between > 1 else other
-    order = ORDERS[case.method.name]
+    between, order = (len(other["t"]) - 1) // max(1, len(columns["t"]) - 1), ORDERS[method.name]
     more = 1 / (1 - 0.5**order)
-    metres, radians, shares = frame_difference(columns, other, frame)
-    most = max(shares, key=lambda name: shares[name], default="")
+    other = {name: column[:: max(between, 1)] for name, column in other.items()}
+    metres, radians, most = frame_difference(columns, other, frame)
     return {
         "frame": frame,
         "metres": more * metres,
         "radians": more * radians,
-        "coordinate": {"coordinate": most, "share_of_range": more * shares.get(most, 0.0)},
+        "coordinate": {**most, "share_of_range": more * most["share_of_range"]},
         "how": f"a second run with half the steps ({second.counts['steps']}), order {order}",
         "seconds": second.seconds,
     }
 
 
-def acting_inputs(inputs: Trajectory, motors: int) -> Trajectory:
-    """What acts: accelerations of so many motors that follow a motion, efforts and wrenches as they are."""
-    powers = np.arange(2, inputs.powers)
-    coefficients = inputs.coefficients.copy()
-    coefficients[:, :, :motors] = 0.0
-    coefficients[:, : inputs.powers - 2, :motors] = (powers * (powers - 1))[:, None] * inputs.coefficients[
-        :, 2:, :motors
-    ]
-    return Trajectory(inputs.breaks, coefficients)
-
-
 class InputWindows:
-    """An input from 0 to a time, and how much of it windows see that steps are."""
+    """What acts from 0 to a time, accelerations of so many motors that follow a motion, and how much windows see."""
 
-    def __init__(self, push: Trajectory, time: float) -> None:
-        self.push, self.time, self.shortest = push, time, SHORTEST * min(1.0, time)
-        self.breaks = push.breaks[(push.breaks > self.shortest) & (push.breaks < time - self.shortest)]
+    def __init__(self, inputs: Trajectory, motors: int, time: float) -> None:
+        self.inputs, self.motors, self.time, self.shortest = inputs, motors, time, SHORTEST * min(1.0, time)
+        self.breaks = inputs.breaks[(inputs.breaks > self.shortest) & (inputs.breaks < time - self.shortest)]
         edges = np.concatenate([[0.0], self.breaks, [time]])
         values, lengths = self._values(edges[:-1], edges[1:]), np.diff(edges)[:, None, None] * WEIGHTS[None, :, None]
         mean = (values * lengths).sum(axis=(0, 1)) / time
@@ -284,7 +238,9 @@ class InputWindows:
     def _values(self, a: Array, b: Array) -> Array:
         """Values (window, place, channel)."""
         times = a[:, None] + (b - a)[:, None] * NODES
-        return self.push.value(times.ravel()).reshape(*times.shape, self.push.channels)
+        values = self.inputs.value(times)
+        values[..., : self.motors] = self.inputs.value(times, 2)[..., : self.motors]
+        return values
 
     def inside(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Numbers of the first break inside of each window, and of the first one behind it."""
@@ -306,7 +262,7 @@ class InputWindows:
         share = ((begin[:, None] + (end - begin)[:, None] * NODES) - a[window, None]) / (b - a)[window, None]
         fitted = np.einsum("wpn,wnc->wpc", _lagrange(share), self._values(a, b)[window])
         off = np.einsum("wpc,p,w->wc", np.abs(self._values(begin, end) - fitted), WEIGHTS, end - begin)
-        total = np.zeros((len(a), self.push.channels))
+        total = np.zeros((len(a), self.inputs.channels))
         np.add.at(total, window, off)
         return np.divide(total, self.change, out=np.zeros_like(total), where=self.change > 0).max(axis=1, initial=0.0)
 
@@ -345,7 +301,7 @@ def ends_inside(problem: Problem, inputs: Trajectory, grid: Grid) -> Array:
     if not inputs.channels or not len(problem.system(inputs).free):
         return np.zeros(0)
     motors = len(problem.robot.actuated) if problem.driven else 0
-    windows = InputWindows(acting_inputs(inputs, motors), grid.rows * grid.out_step)
+    windows = InputWindows(inputs, motors, grid.rows * grid.out_step)
     a, b = _windows(grid, windows, jump_times(inputs, motors))
     off = windows.misfit(a, b)
     bad = np.flatnonzero(off > MISSED)

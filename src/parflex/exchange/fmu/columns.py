@@ -102,9 +102,9 @@ def run_columns(
     tracer.group("work", 2)
     opening = made.pop("opening", np.zeros(0, dtype=object))
     signals = {name: np.asarray(values, dtype=object)[None] for name, values in made.items()}
-    channels = [groups["effort"], *(groups[f"wrench_{name}"] for name in problem.wrenches)]
-    signals |= {"q": groups["q"][None], "change": groups["position_rates"][None], "effort": groups["effort"][None]}
-    signals |= {"given": np.concatenate(channels)[None], "work": groups["work"][None]}
+    signals |= {f"{name}.wrench": groups[f"wrench_{name}"][None] for name in problem.wrenches}
+    signals |= {name: groups[name][None] for name in ("q", "effort", "work")}
+    signals |= {"change": groups["position_rates"][None]}
     plain = base_columns(RunState(problem, robot, np.zeros(1), signals), ())
     outputs: dict[str, Any] = {}
     places: dict[str, str] = {}

@@ -350,9 +350,9 @@ def watch_text(watch: PartitionWatch | None) -> str:
     names = ", ".join(problem.independent)
     sizes = {
         "WATCHED": 1, "ROWS_WATCHED": rows, "COLUMNS_WATCHED": len(robot.free), "MAY_DEPEND": len(may),
-        "DEPENDENT": len(dependent), "RANK": watch.rank, "LENGTHS": len(lengths), "CAN_JUMP": int(can_jump),
+        "DEPENDENT": len(dependent), "RANK": robot.mobility.rank, "LENGTHS": len(lengths), "CAN_JUMP": int(can_jump),
         "NEAR_SINGULAR": float(watch.near), "LEAST_QUALITY": LEAST_QUALITY, "FAR_FROM_CHECKED": LOOK,
-        "UNEXPLAINED": JUMP, "SMALL_ROWS": SMALL, "USUAL_ROWS": float(watch.usual()),
+        "UNEXPLAINED": JUMP, "SMALL_ROWS": SMALL, "USUAL_ROWS": float(robot.regular_closure_norm()),
     }  # fmt: skip
     lines = [f"#define {word} {value!r}" for word, value in sizes.items()]
     shown = names if len(names) < 300 else f"{names[:300]} ..."
