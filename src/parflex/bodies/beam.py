@@ -238,7 +238,8 @@ class BeamElement(LineNodes):
             C = first.motions(np.array([at / xi]))[0] @ C
         elif at > xi:  # of a part whose tip is held
             share = (at - xi) / (1 - xi)
-            C = (_carried(share * second.length) - second.motions(np.array([share]))[0] @ _carried(second.length)) @ C
+            shift, end = carried(np.array([share * second.length, second.length]))
+            C = (shift - second.motions(np.array([share]))[0] @ end) @ C
         return self._in_frame(C)
 
 
@@ -249,11 +250,11 @@ def _bending(length: Any, Ps: Any) -> tuple[tuple[Array, Array], tuple[Array, Ar
     return (bend[0] / (1 + Ps), bend[1] / (1 + Ps)), (turn[0] / (1 + Ps), turn[1] / (1 + Ps))
 
 
-def _carried(x: Any) -> Array:
-    """Motion of a place at x along the beam by that of its root."""
-    motion: Array = np.eye(6).astype(scalar_type(x))
-    motion[1, 5], motion[2, 4] = x, -x
-    return motion
+def carried(x: Array) -> Array:
+    """Motions of places at each x along a beam by the motion of its root: n x 6 x 6."""
+    motions = np.repeat(np.eye(6, dtype=scalar_type(x))[None], len(x), axis=0)
+    motions[:, 1, 5], motions[:, 2, 4] = x, -x
+    return motions
 
 
 def beam(element: BeamElement, linear: bool = False) -> ElasticBody:
@@ -270,20 +271,6 @@ def beam(element: BeamElement, linear: bool = False) -> ElasticBody:
         m, S, G, K, np.zeros_like(K), {"tip": node}, element.labels, spin, small=SLENDER * element.length,
         strains=(strain,), inner=element,
     )  # fmt: skip
-
-
-def rolled(body: ElasticBody, angle: float) -> ElasticBody:
-    """A reduced beam with its section turned about x; coordinates of the tip stay along the axes of the frame."""
-    R = rotation_about(0, angle)
-    T = np.eye(body.size)  # modes of a reduced beam keep their numbers
-    T[:3, :3] = T[3:6, 3:6] = R
-    mix = np.eye(body.size + 1)
-    mix[1:, 1:] = T
-    S, G = mix @ body.S @ R.T, np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R, optimize=True)
-    groups = (*FIELDS, *(slice(k, k + 1) for k in range(7, body.size + 1)))
-    strains = tuple(replace(strain, row=T @ strain.row, H=T @ strain.H @ T.T) for strain in body.strains)
-    S, G = _rounded(S, (groups,)), _rounded(G, (groups, groups))
-    return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T, strains=strains)
 
 
 def _rounded(values: Array, groups: tuple[tuple[slice, ...], ...]) -> Array:

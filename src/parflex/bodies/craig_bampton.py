@@ -19,6 +19,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh, splu
 
 from parflex.bodies.modal import ModalData, nearest_orthonormal, normalised, products, require, rigid_shapes
+from parflex.bodies.rigid import second_moments
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
@@ -132,7 +133,7 @@ def _reduced(
     values, vectors = modes
     first = list(body.interface.values())
     order = np.array([*first, *(k for k in range(len(body.nodes)) if k not in set(first))])
-    masses, second_moments, inertia = lumped_masses(body)
+    masses, moments, inertia = lumped_masses(body)
     data = ModalData(
         nodes=body.nodes[order],
         masses=masses[order],
@@ -141,7 +142,7 @@ def _reduced(
         modal_masses=np.ones(len(values)),
         damping_ratios=np.full(len(values), float(damping)),
         interface=tuple(body.interface),
-        second_moments=second_moments[order] if body.turns else None,
+        second_moments=moments[order] if body.turns else None,
         **texts,
     )
     data, sums = orthonormalised(data, free, LIMIT, statics)
@@ -163,9 +164,7 @@ class Structure(Record):
     def rigid(self) -> Array:
         """Rigid motions over the active coordinates that can be told apart there, orthonormal in mass."""
         motions = rigid_shapes(self.nodes)[:, :, : self.width].reshape(6, -1).T[self.active]
-        values, vectors = np.linalg.eigh(motions.T @ (self.M @ motions))
-        independent = values > 1e-10 * values.max()
-        return motions @ (vectors[:, independent] / np.sqrt(values[independent]))
+        return motions @ orthonormal_combinations(motions.T @ (self.M @ motions), 1e-10)
 
     @property
     def turns(self) -> bool:
@@ -278,12 +277,17 @@ def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple
         vectors = eigsh(K, required, M, sigma=sigma, which="LM", v0=start)[1]
     inertia = M @ fixed
     vectors = vectors - fixed @ (inertia.T @ vectors)
-    values, coefficients = np.linalg.eigh(vectors.T @ (M @ vectors))
-    independent = values > 1e-9 * values.max() if fixed.shape[1] else np.ones(len(values), dtype=bool)
-    basis = (vectors @ coefficients[:, independent]) / np.sqrt(values[independent])
+    basis = vectors @ orthonormal_combinations(vectors.T @ (M @ vectors), 1e-9 if fixed.shape[1] else 0.0)
     basis = basis - fixed @ (inertia.T @ basis)
     stiffnesses, coefficients = linalg.eigh(basis.T @ (K @ basis), basis.T @ (M @ basis))
     return stiffnesses[:count], (basis @ coefficients)[:, :count]
+
+
+def orthonormal_combinations(gram: Array, share: float) -> Array:
+    """Columns that combine motions with the products `gram` to orthonormal ones, all that these can tell apart."""
+    values, vectors = np.linalg.eigh(gram)
+    independent = values > share * values.max()
+    return vectors[:, independent] / np.sqrt(values[independent])
 
 
 def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
@@ -319,10 +323,8 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
     if len(complete) == 6 and body.turns:
         residual = np.zeros((6, 6))
         residual[i, j] = residual[j, i] = missing(masses, moments) * scale
-        extent = (
-            np.trace(residual[3:, 3:]) / 2 * np.eye(3) - residual[3:, 3:]
-        )  # second moments that are missing on the whole
-        spread = moments + (masses / masses.sum())[:, None, None] * extent
+        missing_moments = second_moments(residual[3:, 3:])
+        spread = moments + (masses / masses.sum())[:, None, None] * missing_moments
         if np.linalg.eigvalsh(spread).min() >= 0:
             moments = spread
     distance = float(np.abs(missing(masses, moments)).max())
@@ -382,9 +384,7 @@ def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = F
     shapes, distance = data.shapes, 0.0
     if free:
         rigid = rigid_shapes(data.nodes)
-        values, vectors = np.linalg.eigh(products(data, rigid))
-        independent = values > 1e-12 * values.max()  # the nodes can tell them apart
-        rigid = np.tensordot((vectors[:, independent] / np.sqrt(values[independent])).T, rigid, axes=1)
+        rigid = np.tensordot(orthonormal_combinations(products(data, rigid), 1e-12).T, rigid, axes=1)
         shares = products(data, rigid, shapes)[len(rigid) :, : len(rigid)]
         distance = float(np.abs(shares).max(initial=0.0))
         shapes = shapes - np.tensordot(shares, rigid, axes=1)

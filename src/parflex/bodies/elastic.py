@@ -13,6 +13,7 @@ effect: the bending of the others stretches mode m, and its tension stiffens the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,25 @@ class InnerNodes(Record, ABC):
     def with_unit_jacobian(self) -> InnerNodes:
         """The same with L = 1."""
         return replace(self, consistent=False)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NamedNodes(InnerNodes):
+    """All nodes of a body from a file, by the names of the robot or the numbers of the file."""
+
+    indices: Mapping[str, int]
+    positions: Array  # n x 3
+    shapes: Array  # N x n x 6: displacements and rotations, NaN where these are not known
+    consistent: bool = True
+
+    def node(self, where: str) -> Node:
+        """The node of a name or of a number."""
+        if where not in self.indices:
+            raise LookupError(where)
+        index = self.indices[where]
+        shape = self.shapes[:, index].T
+        turns = bool(np.isfinite(shape).all())
+        return Node(self.positions[index], shape[:3], np.nan_to_num(shape[3:]), self.consistent, turns)
 
 
 class LineNodes(InnerNodes):
@@ -189,10 +209,6 @@ class ElasticBody(Body):
         """The rigid body of the undeformed shape: the block of its mass matrix without elastic coordinates."""
         return RigidBody(self.m, self.S[0], self.G[0, 0])
 
-    def as_rigid(self) -> RigidBody:
-        """Refused: without its coordinates it would be another body."""
-        raise TypeError(f"a body with the elastic coordinates {self.labels} is used as a rigid one")
-
     def without_rigid(self) -> ElasticBody:
         """The body without what is fixed to its root."""
         return self if self.bare is None else self.bare
@@ -231,15 +247,16 @@ class ElasticBody(Body):
         moment_matrix = U @ Sigma + 2 * W @ P.T + Q.T
         moment = cross(S, a) + axial(moment_matrix)
         along_coordinates = self.S[1:] @ a + (rows[1:].transpose(0, 2, 1) * U).sum(axis=(1, 2))
-        elastic = along_coordinates + (2 * (self.G[1:, 1:] * W).sum(axis=(2, 3))) @ ed + self._traces[1:, 1:] @ edd
-        if self.spin is not None:
-            elastic = elastic + self.spin[1:, 1:] @ edd
+        elastic = along_coordinates + (2 * (self.G[1:, 1:] * W).sum(axis=(2, 3))) @ ed + self.elastic_mass @ edd
         return force, moment, elastic + self.elastic_force(e, ed)
 
     @cached_property
-    def _traces(self) -> Array:
-        """Int f_a . f_b of the fields."""
-        return self.G[:, :, 0, 0] + self.G[:, :, 1, 1] + self.G[:, :, 2, 2]
+    def elastic_mass(self) -> Array:
+        """N x N, the mass matrix of the elastic coordinates while the root is held; it does not depend on them."""
+        if self.affine is not None:
+            return self.affine.products
+        mass = self.G[1:, 1:, 0, 0] + self.G[1:, 1:, 1, 1] + self.G[1:, 1:, 2, 2]
+        return mass if self.spin is None else mass + self.spin[1:, 1:]
 
     @cached_property
     def acting(self) -> tuple[MeanStrain, ...]:
@@ -305,23 +322,9 @@ class ElasticBody(Body):
 
     def inertia_matrix(self, e: Array) -> Array:
         """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s)."""
-        if self.affine is not None:
-            return self.affine.inertia_matrix(e, self.rigid)
-        N = self.size
-        c = np.concatenate([[1.0], e])
-        rows = self._rows(c)
-        S, Sigma = c @ self.S, weighted_sum(c, rows)
-        M: Array = np.zeros((6 + N, 6 + N), dtype=scalar_type(Sigma, S, self.m))
-        M[:3, :3] = self.m * np.eye(3)
-        M[:3, 3:6], M[3:6, :3] = hat(S).T, hat(S)
-        M[3:6, 3:6] = np.trace(Sigma) * np.eye(3) - Sigma
-        for k in range(N):
-            M[:3, 6 + k] = M[6 + k, :3] = self.S[k + 1]
-            M[3:6, 6 + k] = M[6 + k, 3:6] = axial(rows[k + 1].T)
-        M[6:, 6:] = self._traces[1:, 1:]
-        if self.spin is not None:
-            M[6:, 6:] += self.spin[1:, 1:]
-        return M
+        coupling = self.coupling(e)
+        rigid = RigidBody(self.m, *self.deformed(e)).inertia_matrix()
+        return np.block([[rigid, coupling], [coupling.T, self.elastic_mass]])
 
     def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
         """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
@@ -388,10 +391,8 @@ def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBod
 
     The material has the stress E (strain + stiffness strain_dot): mean strains are damped by their own rates.
     """
-    N = body.size
-    Mee = body.inertia_matrix(np.zeros(N))[6:, 6:]
     strains = tuple(replace(strain, c=stiffness * strain.k) for strain in body.strains)
-    return replace(body, D=mass * Mee + stiffness * body.K, strains=strains)
+    return replace(body, D=mass * body.elastic_mass + stiffness * body.K, strains=strains)
 
 
 def with_small_rotations(body: ElasticBody) -> ElasticBody:

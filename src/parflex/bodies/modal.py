@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node
+from parflex.bodies.elastic import ElasticBody, MeanStrain, NamedNodes
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.io import atomic_file, read_bytes, read_npz
 from parflex.records import Record
-from parflex.spatial.rotations import hat
+from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
 ROUND_OFF = 1e-12  # entries of integrals below this share of their scale are zero
@@ -169,13 +169,8 @@ def _check_products(data: ModalData) -> None:
 def fields_of(data: ModalData) -> tuple[Array, Array]:
     """Positions and shapes at the nodes, (N+1) x n x 3, and how they carry an offset s: (N+1) x n x 3 x 3."""
     positions = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
-    rotations = np.nan_to_num(data.shapes[:, :, 3:])
-    carry = np.zeros((data.count + 1, len(data.nodes), 3, 3))
-    carry[0] = np.eye(3)
-    x, y, z = np.moveaxis(rotations, 2, 0)
-    carry[1:, :, 0, 1], carry[1:, :, 0, 2], carry[1:, :, 1, 2] = -z, y, -x
-    carry[1:, :, 1, 0], carry[1:, :, 2, 0], carry[1:, :, 2, 1] = z, -y, x
-    return positions, carry
+    turns = np.moveaxis(hat(np.nan_to_num(data.shapes[:, :, 3:]).transpose(2, 0, 1)), (0, 1), (2, 3))
+    return positions, np.concatenate([np.broadcast_to(np.eye(3), (1, *turns.shape[1:])), turns])
 
 
 def integrals(data: ModalData) -> tuple[Array, Array]:
@@ -227,12 +222,16 @@ def modal_body(data: ModalData) -> ElasticBody:
     S, G = drop_rounding(*integrals(data), data.mass)
     k, m = data.modal_stiffnesses, data.modal_masses
     D = np.diag(2 * data.damping_ratios * np.sqrt(k * m))
-    nodes = {name: _node(data, index) for index, name in enumerate(data.interface)}
+    largest = np.abs(data.shapes[:, :, :3]).max()
+    indices = {str(k): k for k in range(len(data.nodes))} | {name: k for k, name in enumerate(data.interface)}
+    shapes = np.where(np.abs(data.shapes) <= ROUND_OFF * largest, 0.0, data.shapes)
+    inner = NamedNodes(indices, data.nodes, shapes)
+    nodes = {name: inner.node(name) for name in data.interface}
     labels = tuple(f"mode{number + 1}" for number in range(data.count))
     return ElasticBody(
         data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness, modal=True,
         strains=stress_strains(data.geometric, k, np.diag(D)), slopes=mean_slopes(data.shapes, data.masses),
-        inner=ModalNodes(data),
+        inner=inner,
     )  # fmt: skip
 
 
@@ -260,30 +259,6 @@ def mean_slopes(shapes: Array, masses: Array) -> Array | None:
     squares = np.einsum("n,ani,bni->ab", mass_fractions, th, th)
     mixed = np.einsum("n,ani,bnj->abij", mass_fractions, th, th)
     return squares[:, :, None, None] * np.eye(3) - (mixed + np.swapaxes(mixed, 2, 3)) / 2
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ModalNodes(InnerNodes):
-    """All nodes of modal data, by their names or by their numbers, which begin at 0 as in the exchange file."""
-
-    data: ModalData
-    consistent: bool = True
-
-    def node(self, where: str) -> Node:
-        """The node of a name, else of a number."""
-        names = self.data.interface
-        number = names.index(where) if where in names else int(where) if where.isdecimal() else len(self.data.nodes)
-        if number >= len(self.data.nodes):
-            raise LookupError(where)
-        return replace(_node(self.data, number), consistent=self.consistent)
-
-
-def _node(data: ModalData, index: int) -> Node:
-    shape = data.shapes[:, index].T
-    scale = np.abs(data.shapes[:, :, :3]).max()
-    shape = np.where(np.abs(shape) > ROUND_OFF * scale, shape, 0.0)  # NaN becomes zero: `turns` says that
-    has_rotations = bool(np.all(np.isfinite(data.shapes[:, index])))
-    return Node(data.nodes[index], shape[:3], shape[3:], turns=has_rotations)
 
 
 def normalised(data: ModalData) -> ModalData:
@@ -368,11 +343,8 @@ def _householder(direction: Array) -> Array:
 
 def rigid_shapes(nodes: Array) -> Array:
     """Six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
-    shapes = np.zeros((6, len(nodes), 6))
-    for axis in range(3):
-        shapes[axis, :, axis] = 1.0
-        shapes[3 + axis, :, :3] = nodes @ hat(np.eye(3)[axis]).T
-        shapes[3 + axis, :, 3 + axis] = 1.0
+    shapes = np.repeat(np.eye(6)[:, None], len(nodes), axis=1)
+    shapes[3:, :, :3] = [cross(axis, nodes.T).T for axis in np.eye(3)]
     return shapes
 
 
@@ -436,46 +408,33 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
 
 def load_modal(path: str | Path) -> ModalData:
     """Read and check an exchange file."""
-    path = Path(path)
+    content = read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes")
     try:
-        return checked(_read(path))
+        arrays = read_npz(content)
+    except ValueError:
+        hint = "write it with save_modal"
+        raise RobotFileError("is not an npz file of modal data", file=str(path), hint=hint) from None
+    try:
+        return checked(_from_arrays(arrays))
     except InputError as error:
         error.file = str(path)
         raise
 
 
-def _read(path: Path) -> ModalData:
-    def refused(message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
-        return RobotFileError(message, file=str(path), key=key, value=value, hint=hint)
-
-    if not path.exists():
-        raise refused("there is no such file", "check the path", value=str(path))
-    try:
-        arrays = read_npz(read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes"))
-    except ValueError:
-        raise refused("is not an npz file of modal data", "write it with save_modal") from None
+def _from_arrays(arrays: dict[str, Array]) -> ModalData:
     for name in arrays:
-        if name not in KEYS:
-            raise refused(f"the array '{name}' is not known", did_you_mean(name, KEYS), name)
+        require(name in KEYS, f"the array '{name}' is not known", name, did_you_mean(name, KEYS))
     for name in NEEDED:
-        if name not in arrays:
-            raise refused(f"the array '{name}' is missing", "add it", name)
-    value = str(arrays["format"])
-    if value != str(FORMAT):
-        raise refused(f"format {value} is not known", f"use {FORMAT}", "format", value)
+        require(name in arrays, f"the array '{name}' is missing", name, "add it")
+    value = str(arrays.pop("format"))
+    require(value == str(FORMAT), f"format {value} is not known", "format", f"use {FORMAT}", value)
+    given: dict[str, Any] = {"damping_ratios": np.zeros(arrays["modal_stiffnesses"].size)}
     for name, values in arrays.items():
         if name in TEXTS:
-            if values.dtype.kind != "U" and values.size:
-                raise refused(f"'{name}' holds no text", "give names or text", name)
-        elif values.dtype.kind not in "fiu":
-            what = "complex numbers" if np.iscomplexobj(values) else "no numbers"
-            raise refused(f"'{name}' holds {what}", "give real numbers", name)
-    texts = {name: arrays.pop(name) for name in TEXTS if name in arrays}
-    numbers: dict[str, Any] = {
-        name: np.asarray(values, dtype=float) for name, values in arrays.items() if name != "format"
-    }
-    numbers.setdefault("damping_ratios", np.zeros_like(np.atleast_1d(numbers["modal_stiffnesses"])))
-    numbers["thickness"] = float(numbers.get("thickness", 0.0))
-    names = np.atleast_1d(texts.pop("interface", np.array([], dtype=np.str_)))
-    numbers |= {name: str(text) for name, text in texts.items()}
-    return ModalData(interface=tuple(map(str, names)), **numbers)
+            require(values.dtype.kind == "U" or not values.size, f"'{name}' holds no text", name, "give names or text")
+            given[name] = tuple(map(str, np.atleast_1d(values))) if name == "interface" else str(values)
+        else:
+            content = "complex numbers" if np.iscomplexobj(values) else "no numbers"
+            require(values.dtype.kind in "fiu", f"'{name}' holds {content}", name, "give real numbers")
+            given[name] = float(values) if name == "thickness" else np.asarray(values, dtype=float)
+    return ModalData(**given)

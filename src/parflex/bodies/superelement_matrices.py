@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.bodies.rigid import axial
+from parflex.bodies.modal import rigid_shapes
+from parflex.bodies.rigid import axial, second_moments
 from parflex.diagnostics import Diagnostic
 from parflex.errors import RobotFileError
 from parflex.records import Record
@@ -201,20 +202,17 @@ class RigidReport(Record):
         return {**plain, **arrays, "placed": self.placed}
 
 
-def rigid_shapes(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
+def rigid_motions(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
     """X: motions of all freedoms per unit of velocity of the origin and of angular velocity."""
     X = np.zeros((size, 6))
-    for node, place in zip(nodes, positions, strict=True):
-        rows = list(node.rows)
-        X[rows[:3], :3], X[rows[:3], 3:] = np.eye(3), -hat(place)
-        if node.turns:
-            X[rows[3:], 3:] = np.eye(3)
+    for node, motions in zip(nodes, rigid_shapes(positions).transpose(1, 2, 0), strict=True):
+        X[list(node.rows)] = motions[: len(node.rows)]
     return X
 
 
 def estimated_positions(data: ReducedMatrices) -> Array:
     """Positions from the first node, from K alone: its columns of rigid turns have to cancel."""
-    first = rigid_shapes(data.nodes, np.zeros((len(data.nodes), 3)), data.size)[:, 3:]
+    first = rigid_motions(data.nodes, np.zeros((len(data.nodes), 3)), data.size)[:, 3:]
     scale = 1 / np.sqrt(np.maximum(np.abs(np.diag(data.K)), 1e-300))
     K = data.K * scale[:, None]
     columns = []
@@ -239,7 +237,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     if positions is None:
         positions, placed = estimated_positions(data), "matrices"
     positions = _merge_coincident_nodes(data, positions)
-    X = rigid_shapes(data.nodes, positions, data.size)
+    X = rigid_motions(data.nodes, positions, data.size)
     if np.linalg.matrix_rank(X) < 6:
         hint = "retain rotations, or three nodes not in line"
         raise matrix_error("its nodes do not show all rigid motions", hint)
@@ -285,7 +283,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
 
 def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
     """Both sides of a flexure are at one place, whatever finite elements did to tell them apart."""
-    X = rigid_shapes(data.nodes, positions - positions[0], data.size)
+    X = rigid_motions(data.nodes, positions - positions[0], data.size)
     R = X.T @ data.M @ X
     size = max(np.sqrt(abs(np.trace(R[3:, 3:]) / np.trace(R[:3, :3]))), np.ptp(positions, axis=0).max())
     placed = positions.copy()
@@ -334,7 +332,7 @@ def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, position
     if not len(M):
         return []
     speed = TURNING * float(np.sqrt(max(scipy.linalg.eigvalsh(K, M)[0], 0.0)))
-    squares, axes = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
+    squares, axes = np.linalg.eigh(second_moments(inertia) / mass)
     gyration = np.sqrt(np.maximum(squares, 0.0))
     aside = (gyration > ASIDE * np.ptp(positions @ axes, axis=0) / 2) & (gyration > SLENDER * np.linalg.norm(gyration))
     if not aside.any() or speed > MAX_ROTATION_SPEED:
@@ -399,7 +397,7 @@ def unit_warnings(
     `lowest` is its lowest elastic frequency in Hz: by Rayleigh's quotient of a uniform strain that of waves over the
     radius of gyration along its longest axis, at most.
     """
-    squares, axes = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
+    squares, axes = np.linalg.eigh(second_moments(inertia) / mass)
     radius = np.sqrt(max(float(np.trace(inertia)), 0.0) / (2 * mass))
     if radius == 0:
         return []

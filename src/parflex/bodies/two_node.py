@@ -100,8 +100,7 @@ class TwoNodeBeam(Record):
             added, turning = self._spin(columns, rates, ed, drift, w)
             M, forces = M + added, forces + turning
         if self.held:  # constant, and modes have nothing in common
-            first = len(self.components)
-            M[-self.held :, -self.held :] = self.body.inertia_matrix(np.zeros(self.body.size))[6 + first :, 6 + first :]
+            M[-self.held :, -self.held :] = self.body.elastic_mass[-self.held :, -self.held :]
         return M, forces
 
     def _spin(self, columns: list[int], rates: Array, ed: Array, drift: Array, w: Array) -> tuple[Array, Array]:
