@@ -9,6 +9,7 @@ line. Ps = 0 is the Euler-Bernoulli beam.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -32,7 +33,7 @@ PLANAR = (0, 1, 5)
 FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and turns of the tip: each of one unit
 # factor (1, y, z) and axis of the points whose motion is one of x, y, z, rx, ry, rz of a section, with its sign
 SECTION_MOTIONS = ((0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (1, 2, 1.0), (2, 0, 1.0), (1, 0, -1.0))
-CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1
+CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1: clamped at one end, free at the other
 
 
 @dataclass(frozen=True)
@@ -257,6 +258,11 @@ def carried(x: Array) -> Array:
     return motions
 
 
+def units_of(labels: Sequence[str]) -> tuple[str, ...]:
+    """Units of coordinates with these labels: displacements begin with u, rotations with r."""
+    return tuple("m" if label.startswith("u") else "rad" for label in labels)
+
+
 def beam(element: BeamElement, linear: bool = False) -> ElasticBody:
     """The body of an element; its axial strain is the mean one, which bending shortens, or if `linear` its chord's."""
     _, S, G = (part[0] for part in element.beyond(np.zeros(1)))
@@ -268,8 +274,8 @@ def beam(element: BeamElement, linear: bool = False) -> ElasticBody:
     node = Node(np.array([element.length, 0.0, 0.0]), np.eye(3, 6)[:, used], np.eye(3, 6, 3)[:, used])
     m = element.material.density * element.section.A * element.length
     return ElasticBody(
-        m, S, G, K, np.zeros_like(K), {"tip": node}, element.labels, spin, small=SLENDER * element.length,
-        strains=(strain,), inner=element,
+        m, S, G, K, np.zeros_like(K), {"tip": node}, element.labels, units_of(element.labels), spin, by_tip=True,
+        small=SLENDER * element.length, strains=(strain,), inner=element,
     )  # fmt: skip
 
 
@@ -298,8 +304,8 @@ def add_spin(G: Array, spin: Array, sign: float = 1.0) -> None:
         G[k, 0] += turn.T
 
 
-def first_bending_frequency(element: BeamElement) -> Any:
-    """Lowest natural frequency, in rad/s, of the beam in bending, clamped at its root and free at its end."""
+def first_bending_frequency(element: BeamElement, root: float = CLAMPED_FREE) -> Any:
+    """Lowest natural frequency, in rad/s, of the beam in bending by the first root of its frequency equation."""
     section, mass = element.section, element.material.density * element.section.A
     weakest = section.Iz if element.planar else smaller(section.Iy, section.Iz)
-    return CLAMPED_FREE**2 * np.sqrt(element.material.E * weakest / (mass * element.length**4))
+    return root**2 * np.sqrt(element.material.E * weakest / (mass * element.length**4))

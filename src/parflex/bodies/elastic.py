@@ -70,10 +70,6 @@ class InnerNodes(Record, ABC):
     def node(self, where: str) -> Node:
         """The place that a text names: a share of the length of a beam, a node of modal data. Raises LookupError."""
 
-    def with_unit_jacobian(self) -> InnerNodes:
-        """The same with L = 1."""
-        return replace(self, consistent=False)  # type: ignore[type-var]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NamedNodes(InnerNodes):
@@ -173,36 +169,24 @@ class ElasticBody(Body):
     D: Array
     nodes: dict[str, Node] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # names of the coordinates; displacements of a tip begin with u
+    units: tuple[str, ...] = ()
     spin: Array | None = None  # N+1 x N+1, products of the turns (w_x, e_dot) of sections that spin about x and no more
     rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
-    modal: bool = False  # whether its coordinates are those of modes
+    by_tip: bool = False
     slopes: Array | None = None  # N x N x 3 x 3, of a body given by modes: how two modes turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order; where none acts, stiffness is constant
     inner: InnerNodes | None = field(default=None, repr=False)  # any place inside it; None: nothing is known
     held: int = 0  # of a reduced beam: so many of the coordinates, the last ones, are modes with both its ends held
     reduced: ReducedBeam | None = field(default=None, repr=False)  # what a reduction left of a beam, and what not
     found: RigidReport | None = field(default=None, repr=False)  # of a super-element: the rigid body in its matrices
-    coordinate_units: tuple[str, ...] = ()  # where they are not those of a beam or of modes
     affine: AffineShapes | None = field(default=None, repr=False)  # S and G of the bare body, written shorter
 
     @property
     def size(self) -> int:
         """Number of elastic coordinates."""
         return len(self.S) - 1
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Units of the elastic coordinates; modes multiply shapes in metres: they are plain numbers."""
-        if self.coordinate_units:
-            return self.coordinate_units
-        return tuple("1" if self.modal else "m" if label.startswith("u") else "rad" for label in self.labels)
-
-    @property
-    def by_tip(self) -> bool:
-        """Whether its coordinates begin with the motion of its one tip, as those of a beam; else they are modes."""
-        return not self.modal
 
     @property
     def undeformed(self) -> RigidBody:
@@ -331,13 +315,9 @@ class ElasticBody(Body):
         twist = np.concatenate([v, w, ed])
         return 0.5 * (twist @ self.inertia_matrix(e) @ twist)
 
+    @cached_property
     def two_node(self) -> TwoNodeBeam | None:
         """The form by the motion of both ends of a body whose coordinates are those of its one tip; else None."""
-        return self._two_node
-
-    @cached_property
-    def _two_node(self) -> TwoNodeBeam | None:
-        """Made once: elements of a beam share their body."""
         from parflex.bodies.two_node import two_node_beam
 
         return two_node_beam(self)
@@ -398,4 +378,5 @@ def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBod
 def with_small_rotations(body: ElasticBody) -> ElasticBody:
     """The body with L = 1 at its nodes and inside."""
     nodes = {name: replace(node, consistent=False) for name, node in body.nodes.items()}
-    return replace(body, nodes=nodes, inner=None if body.inner is None else body.inner.with_unit_jacobian())
+    inner: Any = body.inner
+    return replace(body, nodes=nodes, inner=None if inner is None else replace(inner, consistent=False))

@@ -166,20 +166,15 @@ def _check_products(data: ModalData) -> None:
     require(off[k] <= SAME_MASS, message, "modal_masses", hint, float(data.modal_masses[k]))
 
 
-def fields_of(data: ModalData) -> tuple[Array, Array]:
-    """Positions and shapes at the nodes, (N+1) x n x 3, and how they carry an offset s: (N+1) x n x 3 x 3."""
-    positions = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
-    turns = np.moveaxis(hat(np.nan_to_num(data.shapes[:, :, 3:]).transpose(2, 0, 1)), (0, 1), (2, 3))
-    return positions, np.concatenate([np.broadcast_to(np.eye(3), (1, *turns.shape[1:])), turns])
-
-
 def integrals(data: ModalData) -> tuple[Array, Array]:
     """S_a = int f_a and G_ab = int f_a f_b^T of the fields (r0, phi_1, ...), as sums over the nodes, theory (32)."""
-    positions, carry = fields_of(data)
+    positions = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
     weighted = positions * data.masses[None, :, None]
     S = weighted.sum(axis=1)
     G = np.einsum("ani,bnj->abij", weighted, positions, optimize=True)
-    if data.second_moments is not None:
+    if data.second_moments is not None:  # an offset s moves with the turns of its node
+        turns = np.moveaxis(hat(np.nan_to_num(data.shapes[:, :, 3:]).transpose(2, 0, 1)), (0, 1), (2, 3))
+        carry = np.concatenate([np.broadcast_to(np.eye(3), (1, *turns.shape[1:])), turns])
         carried = np.einsum("anik,nkl->anil", carry, data.second_moments, optimize=True)
         G = G + np.einsum("anil,bnjl->abij", carried, carry, optimize=True)
     return S, G
@@ -205,10 +200,8 @@ def drop_rounding(S: Array, G: Array, m: float) -> tuple[Array, Array]:
     sizes = np.sqrt(np.maximum(np.trace(np.diagonal(G, axis1=0, axis2=1), axis1=0, axis2=1), 1e-300))
     S = np.where(np.abs(S) > ROUND_OFF * (np.sqrt(m) * sizes)[:, None], S, 0.0)
     scale = np.outer(sizes, sizes)[:, :, None, None]
-    S, G = (
-        without_rounding_differences(S),
-        without_rounding_differences(np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0)),
-    )
+    G = np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0)
+    S, G = without_rounding_differences(S), without_rounding_differences(G)
     masses = np.trace(G[1:, 1:], axis1=2, axis2=3)
     for k in range(len(masses)):  # a mass of 1 but for rounding is 1
         if abs(masses[k, k] - 1) < ROUND_OFF:
@@ -229,7 +222,7 @@ def modal_body(data: ModalData) -> ElasticBody:
     nodes = {name: inner.node(name) for name in data.interface}
     labels = tuple(f"mode{number + 1}" for number in range(data.count))
     return ElasticBody(
-        data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness, modal=True,
+        data.mass, S, G, np.diag(k), D, nodes, labels, ("1",) * data.count, small=THIN * data.thickness,
         strains=stress_strains(data.geometric, k, np.diag(D)), slopes=mean_slopes(data.shapes, data.masses),
         inner=inner,
     )  # fmt: skip
@@ -274,13 +267,8 @@ def normalised(data: ModalData) -> ModalData:
     order = np.argsort(data.modal_stiffnesses / data.modal_masses, kind="stable")
     shapes = data.shapes[order] / np.sqrt(data.modal_masses[order])[:, None, None]
     stiffnesses = data.modal_stiffnesses[order] / data.modal_masses[order]
-    data = replace(
-        data,
-        shapes=shapes,
-        modal_stiffnesses=stiffnesses,
-        modal_masses=np.ones(data.count),
-        damping_ratios=data.damping_ratios[order],
-    )
+    ratios, ones = data.damping_ratios[order], np.ones(data.count)
+    data = replace(data, shapes=shapes, modal_stiffnesses=stiffnesses, modal_masses=ones, damping_ratios=ratios)
     shapes = _without_rigid_share(data)
     gram = products(data, shapes)
     if np.abs(gram - np.eye(data.count)).max() <= SAME_MASS:  # orthonormal but for rounding
@@ -290,10 +278,9 @@ def normalised(data: ModalData) -> ModalData:
     for part in (slice(0, 3), slice(3, 6)):  # what is not resolved where legs are attached is zero: symmetry is seen
         largest = np.nanmax(np.abs(shapes[:, :, part]), axis=(1, 2), keepdims=True, initial=0.0)
         interface_shapes = shapes[:, : len(data.interface), part]
-        resolved = np.where(np.abs(interface_shapes) < RESOLVED * largest, 0.0, interface_shapes)
-        shapes[:, : len(data.interface), part] = (
-            without_rounding_differences(resolved, RESOLVED) if resolved.size else resolved
-        )
+        if interface_shapes.size:
+            resolved = np.where(np.abs(interface_shapes) < RESOLVED * largest, 0.0, interface_shapes)
+            interface_shapes[...] = without_rounding_differences(resolved, RESOLVED)
     return replace(data, shapes=shapes)
 
 
@@ -379,10 +366,8 @@ def _without_rigid_share(data: ModalData) -> Array:
 def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: float | None) -> ModalData:
     """The data with other modal stiffnesses (one for each mode) or one damping ratio for all modes."""
     if stiffness is not None:
-        count = len(stiffness)
-        require(
-            count == data.count, f"{count} stiffnesses for {data.count} modes", "stiffness", "give one for each", count
-        )
+        count, message = len(stiffness), f"{len(stiffness)} stiffnesses for {data.count} modes"
+        require(count == data.count, message, "stiffness", "give one for each", count)
         stiffnesses = np.array(stiffness, dtype=float)
         if data.geometric is not None:  # the stress of a mode goes with its stiffness
             data = replace(data, geometric=data.geometric * (stiffnesses / data.modal_stiffnesses)[:, None, None])
@@ -396,11 +381,9 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
     """Write the exchange file; a file that is there is replaced only when the new one is complete."""
     checked(data)
     path = Path(path)
+    given = {field_.name: getattr(data, field_.name) for field_ in fields(data) if field_.name != "interface"}
     arrays: dict[str, Any] = {"format": np.int64(FORMAT), "interface": np.array(data.interface, dtype=np.str_)}
-    for field_ in fields(data):
-        value = getattr(data, field_.name)
-        if value is not None and field_.name != "interface":
-            arrays[field_.name] = np.asarray(value)
+    arrays |= {name: np.asarray(value) for name, value in given.items() if value is not None}
     with atomic_file(path, None) as file:
         np.savez_compressed(file, **arrays)
     return path

@@ -22,10 +22,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 import scipy
 
-from parflex.bodies.beam import LABELS, BeamElement, add_spin, beam, carried
+from parflex.bodies.beam import LABELS, BeamElement, add_spin, beam, carried, first_bending_frequency, units_of
 from parflex.bodies.elastic import Body, ElasticBody, LineNodes, Node, gram_matrix
-from parflex.bodies.modal import drop_rounding, equal_groups
-from parflex.errors import InputError
+from parflex.bodies.modal import drop_rounding, equal_groups, require
 from parflex.records import Record
 from parflex.spatial.rotations import hat, rotation_about
 
@@ -210,12 +209,11 @@ def frequency_bound(frequency: float, left_out: float) -> float:
 
 def clamped_frequency(element: BeamElement) -> float:
     """Lowest frequency of an element with both its ends held, Hz: what is above, elements do not know."""
-    length, material, section = element.length, element.material, element.section
-    weakest = section.Iz if element.planar else min(section.Iy, section.Iz)
-    bending = CLAMPED**2 / length**2 * np.sqrt(material.E * weakest / (material.density * section.A))
+    material, section = element.material, element.section
     waves = [material.E / material.density]
     waves += [] if element.planar else [material.G * section.J / (material.density * section.Ip)]
-    return float(min(bending, *(np.pi / length * np.sqrt(square) for square in waves)) / (2 * np.pi))
+    axial = np.pi / element.length * np.sqrt(min(waves))
+    return float(min(first_bending_frequency(element, CLAMPED), axial) / (2 * np.pi))
 
 
 @lru_cache(maxsize=64)  # legs are alike
@@ -234,14 +232,10 @@ def reduced_beam(
     straight = replace(whole, roll=0.0)
     element = replace(straight, length=whole.length / elements)
     f_el = clamped_frequency(element)
-    if band >= f_el:
-        needed = int(np.ceil(elements * np.sqrt(band / f_el))) + 1
-        raise InputError(
-            f"the band of {band:g} Hz reaches the frequencies of the elements themselves, which begin at {f_el:.4g} Hz",
-            key="band",
-            value=band,
-            hint=f"use {needed} elements or more, or a lower band",
-        )
+    message = f"the band of {band:g} Hz reaches the frequencies of the elements themselves, which begin at"
+    needed = int(np.ceil(elements * np.sqrt(band / f_el))) + 1
+    hint = f"use {needed} elements or more, or a lower band"
+    require(band < f_el, f"{message} {f_el:.4g} Hz", "band", hint, band)
     cut = band / float(np.sqrt(1.0 - (1.0 + error / band) ** -2))  # the bound at the edge of the band is the error
     modes, left_out = _modes_below_cut(ElementChain(element, elements), whole.labels, cut)
     ends = straight.motions(np.linspace(0, 1, elements + 1))[:, :, straight.coordinates]
@@ -249,8 +243,9 @@ def reduced_beam(
     line = ReducedLine(element, elements, shapes)
     line = line.rolled(whole.roll) if whole.roll else line
     body = _body(beam(whole, linear), line, [mode.square for mode in modes], damping)
-    labels, report = (mode.label for mode in modes), ReducedBeam(error, band, elements, len(modes), left_out)
-    return replace(body, labels=(*whole.labels, *labels), held=len(modes), reduced=report, inner=line)
+    labels = (*whole.labels, *(mode.label for mode in modes))
+    report = ReducedBeam(error, band, elements, len(modes), left_out)
+    return replace(body, labels=labels, units=units_of(labels), held=len(modes), reduced=report, inner=line)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -35,7 +35,10 @@ class Body(Record, ABC):
     """
 
     m: Any  # mass
+    size: int = 0  # number of elastic coordinates
     labels: tuple[str, ...] = ()  # names of its elastic coordinates
+    units: tuple[str, ...] = ()  # of its coordinates: m, rad, or 1 for numbers that multiply shapes in metres
+    by_tip: bool = False  # whether its coordinates begin with the motion of its one tip, as of a beam; else: modes
     nodes: Mapping[str, Node] = MappingProxyType({})  # places that its deformation moves, by name
     inner: InnerNodes | None = None  # any place inside it that its deformation moves; None: there is none
     held: int = 0  # how many coordinates, the last ones, are modes of a beam with both its ends held
@@ -44,27 +47,9 @@ class Body(Record, ABC):
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
     slopes: Array | None = None  # N x N x 3 x 3: how two coordinates turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order
+    acting: tuple[MeanStrain, ...] = ()  # those of them that act; where none does, its stiffness is constant
+    two_node: TwoNodeBeam | None = None  # its form by the motion of both its ends
     rigid: RigidBody  # what of it is fixed to its frame, whatever the rest does: all of a rigid body
-
-    @property
-    def size(self) -> int:
-        """Number of elastic coordinates."""
-        return 0
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Units of its coordinates: m, rad, or 1 for numbers that multiply shapes in metres."""
-        return ()
-
-    @property
-    def by_tip(self) -> bool:
-        """Whether its coordinates begin with the motion of its one tip, as those of a beam; else they are modes."""
-        return False
-
-    @property
-    def acting(self) -> tuple[MeanStrain, ...]:
-        """Those of its elongations of second order that act; where none does, its stiffness is constant."""
-        return ()
 
     @property
     def undeformed(self) -> RigidBody:
@@ -124,10 +109,6 @@ class Body(Record, ABC):
     def damping_at(self, e: Array) -> Array:
         """N x N, its damping about e; what does not strain the material is not damped by it."""
         return np.zeros((0, 0))
-
-    def two_node(self) -> TwoNodeBeam | None:
-        """Its form by the motion of both its ends; None: it has none."""
-        return None
 
     def without_damping(self) -> Body:
         """The body without damping of its own."""

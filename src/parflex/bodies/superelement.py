@@ -31,6 +31,7 @@ from parflex.bodies.superelement_matrices import (
     ReducedMatrices,
     RigidReport,
     matrix_error,
+    require,
     rigid_motions,
     rigid_report,
 )
@@ -59,8 +60,7 @@ def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict
             hint = f"its nodes are {available}, or 1 to {len(numbers)} in this order"
             raise matrix_error(f"has no node {wrong}", hint, "nodes", wrong)
         numbers = list(range(1, len(numbers) + 1))
-    if len(set(wanted)) < len(wanted):
-        raise matrix_error("two names are of one node", "give every node one name", "nodes")
+    require(len(set(wanted)) == len(wanted), "two names are of one node", "give every node one name", "nodes")
     return {name: numbers.index(number) for name, number in node_numbers.items()}
 
 
@@ -90,8 +90,8 @@ class SuperElement(Record):
     def shapes(self) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
         """E: motions of the freedoms per elastic coordinate, with labels and units of these."""
         data, root = self.data, None if self.root is None else self.data.nodes[self.names[self.root]]
-        if root is not None and not root.turns:
-            raise matrix_error(f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
+        held = root is None or root.turns
+        require(held, f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
         modes = in_plane_modes(data) if self.planar else np.eye(data.size)[:, data.interface :]
         free_nodes = [node for node in data.nodes if node is not root]
         components = [(node, k) for node in free_nodes for k in (IN_PLANE if self.planar else range(6))]
@@ -131,9 +131,9 @@ def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
     """Modes of the body in P without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
     mass = P.T @ data.M @ P
     size = np.sqrt(np.maximum(np.diag(mass), 0.0))
-    if not size.all() or np.linalg.eigvalsh(mass / np.outer(size, size))[0] < SINGULAR:
-        hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
-        raise matrix_error("some motion of its interfaces has no mass, so it has no free modes", hint, "M")
+    heavy = size.all() and np.linalg.eigvalsh(mass / np.outer(size, size))[0] >= SINGULAR
+    hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
+    require(heavy, "some motion of its interfaces has no mass, so it has no free modes", hint, "M")
     C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
     _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
     E = C @ V
@@ -148,20 +148,20 @@ def superelement_body(
     """The body; `damping` is a ratio for all its modes, or factors of mass and stiffness; `loads` belong to KG."""
     data = element.data
     E, labels, units = element.shapes()
-    if not E.shape[1]:
-        raise matrix_error("has one node and no modes: nothing can deform", "use a rigid body", "nodes")
+    require(E.shape[1], "has one node and no modes: nothing can deform", "use a rigid body", "nodes")
     affine = _affine_shapes(element, E)
     S, G = drop_rounding(*affine.integrals(), element.report.mass)
     K = _without_noise(E.T @ data.K @ E)
     M = E.T @ data.M @ E
-    if np.linalg.eigvalsh(K / np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K)))))[0] <= 0:
-        where = "as a free body" if element.root is None else f"with '{element.root}' held"
-        raise matrix_error(f"K is not positive {where}", "retain what holds its parts together", "K")
+    sizes = np.sqrt(np.abs(np.diag(K)))
+    where = "as a free body" if element.root is None else f"with '{element.root}' held"
+    positive = np.linalg.eigvalsh(K / np.outer(sizes, sizes))[0] > 0
+    require(positive, f"K is not positive {where}", "retain what holds its parts together", "K")
     inner = _nodes(element, E)
     nodes = {name: inner.node(name) for name in element.names if name != element.root}
     return ElasticBody(
-        element.report.mass, S, G, K, _damping(element, E, M, K, damping), nodes, labels, modal=True,
-        strains=_stress(element, E, K, loads), inner=inner, coordinate_units=units, affine=affine,
+        element.report.mass, S, G, K, _damping(element, E, M, K, damping), nodes, labels, units,
+        strains=_stress(element, E, K, loads), inner=inner, affine=affine,
         found=replace(element.report, notes=(*element.report.notes, *damping_note(element))),
     )  # fmt: skip
 
@@ -197,9 +197,8 @@ def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) 
     D = element.data.D
     if D is None:
         return np.zeros_like(K)
-    if np.linalg.eigvalsh(D)[0] < -DAMPED * np.abs(D).max():
-        hint = "give a damping that takes power"
-        raise matrix_error(f"the {WORDS['D']} D is indefinite", hint, "D")
+    definite = np.linalg.eigvalsh(D)[0] >= -DAMPED * np.abs(D).max()
+    require(definite, f"the {WORDS['D']} D is indefinite", "give a damping that takes power", "D")
     return _without_noise(E.T @ D @ E)
 
 
@@ -223,35 +222,24 @@ def _stress(
         return (_loaded_strain(element, E, K, E.T @ KG @ E, loads),)
     along = np.einsum("mij,mk,ia,jb->kab", KG, E, E, E, optimize=True)
     values, V = scipy.linalg.eigh(K)
-    strains = []
-    for k, v in zip(values, V.T, strict=True):
-        H = np.tensordot(v, along, 1) / k
-        if np.abs(H).max() > 0:
-            strains.append(MeanStrain(v, (H + H.T) / 2, float(k)))
-    return tuple(strains)
+    stretched = [(v, np.tensordot(v, along, 1) / k, float(k)) for k, v in zip(values, V.T, strict=True)]
+    return tuple(MeanStrain(v, (H + H.T) / 2, k) for v, H, k in stretched if H.any())
 
 
 def _loaded_strain(
     element: SuperElement, E: Array, K: Array, KG: Array, loads: Mapping[str, Sequence[float]] | None
 ) -> MeanStrain:
-    if not loads:
-        hint = (
-            "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
-        )
-        raise matrix_error("its geometric stiffness belongs to a load that is not known", hint, "geometric")
-    force = np.zeros(element.data.size)
-    for name, load in loads.items():
-        if name not in element.names:
-            hint = f"its nodes are {', '.join(element.names)}"
-            raise matrix_error(f"there is no node '{name}'", hint, "geometric", name)
+    hint = "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
+    require(loads, "its geometric stiffness belongs to a load that is not known", hint, "geometric")
+    force, hint = np.zeros(element.data.size), f"its nodes are {', '.join(element.names)}"
+    for name, load in (loads or {}).items():
+        require(name in element.names, f"there is no node '{name}'", hint, "geometric", name)
         rows = list(element.data.nodes[element.names[name]].rows)
         force[rows] += np.asarray(load, dtype=float)[: len(rows)]
     f = E.T @ force
     e = np.linalg.solve(K, f)
-    if not f @ e > 0:
-        hint = "load another node than the root"
-        raise matrix_error("the load of its geometric stiffness strains nothing", hint, "geometric")
-    k = float(f @ e)
+    k, hint = float(f @ e), "load another node than the root"
+    require(k > 0, "the load of its geometric stiffness strains nothing", hint, "geometric")
     return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
 
 
