@@ -96,7 +96,7 @@ DATA: dict[str, tuple[dict, str, str]] = {  # arrays of the file, the key that i
     "things that are no arrays": ({"shapes": np.array([{}, None], dtype=object)}, "file", "is not an npz file"),
 }
 FILES: dict[str, tuple[Callable[[Path], object], str]] = {  # what lies in place of the file, words of the sentence
-    "nothing": (lambda path: path.unlink(), "there is no such file"),
+    "nothing": (lambda path: path.unlink(), "cannot be read"),
     "text": (lambda path: path.write_text("nodes"), "is not an npz file of modal data"),
     "half a file": (lambda path: path.write_bytes(path.read_bytes()[:200]), "is not an npz file of modal data"),
     "a broken array": (lambda path: path.write_bytes(path.read_bytes()[:-3000] + b"0" * 3000), "is not an npz file"),

@@ -9,6 +9,7 @@ line. Ps = 0 is the Euler-Bernoulli beam.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -32,7 +33,7 @@ PLANAR = (0, 1, 5)
 FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and turns of the tip: each of one unit
 # factor (1, y, z) and axis of the points whose motion is one of x, y, z, rx, ry, rz of a section, with its sign
 SECTION_MOTIONS = ((0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (1, 2, 1.0), (2, 0, 1.0), (1, 0, -1.0))
-CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1
+CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1: clamped at one end, free at the other
 
 
 @dataclass(frozen=True)
@@ -238,7 +239,8 @@ class BeamElement(LineNodes):
             C = first.motions(np.array([at / xi]))[0] @ C
         elif at > xi:  # of a part whose tip is held
             share = (at - xi) / (1 - xi)
-            C = (_carried(share * second.length) - second.motions(np.array([share]))[0] @ _carried(second.length)) @ C
+            shift, end = carried(np.array([share * second.length, second.length]))
+            C = (shift - second.motions(np.array([share]))[0] @ end) @ C
         return self._in_frame(C)
 
 
@@ -249,11 +251,16 @@ def _bending(length: Any, Ps: Any) -> tuple[tuple[Array, Array], tuple[Array, Ar
     return (bend[0] / (1 + Ps), bend[1] / (1 + Ps)), (turn[0] / (1 + Ps), turn[1] / (1 + Ps))
 
 
-def _carried(x: Any) -> Array:
-    """Motion of a place at x along the beam by that of its root."""
-    motion: Array = np.eye(6).astype(scalar_type(x))
-    motion[1, 5], motion[2, 4] = x, -x
-    return motion
+def carried(x: Array) -> Array:
+    """Motions of places at each x along a beam by the motion of its root: n x 6 x 6."""
+    motions = np.repeat(np.eye(6, dtype=scalar_type(x))[None], len(x), axis=0)
+    motions[:, 1, 5], motions[:, 2, 4] = x, -x
+    return motions
+
+
+def units_of(labels: Sequence[str]) -> tuple[str, ...]:
+    """Units of coordinates with these labels: displacements begin with u, rotations with r."""
+    return tuple("m" if label.startswith("u") else "rad" for label in labels)
 
 
 def beam(element: BeamElement, linear: bool = False) -> ElasticBody:
@@ -267,23 +274,9 @@ def beam(element: BeamElement, linear: bool = False) -> ElasticBody:
     node = Node(np.array([element.length, 0.0, 0.0]), np.eye(3, 6)[:, used], np.eye(3, 6, 3)[:, used])
     m = element.material.density * element.section.A * element.length
     return ElasticBody(
-        m, S, G, K, np.zeros_like(K), {"tip": node}, element.labels, spin, small=SLENDER * element.length,
-        strains=(strain,), inner=element,
+        m, S, G, K, np.zeros_like(K), {"tip": node}, element.labels, units_of(element.labels), spin, by_tip=True,
+        small=SLENDER * element.length, strains=(strain,), inner=element,
     )  # fmt: skip
-
-
-def rolled(body: ElasticBody, angle: float) -> ElasticBody:
-    """A reduced beam with its section turned about x; coordinates of the tip stay along the axes of the frame."""
-    R = rotation_about(0, angle)
-    T = np.eye(body.size)  # modes of a reduced beam keep their numbers
-    T[:3, :3] = T[3:6, 3:6] = R
-    mix = np.eye(body.size + 1)
-    mix[1:, 1:] = T
-    S, G = mix @ body.S @ R.T, np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R, optimize=True)
-    groups = (*FIELDS, *(slice(k, k + 1) for k in range(7, body.size + 1)))
-    strains = tuple(replace(strain, row=T @ strain.row, H=T @ strain.H @ T.T) for strain in body.strains)
-    S, G = _rounded(S, (groups,)), _rounded(G, (groups, groups))
-    return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T, strains=strains)
 
 
 def _rounded(values: Array, groups: tuple[tuple[slice, ...], ...]) -> Array:
@@ -311,8 +304,8 @@ def add_spin(G: Array, spin: Array, sign: float = 1.0) -> None:
         G[k, 0] += turn.T
 
 
-def first_bending_frequency(element: BeamElement) -> Any:
-    """Lowest natural frequency, in rad/s, of the beam in bending, clamped at its root and free at its end."""
+def first_bending_frequency(element: BeamElement, root: float = CLAMPED_FREE) -> Any:
+    """Lowest natural frequency, in rad/s, of the beam in bending by the first root of its frequency equation."""
     section, mass = element.section, element.material.density * element.section.A
     weakest = section.Iz if element.planar else smaller(section.Iy, section.Iz)
-    return CLAMPED_FREE**2 * np.sqrt(element.material.E * weakest / (mass * element.length**4))
+    return root**2 * np.sqrt(element.material.E * weakest / (mass * element.length**4))

@@ -19,6 +19,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh, splu
 
 from parflex.bodies.modal import ModalData, nearest_orthonormal, normalised, products, require, rigid_shapes
+from parflex.bodies.rigid import second_moments
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
@@ -83,15 +84,12 @@ def craig_bampton_vectors(body: Structure, modes: int, root: str | None = None) 
     """Eigenvalues and vectors (mass 1) of all modes of the body reduced to its interface and `modes` held modes."""
     clamped = np.zeros(0, dtype=int)
     if root is not None:
-        if root not in body.interface:
-            hint = did_you_mean(root, body.interface)
-            raise InputError(f"the body has no interface node '{root}'", key="root", value=root, hint=hint)
+        hint = did_you_mean(root, body.interface)
+        require(root in body.interface, f"the body has no interface node '{root}'", "root", hint, root)
         clamped = body.coordinates(body.interface[root])
-        if np.linalg.matrix_rank(body.rigid[clamped]) < body.rigid.shape[1]:
-            hint = "give six coordinates a node, with stiffness in all of them"
-            raise InputError(
-                f"clamping the node '{root}' leaves the body free to move", key="root", value=root, hint=hint
-            )
+        fixed = np.linalg.matrix_rank(body.rigid[clamped]) == body.rigid.shape[1]
+        message, hint = f"clamping the node '{root}' leaves the body free to move", "give six coordinates a node"
+        require(fixed, message, "root", f"{hint}, with stiffness in all of them", root)
     interface_coordinates = [body.coordinates(node) for name, node in body.interface.items() if name != root]
     boundary = np.concatenate([*interface_coordinates, np.zeros(0, dtype=int)])
     inner = np.setdiff1d(np.arange(len(body.active)), np.concatenate([boundary, clamped]))
@@ -132,7 +130,7 @@ def _reduced(
     values, vectors = modes
     first = list(body.interface.values())
     order = np.array([*first, *(k for k in range(len(body.nodes)) if k not in set(first))])
-    masses, second_moments, inertia = lumped_masses(body)
+    masses, moments, inertia = lumped_masses(body)
     data = ModalData(
         nodes=body.nodes[order],
         masses=masses[order],
@@ -141,7 +139,7 @@ def _reduced(
         modal_masses=np.ones(len(values)),
         damping_ratios=np.full(len(values), float(damping)),
         interface=tuple(body.interface),
-        second_moments=second_moments[order] if body.turns else None,
+        second_moments=moments[order] if body.turns else None,
         **texts,
     )
     data, sums = orthonormalised(data, free, LIMIT, statics)
@@ -163,9 +161,7 @@ class Structure(Record):
     def rigid(self) -> Array:
         """Rigid motions over the active coordinates that can be told apart there, orthonormal in mass."""
         motions = rigid_shapes(self.nodes)[:, :, : self.width].reshape(6, -1).T[self.active]
-        values, vectors = np.linalg.eigh(motions.T @ (self.M @ motions))
-        independent = values > 1e-10 * values.max()
-        return motions @ (vectors[:, independent] / np.sqrt(values[independent]))
+        return motions @ orthonormal_combinations(motions.T @ (self.M @ motions), 1e-10)
 
     @property
     def turns(self) -> bool:
@@ -254,13 +250,12 @@ def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tupl
     first = _modes_near(M, K, -1e-9 * largest_ratio, 1, fixed)[0][0]
     if fixed.shape[1]:
         value = float(linalg.eigvalsh(fixed.T @ (K @ fixed)).max())
-        if value > FREE * max(first, STIFF * largest_ratio):
-            message = "the body is not free: a rigid-body motion has the eigenvalue"
-            hint = "give the stiffness without supports"
-            raise InputError(f"{message} {value:.3g}, the first mode {first:.3g}", key="K", value=value, hint=hint)
-    if first < STIFF * largest_ratio:
-        qualifier = "other than the rigid-body ones" if fixed.shape[1] else "at all"
-        raise InputError(f"the body has motions without stiffness {qualifier}", key="K", hint="connect its parts")
+        free = value <= FREE * max(first, STIFF * largest_ratio)
+        message = f"a rigid-body motion has the eigenvalue {value:.3g}, the first mode {first:.3g}"
+        require(free, f"the body is not free: {message}", "K", "give the stiffness without supports", value)
+    qualifier = "other than the rigid-body ones" if fixed.shape[1] else "at all"
+    connected = first >= STIFF * largest_ratio
+    require(connected, f"the body has motions without stiffness {qualifier}", "K", "connect its parts")
     return _modes_near(M, K, -first, count, fixed)
 
 
@@ -270,20 +265,24 @@ def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple
     if size <= DENSE or required > size // 3:
         full_mass, full_stiffness = (x.toarray() if sparse.issparse(x) else np.asarray(x) for x in (M, K))
         # mass over stiffness, so that coordinates without mass do no harm: they are the zeros
-        vectors = linalg.eigh(
-            full_mass, full_stiffness - sigma * full_mass, subset_by_index=[size - required, size - 1]
-        )[1]
+        chosen = [size - required, size - 1]
+        vectors = linalg.eigh(full_mass, full_stiffness - sigma * full_mass, subset_by_index=chosen)[1]
     else:
         start = np.random.default_rng(0).normal(size=size)
         vectors = eigsh(K, required, M, sigma=sigma, which="LM", v0=start)[1]
     inertia = M @ fixed
     vectors = vectors - fixed @ (inertia.T @ vectors)
-    values, coefficients = np.linalg.eigh(vectors.T @ (M @ vectors))
-    independent = values > 1e-9 * values.max() if fixed.shape[1] else np.ones(len(values), dtype=bool)
-    basis = (vectors @ coefficients[:, independent]) / np.sqrt(values[independent])
+    basis = vectors @ orthonormal_combinations(vectors.T @ (M @ vectors), 1e-9 if fixed.shape[1] else 0.0)
     basis = basis - fixed @ (inertia.T @ basis)
     stiffnesses, coefficients = linalg.eigh(basis.T @ (K @ basis), basis.T @ (M @ basis))
     return stiffnesses[:count], (basis @ coefficients)[:, :count]
+
+
+def orthonormal_combinations(gram: Array, share: float) -> Array:
+    """Columns that combine motions with the products `gram` to orthonormal ones, all that these can tell apart."""
+    values, vectors = np.linalg.eigh(gram)
+    independent = values > share * values.max()
+    return vectors[:, independent] / np.sqrt(values[independent])
 
 
 def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
@@ -304,9 +303,8 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
 
     def missing(masses: Array, moments: Array) -> Array:
         rotary_inertia = np.trace(moments, axis1=1, axis2=2)[:, None, None] * np.eye(3) - moments
-        rotary_products = np.einsum(
-            "pni,nij,pnj->p", motions[i][:, :, 3:], rotary_inertia, motions[j][:, :, 3:], optimize=True
-        )
+        turns = (motions[k][:, :, 3:] for k in (i, j))
+        rotary_products = np.einsum("pni,pnj,nij->p", *turns, rotary_inertia, optimize=True)
         return (exact[i, j] - rotary_products - per_mass @ masses) / scale
 
     first = np.array(complete)[i] < 3  # mass and centre come first, if inertia cannot be met as well
@@ -319,10 +317,8 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
     if len(complete) == 6 and body.turns:
         residual = np.zeros((6, 6))
         residual[i, j] = residual[j, i] = missing(masses, moments) * scale
-        extent = (
-            np.trace(residual[3:, 3:]) / 2 * np.eye(3) - residual[3:, 3:]
-        )  # second moments that are missing on the whole
-        spread = moments + (masses / masses.sum())[:, None, None] * extent
+        missing_moments = second_moments(residual[3:, 3:])
+        spread = moments + (masses / masses.sum())[:, None, None] * missing_moments
         if np.linalg.eigvalsh(spread).min() >= 0:
             moments = spread
     distance = float(np.abs(missing(masses, moments)).max())
@@ -333,20 +329,20 @@ def lumped_masses(body: Structure) -> tuple[Array, Array, float]:
 
 def _masses(body: Structure) -> Array:
     """Mass of each node, the mean over the axes along which it can move."""
-    masses_by_axis, totals = [], []
+    masses_by_axis = []
     for axis in range(3):
         coordinates = np.flatnonzero(body.active % body.width == axis)
         if not len(coordinates):
             continue
         block = body.M[coordinates][:, coordinates]
         rows, diagonal = np.asarray(block.sum(axis=1)).ravel(), block.diagonal()
-        total = rows.sum()
-        values = rows if (rows >= 0).all() else diagonal * (total / diagonal.sum())
-        axis_masses = np.zeros(len(body.nodes))
-        axis_masses[body.active[coordinates] // body.width] = values
-        masses_by_axis.append(axis_masses)
-        totals.append(total)
-    least, most = min(totals, default=0.0), max(totals, default=0.0)
+        masses = np.zeros(len(body.nodes))
+        masses[body.active[coordinates] // body.width] = (
+            rows if (rows >= 0).all() else diagonal * (rows.sum() / diagonal.sum())
+        )
+        masses_by_axis.append(masses)
+    totals = np.sum(masses_by_axis, axis=-1)
+    least, most = totals.min(initial=np.inf), totals.max(initial=0.0)
     hint = "give the order Tx Ty Tz Rx Ry Rz of each node"
     require(most > 0, "M has no mass in translations", "M", hint)
     message = f"the mass is {least:.6g} kg along one axis and {most:.6g} kg along another"
@@ -382,9 +378,7 @@ def orthonormalised(data: ModalData, free: bool, limit: float, statics: bool = F
     shapes, distance = data.shapes, 0.0
     if free:
         rigid = rigid_shapes(data.nodes)
-        values, vectors = np.linalg.eigh(products(data, rigid))
-        independent = values > 1e-12 * values.max()  # the nodes can tell them apart
-        rigid = np.tensordot((vectors[:, independent] / np.sqrt(values[independent])).T, rigid, axes=1)
+        rigid = np.tensordot(orthonormal_combinations(products(data, rigid), 1e-12).T, rigid, axes=1)
         shares = products(data, rigid, shapes)[len(rigid) :, : len(rigid)]
         distance = float(np.abs(shares).max(initial=0.0))
         shapes = shapes - np.tensordot(shares, rigid, axes=1)

@@ -13,6 +13,7 @@ effect: the bending of the others stretches mode m, and its tension stiffens the
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -69,9 +70,24 @@ class InnerNodes(Record, ABC):
     def node(self, where: str) -> Node:
         """The place that a text names: a share of the length of a beam, a node of modal data. Raises LookupError."""
 
-    def with_unit_jacobian(self) -> InnerNodes:
-        """The same with L = 1."""
-        return replace(self, consistent=False)  # type: ignore[type-var]
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NamedNodes(InnerNodes):
+    """All nodes of a body from a file, by the names of the robot or the numbers of the file."""
+
+    indices: Mapping[str, int]
+    positions: Array  # n x 3
+    shapes: Array  # N x n x 6: displacements and rotations, NaN where these are not known
+    consistent: bool = True
+
+    def node(self, where: str) -> Node:
+        """The node of a name or of a number."""
+        if where not in self.indices:
+            raise LookupError(where)
+        index = self.indices[where]
+        shape = self.shapes[:, index].T
+        turns = bool(np.isfinite(shape).all())
+        return Node(self.positions[index], shape[:3], np.nan_to_num(shape[3:]), self.consistent, turns)
 
 
 class LineNodes(InnerNodes):
@@ -153,18 +169,18 @@ class ElasticBody(Body):
     D: Array
     nodes: dict[str, Node] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # names of the coordinates; displacements of a tip begin with u
+    units: tuple[str, ...] = ()
     spin: Array | None = None  # N+1 x N+1, products of the turns (w_x, e_dot) of sections that spin about x and no more
     rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
-    modal: bool = False  # whether its coordinates are those of modes
+    by_tip: bool = False
     slopes: Array | None = None  # N x N x 3 x 3, of a body given by modes: how two modes turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order; where none acts, stiffness is constant
     inner: InnerNodes | None = field(default=None, repr=False)  # any place inside it; None: nothing is known
     held: int = 0  # of a reduced beam: so many of the coordinates, the last ones, are modes with both its ends held
     reduced: ReducedBeam | None = field(default=None, repr=False)  # what a reduction left of a beam, and what not
     found: RigidReport | None = field(default=None, repr=False)  # of a super-element: the rigid body in its matrices
-    coordinate_units: tuple[str, ...] = ()  # where they are not those of a beam or of modes
     affine: AffineShapes | None = field(default=None, repr=False)  # S and G of the bare body, written shorter
 
     @property
@@ -173,25 +189,9 @@ class ElasticBody(Body):
         return len(self.S) - 1
 
     @property
-    def units(self) -> tuple[str, ...]:
-        """Units of the elastic coordinates; modes multiply shapes in metres: they are plain numbers."""
-        if self.coordinate_units:
-            return self.coordinate_units
-        return tuple("1" if self.modal else "m" if label.startswith("u") else "rad" for label in self.labels)
-
-    @property
-    def by_tip(self) -> bool:
-        """Whether its coordinates begin with the motion of its one tip, as those of a beam; else they are modes."""
-        return not self.modal
-
-    @property
     def undeformed(self) -> RigidBody:
         """The rigid body of the undeformed shape: the block of its mass matrix without elastic coordinates."""
         return RigidBody(self.m, self.S[0], self.G[0, 0])
-
-    def as_rigid(self) -> RigidBody:
-        """Refused: without its coordinates it would be another body."""
-        raise TypeError(f"a body with the elastic coordinates {self.labels} is used as a rigid one")
 
     def without_rigid(self) -> ElasticBody:
         """The body without what is fixed to its root."""
@@ -231,15 +231,16 @@ class ElasticBody(Body):
         moment_matrix = U @ Sigma + 2 * W @ P.T + Q.T
         moment = cross(S, a) + axial(moment_matrix)
         along_coordinates = self.S[1:] @ a + (rows[1:].transpose(0, 2, 1) * U).sum(axis=(1, 2))
-        elastic = along_coordinates + (2 * (self.G[1:, 1:] * W).sum(axis=(2, 3))) @ ed + self._traces[1:, 1:] @ edd
-        if self.spin is not None:
-            elastic = elastic + self.spin[1:, 1:] @ edd
+        elastic = along_coordinates + (2 * (self.G[1:, 1:] * W).sum(axis=(2, 3))) @ ed + self.elastic_mass @ edd
         return force, moment, elastic + self.elastic_force(e, ed)
 
     @cached_property
-    def _traces(self) -> Array:
-        """Int f_a . f_b of the fields."""
-        return self.G[:, :, 0, 0] + self.G[:, :, 1, 1] + self.G[:, :, 2, 2]
+    def elastic_mass(self) -> Array:
+        """N x N, the mass matrix of the elastic coordinates while the root is held; it does not depend on them."""
+        if self.affine is not None:
+            return self.affine.products
+        mass = self.G[1:, 1:, 0, 0] + self.G[1:, 1:, 1, 1] + self.G[1:, 1:, 2, 2]
+        return mass if self.spin is None else mass + self.spin[1:, 1:]
 
     @cached_property
     def acting(self) -> tuple[MeanStrain, ...]:
@@ -305,36 +306,18 @@ class ElasticBody(Body):
 
     def inertia_matrix(self, e: Array) -> Array:
         """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s)."""
-        if self.affine is not None:
-            return self.affine.inertia_matrix(e, self.rigid)
-        N = self.size
-        c = np.concatenate([[1.0], e])
-        rows = self._rows(c)
-        S, Sigma = c @ self.S, weighted_sum(c, rows)
-        M: Array = np.zeros((6 + N, 6 + N), dtype=scalar_type(Sigma, S, self.m))
-        M[:3, :3] = self.m * np.eye(3)
-        M[:3, 3:6], M[3:6, :3] = hat(S).T, hat(S)
-        M[3:6, 3:6] = np.trace(Sigma) * np.eye(3) - Sigma
-        for k in range(N):
-            M[:3, 6 + k] = M[6 + k, :3] = self.S[k + 1]
-            M[3:6, 6 + k] = M[6 + k, 3:6] = axial(rows[k + 1].T)
-        M[6:, 6:] = self._traces[1:, 1:]
-        if self.spin is not None:
-            M[6:, 6:] += self.spin[1:, 1:]
-        return M
+        coupling = self.coupling(e)
+        rigid = RigidBody(self.m, *self.deformed(e)).inertia_matrix()
+        return np.block([[rigid, coupling], [coupling.T, self.elastic_mass]])
 
     def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
         """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
         twist = np.concatenate([v, w, ed])
         return 0.5 * (twist @ self.inertia_matrix(e) @ twist)
 
+    @cached_property
     def two_node(self) -> TwoNodeBeam | None:
         """The form by the motion of both ends of a body whose coordinates are those of its one tip; else None."""
-        return self._two_node
-
-    @cached_property
-    def _two_node(self) -> TwoNodeBeam | None:
-        """Made once: elements of a beam share their body."""
         from parflex.bodies.two_node import two_node_beam
 
         return two_node_beam(self)
@@ -388,13 +371,12 @@ def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBod
 
     The material has the stress E (strain + stiffness strain_dot): mean strains are damped by their own rates.
     """
-    N = body.size
-    Mee = body.inertia_matrix(np.zeros(N))[6:, 6:]
     strains = tuple(replace(strain, c=stiffness * strain.k) for strain in body.strains)
-    return replace(body, D=mass * Mee + stiffness * body.K, strains=strains)
+    return replace(body, D=mass * body.elastic_mass + stiffness * body.K, strains=strains)
 
 
 def with_small_rotations(body: ElasticBody) -> ElasticBody:
     """The body with L = 1 at its nodes and inside."""
     nodes = {name: replace(node, consistent=False) for name, node in body.nodes.items()}
-    return replace(body, nodes=nodes, inner=None if body.inner is None else body.inner.with_unit_jacobian())
+    inner: Any = body.inner
+    return replace(body, nodes=nodes, inner=None if inner is None else replace(inner, consistent=False))

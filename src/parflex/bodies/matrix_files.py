@@ -34,6 +34,7 @@ from parflex.bodies.superelement_matrices import (
     in_order,
     matrix_error,
     refuse_order,
+    require,
 )
 from parflex.errors import ParflexError, RobotFileError
 from parflex.io import read_bytes, read_npz
@@ -128,23 +129,20 @@ def _read_matrix(file: str, key: str) -> tuple[list[Freedom] | None, Array]:
             is_market = text.upper().lstrip().startswith(MARKET)
             return (None, _read_matrix_market(text)) if is_market else _read_entries(text)
         name = next((name for name in ARRAYS[key] if name in arrays), None)
-        if name is None:
-            raise matrix_error(f"has no array {key}", f"give it the name {key}", key)
-        return None, _real_numbers(arrays[name], key)
+        require(name is not None, f"has no array {key}", f"give it the name {key}", key)
+        return None, _real_numbers(arrays[str(name)], key)
 
 
 def _content(file: str) -> bytes:
     """The bytes of a file, and never more than matrices can have."""
     content = read_bytes(file, None, RobotFileError, MAX_BYTES, "give reduced matrices, not whole ones")
-    if not content.strip():
-        raise matrix_error("is empty", AGAIN)
+    require(content.strip(), "is empty", AGAIN)
     return content
 
 
 def _text(content: bytes) -> str:
     """The text of a file, which may name no other file."""
-    if b"\0" in content:
-        raise matrix_error("is binary, and neither MATLAB nor npz", "give .mat, .npz, .mtx or .pch")
+    require(b"\0" not in content, "is binary, and neither MATLAB nor npz", "give .mat, .npz, .mtx or .pch")
     text = content.decode("utf-8", errors="replace")
     if include := re.search(r"^\s*\*?\s*INCLUDE.{,30}", text, re.IGNORECASE | re.MULTILINE):
         raise matrix_error("includes another file", "write all in one file", value=include[0].strip())
@@ -158,10 +156,9 @@ def _freedoms_by_count(order: int, node_numbers: Sequence[int], K: Array) -> lis
     """
     refuse_order(order)
     count = max(node_numbers, default=0)
-    if not 1 <= count <= order // 6:
-        message = f"has no node {count}: {order} freedoms are at most {order // 6} nodes"
-        hint = "count the interface nodes in the order of the matrix: 1, 2, ..."
-        raise matrix_error(message, hint, "nodes", count)
+    message = f"has no node {count}: {order} freedoms are at most {order // 6} nodes"
+    hint = "count the interface nodes in the order of the matrix: 1, 2, ..."
+    require(1 <= count <= order // 6, message, hint, "nodes", count)
     candidates = range(count, order // 6 + 1) if K.shape == (order, order) else ()
     count = next((candidate for candidate in candidates if _moves_freely(K, candidate)), count)
     nodes = [(number, component) for number in range(1, count + 1) for component in range(1, 7)]
@@ -179,14 +176,17 @@ def _arrays(content: bytes) -> dict[str, Array] | None:
     """Arrays of a MATLAB or npz file by their names; None: it is neither."""
     from scipy.io import loadmat
 
-    if content[:8] == HDF5 or content[:14] == b"MATLAB 7.3 MAT":
-        raise matrix_error("is a MATLAB 7.3 file (HDF5)", "save it with save(..., '-v7')")
+    hierarchical = content[:8] == HDF5 or content[:14] == b"MATLAB 7.3 MAT"
+    require(not hierarchical, "is a MATLAB 7.3 file (HDF5)", "save it with save(..., '-v7')")
     if content[:4] != ZIP and content[:6] != b"MATLAB":
         return None
-    kind, unpacked = ("npz", _zip_size) if content[:4] == ZIP else ("MATLAB", _matlab_size)
+    kind, message = "npz" if content[:4] == ZIP else "MATLAB", f"unpacks to more than {MAX_BYTES / 1e6:.0f} MB"
     try:
-        if unpacked(content) > MAX_BYTES:
-            raise matrix_error(f"unpacks to more than {MAX_BYTES / 1e6:.0f} MB", "give reduced matrices")
+        if kind == "npz":
+            size = sum(entry.file_size for entry in zipfile.ZipFile(io.BytesIO(content)).infolist())
+        else:
+            size = _matlab_size(content)
+        require(size <= MAX_BYTES, message, "give reduced matrices")
         if kind == "npz":
             return read_npz(content, NAMES)
         variables = loadmat(io.BytesIO(content), variable_names=list(NAMES))
@@ -198,11 +198,6 @@ def _arrays(content: bytes) -> dict[str, Array] | None:
         raise matrix_error(message, "write it again") from None
     arrays = {name: value for name, value in variables.items() if name in NAMES}
     return {name: value.toarray() if hasattr(value, "toarray") else value for name, value in arrays.items()}
-
-
-def _zip_size(content: bytes) -> int:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return sum(entry.file_size for entry in archive.infolist())
 
 
 def _matlab_size(content: bytes) -> int:
@@ -225,9 +220,8 @@ def _matlab_size(content: bytes) -> int:
 def _real_numbers(values: Any, key: str) -> Array:
     """Real numbers."""
     array = np.asarray(values)
-    if np.iscomplexobj(array) or array.dtype.kind not in "fiu":
-        content = "complex numbers" if np.iscomplexobj(array) else "no numbers"
-        raise matrix_error(f"'{key}' holds {content}", "give real numbers", key)
+    content = "complex numbers" if np.iscomplexobj(array) else "no numbers"
+    require(array.dtype.kind in "fiu", f"'{key}' holds {content}", "give real numbers", key)
     return array.astype(float)
 
 
@@ -239,12 +233,11 @@ def _from_arrays(arrays: Mapping[str, Array], node_numbers: Sequence[int]) -> Re
     if "K" not in matrices or matrices["K"].ndim != 2:
         return from_freedoms([], {key: A for key, A in matrices.items() if key != "K"})
     order, raw, positions = len(matrices["K"]), known.get("numbers", np.zeros(0)).ravel(), known.get("positions")
-    if not np.all(np.abs(raw) <= LARGEST_NUMBER) or np.any(raw != np.round(raw)):  # also NaN
-        hint = "give one for each interface node"
-        raise matrix_error("the numbers of nodes are not whole numbers", hint, "int_i")
-    if positions is not None and (positions.ndim != 2 or positions.shape[1] != 3 or not np.all(np.isfinite(positions))):
-        hint = "give x y z of each interface node"
-        raise matrix_error("the positions of nodes are not n x 3 numbers", hint, "int_xyz")
+    whole = np.all(np.abs(raw) <= LARGEST_NUMBER) and np.all(raw == np.round(raw))  # not NaN
+    require(whole, "the numbers of nodes are not whole numbers", "give one for each interface node", "int_i")
+    points = positions is None or (positions.ndim == 2 and positions.shape[1] == 3 and np.all(np.isfinite(positions)))
+    hint = "give x y z of each interface node"
+    require(points, "the positions of nodes are not n x 3 numbers", hint, "int_xyz")
     if "numbers" in known:
         numbers = [int(x) for x in raw]
     elif positions is None:
@@ -252,11 +245,11 @@ def _from_arrays(arrays: Mapping[str, Array], node_numbers: Sequence[int]) -> Re
     else:
         numbers = list(range(1, len(positions) + 1))
     refuse_order(order)
-    if positions is not None and len(positions) != len(numbers):
-        raise matrix_error(f"{len(positions)} positions for {len(numbers)} nodes", "give one for each", "int_xyz")
-    if 6 * len(numbers) > order:
-        message = f"has {order} freedoms for {len(numbers)} nodes of six"
-        raise matrix_error(message, "interface freedoms come first, x y z rx ry rz of each node", value=order)
+    if positions is not None:
+        message = f"{len(positions)} positions for {len(numbers)} nodes"
+        require(len(positions) == len(numbers), message, "give one for each", "int_xyz")
+    message, hint = f"has {order} freedoms for {len(numbers)} nodes of six", "interface freedoms come first, six a node"
+    require(6 * len(numbers) <= order, message, hint, value=order)
     freedoms = [(number, component) for number in numbers for component in range(1, 7)]
     freedoms += [(k + 1, 0) for k in range(order - len(freedoms))]
     places = None if positions is None else dict(zip(numbers, positions, strict=True))
@@ -278,8 +271,8 @@ def read_number(text: str) -> float:
 
 def read_integer(text: str, what: str = "a number of a point", signed: bool = False) -> int:
     """A whole number of at most ten digits."""
-    if not re.fullmatch(r"[+-]?\d{1,10}" if signed else r"\d{1,10}", text):
-        raise matrix_error(f"'{text[:20]}' is not {what}", AGAIN, value=text[:20])
+    valid = re.fullmatch(r"[+-]?\d{1,10}" if signed else r"\d{1,10}", text)
+    require(valid, f"'{text[:20]}' is not {what}", AGAIN, value=text[:20])
     return int(text)
 
 
@@ -333,9 +326,8 @@ def _keyword(keyword: str) -> tuple[str, str]:
 
 def _freedoms(nodes: list[int], freedom_lists: list[list[int]]) -> list[Freedom]:
     """Freedoms of each node: those of the first line, from the n-th node on those of a line that begins with n."""
-    if not nodes or not freedom_lists:
-        hint = "write it with *SUBSTRUCTURE MATRIX OUTPUT, OUTPUT FILE=USER DEFINED"
-        raise matrix_error("has no list of nodes and their freedoms", hint)
+    hint = "write it with *SUBSTRUCTURE MATRIX OUTPUT, OUTPUT FILE=USER DEFINED"
+    require(nodes and freedom_lists, "has no list of nodes and their freedoms", hint)
     components_from = {1: freedom_lists[0]} | {entry[0]: entry[1:] for entry in freedom_lists[1:]}
     freedoms: list[Freedom] = []
     current: list[int] = []
@@ -351,10 +343,9 @@ def _freedoms(nodes: list[int], freedom_lists: list[list[int]]) -> list[Freedom]
 def _triangle(values: list[float], order: int, key: str) -> Array:
     """The matrix whose lower triangle is written row by row."""
     need = order * (order + 1) // 2
-    if len(values) != need:
-        message = f"the matrix {key} has {len(values)} of the {need} numbers that {order} freedoms need"
-        hint = "the file is truncated, or its list of freedoms is another one: write it again"
-        raise matrix_error(message, hint, key, len(values))
+    message = f"the matrix {key} has {len(values)} of the {need} numbers that {order} freedoms need"
+    hint = "the file is truncated, or its list of freedoms is another one: write it again"
+    require(len(values) == need, message, hint, key, len(values))
     A = np.zeros((order, order))
     A[np.tril_indices(order)] = values
     return A + np.tril(A, -1).T
@@ -368,16 +359,15 @@ def _read_entries(text: str) -> tuple[list[Freedom], Array]:
         if not bare or bare.startswith("*"):
             continue
         parts = _tokens(bare)
-        if len(parts) != 5 or not all(re.fullmatch(r"[+-]?\d{1,10}", x) for x in parts[:4]):
-            hint = "lines are: node, freedom, node, freedom, value (FORMAT=MATRIX INPUT)"
-            raise matrix_error(f"line {number} is not an entry of a matrix", hint, value=bare[:40])
+        valid = len(parts) == 5 and all(re.fullmatch(r"[+-]?\d{1,10}", x) for x in parts[:4])
+        hint = "lines are: node, freedom, node, freedom, value (FORMAT=MATRIX INPUT)"
+        require(valid, f"line {number} is not an entry of a matrix", hint, value=bare[:40])
         a, b, c, d = map(int, parts[:4])
         first, second = (a, b if a > 0 else 0), (c, d if c > 0 else 0)
         freedoms |= {first, second}
         refuse_order(max(len(freedoms), 6))
         entries[first, second] = read_number(parts[4])
-    if not entries:
-        raise matrix_error("has no entry of a matrix", "write it again")
+    require(entries, "has no entry of a matrix", AGAIN)
     order = sorted(freedoms, key=in_order)
     return order, _filled(entries, order)
 
@@ -426,13 +416,11 @@ def read_punch(text: str) -> ReducedMatrices:
                 _add_column(card, file_entries.setdefault(name, {}))
     chosen = _chosen(file_entries)
     for key, name in chosen.items():
-        if name not in headers:
-            raise matrix_error(f"the matrix {name} has no header", TRUNCATED, key)
+        require(name in headers, f"the matrix {name} has no header", TRUNCATED, key)
         form, kind = headers[name][3:5]
-        if kind not in ("1", "2"):
-            raise matrix_error(f"the matrix {name} is complex", "give real matrices", value=kind)
-        if form not in ("1", "6"):
-            raise matrix_error(f"the matrix {name} is not square", "give M and K of interface and modes", value=form)
+        require(kind in ("1", "2"), f"the matrix {name} is complex", "give real matrices", value=kind)
+        hint = "give M and K of interface and modes"
+        require(form in ("1", "6"), f"the matrix {name} is not square", hint, value=form)
     used = {freedom for name in chosen.values() for pair in file_entries[name] for freedom in pair}
     freedoms = sorted(used, key=in_order)
     refuse_order(len(freedoms))
@@ -443,9 +431,8 @@ def read_punch(text: str) -> ReducedMatrices:
 def _add_grid(card: list[str], positions: dict[int, Array]) -> None:
     fields = [*card[1:], *[""] * 8]
     for what, system in (("position", fields[1]), ("freedoms", fields[5])):
-        if system not in ("", "0"):
-            message = f"the {what} of GRID {fields[0]} are in the coordinate system {system}"
-            raise matrix_error(message, "give all interface nodes in basic axes (CP = CD = 0)", value=fields[0])
+        message = f"the {what} of GRID {fields[0]} are in the coordinate system {system}"
+        require(system in ("", "0"), message, "give all interface nodes in basic axes (CP = CD = 0)", value=fields[0])
     positions[read_integer(fields[0])] = np.array([read_number(x or "0.") for x in fields[2:5]])
 
 
@@ -456,9 +443,7 @@ def _add_column(card: list[str], entries: Entries) -> None:
     fields = card[5:] + [""] * (-len(card[5:]) % 4)
     for k in range(0, len(fields), 4):
         point, component, value = fields[k : k + 3]
-        if point and not value:
-            hint = TRUNCATED
-            raise matrix_error(f"an entry of {card[1]} has no value", hint, value=point)
+        require(value or not point, f"an entry of {card[1]} has no value", TRUNCATED, value=point)
         if point:
             row = read_integer(point), read_integer(component or "0")
             entries[row, column] = read_number(value)
@@ -468,15 +453,12 @@ def _chosen(entries: dict[str, Entries]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for letter, key in KINDS.items():
         names = [name for name in entries if name.startswith(letter) and name not in NASTRAN_OMITTED]
-        usual = [name for name in names if name in USUAL]
-        if len(names) > 1 and len(usual) != 1:
-            hint = f"keep one whose name begins with {letter}"
-            raise matrix_error(f"has the matrices {', '.join(names)}", hint, key)
+        usual, hint = [name for name in names if name in USUAL], f"keep one whose name begins with {letter}"
+        require(len(names) < 2 or len(usual) == 1, f"has the matrices {', '.join(names)}", hint, key)
         if names:
             chosen[key] = (usual or names)[0]
-    if "K" not in chosen or "M" not in chosen:
-        message = f"has no pair of matrices K... and M..., but {', '.join(entries) or 'none'}"
-        raise matrix_error(message, "punch KAAX and MAAX (EXTSEOUT(DMIGPCH))")
+    message = f"has no pair of matrices K... and M..., but {', '.join(entries) or 'none'}"
+    require("K" in chosen and "M" in chosen, message, "punch KAAX and MAAX (EXTSEOUT(DMIGPCH))")
     return chosen
 
 
@@ -484,32 +466,28 @@ def _read_matrix_market(text: str) -> Array:
     """One matrix in the Matrix Market format: coordinate or array, real or integer, general or symmetric."""
     lines = iter(text.splitlines())
     head = next(lines, "").lower().split()
-    if len(head) != 5 or head[1] != "matrix" or head[2] not in ("coordinate", "array"):
-        hint = "begin with %%MatrixMarket matrix coordinate real symmetric"
-        raise matrix_error("has no valid Matrix Market header", hint)
-    if head[3] not in ("real", "integer", "double") or head[4] not in ("general", "symmetric"):
-        hint = "give a real matrix, general or symmetric"
-        raise matrix_error(f"holds a {head[3]} {head[4]} matrix", hint, value=head[3])
+    valid = len(head) == 5 and head[1] == "matrix" and head[2] in ("coordinate", "array")
+    hint = "begin with %%MatrixMarket matrix coordinate real symmetric"
+    require(valid, "has no valid Matrix Market header", hint)
+    real = head[3] in ("real", "integer", "double") and head[4] in ("general", "symmetric")
+    require(real, f"holds a {head[3]} {head[4]} matrix", "give a real matrix, general or symmetric", value=head[3])
     coordinates, symmetric = head[2] == "coordinate", head[4] == "symmetric"
     tokens = (x for line in lines if not line.lstrip().startswith("%") for x in line.split())
     size = [read_integer(x, "a size") for x in islice(tokens, 3 if coordinates else 2)]
-    if len(size) < 2 or size[0] != size[1]:
-        message = f"is {' x '.join(map(str, size[:2]))}, not a square matrix"
-        raise matrix_error(message, "give M and K as they were written")
+    square, shape = len(size) >= 2 and size[0] == size[1], " x ".join(map(str, size[:2]))
+    require(square, f"is {shape}, not a square matrix", "give M and K as they were written")
     n = size[0]
     refuse_order(n)
     need = 3 * min(size[-1], n * n) if coordinates else n * (n + 1) // 2 if symmetric else n * n
     values = np.array([read_number(x) for x in islice(tokens, need + 1)])
-    if len(values) != need:
-        message = f"has {'more than ' * (len(values) > need)}{min(len(values), need)} of {need} numbers"
-        raise matrix_error(message, TRUNCATED, value=len(values))
+    message = f"has {'more than ' * (len(values) > need)}{min(len(values), need)} of {need} numbers"
+    require(len(values) == need, message, TRUNCATED, value=len(values))
     A = np.zeros((n, n))
     if not coordinates:
         A[np.triu_indices(n) if symmetric else ...] = values if symmetric else values.reshape(n, n)
         return A + np.triu(A, 1).T if symmetric else A.T
     places = values.reshape(-1, 3)[:, :2]
-    if not np.all((places >= 1) & (places <= n)):
-        raise matrix_error(f"has an entry outside of its {n} rows and columns", AGAIN)
+    require(np.all((places >= 1) & (places <= n)), f"has an entry outside of its {n} rows and columns", AGAIN)
     rows, columns = places.astype(int).T - 1
     A[rows, columns] = values[2::3]
     if symmetric:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node
+from parflex.bodies.elastic import ElasticBody, MeanStrain, NamedNodes
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.io import atomic_file, read_bytes, read_npz
 from parflex.records import Record
-from parflex.spatial.rotations import hat
+from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
 ROUND_OFF = 1e-12  # entries of integrals below this share of their scale are zero
@@ -166,25 +166,15 @@ def _check_products(data: ModalData) -> None:
     require(off[k] <= SAME_MASS, message, "modal_masses", hint, float(data.modal_masses[k]))
 
 
-def fields_of(data: ModalData) -> tuple[Array, Array]:
-    """Positions and shapes at the nodes, (N+1) x n x 3, and how they carry an offset s: (N+1) x n x 3 x 3."""
-    positions = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
-    rotations = np.nan_to_num(data.shapes[:, :, 3:])
-    carry = np.zeros((data.count + 1, len(data.nodes), 3, 3))
-    carry[0] = np.eye(3)
-    x, y, z = np.moveaxis(rotations, 2, 0)
-    carry[1:, :, 0, 1], carry[1:, :, 0, 2], carry[1:, :, 1, 2] = -z, y, -x
-    carry[1:, :, 1, 0], carry[1:, :, 2, 0], carry[1:, :, 2, 1] = z, -y, x
-    return positions, carry
-
-
 def integrals(data: ModalData) -> tuple[Array, Array]:
     """S_a = int f_a and G_ab = int f_a f_b^T of the fields (r0, phi_1, ...), as sums over the nodes, theory (32)."""
-    positions, carry = fields_of(data)
+    positions = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
     weighted = positions * data.masses[None, :, None]
     S = weighted.sum(axis=1)
     G = np.einsum("ani,bnj->abij", weighted, positions, optimize=True)
-    if data.second_moments is not None:
+    if data.second_moments is not None:  # an offset s moves with the turns of its node
+        turns = np.moveaxis(hat(np.nan_to_num(data.shapes[:, :, 3:]).transpose(2, 0, 1)), (0, 1), (2, 3))
+        carry = np.concatenate([np.broadcast_to(np.eye(3), (1, *turns.shape[1:])), turns])
         carried = np.einsum("anik,nkl->anil", carry, data.second_moments, optimize=True)
         G = G + np.einsum("anil,bnjl->abij", carried, carry, optimize=True)
     return S, G
@@ -210,10 +200,8 @@ def drop_rounding(S: Array, G: Array, m: float) -> tuple[Array, Array]:
     sizes = np.sqrt(np.maximum(np.trace(np.diagonal(G, axis1=0, axis2=1), axis1=0, axis2=1), 1e-300))
     S = np.where(np.abs(S) > ROUND_OFF * (np.sqrt(m) * sizes)[:, None], S, 0.0)
     scale = np.outer(sizes, sizes)[:, :, None, None]
-    S, G = (
-        without_rounding_differences(S),
-        without_rounding_differences(np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0)),
-    )
+    G = np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0)
+    S, G = without_rounding_differences(S), without_rounding_differences(G)
     masses = np.trace(G[1:, 1:], axis1=2, axis2=3)
     for k in range(len(masses)):  # a mass of 1 but for rounding is 1
         if abs(masses[k, k] - 1) < ROUND_OFF:
@@ -227,12 +215,16 @@ def modal_body(data: ModalData) -> ElasticBody:
     S, G = drop_rounding(*integrals(data), data.mass)
     k, m = data.modal_stiffnesses, data.modal_masses
     D = np.diag(2 * data.damping_ratios * np.sqrt(k * m))
-    nodes = {name: _node(data, index) for index, name in enumerate(data.interface)}
+    largest = np.abs(data.shapes[:, :, :3]).max()
+    indices = {str(k): k for k in range(len(data.nodes))} | {name: k for k, name in enumerate(data.interface)}
+    shapes = np.where(np.abs(data.shapes) <= ROUND_OFF * largest, 0.0, data.shapes)
+    inner = NamedNodes(indices, data.nodes, shapes)
+    nodes = {name: inner.node(name) for name in data.interface}
     labels = tuple(f"mode{number + 1}" for number in range(data.count))
     return ElasticBody(
-        data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness, modal=True,
+        data.mass, S, G, np.diag(k), D, nodes, labels, ("1",) * data.count, small=THIN * data.thickness,
         strains=stress_strains(data.geometric, k, np.diag(D)), slopes=mean_slopes(data.shapes, data.masses),
-        inner=ModalNodes(data),
+        inner=inner,
     )  # fmt: skip
 
 
@@ -262,30 +254,6 @@ def mean_slopes(shapes: Array, masses: Array) -> Array | None:
     return squares[:, :, None, None] * np.eye(3) - (mixed + np.swapaxes(mixed, 2, 3)) / 2
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ModalNodes(InnerNodes):
-    """All nodes of modal data, by their names or by their numbers, which begin at 0 as in the exchange file."""
-
-    data: ModalData
-    consistent: bool = True
-
-    def node(self, where: str) -> Node:
-        """The node of a name, else of a number."""
-        names = self.data.interface
-        number = names.index(where) if where in names else int(where) if where.isdecimal() else len(self.data.nodes)
-        if number >= len(self.data.nodes):
-            raise LookupError(where)
-        return replace(_node(self.data, number), consistent=self.consistent)
-
-
-def _node(data: ModalData, index: int) -> Node:
-    shape = data.shapes[:, index].T
-    scale = np.abs(data.shapes[:, :, :3]).max()
-    shape = np.where(np.abs(shape) > ROUND_OFF * scale, shape, 0.0)  # NaN becomes zero: `turns` says that
-    has_rotations = bool(np.all(np.isfinite(data.shapes[:, index])))
-    return Node(data.nodes[index], shape[:3], shape[3:], turns=has_rotations)
-
-
 def normalised(data: ModalData) -> ModalData:
     """The same modes with modal mass 1, in ascending order, each with its sign, pairs turned by rule.
 
@@ -299,13 +267,8 @@ def normalised(data: ModalData) -> ModalData:
     order = np.argsort(data.modal_stiffnesses / data.modal_masses, kind="stable")
     shapes = data.shapes[order] / np.sqrt(data.modal_masses[order])[:, None, None]
     stiffnesses = data.modal_stiffnesses[order] / data.modal_masses[order]
-    data = replace(
-        data,
-        shapes=shapes,
-        modal_stiffnesses=stiffnesses,
-        modal_masses=np.ones(data.count),
-        damping_ratios=data.damping_ratios[order],
-    )
+    ratios, ones = data.damping_ratios[order], np.ones(data.count)
+    data = replace(data, shapes=shapes, modal_stiffnesses=stiffnesses, modal_masses=ones, damping_ratios=ratios)
     shapes = _without_rigid_share(data)
     gram = products(data, shapes)
     if np.abs(gram - np.eye(data.count)).max() <= SAME_MASS:  # orthonormal but for rounding
@@ -315,10 +278,9 @@ def normalised(data: ModalData) -> ModalData:
     for part in (slice(0, 3), slice(3, 6)):  # what is not resolved where legs are attached is zero: symmetry is seen
         largest = np.nanmax(np.abs(shapes[:, :, part]), axis=(1, 2), keepdims=True, initial=0.0)
         interface_shapes = shapes[:, : len(data.interface), part]
-        resolved = np.where(np.abs(interface_shapes) < RESOLVED * largest, 0.0, interface_shapes)
-        shapes[:, : len(data.interface), part] = (
-            without_rounding_differences(resolved, RESOLVED) if resolved.size else resolved
-        )
+        if interface_shapes.size:
+            resolved = np.where(np.abs(interface_shapes) < RESOLVED * largest, 0.0, interface_shapes)
+            interface_shapes[...] = without_rounding_differences(resolved, RESOLVED)
     return replace(data, shapes=shapes)
 
 
@@ -368,11 +330,8 @@ def _householder(direction: Array) -> Array:
 
 def rigid_shapes(nodes: Array) -> Array:
     """Six rigid motions (along x, y, z, about x, y, z) at the nodes: 6 x n x 6."""
-    shapes = np.zeros((6, len(nodes), 6))
-    for axis in range(3):
-        shapes[axis, :, axis] = 1.0
-        shapes[3 + axis, :, :3] = nodes @ hat(np.eye(3)[axis]).T
-        shapes[3 + axis, :, 3 + axis] = 1.0
+    shapes = np.repeat(np.eye(6)[:, None], len(nodes), axis=1)
+    shapes[3:, :, :3] = [cross(axis, nodes.T).T for axis in np.eye(3)]
     return shapes
 
 
@@ -407,10 +366,8 @@ def _without_rigid_share(data: ModalData) -> Array:
 def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: float | None) -> ModalData:
     """The data with other modal stiffnesses (one for each mode) or one damping ratio for all modes."""
     if stiffness is not None:
-        count = len(stiffness)
-        require(
-            count == data.count, f"{count} stiffnesses for {data.count} modes", "stiffness", "give one for each", count
-        )
+        count, message = len(stiffness), f"{len(stiffness)} stiffnesses for {data.count} modes"
+        require(count == data.count, message, "stiffness", "give one for each", count)
         stiffnesses = np.array(stiffness, dtype=float)
         if data.geometric is not None:  # the stress of a mode goes with its stiffness
             data = replace(data, geometric=data.geometric * (stiffnesses / data.modal_stiffnesses)[:, None, None])
@@ -424,11 +381,9 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
     """Write the exchange file; a file that is there is replaced only when the new one is complete."""
     checked(data)
     path = Path(path)
+    given = {field_.name: getattr(data, field_.name) for field_ in fields(data) if field_.name != "interface"}
     arrays: dict[str, Any] = {"format": np.int64(FORMAT), "interface": np.array(data.interface, dtype=np.str_)}
-    for field_ in fields(data):
-        value = getattr(data, field_.name)
-        if value is not None and field_.name != "interface":
-            arrays[field_.name] = np.asarray(value)
+    arrays |= {name: np.asarray(value) for name, value in given.items() if value is not None}
     with atomic_file(path, None) as file:
         np.savez_compressed(file, **arrays)
     return path
@@ -436,46 +391,33 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
 
 def load_modal(path: str | Path) -> ModalData:
     """Read and check an exchange file."""
-    path = Path(path)
+    content = read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes")
     try:
-        return checked(_read(path))
+        arrays = read_npz(content)
+    except ValueError:
+        hint = "write it with save_modal"
+        raise RobotFileError("is not an npz file of modal data", file=str(path), hint=hint) from None
+    try:
+        return checked(_from_arrays(arrays))
     except InputError as error:
         error.file = str(path)
         raise
 
 
-def _read(path: Path) -> ModalData:
-    def refused(message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
-        return RobotFileError(message, file=str(path), key=key, value=value, hint=hint)
-
-    if not path.exists():
-        raise refused("there is no such file", "check the path", value=str(path))
-    try:
-        arrays = read_npz(read_bytes(path, None, RobotFileError, MAX_BYTES, "keep fewer nodes or modes"))
-    except ValueError:
-        raise refused("is not an npz file of modal data", "write it with save_modal") from None
+def _from_arrays(arrays: dict[str, Array]) -> ModalData:
     for name in arrays:
-        if name not in KEYS:
-            raise refused(f"the array '{name}' is not known", did_you_mean(name, KEYS), name)
+        require(name in KEYS, f"the array '{name}' is not known", name, did_you_mean(name, KEYS))
     for name in NEEDED:
-        if name not in arrays:
-            raise refused(f"the array '{name}' is missing", "add it", name)
-    value = str(arrays["format"])
-    if value != str(FORMAT):
-        raise refused(f"format {value} is not known", f"use {FORMAT}", "format", value)
+        require(name in arrays, f"the array '{name}' is missing", name, "add it")
+    value = str(arrays.pop("format"))
+    require(value == str(FORMAT), f"format {value} is not known", "format", f"use {FORMAT}", value)
+    given: dict[str, Any] = {"damping_ratios": np.zeros(arrays["modal_stiffnesses"].size)}
     for name, values in arrays.items():
         if name in TEXTS:
-            if values.dtype.kind != "U" and values.size:
-                raise refused(f"'{name}' holds no text", "give names or text", name)
-        elif values.dtype.kind not in "fiu":
-            what = "complex numbers" if np.iscomplexobj(values) else "no numbers"
-            raise refused(f"'{name}' holds {what}", "give real numbers", name)
-    texts = {name: arrays.pop(name) for name in TEXTS if name in arrays}
-    numbers: dict[str, Any] = {
-        name: np.asarray(values, dtype=float) for name, values in arrays.items() if name != "format"
-    }
-    numbers.setdefault("damping_ratios", np.zeros_like(np.atleast_1d(numbers["modal_stiffnesses"])))
-    numbers["thickness"] = float(numbers.get("thickness", 0.0))
-    names = np.atleast_1d(texts.pop("interface", np.array([], dtype=np.str_)))
-    numbers |= {name: str(text) for name, text in texts.items()}
-    return ModalData(interface=tuple(map(str, names)), **numbers)
+            require(values.dtype.kind == "U" or not values.size, f"'{name}' holds no text", name, "give names or text")
+            given[name] = tuple(map(str, np.atleast_1d(values))) if name == "interface" else str(values)
+        else:
+            content = "complex numbers" if np.iscomplexobj(values) else "no numbers"
+            require(values.dtype.kind in "fiu", f"'{name}' holds {content}", name, "give real numbers")
+            given[name] = float(values) if name == "thickness" else np.asarray(values, dtype=float)
+    return ModalData(**given)

@@ -148,8 +148,7 @@ def _basis_at(basis: Any, cells: Array, X: Array) -> list[Any]:
 
 def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = None) -> Discrete:
     """Finite elements of a plate. The theory is `mindlin` (with shear) or `kirchhoff` (thin)."""
-    if theory not in TRIANGLES:
-        raise InputError(f"'{theory}' is not a plate theory", key="theory", value=theory, hint="mindlin or kirchhoff")
+    require(theory in TRIANGLES, f"'{theory}' is not a plate theory", "theory", "mindlin or kirchhoff", theory)
     mesh = triangulate(plate.polygon, plate.points)
     rounds = max(1, int(np.log2(TRIANGLES[theory] / mesh.t.shape[1]) / 2)) if refinements is None else refinements
     if theory == "kirchhoff":
@@ -192,10 +191,8 @@ def plate_modes(
         sampling = max(0, int(np.ceil(np.log2(SAMPLES * modes / mesh.t.shape[1]) / 2 - 1e-9)))
     points, weights = _points(mesh.refined(sampling), degree)
     masses = np.concatenate([np.zeros(len(plate.points)), plate.density * plate.thickness * weights])
-    fields = [
-        np.concatenate([(a @ vectors), (b @ vectors)]).T
-        for a, b in zip(discrete.at_corners(plate.points), discrete.at(points), strict=True)
-    ]
+    parts = zip(discrete.at_corners(plate.points), discrete.at(points), strict=True)
+    fields = [np.concatenate([a @ vectors, b @ vectors]).T for a, b in parts]
     shapes = np.zeros((len(stiffnesses), len(masses), 6))
     shapes[:, :, 2], shapes[:, :, 3], shapes[:, :, 4] = fields[0], fields[2], -fields[1]
     data = ModalData(
@@ -248,8 +245,7 @@ def static_deflection(
     plate, held = discrete.plate, list(held)
     names = list(plate.attachments)
     for name in [*(forces or {}), *held]:
-        if name not in names:
-            raise InputError(f"the plate has no attachment '{name}'", key=name, hint=did_you_mean(name, names))
+        require(name in names, f"the plate has no attachment '{name}'", name, did_you_mean(name, names))
     w, s_x, s_y = discrete.at_corners(plate.points)
     R, inertia = discrete.rigid, discrete.M @ discrete.rigid
     load = w.T @ np.array([(forces or {}).get(name, 0.0) for name in names])
@@ -259,8 +255,8 @@ def static_deflection(
         load = load + pressure / (plate.density * plate.thickness) * (discrete.M @ along)
     if held:
         rows = sparse.csr_matrix(w)[[names.index(name) for name in held]]
-        if np.linalg.matrix_rank(rows @ R) < 3:
-            raise InputError("the supports do not constrain the plate", key="held", hint="support three corners")
+        holds = np.linalg.matrix_rank(rows @ R) == 3
+        require(holds, "the supports do not constrain the plate", "held", "support three corners")
     else:
         load = load - inertia @ (R.T @ load)  # balanced: any three supports carry nothing
         rows = sparse.csr_matrix(corners)[linalg.qr((corners @ R).T, pivoting=True)[2][:3]]
@@ -396,9 +392,8 @@ def skfem() -> Any:
     try:
         import skfem
     except ImportError as error:
-        raise InputError(
-            "modes of plates need the library scikit-fem", key="fe", hint="pip install parflex[fe]"
-        ) from error
+        message, hint = "modes of plates need the library scikit-fem", "pip install parflex[fe]"
+        raise InputError(message, key="fe", hint=hint) from error
     return skfem
 
 
@@ -513,9 +508,7 @@ def quadrature(degree: int) -> tuple[Array, Array]:
 
 
 def _convex(corners: Array) -> bool:
-    side = np.roll(corners, -1, axis=0) - corners
-    turn = side[:, 0] * np.roll(side, -1, axis=0)[:, 1] - side[:, 1] * np.roll(side, -1, axis=0)[:, 0]
-    return bool((turn > NEAR * extent(corners) ** 2).all())
+    return all(_turn(*corners[[k - 2, k - 1, k]]) > NEAR * extent(corners) ** 2 for k in range(len(corners)))
 
 
 def _turn(a: Array, b: Array, c: Array) -> float:

@@ -22,10 +22,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 import scipy
 
-from parflex.bodies.beam import LABELS, BeamElement, add_spin, beam, rolled
+from parflex.bodies.beam import LABELS, BeamElement, add_spin, beam, carried, first_bending_frequency, units_of
 from parflex.bodies.elastic import Body, ElasticBody, LineNodes, Node, gram_matrix
-from parflex.bodies.modal import drop_rounding, equal_groups
-from parflex.errors import InputError
+from parflex.bodies.modal import drop_rounding, equal_groups, require
 from parflex.records import Record
 from parflex.spatial.rotations import hat, rotation_about
 
@@ -41,88 +40,6 @@ SEEN = 1e-6  # of the largest motion of nodes that a unit of strain energy can m
 SAME_FREQUENCY = 1e-3
 SAME_PLACE = 1e-6  # of the extent of the nodes: two that mirror each other
 COUPLED = 1e-6  # of the mass of a mode: what couples less is rounding
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ReducedLine(LineNodes):
-    """A reduced beam with its places and sections: between its nodes they move as those of an element."""
-
-    element: BeamElement
-    node_motions: Array  # of all nodes per coordinate, (elements + 1) x 6 x N
-    consistent: bool = True
-
-    @property
-    def count(self) -> int:
-        """Number of elements."""
-        return len(self.node_motions) - 1
-
-    @property
-    def length(self) -> float:
-        """Of the whole beam."""
-        return self.element.length * self.count
-
-    @property
-    def stations(self) -> int:
-        """Places that show every wave of its shapes."""
-        return self.count + 1
-
-    def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
-        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
-        xi, step = np.asarray(xi, dtype=float), self.element.length
-        number = np.minimum((xi * self.count).astype(int), self.count - 1)
-        share = xi * self.count - number
-        first, second = self.node_motions[number], self.node_motions[number + 1]
-        bent = self.element.motions(share) @ (second - _carried(first, np.full(len(xi), step)))
-        motions = _carried(first, share * step) + bent
-        return np.outer(xi * self.length, [1.0, 0.0, 0.0]), motions[:, :3], motions[:, 3:]
-
-    def rolled(self, angle: float) -> ReducedLine:
-        """With its section turned; the coordinates of the tip stay along the axes of the frame."""
-        rotation = np.kron(np.eye(2), rotation_about(0, angle))
-        T = np.eye(self.node_motions.shape[2])
-        T[:6, :6] = rotation
-        element = replace(self.element, roll=angle)
-        return replace(self, element=element, node_motions=rotation @ self.node_motions @ T.T)
-
-    def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
-        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
-        xi, count = np.asarray(xi, dtype=float), self.count
-        number = np.minimum((xi * count).astype(int), count - 1)
-        m = float(self._chain.body.m) * count * (1 - xi)
-        element_moments = [self._element(int(j), float(s * count - j)) for j, s in zip(number, xi, strict=True)]
-        fields = self.node_motions.shape[2] + 1
-        S = np.array([first + self._behind[0][j + 1] for (first, _), j in zip(element_moments, number, strict=True)])
-        G = np.array([second + self._behind[1][j + 1] for (_, second), j in zip(element_moments, number, strict=True)])
-        return m, S.reshape(-1, fields, 3), G.reshape(-1, fields, fields, 3, 3)
-
-    def clamped_compliance(self, xi: float, at: float, stiffness: Array) -> Array:
-        """Motion of the section at `at` by a unit wrench at `xi`, both ends held, that modes of such stiffness lack."""
-        exact = replace(self.element, length=self.length).clamped_compliance(xi, at)
-        _, *motions = self.shapes(np.array([at, xi]))
-        response, load = np.concatenate(motions, axis=1)[:, :, self.node_motions.shape[2] - len(stiffness) :]
-        return exact - (response / stiffness) @ load.T
-
-    @cached_property
-    def _chain(self) -> ElementChain:
-        return ElementChain(self.element, self.count)
-
-    @cached_property
-    def _behind(self) -> Moments:
-        """S and G of all elements from each one on; behind the last there is nothing."""
-        element_moments = [self._element(j, 0.0) for j in range(self.count)]
-        sums = []
-        for parts in zip(*element_moments, strict=True):
-            stacked = np.array([*parts, np.zeros_like(parts[0])])
-            sums.append(np.cumsum(stacked[::-1], axis=0)[::-1])
-        return sums[0], sums[1]
-
-    def _element(self, number: int, xi: float) -> Moments:
-        """S and G of what lies beyond xi in one element."""
-        ends, place = self.node_motions[number : number + 2], np.array([xi])
-        gram = gram_matrix(*(part[0] for part in self.element.points_beyond(place)))
-        S, G = self._chain.moments(number, ends, gram)
-        add_spin(G, self._chain.spins(ends, self.element.spins(place)[0]))
-        return S, G
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -144,7 +61,7 @@ class ElementChain(Record):
 
     def bent(self, ends: Array) -> Array:
         """Coordinates of an element for motions of its ends."""
-        relative = ends[1] - _carried(ends[:1], np.array([self.element.length]))[0]
+        relative = ends[1] - carried(np.array([self.element.length]))[0] @ ends[0]
         return relative[self.element.coordinates]
 
     def moments(self, number: int, ends: Array, gram: Array) -> Moments:
@@ -189,21 +106,84 @@ class ElementChain(Record):
 
     def integrals(self, motions: Array) -> list[Array]:
         """S, G, spin, H and the coordinates' own inertia for nodal motions (nodes x 6 x N), sums over the elements."""
-        Mee = self.body.inertia_matrix(np.zeros(self.body.size))[6:, 6:]
-        terms = []
+        terms, element_spin, mass = [], self.element.spins(np.zeros(1))[0], self.body.elastic_mass
         for j in range(self.count):
             ends = motions[j : j + 2]
-            e, spin = self.bent(ends), self.spins(ends, self.element.spins(np.zeros(1))[0])
-            terms.append((*self.moments(j, ends, self.products), spin, self.shortening(ends), e.T @ Mee @ e))
+            e, spin = self.bent(ends), self.spins(ends, element_spin)
+            terms.append((*self.moments(j, ends, self.products), spin, self.shortening(ends), e.T @ mass @ e))
         return [np.sum(parts, axis=0) for parts in zip(*terms, strict=True)]
 
 
-def _carried(motions: Array, x: Array) -> Array:
-    """Motions (n x 6 x N) of places at x along the beam from sections that move so."""
-    result = motions.copy()
-    result[:, 1] += x[:, None] * motions[:, 5]
-    result[:, 2] -= x[:, None] * motions[:, 4]
-    return result
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedLine(ElementChain, LineNodes):
+    """A reduced beam with its places and sections: between its nodes they move as those of an element."""
+
+    node_motions: Array  # of all nodes per coordinate, (elements + 1) x 6 x N
+    consistent: bool = True
+
+    @property
+    def length(self) -> float:
+        """Of the whole beam."""
+        return self.element.length * self.count
+
+    @property
+    def stations(self) -> int:
+        """Places that show every wave of its shapes."""
+        return self.count + 1
+
+    def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
+        xi, step = np.asarray(xi, dtype=float), self.element.length
+        number = np.minimum((xi * self.count).astype(int), self.count - 1)
+        share = xi * self.count - number
+        first, second = self.node_motions[number], self.node_motions[number + 1]
+        bent = self.element.motions(share) @ (second - carried(np.full(len(xi), step)) @ first)
+        motions = carried(share * step) @ first + bent
+        return np.outer(xi * self.length, [1.0, 0.0, 0.0]), motions[:, :3], motions[:, 3:]
+
+    def rolled(self, angle: float) -> ReducedLine:
+        """With its section turned; the coordinates of the tip stay along the axes of the frame."""
+        rotation = np.kron(np.eye(2), rotation_about(0, angle))
+        T = np.eye(self.node_motions.shape[2])
+        T[:6, :6] = rotation
+        element = replace(self.element, roll=angle)
+        return replace(self, element=element, node_motions=rotation @ self.node_motions @ T.T)
+
+    def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
+        xi, count = np.asarray(xi, dtype=float), self.count
+        number = np.minimum((xi * count).astype(int), count - 1)
+        m = float(self.body.m) * count * (1 - xi)
+        element_moments = [self._element(int(j), float(s * count - j)) for j, s in zip(number, xi, strict=True)]
+        fields = self.node_motions.shape[2] + 1
+        S = np.array([first + self._behind[0][j + 1] for (first, _), j in zip(element_moments, number, strict=True)])
+        G = np.array([second + self._behind[1][j + 1] for (_, second), j in zip(element_moments, number, strict=True)])
+        return m, S.reshape(-1, fields, 3), G.reshape(-1, fields, fields, 3, 3)
+
+    def clamped_compliance(self, xi: float, at: float, stiffness: Array) -> Array:
+        """Motion of the section at `at` by a unit wrench at `xi`, both ends held, that modes of such stiffness lack."""
+        exact = replace(self.element, length=self.length).clamped_compliance(xi, at)
+        _, *motions = self.shapes(np.array([at, xi]))
+        response, load = np.concatenate(motions, axis=1)[:, :, self.node_motions.shape[2] - len(stiffness) :]
+        return exact - (response / stiffness) @ load.T
+
+    @cached_property
+    def _behind(self) -> Moments:
+        """S and G of all elements from each one on; behind the last there is nothing."""
+        element_moments = [self._element(j, 0.0) for j in range(self.count)]
+        sums = []
+        for parts in zip(*element_moments, strict=True):
+            stacked = np.array([*parts, np.zeros_like(parts[0])])
+            sums.append(np.cumsum(stacked[::-1], axis=0)[::-1])
+        return sums[0], sums[1]
+
+    def _element(self, number: int, xi: float) -> Moments:
+        """S and G of what lies beyond xi in one element."""
+        ends, place = self.node_motions[number : number + 2], np.array([xi])
+        gram = gram_matrix(*(part[0] for part in self.element.points_beyond(place)))
+        S, G = self.moments(number, ends, gram)
+        add_spin(G, self.spins(ends, self.element.spins(place)[0]))
+        return S, G
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,12 +209,11 @@ def frequency_bound(frequency: float, left_out: float) -> float:
 
 def clamped_frequency(element: BeamElement) -> float:
     """Lowest frequency of an element with both its ends held, Hz: what is above, elements do not know."""
-    length, material, section = element.length, element.material, element.section
-    weakest = section.Iz if element.planar else min(section.Iy, section.Iz)
-    bending = CLAMPED**2 / length**2 * np.sqrt(material.E * weakest / (material.density * section.A))
+    material, section = element.material, element.section
     waves = [material.E / material.density]
     waves += [] if element.planar else [material.G * section.J / (material.density * section.Ip)]
-    return float(min(bending, *(np.pi / length * np.sqrt(square) for square in waves)) / (2 * np.pi))
+    axial = np.pi / element.length * np.sqrt(min(waves))
+    return float(min(first_bending_frequency(element, CLAMPED), axial) / (2 * np.pi))
 
 
 @lru_cache(maxsize=64)  # legs are alike
@@ -253,27 +232,20 @@ def reduced_beam(
     straight = replace(whole, roll=0.0)
     element = replace(straight, length=whole.length / elements)
     f_el = clamped_frequency(element)
-    if band >= f_el:
-        needed = int(np.ceil(elements * np.sqrt(band / f_el))) + 1
-        raise InputError(
-            f"the band of {band:g} Hz reaches the frequencies of the elements themselves, which begin at {f_el:.4g} Hz",
-            key="band",
-            value=band,
-            hint=f"use {needed} elements or more, or a lower band",
-        )
-    full_beam, chain = beam(straight, linear), ElementChain(element, elements)
+    message = f"the band of {band:g} Hz reaches the frequencies of the elements themselves, which begin at"
+    needed = int(np.ceil(elements * np.sqrt(band / f_el))) + 1
+    hint = f"use {needed} elements or more, or a lower band"
+    require(band < f_el, f"{message} {f_el:.4g} Hz", "band", hint, band)
     cut = band / float(np.sqrt(1.0 - (1.0 + error / band) ** -2))  # the bound at the edge of the band is the error
-    modes, left_out = _modes_below_cut(chain, full_beam.labels, cut)
+    modes, left_out = _modes_below_cut(ElementChain(element, elements), whole.labels, cut)
     ends = straight.motions(np.linspace(0, 1, elements + 1))[:, :, straight.coordinates]
     shapes = np.concatenate([ends, *(_scaled(mode, element, elements) for mode in modes)], 2)
-    body = _body(full_beam, chain, shapes, [mode.square for mode in modes], damping)
-    labels, inside = (*full_beam.labels, *(mode.label for mode in modes)), ReducedLine(element, shapes)
+    line = ReducedLine(element, elements, shapes)
+    line = line.rolled(whole.roll) if whole.roll else line
+    body = _body(beam(whole, linear), line, [mode.square for mode in modes], damping)
+    labels = (*whole.labels, *(mode.label for mode in modes))
     report = ReducedBeam(error, band, elements, len(modes), left_out)
-    body = replace(body, labels=labels, held=len(modes), reduced=report, inner=inside)
-    if not whole.roll:
-        return body
-    body = rolled(body, whole.roll)
-    return replace(body, G=_orthogonal(body.G, 6), inner=inside.rolled(whole.roll))
+    return replace(body, labels=labels, units=units_of(labels), held=len(modes), reduced=report, inner=line)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -338,19 +310,17 @@ def _solved(M: Array, K: Array, solved: list[tuple[Array, Array, Array, Array]])
 def _scaled(mode: _FixedInterfaceMode, element: BeamElement, elements: int) -> Array:
     """The mode with 1 (m, or rad of a twist) for its largest motion, positive where it first comes near that."""
     shape = mode.motion[:, :, None]
-    _, *motions = ReducedLine(element, shape).shapes(np.linspace(0, 1, SAMPLES * elements + 1))
+    _, *motions = ReducedLine(element, elements, shape).shapes(np.linspace(0, 1, SAMPLES * elements + 1))
     values = np.concatenate(motions, axis=1)[:, LABELS.index(mode.label[:2]), 0]
     largest = np.abs(values).max()
     first = values[np.flatnonzero(np.abs(values) > 0.5 * largest)[0]]
     return shape * (np.sign(first) / largest)
 
 
-def _body(
-    full_beam: ElasticBody, chain: ElementChain, shapes: Array, squares: list[float], damping: tuple[float, float]
-) -> ElasticBody:
+def _body(full_beam: ElasticBody, line: ReducedLine, squares: list[float], damping: tuple[float, float]) -> ElasticBody:
     """Integrals of the elements for these shapes; what the ends do alone is that of one long element."""
-    S, G, spin, H, local = chain.integrals(shapes)
-    N, count = full_beam.size, shapes.shape[2]
+    S, G, spin, H, local = line.integrals(line.node_motions)
+    N, count = full_beam.size, line.node_motions.shape[2]
     S, G = drop_rounding(S, G, float(full_beam.m))
     G = _orthogonal(G, N)
     spin = np.where(np.abs(spin) > ALIKE * np.abs(spin).max(initial=0.0), spin, 0.0)

@@ -35,7 +35,10 @@ class Body(Record, ABC):
     """
 
     m: Any  # mass
+    size: int = 0  # number of elastic coordinates
     labels: tuple[str, ...] = ()  # names of its elastic coordinates
+    units: tuple[str, ...] = ()  # of its coordinates: m, rad, or 1 for numbers that multiply shapes in metres
+    by_tip: bool = False  # whether its coordinates begin with the motion of its one tip, as of a beam; else: modes
     nodes: Mapping[str, Node] = MappingProxyType({})  # places that its deformation moves, by name
     inner: InnerNodes | None = None  # any place inside it that its deformation moves; None: there is none
     held: int = 0  # how many coordinates, the last ones, are modes of a beam with both its ends held
@@ -44,32 +47,14 @@ class Body(Record, ABC):
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
     slopes: Array | None = None  # N x N x 3 x 3: how two coordinates turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order
+    acting: tuple[MeanStrain, ...] = ()  # those of them that act; where none does, its stiffness is constant
+    two_node: TwoNodeBeam | None = None  # its form by the motion of both its ends
     rigid: RigidBody  # what of it is fixed to its frame, whatever the rest does: all of a rigid body
 
     @property
-    def size(self) -> int:
-        """Number of elastic coordinates."""
-        return 0
-
-    @property
-    def units(self) -> tuple[str, ...]:
-        """Units of its coordinates: m, rad, or 1 for numbers that multiply shapes in metres."""
-        return ()
-
-    @property
-    def by_tip(self) -> bool:
-        """Whether its coordinates begin with the motion of its one tip, as those of a beam; else they are modes."""
-        return False
-
-    @property
-    def acting(self) -> tuple[MeanStrain, ...]:
-        """Those of its elongations of second order that act; where none does, its stiffness is constant."""
-        return ()
-
-    @property
-    @abstractmethod
     def undeformed(self) -> RigidBody:
         """The rigid body that it is while undeformed, `rigid` included."""
+        return self.rigid
 
     @abstractmethod
     def deformed(self, e: Array) -> tuple[Array, Array]:
@@ -87,9 +72,11 @@ class Body(Record, ABC):
     def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
         """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
 
-    @abstractmethod
     def as_rigid(self) -> RigidBody:
         """The body itself, for what knows rigid bodies only; refused where it is flexible."""
+        if self.size:
+            raise TypeError(f"a body with the elastic coordinates {self.labels} is used as a rigid one")
+        return self.undeformed
 
     @abstractmethod
     def with_rigid(self, rigid: RigidBody) -> Body:
@@ -123,10 +110,6 @@ class Body(Record, ABC):
         """N x N, its damping about e; what does not strain the material is not damped by it."""
         return np.zeros((0, 0))
 
-    def two_node(self) -> TwoNodeBeam | None:
-        """Its form by the motion of both its ends; None: it has none."""
-        return None
-
     def without_damping(self) -> Body:
         """The body without damping of its own."""
         return self
@@ -155,21 +138,14 @@ class RigidBody(Body):
     @classmethod
     def from_centre(cls, mass: float, centre: Any, about_centre: Array) -> RigidBody:
         """From mass, centre of mass and inertia about it."""
-        c, central = np.array(centre), np.array(about_centre)
-        return cls(mass, mass * c, np.trace(central) / 2 * np.eye(3) - central + mass * np.outer(c, c))
+        c = np.array(centre)
+        return cls(mass, mass * c, second_moments(np.array(about_centre)) + mass * np.outer(c, c))
 
     @property
     def I(self) -> Array:  # noqa: E743 - the symbol of the papers
         """Inertia about the origin of the frame."""
-        Sigma = self.Sigma
-        xx, yy, zz = Sigma[0, 0], Sigma[1, 1], Sigma[2, 2]
-        return np.array(
-            [
-                [yy + zz, -Sigma[0, 1], -Sigma[0, 2]],
-                [-Sigma[0, 1], xx + zz, -Sigma[1, 2]],
-                [-Sigma[0, 2], -Sigma[1, 2], xx + yy],
-            ]
-        )
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = self.Sigma
+        return np.array([[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]])
 
     def __add__(self, other: RigidBody) -> RigidBody:
         """Both bodies as one; both are described in the same frame."""
@@ -212,15 +188,6 @@ class RigidBody(Body):
         """All of it."""
         return self
 
-    @property
-    def undeformed(self) -> RigidBody:
-        """The same."""
-        return self
-
-    def as_rigid(self) -> RigidBody:
-        """The same."""
-        return self
-
     def deformed(self, e: Array) -> tuple[Array, Array]:
         """S and Sigma."""
         return self.S, self.Sigma
@@ -253,6 +220,11 @@ class RigidBody(Body):
         if moments[2] > moments[0] + moments[1] + 1e-6 * scale and m > 0:
             return f"its largest inertia {moments[2]:.4g} exceeds the sum {moments[0] + moments[1]:.4g} of the others"
         return None
+
+
+def second_moments(inertia: Array) -> Array:
+    """Int r r^T of a body with this inertia about the same point."""
+    return np.trace(inertia) / 2 * np.eye(3) - inertia
 
 
 def axial(matrix: Array) -> Array:

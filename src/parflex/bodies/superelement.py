@@ -23,21 +23,20 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.bodies.elastic import ElasticBody, InnerNodes, MeanStrain, Node, weighted_sum
+from parflex.bodies.elastic import ElasticBody, MeanStrain, NamedNodes, weighted_sum
 from parflex.bodies.modal import ROUND_OFF, drop_rounding, equal_groups
-from parflex.bodies.rigid import RigidBody, axial
+from parflex.bodies.rigid import axial, second_moments
 from parflex.bodies.superelement_matrices import (
     WORDS,
-    InterfaceNode,
     ReducedMatrices,
     RigidReport,
     matrix_error,
+    require,
+    rigid_motions,
     rigid_report,
-    rigid_shapes,
 )
 from parflex.diagnostics import Diagnostic
 from parflex.records import Record
-from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat
 
 Array = np.ndarray
@@ -51,35 +50,18 @@ ALIKE = 1e-6  # of a frequency squared: modes that are nearer share a plane of s
 UNCOUPLED_SHARE = 1e-6  # of the mass of a mode: what couples less is rounding
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class SuperelementNodes(InnerNodes):
-    """All nodes of a super-element, by the names of the robot or the numbers of the file."""
-
-    nodes: dict[str, Node]
-    consistent: bool = True
-
-    def node(self, where: str) -> Node:
-        """The node of a name or of a number."""
-        if where not in self.nodes:
-            raise LookupError(where)
-        return replace(self.nodes[where], consistent=self.consistent)
-
-
-def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict[str, InterfaceNode]:
-    """Nodes by name; numbers are those of the file, else 1, 2, ... in the order of its matrices."""
-    by_number = {node.number: node for node in data.nodes}
-    if not set(node_numbers.values()) <= set(by_number):
-        by_order = dict(enumerate(data.nodes, 1))
-        if not set(node_numbers.values()) <= set(by_order):
-            wrong = next(number for number in node_numbers.values() if number not in by_number)
-            available = ", ".join(map(str, [*list(by_number)[:8], *["..."] * (len(by_number) > 8)]))
-            hint = f"its nodes are {available}, or 1 to {len(by_number)} in this order"
+def select_nodes(data: ReducedMatrices, node_numbers: Mapping[str, int]) -> dict[str, int]:
+    """Indices of nodes by name; numbers are those of the file, else 1, 2, ... in the order of its matrices."""
+    numbers, wanted = [node.number for node in data.nodes], list(node_numbers.values())
+    if not set(wanted) <= set(numbers):
+        if not set(wanted) <= set(range(1, len(numbers) + 1)):
+            wrong = next(number for number in wanted if number not in numbers)
+            available = ", ".join(map(str, [*numbers[:8], *["..."] * (len(numbers) > 8)]))
+            hint = f"its nodes are {available}, or 1 to {len(numbers)} in this order"
             raise matrix_error(f"has no node {wrong}", hint, "nodes", wrong)
-        by_number = by_order
-    names = {name: by_number[number] for name, number in node_numbers.items()}
-    if len({node.number for node in names.values()}) < len(names):
-        raise matrix_error("two names are of one node", "give every node one name", "nodes")
-    return names
+        numbers = list(range(1, len(numbers) + 1))
+    require(len(set(wanted)) == len(wanted), "two names are of one node", "give every node one name", "nodes")
+    return {name: numbers.index(number) for name, number in node_numbers.items()}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +72,7 @@ class SuperElement(Record):
     """
 
     data: ReducedMatrices
-    names: dict[str, InterfaceNode]
+    names: dict[str, int]  # indices of nodes
     root: str | None
     report: RigidReport
     planar: bool = False
@@ -98,31 +80,27 @@ class SuperElement(Record):
     @property
     def origin(self) -> Array:
         """Of the frame, in the axes of the file: the node where it is clamped."""
-        return self.position(self.names[self.root]) if self.root is not None else np.zeros(3)
-
-    def position(self, node: InterfaceNode) -> Array:
-        """Of a node."""
-        return self.report.positions[[candidate.number for candidate in self.data.nodes].index(node.number)]
+        return self.report.positions[self.names[self.root]] if self.root is not None else np.zeros(3)
 
     @property
     def X(self) -> Array:
         """Rigid motions of the freedoms about the origin of the frame."""
-        return rigid_shapes(self.data.nodes, self.report.positions - self.origin, self.data.size)
+        return rigid_motions(self.data.nodes, self.report.positions - self.origin, self.data.size)
 
     def shapes(self) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
         """E: motions of the freedoms per elastic coordinate, with labels and units of these."""
-        data, root = self.data, None if self.root is None else self.names[self.root]
-        if root is not None and not root.turns:
-            raise matrix_error(f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
+        data, root = self.data, None if self.root is None else self.data.nodes[self.names[self.root]]
+        held = root is None or root.turns
+        require(held, f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
         modes = in_plane_modes(data) if self.planar else np.eye(data.size)[:, data.interface :]
-        free_nodes = [node for node in data.nodes if root is None or node.number != root.number]
+        free_nodes = [node for node in data.nodes if node is not root]
         components = [(node, k) for node in free_nodes for k in (IN_PLANE if self.planar else range(6))]
         components = [(node, k) for node, k in components if k < len(node.rows)]
         E = np.column_stack([np.eye(data.size)[:, [node.rows[k] for node, k in components]], modes])
         if root is None:
             E, components = _free_modes(data, self.X[:, list(IN_PLANE)] if self.planar else self.X, E), []
         prefixes = {node.number: f"node{node.number}_" for node in free_nodes}
-        prefixes |= {node.number: f"{name}_" for name, node in self.names.items()}
+        prefixes |= {data.nodes[index].number: f"{name}_" for name, index in self.names.items()}
         labels = [("" if len(free_nodes) == 1 else prefixes[node.number]) + LABELS[k] for node, k in components]
         count = E.shape[1] - len(labels)
         units = ["m" if k < 3 else "rad" for _, k in components]
@@ -137,13 +115,11 @@ def super_element(
     planar: bool = False,
 ) -> SuperElement:
     """Matrices with their nodes named and their rigid motions checked."""
-    names = select_nodes(data, node_numbers)
+    names, placed = select_nodes(data, node_numbers), "robot" if places else "file"
     node_positions: list[Array | None] = [node.position for node in data.nodes]
-    placed = "file"
     if places:
-        placed = "robot"
-        robot_positions = {names[name].number: np.asarray(place, dtype=float) for name, place in places.items()}
-        node_positions = [robot_positions.get(node.number) for node in data.nodes]
+        by_index = {names[name]: np.asarray(place, dtype=float) for name, place in places.items()}
+        node_positions = [by_index.get(k) for k in range(len(data.nodes))]
     missing = [node.number for node, place in zip(data.nodes, node_positions, strict=True) if place is None]
     if missing and (placed == "robot" or len(missing) < len(node_positions)):
         raise matrix_error(f"node {missing[0]} has no position", "give one for every node, or none", "positions")
@@ -155,9 +131,9 @@ def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
     """Modes of the body in P without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
     mass = P.T @ data.M @ P
     size = np.sqrt(np.maximum(np.diag(mass), 0.0))
-    if not size.all() or np.linalg.eigvalsh(mass / np.outer(size, size))[0] < SINGULAR:
-        hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
-        raise matrix_error("some motion of its interfaces has no mass, so it has no free modes", hint, "M")
+    heavy = size.all() and np.linalg.eigvalsh(mass / np.outer(size, size))[0] >= SINGULAR
+    hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
+    require(heavy, "some motion of its interfaces has no mass, so it has no free modes", hint, "M")
     C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
     _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
     E = C @ V
@@ -172,31 +148,34 @@ def superelement_body(
     """The body; `damping` is a ratio for all its modes, or factors of mass and stiffness; `loads` belong to KG."""
     data = element.data
     E, labels, units = element.shapes()
-    if not E.shape[1]:
-        raise matrix_error("has one node and no modes: nothing can deform", "use a rigid body", "nodes")
+    require(E.shape[1], "has one node and no modes: nothing can deform", "use a rigid body", "nodes")
     affine = _affine_shapes(element, E)
     S, G = drop_rounding(*affine.integrals(), element.report.mass)
     K = _without_noise(E.T @ data.K @ E)
     M = E.T @ data.M @ E
-    if np.linalg.eigvalsh(K / np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K)))))[0] <= 0:
-        where = "as a free body" if element.root is None else f"with '{element.root}' held"
-        raise matrix_error(f"K is not positive {where}", "retain what holds its parts together", "K")
-    nodes = {name: _node(element, node, E) for name, node in element.names.items() if name != element.root}
-    by_name = {str(node.number): _node(element, node, E) for node in data.nodes}
-    by_name |= {name: by_name[str(node.number)] for name, node in element.names.items()}
+    sizes = np.sqrt(np.abs(np.diag(K)))
+    where = "as a free body" if element.root is None else f"with '{element.root}' held"
+    positive = np.linalg.eigvalsh(K / np.outer(sizes, sizes))[0] > 0
+    require(positive, f"K is not positive {where}", "retain what holds its parts together", "K")
+    inner = _nodes(element, E)
+    nodes = {name: inner.node(name) for name in element.names if name != element.root}
     return ElasticBody(
-        element.report.mass, S, G, K, _damping(element, E, M, K, damping), nodes, labels, modal=True,
-        strains=_stress(element, E, K, loads), inner=SuperelementNodes(by_name), coordinate_units=units, affine=affine,
+        element.report.mass, S, G, K, _damping(element, E, M, K, damping), nodes, labels, units,
+        strains=_stress(element, E, K, loads), inner=inner, affine=affine,
         found=replace(element.report, notes=(*element.report.notes, *damping_note(element))),
     )  # fmt: skip
 
 
-def _node(element: SuperElement, node: InterfaceNode, E: Array) -> Node:
-    motion = np.zeros((2, 3, E.shape[1]))  # displacement and turn
-    motion.reshape(6, -1)[: len(node.rows)] = E[list(node.rows)]
-    largest = np.abs(motion).max(axis=(1, 2), keepdims=True, initial=0.0)
-    motion = np.where(np.abs(motion) > ROUND_OFF * largest, motion, 0.0)
-    return Node(element.position(node) - element.origin, motion[0], motion[1], turns=node.turns)
+def _nodes(element: SuperElement, E: Array) -> NamedNodes:
+    """All nodes; displacements and rotations of a node that are rounding of its largest ones are zero."""
+    nodes = element.data.nodes
+    shapes = np.full((E.shape[1], len(nodes), 6), np.nan)
+    for k, node in enumerate(nodes):
+        shapes[:, k, : len(node.rows)] = E[list(node.rows)].T
+    for part in (shapes[:, :, :3], shapes[:, :, 3:]):
+        part[np.abs(part) <= ROUND_OFF * np.abs(part).max(axis=(0, 2), keepdims=True)] = 0.0
+    indices = {str(node.number): k for k, node in enumerate(nodes)} | element.names
+    return NamedNodes(indices, element.report.positions - element.origin, shapes)
 
 
 def _without_noise(matrix: Array, sizes: Array | None = None) -> Array:
@@ -218,9 +197,8 @@ def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) 
     D = element.data.D
     if D is None:
         return np.zeros_like(K)
-    if np.linalg.eigvalsh(D)[0] < -DAMPED * np.abs(D).max():
-        hint = "give a damping that takes power"
-        raise matrix_error(f"the {WORDS['D']} D is indefinite", hint, "D")
+    definite = np.linalg.eigvalsh(D)[0] >= -DAMPED * np.abs(D).max()
+    require(definite, f"the {WORDS['D']} D is indefinite", "give a damping that takes power", "D")
     return _without_noise(E.T @ D @ E)
 
 
@@ -244,42 +222,31 @@ def _stress(
         return (_loaded_strain(element, E, K, E.T @ KG @ E, loads),)
     along = np.einsum("mij,mk,ia,jb->kab", KG, E, E, E, optimize=True)
     values, V = scipy.linalg.eigh(K)
-    strains = []
-    for k, v in zip(values, V.T, strict=True):
-        H = np.tensordot(v, along, 1) / k
-        if np.abs(H).max() > 0:
-            strains.append(MeanStrain(v, (H + H.T) / 2, float(k)))
-    return tuple(strains)
+    stretched = [(v, np.tensordot(v, along, 1) / k, float(k)) for k, v in zip(values, V.T, strict=True)]
+    return tuple(MeanStrain(v, (H + H.T) / 2, k) for v, H, k in stretched if H.any())
 
 
 def _loaded_strain(
     element: SuperElement, E: Array, K: Array, KG: Array, loads: Mapping[str, Sequence[float]] | None
 ) -> MeanStrain:
-    if not loads:
-        hint = (
-            "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
-        )
-        raise matrix_error("its geometric stiffness belongs to a load that is not known", hint, "geometric")
-    force = np.zeros(element.data.size)
-    for name, load in loads.items():
-        if name not in element.names:
-            hint = f"its nodes are {', '.join(element.names)}"
-            raise matrix_error(f"there is no node '{name}'", hint, "geometric", name)
-        rows = list(element.names[name].rows)
+    hint = "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
+    require(loads, "its geometric stiffness belongs to a load that is not known", hint, "geometric")
+    force, hint = np.zeros(element.data.size), f"its nodes are {', '.join(element.names)}"
+    for name, load in (loads or {}).items():
+        require(name in element.names, f"there is no node '{name}'", hint, "geometric", name)
+        rows = list(element.data.nodes[element.names[name]].rows)
         force[rows] += np.asarray(load, dtype=float)[: len(rows)]
     f = E.T @ force
     e = np.linalg.solve(K, f)
-    if not f @ e > 0:
-        hint = "load another node than the root"
-        raise matrix_error("the load of its geometric stiffness strains nothing", hint, "geometric")
-    k = float(f @ e)
+    k, hint = float(f @ e), "load another node than the root"
+    require(k > 0, "the load of its geometric stiffness strains nothing", hint, "geometric")
     return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
 
 
 def _affine_shapes(element: SuperElement, E: Array) -> AffineShapes:
     """Fields f = (r0, phi_a) that move with the momenta and products of M, theory (69)."""
     X, M, m, I_c = element.X, element.data.M, element.report.mass, element.report.inertia
-    c, Sigma = element.report.centre - element.origin, np.trace(I_c) / 2 * np.eye(3) - I_c
+    c, Sigma = element.report.centre - element.origin, second_moments(I_c)
     momenta = X.T @ M @ E
     t = momenta[:3] / m  # of the centre
     theta = np.linalg.pinv(I_c, rcond=FLAT) @ (momenta[3:] - hat(c) @ momenta[:3])
@@ -394,19 +361,6 @@ class AffineShapes(Record):
         if self.stretch.any():
             moments = moments + np.array([axial(stretch @ H.T) for stretch in self.stretch]).T
         return np.concatenate([self.m * self.t.T, moments])
-
-    def inertia_matrix(self, e: Array, fixed: RigidBody) -> Array:
-        """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s), with what is fixed to the root."""
-        N = len(self.t)
-        S, Sigma = self.moments(e)
-        deformed = RigidBody(self.m, S, Sigma) + fixed
-        rigid_block = deformed.inertia_matrix()
-        M: Array = np.zeros((6 + N, 6 + N), dtype=scalar_type(rigid_block))
-        M[:6, :6] = rigid_block
-        M[:6, 6:] = self.coupling(e)
-        M[6:, :6] = M[:6, 6:].T
-        M[6:, 6:] = self.products
-        return M
 
 
 def in_plane_modes(data: ReducedMatrices) -> Array:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from parflex.bodies.rigid import axial
+from parflex.bodies.modal import rigid_shapes
+from parflex.bodies.rigid import axial, second_moments
 from parflex.diagnostics import Diagnostic
 from parflex.errors import RobotFileError
 from parflex.records import Record
@@ -90,9 +91,8 @@ class ReducedMatrices(Record):
     def with_modes(self, count: int) -> ReducedMatrices:
         """The same body with its first modal coordinates only."""
         available = self.size - self.interface
-        if not 0 <= count <= available:
-            message = f"{count} modes are requested, but the matrices have {available} modal coordinates"
-            raise matrix_error(message, f"give a number from 0 to {available}", "modes", count)
+        message = f"{count} modes are requested, but the matrices have {available} modal coordinates"
+        require(0 <= count <= available, message, f"give a number from 0 to {available}", "modes", count)
         n = self.interface + count
         cut = {key: A[(slice(n),) * A.ndim] for key in WORDS if (A := getattr(self, key)) is not None}
         return replace(self, **cut)
@@ -108,6 +108,12 @@ def matrix_error(message: str, hint: str, key: str | None = None, value: object 
     return RobotFileError(message, key=key, value=value, hint=hint)
 
 
+def require(holds: Any, message: str, hint: str, key: str | None = None, value: object = None) -> None:
+    """Raise where matrices cannot be."""
+    if not holds:
+        raise matrix_error(message, hint, key, value)
+
+
 def from_freedoms(
     freedoms: Sequence[Freedom],
     matrices: Mapping[str, Array],
@@ -115,13 +121,11 @@ def from_freedoms(
 ) -> ReducedMatrices:
     """Matrices by names M, K, D and geometric, whose rows are these freedoms, brought into order."""
     for key in ("M", "K"):
-        if key not in matrices:
-            hint = f"give M and K of the same reduction; found {', '.join(sorted(matrices)) or 'none'}"
-            raise matrix_error(f"the {WORDS[key]} {key} is missing", hint, key)
+        hint = f"give M and K of the same reduction; found {', '.join(sorted(matrices)) or 'none'}"
+        require(key in matrices, f"the {WORDS[key]} {key} is missing", hint, key)
     for number, component in freedoms:
-        if not 0 <= component <= 6:
-            hint = "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"
-            raise matrix_error(f"node {number} has a freedom {component}", hint, value=component)
+        message, hint = f"node {number} has a freedom {component}", "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"
+        require(0 <= component <= 6, message, hint, value=component)
     if len(set(freedoms)) < len(freedoms):
         duplicate = next(freedom for k, freedom in enumerate(freedoms) if freedom in freedoms[:k])
         message = f"the freedom {duplicate[1]} of node {duplicate[0]} is there twice"
@@ -134,15 +138,13 @@ def from_freedoms(
     nodes: list[InterfaceNode] = []
     for number, rows in rows_of.items():
         components = [component for component, _ in sorted(rows)]
-        if components not in ([1, 2, 3], [1, 2, 3, 4, 5, 6]):
-            message = f"node {number} has the freedoms {' '.join(map(str, components))} alone"
-            hint = "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them"
-            raise matrix_error(message, hint, value=number)
+        message = f"node {number} has the freedoms {' '.join(map(str, components))} alone"
+        hint = "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them"
+        require(components in ([1, 2, 3], [1, 2, 3, 4, 5, 6]), message, hint, value=number)
         place = None if positions is None or number not in positions else np.asarray(positions[number], dtype=float)
         nodes.append(InterfaceNode(number, tuple(range(len(order), len(order) + len(rows))), place))
         order += [row for _, row in sorted(rows)]
-    if not nodes:
-        raise matrix_error("there is no interface node", "retain the nodes to which the robot is attached")
+    require(nodes, "there is no interface node", "retain the nodes to which the robot is attached")
     order += [row for row, (_, component) in enumerate(freedoms) if not component]
     index = np.array(order)
     placed: dict[str, Any] = {key: checked(A, key, len(freedoms)) for key, A in matrices.items()}
@@ -152,15 +154,11 @@ def from_freedoms(
 
 def checked(A: Array, key: str, order: int) -> Array:
     """The matrix, finite, of the right order and symmetric; what is rounding of its symmetry is taken out."""
-    label = f"the {WORDS[key]} {key}"
-    cube = key == "geometric" and A.ndim == 3
-    if A.shape != (order,) * (3 if cube else 2):
-        shape = " x ".join(map(str, A.shape))
-        hint = f"give {order} x {order} numbers"
-        raise matrix_error(f"{label} is {shape}, with {order} freedoms", hint, key, shape)
-    if not np.all(np.abs(A) < LARGEST):  # also NaN
-        message = f"{label} has an entry that is not a finite number below 1e100"
-        raise matrix_error(message, "write the matrices again", key)
+    label, shape = f"the {WORDS[key]} {key}", " x ".join(map(str, A.shape))
+    fits = A.shape == (order,) * (3 if key == "geometric" and A.ndim == 3 else 2)
+    require(fits, f"{label} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape)
+    message = f"{label} has an entry that is not a finite number below 1e100"
+    require(np.all(np.abs(A) < LARGEST), message, "write the matrices again", key)  # also NaN
     size, off = np.abs(A).max(), np.abs(A - np.swapaxes(A, -1, -2))
     if off.max() > UNSYMMETRIC * size:
         *_, i, j = np.unravel_index(off.argmax(), off.shape)
@@ -173,11 +171,9 @@ def checked(A: Array, key: str, order: int) -> Array:
 
 def refuse_order(order: int) -> None:
     """Before anything of that size is made."""
-    if order > MAX_ORDER:
-        hint = "give matrices that are reduced to interface nodes and modes (craig_bampton reduces whole ones)"
-        raise matrix_error(f"has {order} freedoms, more than {MAX_ORDER}", hint, value=order)
-    if order < 6:
-        raise matrix_error(f"has {order} freedoms alone", "give six for each interface node", value=order)
+    hint = "give matrices that are reduced to interface nodes and modes (craig_bampton reduces whole ones)"
+    require(order <= MAX_ORDER, f"has {order} freedoms, more than {MAX_ORDER}", hint, value=order)
+    require(order >= 6, f"has {order} freedoms alone", "give six for each interface node", value=order)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,35 +197,27 @@ class RigidReport(Record):
         return {**plain, **arrays, "placed": self.placed}
 
 
-def rigid_shapes(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
+def rigid_motions(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
     """X: motions of all freedoms per unit of velocity of the origin and of angular velocity."""
     X = np.zeros((size, 6))
-    for node, place in zip(nodes, positions, strict=True):
-        rows = list(node.rows)
-        X[rows[:3], :3], X[rows[:3], 3:] = np.eye(3), -hat(place)
-        if node.turns:
-            X[rows[3:], 3:] = np.eye(3)
+    for node, motions in zip(nodes, rigid_shapes(positions).transpose(1, 2, 0), strict=True):
+        X[list(node.rows)] = motions[: len(node.rows)]
     return X
 
 
 def estimated_positions(data: ReducedMatrices) -> Array:
     """Positions from the first node, from K alone: its columns of rigid turns have to cancel."""
-    first = rigid_shapes(data.nodes, np.zeros((len(data.nodes), 3)), data.size)[:, 3:]
+    first = rigid_motions(data.nodes, np.zeros((len(data.nodes), 3)), data.size)[:, 3:]
     scale = 1 / np.sqrt(np.maximum(np.abs(np.diag(data.K)), 1e-300))
     K = data.K * scale[:, None]
-    columns = []
-    for node in data.nodes[1:]:
-        for axis in np.eye(3):
-            motion = np.zeros((data.size, 3))
-            motion[list(node.rows[:3])] = -hat(axis)
-            columns.append((K @ motion).ravel())
-    if not columns:
+    if len(data.nodes) == 1:
         return np.zeros((1, 3))
+    columns = [(K[:, node.rows[:3]] @ -hat(axis)).ravel() for node in data.nodes[1:] for axis in np.eye(3)]
     A, rhs = np.array(columns).T, -(K @ first).ravel()
     sizes = np.linalg.norm(A, axis=0)
-    if not sizes.all() or np.linalg.svd(A / sizes, compute_uv=False)[-1] < DETERMINED:
-        message = "has no positions of its nodes, and its stiffness does not determine them"
-        raise matrix_error(message, "give positions = { NAME = [x, y, z], ... } in metres", "positions")
+    known = sizes.all() and np.linalg.svd(A / sizes, compute_uv=False)[-1] >= DETERMINED
+    message = "has no positions of its nodes, and its stiffness does not determine them"
+    require(known, message, "give positions = { NAME = [x, y, z], ... } in metres", "positions")
     offsets = np.linalg.lstsq(A / sizes, rhs, rcond=None)[0] / sizes
     return np.vstack([np.zeros(3), offsets.reshape(-1, 3)])
 
@@ -239,17 +227,16 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     if positions is None:
         positions, placed = estimated_positions(data), "matrices"
     positions = _merge_coincident_nodes(data, positions)
-    X = rigid_shapes(data.nodes, positions, data.size)
-    if np.linalg.matrix_rank(X) < 6:
-        hint = "retain rotations, or three nodes not in line"
-        raise matrix_error("its nodes do not show all rigid motions", hint)
+    X = rigid_motions(data.nodes, positions, data.size)
+    hint = "retain rotations, or three nodes not in line"
+    require(np.linalg.matrix_rank(X) == 6, "its nodes do not show all rigid motions", hint)
     rounding = _refuse_negative(data)
     R = X.T @ data.M @ X
     mass = float(np.trace(R[:3, :3]) / 3)
     spread = float(np.abs(R[:3, :3] - mass * np.eye(3)).max())
-    if mass <= 0 or spread > SAME_MASS * mass:
-        along = ", ".join(f"{x:.4g}" for x in np.diag(R[:3, :3]))
-        raise matrix_error(f"the mass differs by direction: {along} kg along x, y, z", ORDER, "M", mass)
+    along = ", ".join(f"{x:.4g}" for x in np.diag(R[:3, :3]))
+    same = mass > 0 and spread <= SAME_MASS * mass
+    require(same, f"the mass differs by direction: {along} kg along x, y, z", ORDER, "M", mass)
     moments = (R[3:, :3] - R[:3, 3:]) / 2
     centre = axial(moments) / (2 * mass)
     inertia = (R[3:, 3:] + R[3:, 3:].T) / 2 - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
@@ -261,21 +248,19 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
         f"its rigid motions vibrate at up to {rigid:.3g} Hz, {share:.2g} of the lowest elastic frequency, "
         f"{lowest:.4g} Hz (residual {residual:.1e})"
     )
-    if not lowest > 0 or rigid > REFUSED * lowest:
-        negative = hertz[0] < -SAID * abs(lowest)
-        what = f"is indefinite, lowest eigenvalue -({-hertz[0]:.3g} Hz)^2" if negative else "is not that of a free body"
-        hint = f"write the matrices with more digits, and check their order: {ORDER}"
-        raise matrix_error(f"the stiffness matrix {what}: {summary}", hint, "K", residual)
+    negative = hertz[0] < -SAID * abs(lowest)
+    what = f"is indefinite, lowest eigenvalue -({-hertz[0]:.3g} Hz)^2" if negative else "is not that of a free body"
+    hint = f"write the matrices with more digits, and check their order: {ORDER}"
+    require(lowest > 0 and rigid <= REFUSED * lowest, f"the stiffness matrix {what}: {summary}", hint, "K", residual)
     least = MASSLESS * np.diag(np.repeat([mass, max(np.trace(R[3:, 3:]), mass * SAME_PLACE**2)], 3))
     eigenvalues = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + least))
     forced = float(np.sqrt(eigenvalues.max()) / (2 * np.pi))
-    if forced > REFUSED * lowest:
-        message = (
-            f"the positions of its nodes do not fit its stiffness: rigid motions there vibrate at up to {forced:.3g} "
-            f"Hz, {forced / lowest:.2g} of the lowest elastic frequency, {lowest:.4g} Hz (residual {residual:.1e})"
-        )
-        hint = f"correct them, or leave them out: they follow from K ({ORDER})"
-        raise matrix_error(message, hint, "positions", residual)
+    message = (
+        f"the positions of its nodes do not fit its stiffness: rigid motions there vibrate at up to {forced:.3g} "
+        f"Hz, {forced / lowest:.2g} of the lowest elastic frequency, {lowest:.4g} Hz (residual {residual:.1e})"
+    )
+    hint = f"correct them, or leave them out: they follow from K ({ORDER})"
+    require(forced <= REFUSED * lowest, message, hint, "positions", residual)
     few = Diagnostic("superelement-matrices", f"the stiffness matrix has few digits: {summary}", value=rigid / lowest)
     notes = [few] if rigid > SAID * lowest else []
     notes += unit_warnings(data, mass, centre, inertia, positions, lowest)
@@ -285,7 +270,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
 
 def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
     """Both sides of a flexure are at one place, whatever finite elements did to tell them apart."""
-    X = rigid_shapes(data.nodes, positions - positions[0], data.size)
+    X = rigid_motions(data.nodes, positions - positions[0], data.size)
     R = X.T @ data.M @ X
     size = max(np.sqrt(abs(np.trace(R[3:, 3:]) / np.trace(R[:3, :3]))), np.ptp(positions, axis=0).max())
     placed = positions.copy()
@@ -298,24 +283,19 @@ def _merge_coincident_nodes(data: ReducedMatrices, positions: Array) -> Array:
 
 def _refuse_negative(data: ReducedMatrices) -> float:
     """No motion has negative kinetic energy, and no modal coordinate none; how far rounding is from that, scaled."""
-
-    def indefinite(problem: str, value: float) -> RobotFileError:
-        hint = "write it with more digits, and check that it is the mass matrix"
-        return matrix_error(f"the mass matrix is indefinite: {problem}", hint, "M", value)
-
-    diagonal = np.diag(data.M)
+    diagonal, what = np.diag(data.M), "the mass matrix is indefinite"
+    hint = "write it with more digits, and check that it is the mass matrix"
     for k in np.flatnonzero(diagonal[data.interface :] == 0) + 1:
-        hint = "write the file again if it is truncated, or leave the mode out"
-        raise matrix_error(f"modal coordinate {k} has no mass", hint, "M", int(k))
+        missing = "write the file again if it is truncated, or leave the mode out"
+        raise matrix_error(f"modal coordinate {k} has no mass", missing, "M", int(k))
     for k in np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1)) + 1:
-        raise indefinite(f"freedom {k} has no mass, but is tied to others by mass", int(k))
-    if np.any(diagonal < 0):
-        value = float(diagonal.min())
-        raise indefinite(f"it has a negative mass on its diagonal, {value:.2g}", value)
+        raise matrix_error(f"{what}: freedom {k} has no mass, but is tied to others by mass", hint, "M", int(k))
+    least = float(diagonal.min())
+    require(least >= 0, f"{what}: it has a negative mass on its diagonal, {least:.2g}", hint, "M", least)
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     lowest = float(np.linalg.eigvalsh((data.M * scale).T * scale)[0])
-    if lowest < -NEGATIVE:
-        raise indefinite(f"it has a negative eigenvalue, {lowest:.2g} of its diagonal", lowest)
+    message = f"{what}: it has a negative eigenvalue, {lowest:.2g} of its diagonal"
+    require(lowest >= -NEGATIVE, message, hint, "M", lowest)
     return max(-lowest, 0.0)
 
 
@@ -334,7 +314,7 @@ def _mass_off_nodes(data: ReducedMatrices, mass: float, inertia: Array, position
     if not len(M):
         return []
     speed = TURNING * float(np.sqrt(max(scipy.linalg.eigvalsh(K, M)[0], 0.0)))
-    squares, axes = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
+    squares, axes = np.linalg.eigh(second_moments(inertia) / mass)
     gyration = np.sqrt(np.maximum(squares, 0.0))
     aside = (gyration > ASIDE * np.ptp(positions @ axes, axis=0) / 2) & (gyration > SLENDER * np.linalg.norm(gyration))
     if not aside.any() or speed > MAX_ROTATION_SPEED:
@@ -399,7 +379,7 @@ def unit_warnings(
     `lowest` is its lowest elastic frequency in Hz: by Rayleigh's quotient of a uniform strain that of waves over the
     radius of gyration along its longest axis, at most.
     """
-    squares, axes = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
+    squares, axes = np.linalg.eigh(second_moments(inertia) / mass)
     radius = np.sqrt(max(float(np.trace(inertia)), 0.0) / (2 * mass))
     if radius == 0:
         return []
@@ -430,10 +410,7 @@ def unit_warnings(
 
 def _speed(data: ReducedMatrices, mass: float, places: Array, axes: Array) -> float:
     """The largest speed of waves that the stiffness between interfaces asks for; 0 where they coincide."""
-    squares = [0.0]
-    for k in range(3):
-        x = np.zeros(data.size)
-        for node, place in zip(data.nodes, places, strict=True):
-            x[list(node.rows[:3])] = place[k] * axes[:, k]
-        squares.append(float(x @ data.K @ x) / mass)
-    return float(np.sqrt(max(squares)))
+    x = np.zeros((data.size, 3))
+    for node, place in zip(data.nodes, places, strict=True):
+        x[list(node.rows[:3])] = place * axes
+    return float(np.sqrt(max(0.0, *np.einsum("ik,ij,jk->k", x, data.K, x) / mass)))

@@ -37,11 +37,6 @@ class TwoNodeBeam(Record):
     weights: Array  # r x r
     spin: Array  # products of the turns of sections that only spin about the beam, where they are not moving points
 
-    @property
-    def held(self) -> int:
-        """Number of modes."""
-        return self.body.held
-
     def tip(self, e: Array) -> Array:
         """Place of the tip."""
         return self.body.nodes["tip"].r0 + self.body.nodes["tip"].Phi_d @ e
@@ -60,11 +55,10 @@ class TwoNodeBeam(Record):
     def all_rates(self, e: Array, used: tuple[int, ...]) -> Array:
         """From components `used` of both twists, and the rates of modes, to the rates of all coordinates."""
         rates = self.elastic_rates(e)[:, [*used, *(6 + k for k in used)]]
-        if not self.held:
-            return rates
-        matrix = np.zeros((self.body.size, rates.shape[1] + self.held), dtype=rates.dtype)
+        held = self.body.held
+        matrix = np.zeros((self.body.size, rates.shape[1] + held), dtype=rates.dtype)
         matrix[: len(rates), : rates.shape[1]] = rates
-        matrix[len(rates) :, rates.shape[1] :] = np.eye(self.held)
+        matrix[len(rates) :, rates.shape[1] :] = np.eye(held)
         return matrix
 
     def drift(self, e: Array, ed: Array, w: Array) -> Array:
@@ -80,7 +74,7 @@ class TwoNodeBeam(Record):
 
         Forces are those at no acceleration. The root's angular velocity `w` and all components are in the root's axes.
         """
-        columns = [*used, *(6 + k for k in used), *(12 + k for k in range(self.held))]
+        columns = [*used, *(6 + k for k in used), *(12 + k for k in range(self.body.held))]
         rates = self.all_rates(e, used)
         fields = [self._column(k, e, rates[:, i]) for i, k in enumerate(columns)]
         drift = self.drift(e, ed, w)
@@ -99,9 +93,8 @@ class TwoNodeBeam(Record):
         if self.spin.any():
             added, turning = self._spin(columns, rates, ed, drift, w)
             M, forces = M + added, forces + turning
-        if self.held:  # constant, and modes have nothing in common
-            first = len(self.components)
-            M[-self.held :, -self.held :] = self.body.inertia_matrix(np.zeros(self.body.size))[6 + first :, 6 + first :]
+        if held := self.body.held:  # constant, and modes have nothing in common
+            M[-held:, -held:] = self.body.elastic_mass[-held:, -held:]
         return M, forces
 
     def _spin(self, columns: list[int], rates: Array, ed: Array, drift: Array, w: Array) -> tuple[Array, Array]:
@@ -197,14 +190,10 @@ def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tu
     coefficients = _exact(coefficients * scale[:, None] / lengths, body.nodes["tip"].r0)
     plain = basis * lengths[:, None] / scale
     weights = plain @ gram @ plain.T
-    weights = (weights + weights.T) / 2
-    return coefficients, _without_rounding(weights) if body.held else weights
-
-
-def _without_rounding(weights: Array) -> Array:
-    """Products with zero for what is rounding alone: modes have nothing in common with each other."""
-    sizes = np.sqrt(np.diag(weights))
-    return np.where(np.abs(weights) > ORTHOGONAL * np.outer(sizes, sizes), weights, 0.0)
+    weights, sizes = (weights + weights.T) / 2, np.sqrt(np.diag(weights))
+    if body.held:  # modes have nothing in common with each other but rounding
+        weights = np.where(np.abs(weights) > ORTHOGONAL * np.outer(sizes, sizes), weights, 0.0)
+    return coefficients, weights
 
 
 def _exact(coefficients: Array, lengths: Array) -> Array:

@@ -55,7 +55,7 @@ class CutBeam:
     @cached_property
     def form(self) -> TwoNodeBeam:
         """Its equations in the motions of its two ends."""
-        form = self.body.two_node()
+        form = self.body.two_node
         assert form is not None  # its coordinates are those of its tip, or it would not be cut
         return form
 

@@ -158,9 +158,8 @@ def seed_slopes(directions: Array, kind: type[DualNumber] = Dual) -> Array:
 
 def slopes(values: Any, count: int, kind: type[DualNumber] = Dual) -> Array:
     """Slopes of a vector, one row for each entry; plain numbers have none."""
-    return np.array([entry.slope if isinstance(entry, kind) else np.zeros(count) for entry in values]).reshape(
-        -1, count
-    )
+    rows = [entry.slope if isinstance(entry, kind) else np.zeros(count) for entry in values]
+    return np.array(rows).reshape(-1, count)
 
 
 def without_slopes(numbers: Any, kind: type[DualNumber] = Sensitive) -> Array:
@@ -180,8 +179,7 @@ def dual_type(*arrays: Array) -> type[DualNumber] | None:
 
 def slopes_last(numbers: Array, kind: type[DualNumber], count: int) -> Array:
     """Slopes of all entries of an array along one more axis, behind."""
-    flat_slopes = slopes(np.asarray(numbers).ravel(), count, kind)
-    return flat_slopes.reshape(*np.shape(numbers), count)
+    return slopes(np.asarray(numbers).ravel(), count, kind).reshape(*np.shape(numbers), count)
 
 
 def with_slopes(values: Array, changes: Array, kind: type[DualNumber]) -> Array:

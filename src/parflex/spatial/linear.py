@@ -105,18 +105,15 @@ def _solve_in_stages(A: Array, b: Array) -> Array:
     independent columns, so those of a stage are independent in their rows: a stage is as safe as the whole.
     """
     n, B = len(A), b.reshape(len(b), -1)
-    plan = min(
-        [_stages(A), [_Stage(list(range(n)), list(range(n)), [])]], key=lambda plan: _plan_cost(plan, A, B.shape[1])
-    )
+    plans = _stages(A), [_Stage(list(range(n)), list(range(n)), [])]
+    plan = min(plans, key=lambda plan: _plan_cost(plan, A, B.shape[1]))
     augmented, results = np.concatenate([A, B], axis=1).astype(object), []
     for stage in plan:
-        remaining_columns = [*stage.others, *range(n, augmented.shape[1])]
-        result = _eliminate_block(
-            augmented[np.ix_(stage.rows, stage.columns)], augmented[np.ix_(stage.rows, remaining_columns)]
-        )
+        behind = [*stage.others, *range(n, augmented.shape[1])]
+        result = _eliminate_block(augmented[np.ix_(stage.rows, stage.columns)], augmented[np.ix_(stage.rows, behind)])
         results.append(result[: len(stage.columns)])
         reduced_rows = np.zeros((len(stage.rows) - len(stage.columns), augmented.shape[1]), dtype=object)
-        reduced_rows[:, remaining_columns] = result[len(stage.columns) :]
+        reduced_rows[:, behind] = result[len(stage.columns) :]
         augmented = np.concatenate([np.delete(augmented, stage.rows, axis=0), reduced_rows])
     x = np.zeros(B.shape, dtype=object)
     for stage, result in zip(reversed(plan), reversed(results), strict=True):
@@ -203,21 +200,16 @@ def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
     """Rows and columns of the diagonal blocks of A, in an order in which each needs only earlier ones."""
     n = len(A)
     pattern = _pattern(A)
-    match = scipy.sparse.csgraph.maximum_bipartite_matching(
-        scipy.sparse.csr_array(pattern), perm_type="column"
-    )  # column of each row
+    # column of each row
+    match = scipy.sparse.csgraph.maximum_bipartite_matching(scipy.sparse.csr_array(pattern), perm_type="column")
     if np.any(match < 0):
         raise np.linalg.LinAlgError("the system is singular by its structure")
     # row i waits for the row that owns each other column it uses
     owner = np.empty(n, dtype=int)
     owner[match] = np.arange(n)
     requires = np.zeros((n, n), dtype=bool)
-    for i in range(n):
-        for column in np.flatnonzero(pattern[i]):
-            requires[i, owner[column]] = True
-    count, label = scipy.sparse.csgraph.connected_components(
-        scipy.sparse.csr_array(requires), directed=True, connection="strong"
-    )
+    requires[:, owner] = pattern
+    count, label = scipy.sparse.csgraph.connected_components(scipy.sparse.csr_array(requires), connection="strong")
     done: set[int] = set()
     blocks = []
     while len(done) < count:
@@ -252,7 +244,7 @@ def solve_positive(A: Array, b: Array, sparse: bool = False) -> Array:
 
     `b` is a vector or a matrix of columns. If A is `sparse`, unknowns are eliminated in an order that keeps it so.
     """
-    if not any(map(_has_symbols, (A, b))):
+    if all(isinstance(x, (int, float)) for values in (A, b) if values.dtype == object for x in values.flat):
         return np.linalg.solve(*(x.astype(float) if x.dtype == object else x for x in (A, b)))
     x = np.zeros(b.shape, dtype=object)
     for k, row in enumerate(substitute(eliminate(A, sparse), b)):
@@ -343,10 +335,6 @@ def substitute(steps: list[EliminationStep], b: Any) -> list[Any]:
     return x
 
 
-def _has_symbols(array: Array) -> bool:
-    return array.dtype == object and any(not isinstance(x, (int, float)) for x in array.flat)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupStep(Record):
     """Unknowns that are eliminated together, those that they touch, reciprocals of pivots, and columns of L."""
@@ -400,11 +388,8 @@ def _adjacent_unknowns(rows: list[dict[int, Any]], group: Sequence[int]) -> set[
 
 def _eliminate_group(rows: list[dict[int, Any]], group: Sequence[int], adjacent: list[int]) -> tuple[GroupStep, Array]:
     """A step, and what it adds to the rows of the others."""
-    diagonal_block = np.array([[rows[i].get(j, 0.0) for j in group] for i in group], dtype=object).reshape(
-        len(group), -1
-    )
-    off_diagonal_block = np.array([[rows[i].get(j, 0.0) for j in group] for i in adjacent], dtype=object)
-    parts = shared_call(_factors, "elimination", diagonal_block, off_diagonal_block.reshape(len(adjacent), len(group)))
+    block = np.array([[rows[i].get(j, 0.0) for j in group] for i in [*group, *adjacent]], dtype=object)
+    parts = shared_call(_factors, "elimination", block[: len(group)], block[len(group) :])
     return GroupStep(tuple(group), tuple(adjacent), *parts[:3]), parts[3]
 
 
@@ -435,10 +420,8 @@ def substitute_groups(steps: Sequence[GroupStep], b: Sequence[Any]) -> list[Any]
         for k, value in zip(step.others, changes, strict=True):
             x[k] = x[k] + value
     for step in reversed(steps):
-        group_values, adjacent_values = (
-            np.array([x[k] for k in part], dtype=object) for part in (step.unknowns, step.others)
-        )
-        arguments = (group_values, adjacent_values, step.inverse, step.inside, step.outside)
+        values = (np.array([x[k] for k in part], dtype=object) for part in (step.unknowns, step.others))
+        arguments = (*values, step.inverse, step.inside, step.outside)
         for k, value in zip(step.unknowns, shared_call(_backward, "backward substitution", *arguments)[0], strict=True):
             x[k] = value
     return x
@@ -480,10 +463,8 @@ def shared_call(function: Callable[..., tuple[Array, ...]], key: Any, *arrays: A
 
     def apart(*parts: Array) -> tuple[Array, ...]:
         """The function of real and imaginary parts."""
-        remaining = iter(parts)
-        outputs = function(
-            *(_joined(next(remaining), next(remaining)) if pairs else next(remaining) for pairs in has_pairs)
-        )
+        given = iter(parts)
+        outputs = function(*(_joined(next(given), next(given)) if pairs else next(given) for pairs in has_pairs))
         return tuple(part for values in outputs for part in _parts(values))
 
     parts = [part for a, pairs in zip(inputs, has_pairs, strict=True) for part in (_parts(a) if pairs else [a])]

@@ -8,7 +8,8 @@ An angle within rounding of such a multiple is taken for it, and all four quadra
 from __future__ import annotations
 
 import math
-from math import factorial
+from collections.abc import Callable
+from math import factorial, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,14 @@ from parflex.spatial.batched import is_varied
 Array = np.ndarray
 E3 = np.eye(3)  # a copy of it takes a fifth of the time of another one
 
-# (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
 ORIENTATION = tuple(f"orientation_{part}" for part in "wxyz")  # columns: unit quaternion of a frame in the world
+# (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
 INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
 SERIES = 9  # terms of the series below: exact to rounding up to half a turn
 INVERSE_FACTORIALS = [1 / factorial(k) for k in range(2 * SERIES + 2)]
 STEP = math.pi / 12
-SINE_TABLE = (  # sines of 0, 15, ... 90 degrees
-    0.0,
-    (math.sqrt(6) - math.sqrt(2)) / 4,
-    0.5,
-    math.sqrt(0.5),
-    math.sqrt(0.75),
-    (math.sqrt(6) + math.sqrt(2)) / 4,
-    1.0,
-)
-
+# sines of 0, 15, ... 90 degrees
+SINE_TABLE = (0.0, (sqrt(6) - sqrt(2)) / 4, 0.5, sqrt(0.5), sqrt(0.75), (sqrt(6) + sqrt(2)) / 4, 1.0)
 ROUNDING = 4 * 2.0**-52  # of an angle computed by a few operations, such as 150*(pi/180)
 LARGEST = 1000.0  # rad: rounding of larger ones says nothing about what was meant
 
@@ -174,21 +167,15 @@ def quaternions(rotations: Array) -> Array:
 
 def vector_quaternion(vector: Any) -> Array:
     """Unit quaternion of a rotation vector, or of each row of many."""
-    values = np.asarray(vector)
-    if values.dtype == object and any(map(is_varied, values.ravel())):
-        return _varied_quaternion(values)
-    vector = values.astype(float)
-    half = 0.5 * np.linalg.norm(vector, axis=-1, keepdims=True)
-    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * vector], axis=-1)
-
-
-def _varied_quaternion(vector: Array) -> Array:
-    """The same of numbers that differ from design to design; none of them may be no turn at all without slopes."""
-    square = vector @ vector
-    if square > 0:
+    vector = np.asarray(vector)
+    if vector.dtype == object and any(map(is_varied, vector.ravel())):
+        if not (square := vector @ vector) > 0:
+            return np.array([1.0, *(0.5 * vector)], dtype=object)  # to first order; designs that turn are marked
         half = 0.5 * np.sqrt(square)
         return np.array([np.cos(half), *(0.5 * np.sin(half) / half * vector)], dtype=object)
-    return np.array([1.0, *(0.5 * vector)], dtype=object)  # to first order; designs that turn are marked
+    vector = vector.astype(float)
+    half = 0.5 * np.linalg.norm(vector, axis=-1, keepdims=True)
+    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * vector], axis=-1)
 
 
 def rotation_from_vector(vector: Any) -> Array:
@@ -288,18 +275,12 @@ def vector_from_rotation(rotation: Array) -> Array:
 
 def sine(angle: Any) -> Any:
     """Sine, exact at multiples of 15 degrees."""
-    if is_varied(angle):
-        return angle.sin()
-    steps = _steps(angle)
-    return math.sin(angle) if steps is None else _table(steps)
+    return angle.sin() if is_varied(angle) else _exact(math.sin, angle, 0)
 
 
 def cosine(angle: Any) -> Any:
     """Cosine, exact at multiples of 15 degrees."""
-    if is_varied(angle):
-        return angle.cos()
-    steps = _steps(angle)
-    return math.cos(angle) if steps is None else _table(steps + 6)
+    return angle.cos() if is_varied(angle) else _exact(math.cos, angle, 6)
 
 
 def tangent(angle: Any) -> Any:
@@ -307,15 +288,11 @@ def tangent(angle: Any) -> Any:
     return sine(angle) / cosine(angle)
 
 
-def _steps(angle: float) -> int | None:
-    """Of how many steps an angle is the multiple, within rounding."""
-    if not abs(angle) < LARGEST:
-        return None
-    steps = round(angle / STEP)
-    return steps if abs(angle - steps * STEP) <= ROUNDING * abs(angle) else None
-
-
-def _table(steps: int) -> float:
-    half, steps = divmod(steps % 24, 12)
+def _exact(function: Callable[[float], float], angle: float, ahead: int) -> float:
+    """The function, at a multiple of the step within rounding by the sine of so many steps ahead."""
+    steps = round(angle / STEP) if abs(angle) < LARGEST else math.inf
+    if not abs(angle - steps * STEP) <= ROUNDING * abs(angle):
+        return function(angle)
+    half, steps = divmod((int(steps) + ahead) % 24, 12)
     value = SINE_TABLE[min(steps, 12 - steps)]
     return -value if half and value else value
