@@ -221,9 +221,12 @@ def _run(verb: str, function: Callable[..., Any], signature: inspect.Signature, 
         if "choice" in names:
             arguments["choice"] = {"robot": values["robot"], **choice}
         arguments["robot"] = open_robot(values["robot"], **choice)
-    places = [
-        arguments.pop(name) for name, one in names.items() if one.kind is not one.KEYWORD_ONLY and name in arguments
-    ]
+    places: list[Any] = []
+    for name, parameter in names.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            places += arguments.pop(name)
+        elif parameter.kind is not parameter.KEYWORD_ONLY and name in arguments:
+            places.append(arguments.pop(name))
     answer = function(*places, **arguments)
     if not isinstance(answer, output.Answer):
         return answer or 0
