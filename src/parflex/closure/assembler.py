@@ -27,6 +27,8 @@ from parflex.tree.tree import Tree
 
 Array = np.ndarray
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
+CONVINCING = 16  # starts: where there is an assembly, every second to fifth start reaches one
+SHORTENED = 2  # trials of a step from one of many starts: those that reach an assembly hardly need shorter steps
 SHORTEST_DETOUR = 1e-2  # of a way, the shortest step around singular poses: other ways keep farther from them
 OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
 
@@ -144,7 +146,7 @@ class Assembler(ClosureParts):
         fits = closed and self._in_mode(solution, part, reference)
         if fits and (reference is None or by_path):
             return solution
-        settled = reference is not None and self.settled(part, reference)
+        settled = closed and reference is not None and self.settled(part, reference)
         if fits and (settled or self._distance(solution, start, indices) <= STRIDE):
             return self._placed(solution, q, part)
         begins = reference is not None and self._is_on(q, part)
@@ -153,13 +155,20 @@ class Assembler(ClosureParts):
             return solution
         if determined or (begins and not closed):
             reached = self._by_path(target, q, part, reference)
-            if reached is not None:
-                return self._placed(reached, q, part) if settled else reached
+            if reached is not None and reference is not None:
+                return self._placed(reached, q, part) if self.settled(part, reference) else reached
         if not searching:
             return Refusal(self, solution, part, closed)
-        folds = reference is not None and self.judges(part, reference).folds
-        solutions = [solution] if fits and not folds else self.solutions(start, part)
-        fitting = [result for result in solutions if self._in_mode(result, part, reference)]
+        folds = fits and reference is not None and self.judges(part, reference).folds
+        solutions, fitting = list[Array](), list[Array]()
+        for candidate in [solution] if fits and not folds else self.solutions(start, part):
+            if reference is not None and not solutions:  # sides matter where something closes
+                folds = self.judges(part, reference).folds
+                determined = determined and not self.settled(part, reference)
+            solutions.append(candidate)
+            fitting += [candidate] if self._in_mode(candidate, part, reference) else []
+            if determined and fitting and not folds:
+                break  # whether there is one matters: a path leads to it, or none does
         if determined and fitting:  # no regular path leads to another side
             reached = self._by_path(target, q, part, reference, detours=True)
             if reached is not None:
@@ -263,15 +272,18 @@ class Assembler(ClosureParts):
 
     # -- many starts -----------------------------------------------------------------------------------
 
-    def solutions(self, q: Array, part: ClosurePart) -> list[Array]:
-        """All positions that close the part, found from starts spread over its joints."""
+    def solutions(self, q: Array, part: ClosurePart) -> Iterator[Array]:
+        """All positions that close the part, from starts spread over its joints; none where the first find none."""
         solutions: list[Array] = []
-        indices = self.positions(part)
-        for start in self.starts(q, part):
-            result, error = self.newton(start, part.columns, part.rows, 40)
+        indices, (first, *others) = self.positions(part), self.starts(q, part)
+        order = np.random.default_rng(0).permutation(len(others))  # the same every time
+        for number, start in enumerate([first, *(others[k] for k in order)]):
+            if number == CONVINCING and not solutions:
+                return
+            result, error = self.newton(start, part.columns, part.rows, 40, SHORTENED)
             if error <= CLOSED and not any(self._distance(result, solution, indices) < 1e-6 for solution in solutions):
                 solutions.append(result)
-        return solutions
+                yield result
 
     def starts(self, q: Array, part: ClosurePart) -> Iterator[Array]:
         """Positions from which all assemblies of a part are found: `q`, and others spread over its joints."""

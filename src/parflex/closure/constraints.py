@@ -28,8 +28,7 @@ from parflex.spatial.batched import is_varied, nominal
 from parflex.spatial.linear import scalar_type
 from parflex.spatial.rotations import cross, hat, vector_from_rotation, vector_length
 from parflex.tree.build_elements import start_distance
-from parflex.tree.force_elements import CoupledSpring, coupled_spring
-from parflex.tree.friction import smooth_sign
+from parflex.tree.force_elements import CoupledJoints, CoupledSpring, coupled_spring
 from parflex.tree.tree import Branch, Place, Tree
 
 Array = np.ndarray
@@ -98,22 +97,20 @@ class Loop(ClosureRows):
     def residual(self, at: Pose, length: float) -> Array:
         """How far the loop is from closed, in metres; angles are multiplied by `length`."""
         opening, turn = self._opening(at)
-        if self.turning == "about-axis":
-            return np.concatenate([opening, length * self.rotations @ shortest_arc(self.u1, turn @ self.u2)])
-        if self.turning == "none":
-            return np.concatenate([opening, length * self.rotations @ vector_from_rotation(turn)])
-        return (
-            np.concatenate([opening, [length * self.u1 @ (turn @ self.u2)]]) if self.turning == "universal" else opening
-        )
+        return np.concatenate([opening, length * self._angles(turn, shortest_arc, vector_from_rotation)])
 
     def linear_residual(self, at: Pose) -> Array:
         """The opening of a loop that is nearly closed, over any scalar: angles by their sines."""
         opening, turn = self._opening(at)
-        if self.turning == "about-axis":
-            return np.concatenate([opening, self.rotations @ cross(self.u1, turn @ self.u2)])
-        if self.turning == "none":
-            return np.concatenate([opening, self.rotations @ small_rotation(turn)])
-        return np.concatenate([opening, [self.u1 @ (turn @ self.u2)]]) if self.turning == "universal" else opening
+        return np.concatenate([opening, self._angles(turn, cross, small_rotation)])
+
+    def _angles(self, turn: Array, arc: Callable[[Array, Array], Array], vector: Callable[[Array], Array]) -> Array:
+        """Rotation rows, by the arc from one axis to another or the rotation vector of a turn."""
+        if self.turning == "universal":
+            return np.array([self.u1 @ (turn @ self.u2)])
+        if self.turning == "free":
+            return np.zeros(0)
+        return self.rotations @ (arc(self.u1, turn @ self.u2) if self.turning == "about-axis" else vector(turn))
 
     def gaps(self, at: Pose, length: float) -> Array:
         """Return lengths in metres that vanish at a closed loop alone, over any scalar; angles as chords."""
@@ -357,22 +354,13 @@ class Constraint(ClosureRows):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Coupling(Constraint):
+class Coupling(CoupledJoints, Constraint):
     """One row: the coordinate of a joint less ratios times others is an offset, theory (42).
 
     Its multiplier is the effort that the coupling puts on the joint; it puts minus the ratio times that on the others.
     """
 
-    joints: tuple[str, ...]  # the one that follows first
-    numbers: tuple[int, ...]  # of their links
-    positions: tuple[int, ...]
-    rates: tuple[int, ...]
-    sliding: tuple[bool, ...]
-    coefficients: tuple[Any, ...]  # 1, and minus the ratios
-    offset: Any
-    efficiency: float = 1.0  # of what passes from the others to the joint
-    back: float = 1.0  # of what passes from the joint to the others
-    width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
+    sliding: tuple[bool, ...] = ()
     kind: str = field(default="coupling", init=False)
 
     @property
@@ -396,21 +384,6 @@ class Coupling(Constraint):
         terms = zip(self.coefficients[1:], self.joints[1:], strict=True)
         parts = [f"{-c:.6g} {joint}" for c, joint in terms] + ([f"{self.offset:.6g}"] if self.offset else [])
         return f"{self.joints[0]} = {' + '.join(parts)}".replace("+ -", "- ")
-
-    @property
-    def lossy(self) -> bool:
-        """Whether power is lost on its way."""
-        return self.efficiency < 1 or self.back < 1
-
-    @property
-    def others(self) -> list[tuple[Any, int]]:
-        """Coefficients and rates of the joints that the first one follows."""
-        return list(zip(self.coefficients, self.rates, strict=True))[1:]
-
-    def turning(self, qd: Any) -> Any:
-        """The direction in which the others move the joint, in a motion with all rates `qd`."""
-        speed = -sum(c * qd[k] for c, k in self.others)
-        return smooth_sign(speed, self.width * max(abs(c) for c, _ in self.others) if self.width else 0.0)
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -438,9 +411,7 @@ class Coupling(Constraint):
 
     def linear_residual(self, at: Pose) -> Array:
         """How far the joint is from where the others put it, in its unit."""
-        return np.array(
-            [sum(c * at.q[k] for c, k in zip(self.coefficients, self.positions, strict=True)) - self.offset]
-        )
+        return np.array([self.stretch(at.q)])
 
     def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """The row of coefficients."""
@@ -450,11 +421,11 @@ class Coupling(Constraint):
 
     def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Coefficients times rates."""
-        return np.array([sum(c * moving.qd[k] for c, k in zip(self.coefficients, self.rates, strict=True))])
+        return np.array([self.along(moving.qd)])
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """Coefficients times accelerations: the motion itself causes none."""
-        return np.array([sum(c * moving.qdd[k] for c, k in zip(self.coefficients, self.rates, strict=True))])
+        return np.array([self.along(moving.qdd)])
 
     def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
         """The effort on the joint, minus the ratios times it on the others."""
@@ -487,9 +458,9 @@ class Coupling(Constraint):
 def coupling_row(spring: CoupledSpring, tree: Tree, lossy: bool = False) -> Coupling:
     """The row that holds what a spring would; `lossy` keeps what is lost on the way."""
     sliding = tuple(tree.links[j].joint.unit == "m" for j in spring.numbers)
-    parts = (spring.positions, spring.rates, sliding, spring.coefficients, spring.offset)
+    parts = (spring.numbers, spring.positions, spring.rates, spring.coefficients, spring.offset)
     losses = (spring.efficiency, spring.back) if lossy else ()
-    return Coupling(spring.name, spring.joints, spring.numbers, *parts, *losses)
+    return Coupling(spring.name, spring.joints, *parts, *losses, sliding=sliding)
 
 
 def unstretched_rows(tree: Tree) -> tuple[Coupling, ...]:

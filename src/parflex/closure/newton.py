@@ -21,12 +21,14 @@ STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, 
 NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
 REQUIRED_DECREASE = 0.5  # of the opening: whole steps from nearby leave less
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
-Method = Callable[[Tree, Array, Array, Sequence[Rows], int], tuple[Array, float]]
+TRIALS = 12  # of a step, each a third of the one before
 CORRECTIONS = 8  # steps of Newton's method after one of a way
 
 
-def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int) -> tuple[Array, float]:
-    """Newton on a tree that carries all rows."""
+def newton(
+    tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int, trials: int = TRIALS
+) -> tuple[Array, float]:
+    """Newton on a tree that carries all rows; it ends where so many `trials` of ever shorter steps come no closer."""
     at = pose(tree, q)
     r = _openings(tree, rows, at)
     error, polish, slow = largest_size(r), 0, 0
@@ -47,7 +49,7 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: in
         longest = largest_size(step * angle_scale)
         if not (screws and _left(tree, stepped(tree, q, columns, step), rows, r) < NEARLY):
             step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
-        for _ in range(12 if error > CLOSED else 1):  # what is closed needs no shorter steps
+        for _ in range(trials if error > CLOSED else 1):  # what is closed needs no shorter steps
             trial = stepped(tree, q, columns, step)
             trial_at = pose(tree, trial)
             trial_r = _openings(tree, rows, trial_at)
@@ -63,13 +65,13 @@ def newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: in
     return q, error
 
 
-def newton_corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int) -> tuple[Array, float]:
+def newton_corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
     """Newton with whole steps from nearby, to `CLOSED`; what they do not close at once is given up.
 
     So it is after a step along a way: what would take short steps, or many, is too far.
     """
     before = np.inf
-    for _ in range(steps):
+    for _ in range(CORRECTIONS):
         at = pose(tree, q)
         r = _openings(tree, rows, at)
         error = largest_size(r)
@@ -216,20 +218,23 @@ class ClosureParts:
         at = pose(small.tree, q[small.positions])
         return largest_size(_openings(small.tree, [row.on(small) for row in rows], at))
 
-    def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
+    def newton(
+        self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60, trials: int = TRIALS
+    ) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
-        return self._solve_on_branch(newton, q, columns, rows, steps)
+        return self._on_branch(newton, q, columns, rows, steps, trials)
 
     def corrected(self, q: Array, columns: Array, rows: Sequence[Rows]) -> tuple[Array, float]:
         """A few plain steps of Newton's method, for positions that are nearly closed."""
-        return self._solve_on_branch(newton_corrected, q, columns, rows, CORRECTIONS)
+        return self._on_branch(newton_corrected, q, columns, rows)
 
-    def _solve_on_branch(
-        self, method: Method, q: Array, columns: Array, rows: Sequence[Rows], steps: int
+    def _on_branch(
+        self, method: Callable[..., tuple[Array, float]], q: Array, columns: Array, rows: Sequence[Rows], *limits: int
     ) -> tuple[Array, float]:
         small = self.branch(rows)
         branch_columns = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
-        solution, error = method(small.tree, q[small.positions], branch_columns, [row.on(small) for row in rows], steps)
+        local_rows = [row.on(small) for row in rows]
+        solution, error = method(small.tree, q[small.positions], branch_columns, local_rows, *limits)
         result = q.copy()
         result[small.positions] = solution
         return result, error

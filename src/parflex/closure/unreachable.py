@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.newton import ClosurePart, newton, stepped
-from parflex.closure.rows import Rows, stack
+from parflex.closure.rows import Rows, block, stack
 from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import Record, name_list
-from parflex.recursion.kinematics import pose
+from parflex.recursion.kinematics import jacobians, pose
 from parflex.tree.tree import Place, Tree
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a 
 STILL = 1e-8  # of a motion of all coordinates: less is rounding
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
 SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
+MOST_STEPS = 80  # towards the smallest opening, of which four digits are printed
+SMALLEST_DECREASE = 1e-12  # of the squared opening, of a step: less changes no digit
+LEAST_DAMPING, MOST_DAMPING = 1e-9, 1e9  # of steps, by the curvature: with the most, no step comes closer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -188,21 +191,29 @@ def _residual(tree: Tree, rows: Sequence[Rows], q: Array) -> Array:
     return stack(row.residual(at, tree.length) for row in rows)
 
 
-def _least_opening(
-    tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], hard: Sequence[Rows] = (), **options: Any
-) -> Array:
-    """Rows (m) at the smallest opening that steps of some rates reach from `q`; `hard` ones hold."""
-    if not len(columns):
-        return _residual(tree, rows, q)
-    from scipy.optimize import least_squares  # a tenth of a second to load
+def _least_opening(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], hard: Sequence[Rows] = ()) -> Array:
+    """Rows (m) at the smallest opening that steps of some rates reach from `q`; `hard` ones hold.
 
-    def residual(step: Array) -> Array:
-        stepped_q = stepped(tree, q, columns, step)
-        return np.concatenate([HARD * _residual(tree, hard, stepped_q), _residual(tree, rows, stepped_q)])
-
-    options = {"xtol": 1e-12, "ftol": 1e-9, "gtol": 1e-14, "max_nfev": 80} | options  # four digits are printed
-    solution = least_squares(residual, np.zeros(len(columns)), **options)
-    return np.asarray(solution.fun[-sum(row.size for row in rows) :])
+    Levenberg-Marquardt about the positions of each step, so that the slopes of the rows are those at these positions.
+    """
+    weights = np.concatenate([np.full(sum(row.size for row in part), w) for part, w in ((hard, HARD), (rows, 1.0))])
+    every, damping = [*hard, *rows], LEAST_DAMPING
+    r = weights * _residual(tree, every, q)
+    for _ in range(MOST_STEPS if len(columns) else 0):
+        at = pose(tree, q)
+        J = weights[:, None] * tree.length * block(tree, every, columns, at, jacobians(tree, at, columns))
+        slope, curvature = J.T @ r, J.T @ J
+        step = np.linalg.lstsq(curvature + damping * np.diag(np.diag(curvature)), -slope, rcond=None)[0]
+        trial = stepped(tree, q, columns, step)
+        trial_r = weights * _residual(tree, every, trial)
+        decrease = 1 - (trial_r @ trial_r) / max(r @ r, 1e-300)
+        if decrease > 0:
+            q, r, damping = trial, trial_r, max(damping / 10, LEAST_DAMPING)
+        else:
+            damping *= 10
+        if abs(decrease) < SMALLEST_DECREASE or damping > MOST_DAMPING:
+            break
+    return np.asarray(r[-sum(row.size for row in rows) :])
 
 
 def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> UnreachableError | None:
@@ -219,7 +230,7 @@ def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: froz
             continue
         tree, hard = assembler.tree, [*assembler.closures.rows, *remaining.frames]
         columns = np.array([k for k in range(tree.n) if k not in remaining.fixed | locked])
-        rest = _least_opening(tree, nearby, columns, [row], hard, xtol=1e-10, ftol=1e-10, gtol=1e-8, max_nfev=60)
+        rest = _least_opening(tree, nearby, columns, [row], hard)
         miss = float(np.linalg.norm(rest))
         if miss < REACHED * assembler.tree.length:
             continue

@@ -330,7 +330,7 @@ class ElementColumns:
         row = np.zeros(self.tree.n)
         row[list(spring.rates)] = spring.coefficients
         stretch = replace(spring, offset=0.0).stretch(self.at.q)
-        share = {"k": stretch, "d": spring.rate(self.moving.qd), "k_rest": -1.0}[symbol]
+        share = {"k": stretch, "d": spring.along(self.moving.qd), "k_rest": -1.0}[symbol]
         return (row if self.J is None else self.J.T @ row) * share
 
 

@@ -87,9 +87,14 @@ class PoseFinder:
             return self._closed(target, q, reference, locked, self._whole(target, q, reference))
         part = self._free_part(reference)
         widened = part.widened(target)
-        closed = self._closed(self._given_whole(target, widened, reference), q, reference, locked)
-        if isinstance(closed, Refusal) and widened is not target:  # not with what it had better keep
-            missed, widened, closed = closed, target, self._closed(target, q, reference, locked)
+        whole = self._given_whole(target, widened, reference)
+        closed = self._closed(whole, q, reference, locked, searching=widened is target)
+        if isinstance(closed, Refusal) and widened is not target:  # not with what it had better keep, or far away
+            missed, narrow = closed, self._closed(target, q, reference, locked)
+            if not isinstance(narrow, Refusal) or narrow.closes:
+                missed = closed = self._closed(whole, q, reference, locked)
+            if isinstance(closed, Refusal):
+                widened, closed = target, narrow
             if isinstance(closed, Refusal) and self._count(target) < self.robot.undeformed.freedoms:
                 return missed
         if isinstance(closed, Refusal):

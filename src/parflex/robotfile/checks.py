@@ -185,9 +185,9 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
     terms = terms or frame.inertia.IA or frame.inertia.FV or frame.inertia.FS
     message = f"motor, friction, spring and damper need a joint with one axis, not a {joint} one"
     refuse(terms and axes != 1, message, key, joint, f"{hint} chain of revolute or prismatic frames")
-    for limit, value in ((f"{key}: {name}", getattr(frame, name)) for name in LIMIT_KEYS):
-        message = f"limits need a joint with one axis, not a {joint} one"
-        refuse(value is not None and axes != 1, message, limit, short_text(value), "remove them")
+    for name in LIMIT_KEYS if axes != 1 else ():
+        value, message = getattr(frame, name), f"limits need a joint with one axis, not a {joint} one"
+        refuse(value is not None, message, f"{key}: {name}", short_text(value), "remove them")
 
 
 def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) -> None:

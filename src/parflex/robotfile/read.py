@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 from parflex.errors import InputError, RobotFileError, did_you_mean, nearest
 from parflex.io import read_bytes, read_errors
 from parflex.robotfile import schema
-from parflex.robotfile.checks import check_references
+from parflex.robotfile.checks import check_references, refuse
 from parflex.robotfile.values import FUNCTIONS, NAMES, Name, Number, error_value, read_name, short_text, split_place
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -71,11 +71,9 @@ def _describe(raw: dict[str, Any]) -> schema.RobotFile:
     top = {key: value for key, value in raw.items() if key not in ("legs", *LEG_LISTS)}
     constants = _constants(raw.get("constants", {}))
     top["constants"] = constants
-    if "format" in top and (isinstance(top["format"], bool) or top["format"] != 1):
-        form = top["format"]
-        raise RobotFileError(
-            f"format {short_text(form)} is not known", key="format", value=error_value(form), hint="write format = 1"
-        )
+    form = top.get("format", 1)
+    unknown, message = isinstance(form, bool) or form != 1, f"format {short_text(form)} is not known"
+    refuse(unknown, message, "format", error_value(form), "write format = 1")
     robot = _validate(schema.RobotFile, top, constants, "")
     lists: dict[str, list[Any]] = {kind: [] for kind in LEG_LISTS}
     for kind, model in LEG_LISTS.items():
@@ -88,10 +86,8 @@ def _describe(raw: dict[str, Any]) -> schema.RobotFile:
     for family in legs if isinstance(legs, list) else [legs]:
         _expand_legs(family, constants, lists, leg_of, leg_names)
     if "frame" in raw and list(raw).index("legs" if "legs" in raw else "frame") < list(raw).index("frame"):
-        lists["frame"] = [
-            *lists["frame"][common_frame_count:],
-            *lists["frame"][:common_frame_count],
-        ]  # joints and motors in the order of the file
+        frames = lists["frame"]  # joints and motors in the order of the file
+        lists["frame"] = [*frames[common_frame_count:], *frames[:common_frame_count]]
     if robot.platform is not None:
         for name, position in robot.platform.points.items():
             point = {"name": f"{robot.platform.name}.{name}", "frame": robot.platform.name, "position": position}
@@ -109,10 +105,8 @@ def _key(kind: str, index: int, table: Any, leg: str = "") -> str:
 
 def _wrong_form(key: str, form: str, value: Any, hint: str) -> RobotFileError:
     """The error of a value that is of another kind than its key asks."""
-    name = key.rpartition(": ")[2]
-    return RobotFileError(
-        f"'{name}' must {form}, not {short_text(value)}", key=key, value=error_value(value), hint=hint
-    )
+    message = f"'{key.rpartition(': ')[2]}' must {form}, not {short_text(value)}"
+    return RobotFileError(message, key=key, value=error_value(value), hint=hint)
 
 
 def _list_of_tables(value: Any, kind: str) -> list[Any]:
@@ -134,10 +128,9 @@ def _constants(raw: Any) -> dict[str, float]:
 
 def _check_value_name(name: str, table: str) -> None:
     """Names of constants and of values per leg must be such that an expression can use them."""
-    if name in FUNCTIONS or name in NAMES or keyword.iskeyword(name) or not name.isidentifier():
-        key, hint = f"{table}.{name[:80]}", "use letters, digits and '_', and no name that expressions already define"
-        message = f"{short_text(name)} is not a valid constant name"
-        raise RobotFileError(message, key=key, value=error_value(name), hint=hint)
+    wrong = name in FUNCTIONS or name in NAMES or keyword.iskeyword(name) or not name.isidentifier()
+    key, hint = f"{table}.{name[:80]}", "use letters, digits and '_', and no name that expressions already define"
+    refuse(wrong, f"{short_text(name)} is not a valid constant name", key, error_value(name), hint)
 
 
 @cache
@@ -213,19 +206,16 @@ def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
     """Names of the legs of one family, valid and not used before."""
     if not isinstance(family, dict):
         raise _wrong_form("legs", "be a table", family, "write [legs] with names = [...]")
-    names, example = family.get("names"), 'write names = ["leg1", "leg2"]'
-    if "names" not in family:
-        suggestion = nearest("names", [key for key in family if key not in LEG_LISTS])
-        hint = f"did you mean 'names' by '{suggestion}'?" if suggestion else example
-        raise RobotFileError("key 'names' is missing", key="legs: names", hint=hint)
+    names, example, key = family.get("names"), 'write names = ["leg1", "leg2"]', "legs: names"
+    suggestion = nearest("names", [key for key in family if key not in LEG_LISTS])
+    hint = f"did you mean 'names' by '{suggestion}'?" if suggestion else example
+    refuse("names" not in family, "key 'names' is missing", key, None, hint)
     if not isinstance(names, list) or not names:
-        raise _wrong_form("legs: names", "list the legs", names, example)
+        raise _wrong_form(key, "list the legs", names, example)
     used_names = set(taken)
     for name in names:
-        _read(Name, name, {}, "legs: names")
-        if name in used_names:
-            hint = "rename one of them"
-            raise RobotFileError(f"the leg '{name}' appears twice", key="legs: names", value=name, hint=hint)
+        _read(Name, name, {}, key)
+        refuse(name in used_names, f"the leg '{name}' appears twice", key, name, "rename one of them")
         used_names.add(name)
     return names
 
@@ -236,20 +226,20 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
     for key, column in family.items():
         if key in LEG_LISTS or key == "names":
             continue
-        location = f"legs: {key[:80]}"
-        if not isinstance(column, list) or any(isinstance(entry, dict) for entry in column):
-            message = f"'{key[:80]}' is neither a table of the legs nor a list of values per leg"
-            hint = did_you_mean(key[:80], ["names", *LEG_LISTS])
-            raise RobotFileError(message, key=location, value=error_value(column), hint=hint)
+        location, value = f"legs: {key[:80]}", error_value(column)
+        wrong = not isinstance(column, list) or any(isinstance(entry, dict) for entry in column)
+        message, hint = (
+            f"'{key[:80]}' is neither a table of the legs nor a list of values per leg",
+            ["names", *LEG_LISTS],
+        )
+        refuse(wrong, message, location, value, did_you_mean(key[:80], hint))
         _check_value_name(key, "legs")
-        if len(column) != len(names):
-            message, hint = (
-                f"'{key}' has {len(column)} values for {len(names)} legs",
-                "give one value for each name in names",
-            )
-            raise RobotFileError(message, key=location, value=error_value(column), hint=hint)
-        if key in constants:
-            raise RobotFileError(f"'{key}' is already a constant", key=location, value=key, hint="rename one of them")
+        message, hint = (
+            f"'{key}' has {len(column)} values for {len(names)} legs",
+            "give one value for each name in names",
+        )
+        refuse(len(column) != len(names), message, location, value, hint)
+        refuse(key in constants, f"'{key}' is already a constant", location, key, "rename one of them")
         values[key] = column
     return values
 
@@ -276,9 +266,7 @@ def _expand_legs(
                     leg_of[entry.name] = leg
 
 
-def _instantiate_in_leg(
-    table: dict[str, Any], leg: str, template_names: Iterable[str], coupling: bool
-) -> dict[str, Any]:
+def _instantiate_in_leg(table: dict[str, Any], leg: str, template_names: set[str], coupling: bool) -> dict[str, Any]:
     """The template with names made those of the leg."""
 
     def fill(value: Any) -> Any:
@@ -294,12 +282,8 @@ def _instantiate_in_leg(
         """A frame or point of the leg, or a node on the beam of one of its frames."""
         if not isinstance(name, str):
             return name
-        is_in_leg = (
-            name in template_names
-            or name.rpartition(".")[0] in template_names
-            or (split_place(name) or ("",))[0] in template_names
-        )
-        return f"{leg}.{name}" if is_in_leg else name
+        owners = {name, name.rpartition(".")[0], *(split_place(name) or ())[:1]}
+        return f"{leg}.{name}" if owners & template_names else name
 
     leg_table = fill(table)
     if isinstance(leg_table.get("name"), str) and leg_table["name"]:
@@ -335,16 +319,11 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
     path = Path(robot)
     with read_errors(robot, kind=RobotFileError):
         if path.is_dir():
-            raise RobotFileError(
-                "is a folder, not a robot file", file=str(path), value=str(path), hint="give the file inside it"
-            )
+            message, hint = "is a folder, not a robot file", "give the file inside it"
+            raise RobotFileError(message, file=str(path), value=str(path), hint=hint)
         if not path.exists():
-            raise RobotFileError(
-                "there is no such robot or file",
-                file=str(robot),
-                value=str(robot),
-                hint=did_you_mean(str(robot), catalogue_names()) + " ('parflex list' shows the catalogue)",
-            )
+            hint = f"{did_you_mean(str(robot), catalogue_names())} ('parflex list' shows the catalogue)"
+            raise RobotFileError("there is no such robot or file", file=str(robot), value=str(robot), hint=hint)
         return with_resolved_files(parse_toml(read_bytes(path, kind=RobotFileError), str(path)), path), str(path)
 
 
@@ -379,10 +358,8 @@ def resolve_file(name: str, file: str | Path, key: str) -> str:
     path = os.path.join(Path(file).resolve().parent, name)  # noqa: PTH118 - an absolute name stays as it is
     reason = "is no path" if not name or "\0" in name else "is a folder or a device, not a file"
     if reason == "is no path" or (os.path.exists(path) and not os.path.isfile(path)):  # noqa: PTH110, PTH113
-        raise RobotFileError(
-            f"{short_text(name)} {reason}", file=str(file), key=key, value=error_value(name),
-            hint="name a file, by its path from the folder of this one",
-        )  # fmt: skip
+        message, hint = f"{short_text(name)} {reason}", "name a file, by its path from the folder of this one"
+        raise RobotFileError(message, file=str(file), key=key, value=error_value(name), hint=hint)
     return path
 
 
@@ -393,9 +370,8 @@ def parse_toml(content: bytes, file: str) -> dict[str, Any]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RobotFileError(
-            f"is not UTF-8 text (byte {error.start})", file=file, hint="save it with the encoding UTF-8"
-        ) from None
+        message, hint = f"is not UTF-8 text (byte {error.start})", "save it with the encoding UTF-8"
+        raise RobotFileError(message, file=file, hint=hint) from None
     if not text.strip():
         raise RobotFileError("is empty", file=file, hint="start from 'parflex new NAME'")
     if any(piece.count(".") > MAX_KEY_PARTS for piece in re.split(r"[,=#\[\]{}\n]", text)):
@@ -406,9 +382,8 @@ def parse_toml(content: bytes, file: str) -> dict[str, Any]:
         raise _nested_error(file) from None
     except ValueError as error:
         reason = "a number has too many digits" if "digits" in str(error) else str(error)
-        raise RobotFileError(
-            f"is not valid TOML: {reason}", file=file, hint="correct that line ('parflex new NAME' prints a template)"
-        ) from None
+        hint = "correct that line ('parflex new NAME' prints a template)"
+        raise RobotFileError(f"is not valid TOML: {reason}", file=file, hint=hint) from None
 
 
 def _nested_error(file: str) -> RobotFileError:
@@ -419,12 +394,8 @@ def refuse_deep_nesting(table: Any, file: str) -> None:
     """Nothing in a robot file is nested deeply; what is would only break what reads it."""
     level = [table]
     for _ in range(MAX_DEPTH):
-        level = [
-            entry
-            for value in level
-            for entry in (value.values() if isinstance(value, dict) else value)
-            if isinstance(entry, dict | list)
-        ]
+        inner = [entry for value in level for entry in (value.values() if isinstance(value, dict) else value)]
+        level = [entry for entry in inner if isinstance(entry, dict | list)]
     if level:
         raise _nested_error(file)
 
@@ -450,14 +421,9 @@ def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False
     remaining, parent = path, ""
     while True:
         table = copy.copy(table) if keep_input else table
-        if isinstance(table, list):
-            step, remaining = _list_step(table, remaining)
-        elif isinstance(table, dict):
-            step, remaining = _dict_step(table, remaining, parent)
-        else:
-            step = None
+        children, head = _children(table), remaining.split(".")[0]
+        step, remaining = _step(table, children, remaining, parent)
         if step is None:
-            children, head = _child_names(table), remaining.split(".")[0]
             if children and head in NAMED_LISTS:  # of the schema, but this file has none
                 hint = f"the file has no [[{head}]]; it has {', '.join(children)}"
             else:
@@ -470,37 +436,27 @@ def _find(table: Any, path: str, value: Any, file: str, keep_input: bool = False
         table, parent = table[step], str(step)
 
 
-def _child_names(table: Any) -> list[str]:
+def _children(table: Any) -> dict[str, Any]:
+    """Keys of a table or of a list by their names; an entry without a name is called by its number."""
     if isinstance(table, dict):
-        return list(table)
-    if isinstance(table, list):
-        return [str(entry["name"]) if _named(entry) else str(index) for index, entry in enumerate(table)]
-    return []
+        return {key: key for key in table}
+    entries = enumerate(table) if isinstance(table, list) else ()
+    names = {k: entry.get("name") if isinstance(entry, dict) else None for k, entry in entries}
+    return {name if isinstance(name, str) else str(k): k for k, name in names.items()}
 
 
-def _named(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("name"), str)
+def _step(table: Any, children: dict[str, Any], remaining: str, parent: str) -> tuple[Any, str]:
+    """Longest name that the path starts with, else the number of an entry, or a new key and its table.
 
-
-def _list_step(table: list[Any], remaining: str) -> tuple[Any, str]:
-    """Longest entry name that the path starts with, else a number."""
-    names = {entry["name"]: index for index, entry in enumerate(table) if _named(entry)}
-    for name in sorted(names, key=len, reverse=True):
-        if remaining == name or remaining.startswith(name + "."):
-            return names[name], remaining[len(name) + 1 :]
+    A new constant would have no effect.
+    """
+    for name in sorted(children, key=len, reverse=True):
+        if f"{remaining}.".startswith(f"{name}."):
+            return children[name], remaining[len(name) + 1 :]
     head, _, tail = remaining.partition(".")
-    if head.isdecimal() and len(head) < 10 and int(head) < len(table):
+    if isinstance(table, list) and head.isdecimal() and len(head) < 10 and int(head) < len(table):
         return int(head), tail
-    return None, remaining
-
-
-def _dict_step(table: dict[str, Any], remaining: str, parent: str) -> tuple[Any, str]:
-    """Longest existing key that the path starts with; a last key may be new, a new constant would have no effect."""
-    for name in sorted(table, key=len, reverse=True):
-        if remaining == name or remaining.startswith(name + "."):
-            return name, remaining[len(name) + 1 :]
-    head, _, tail = remaining.partition(".")
-    if parent == "constants" or not head or (tail and head in NAMED_LISTS):
+    if not isinstance(table, dict) or parent == "constants" or not head or (tail and head in NAMED_LISTS):
         return None, remaining
     if tail:
         table[head] = {}
@@ -569,9 +525,8 @@ def _complete(raw: dict[str, Any], files: list[str]) -> dict[str, Any]:
         message = cycle if base_file in files else f"more than {MAX_GENERATIONS} files extend each other"
         raise RobotFileError(message, file=file, key="extends", value=parent, hint="remove 'extends' from one of them")
     files.append(base_file)
-    return merge_tables(
-        {key: value for key, value in _complete(base, files).items() if key not in NOT_INHERITED_KEYS}, raw
-    )
+    parent_table = _complete(base, files)
+    return merge_tables({key: value for key, value in parent_table.items() if key not in NOT_INHERITED_KEYS}, raw)
 
 
 def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
@@ -580,11 +535,8 @@ def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
         return read_source(parent)
     path = Path(resolve_file(parent, file, "extends"))
     if not os.path.exists(path):  # noqa: PTH110 - pathlib raises for names that are too long
-        message, hint = (
-            f"there is no robot or file {short_text(parent)} to extend",
-            did_you_mean(parent, catalogue_names()),
-        )
-        raise RobotFileError(message, file=file, key="extends", value=parent, hint=hint)
+        message, hint = f"there is no robot or file {short_text(parent)} to extend", catalogue_names()
+        raise RobotFileError(message, file=file, key="extends", value=parent, hint=did_you_mean(parent, hint))
     return read_source(path.resolve())
 
 
@@ -611,13 +563,12 @@ def _is_rows(value: Any) -> bool:
 def _merged_rows(base: list[dict[str, Any]], override: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows of both; a row with the name of an earlier one changes that."""
     rows = [dict(row) for row in base]
-    indices = {name: index for index, row in enumerate(rows) if (name := _name_of(row))}
+    named = {name: row for row in rows if (name := _name_of(row))}
     for row in override:
-        index = indices.get(_name_of(row) or "")
-        if index is None:
-            rows.append(row)
+        if (_name_of(row) or "") in named:
+            named[str(_name_of(row))] |= row
         else:
-            rows[index] |= row
+            rows.append(row)
     return rows
 
 

@@ -224,9 +224,10 @@ class Friction(Table):
 
     def check_static(self, sliding: float) -> None:
         """Friction at rest bears no less than friction in motion."""
-        fix = f"give at least {sliding:g}, or leave it out: a joint at rest then bears as much as a sliding one"
-        wrong, message = self.static is not None and not self.static >= sliding, "the static friction is below the"
-        refuse(wrong, f"{message} sliding friction {sliding:g}", fix, "static", self.static)
+        if self.static is not None and not self.static >= sliding:
+            fix = f"give at least {sliding:g}, or leave it out: a joint at rest then bears as much as a sliding one"
+            message = f"the static friction is below the sliding friction {sliding:g}"
+            raise value_error(message, fix, "static", self.static)
 
 
 class Spring(Table):
@@ -262,8 +263,8 @@ class MaterialTable(Table):
         ratio, key = self.poisson_ratio, "poisson_ratio"
         twice = self.shear_modulus is not None and ratio is not None
         refuse(twice, "shear_modulus and poisson_ratio are both given", "keep one of them", key)
-        impossible = ratio is not None and not -1 < ratio <= 0.5
-        refuse(impossible, f"no material has a Poisson ratio of {ratio}", "give one between -1 and 0.5", key, ratio)
+        if ratio is not None and not -1 < ratio <= 0.5:
+            raise value_error(f"no material has a Poisson ratio of {ratio}", "give one between -1 and 0.5", key, ratio)
 
 
 class SectionTable(Table):
@@ -322,8 +323,10 @@ class Reduce(Table):
 
     def check_values(self) -> None:
         """Refuse an error below rounding."""
-        least, message = MIN_RELATIVE_ERROR * self.band, f"an error of {self.error:g} Hz is below the rounding of"
-        refuse(self.error < least, f"{message} frequencies", f"give {least:.2g} Hz or more", "error", self.error)
+        least = MIN_RELATIVE_ERROR * self.band
+        if self.error < least:
+            message = f"an error of {self.error:g} Hz is below the rounding of frequencies"
+            raise value_error(message, f"give {least:.2g} Hz or more", "error", self.error)
 
 
 class Beam(Table):

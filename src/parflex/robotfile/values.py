@@ -105,7 +105,8 @@ def refusing(wrong: Callable[[Any], Any], what: str, hint: str) -> AfterValidato
     """A check of values of one key: what is wrong with them, and what to write instead."""
 
     def check(value: Any, info: ValidationInfo) -> Any:
-        refuse(wrong(value), f"{info.field_name} = {short_text(value)} {what}", hint, value=value)
+        if wrong(value):
+            raise value_error(f"{info.field_name} = {short_text(value)} {what}", hint, value=value)
         return value
 
     return AfterValidator(check)
@@ -126,8 +127,8 @@ def read_number(value: Any, info: ValidationInfo) -> Any:
         raise value_error(f"{value} is not a finite number", "write a finite number", value=str(value))
     else:
         number = float(value) if -LARGEST <= value <= LARGEST else math.inf
-    hint = f"numbers up to {LARGEST:g} are read; check the unit"
-    refuse(abs(number) > LARGEST, f"{short_text(value)} is too large", hint)
+    if abs(number) > LARGEST:
+        raise value_error(f"{short_text(value)} is too large", f"numbers up to {LARGEST:g} are read; check the unit")
     return number
 
 

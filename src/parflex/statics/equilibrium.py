@@ -315,7 +315,7 @@ def _taut(start: Configuration, loading: AppliedLoads) -> Equilibria | None:
     robot, slack = start.robot, slack_cables(start)
     if not slack:
         return None
-    springs = tuple(e.as_spring() if e.name in slack else e for e in robot.tree.elements)
+    springs = tuple(replace(e, kind="spring") if e.name in slack else e for e in robot.tree.elements)
     near = find_equilibria(PoseStatics(_with(robot, elements=springs), loading), start.q[None])
     return find_equilibria(PoseStatics(robot, loading), near.q) if near.ok[0] else None
 

@@ -370,7 +370,7 @@ def _strain(here: Configuration, shape: Array) -> tuple[Array, Array, dict[str, 
         springs[j] = link.terms.stiffness * shape[link.v.start] ** 2 if link.joint.one_axis else 0.0
     for spring in tree.springs:
         if not spring.slack(here.q):
-            springs[spring.numbers[0]] += spring.stiffness * float(spring.rate(shape)) ** 2  # counted with its joint
+            springs[spring.numbers[0]] += spring.stiffness * float(spring.along(shape)) ** 2  # counted with its joint
     elements: dict[str, float] = {}
     for element in tree.elements:
         if element.acts:

@@ -17,10 +17,9 @@ import numpy as np
 
 from parflex.bodies.elastic import Body, Node
 from parflex.bodies.rigid import RigidBody
-from parflex.errors import RobotFileError
 from parflex.robotfile import schema
-from parflex.robotfile.checks import refuse_unknown
-from parflex.robotfile.values import INSIDE, LIMIT_KEYS, position_along_beam, short_text, split_place
+from parflex.robotfile.checks import refuse, refuse_unknown
+from parflex.robotfile.values import INSIDE, LIMIT_KEYS, position_along_beam, split_place
 from parflex.spatial.rotations import compose, mdh_transform, rotation_from_vector
 from parflex.tree import joints
 from parflex.tree.build_elements import (
@@ -34,7 +33,7 @@ from parflex.tree.build_elements import (
 )
 from parflex.tree.force_elements import coupled_spring
 from parflex.tree.friction import JointTerms
-from parflex.tree.tree import GROUND, Link, Place, Tree, new_link, place_on_node
+from parflex.tree.tree import GROUND, Link, Place, Tree, new_link, node_of, place_on_node
 
 Array = np.ndarray
 
@@ -72,9 +71,11 @@ class _Builder:
             platform = robot.platform
             joint = joints.planar() if self.planar else joints.free()
             start = joints.start_values(joint, platform.start, f"{platform.name}: start")
-            body, root = self._platform_body(platform)
+            flexible = platform.modal is not None or platform.superelement is not None
+            rigid = read_body(platform.inertia, platform.point_masses), None
+            body, root = self._flexible_body(platform, free=True) if flexible else rigid
             self._add_link(platform.name, self.places["base"], joint, body, start)
-            if platform.modal is not None or platform.superelement is not None:
+            if flexible:
                 self._add_nodes(platform.name, body, root)
         waiting: list[schema.Frame | schema.Point] = [*robot.frame, *robot.point]
         while waiting:
@@ -86,11 +87,14 @@ class _Builder:
                 else:
                     later.append(entry)
             if len(later) == len(waiting):
-                self._refuse_unknown_node(later[0])
+                entry, key = later[0], f"'{later[0].name}': "
+                if isinstance(entry, schema.Point):
+                    refuse_unknown(entry.frame, self.places, "frame or node", f"point {key}frame")
+                else:
+                    refuse_unknown(entry.parent, self.places, "frame or node", f"frame {key}parent")
             waiting = later
         check_ends(robot, self.places, self.links)
-        if not self.links:
-            raise RobotFileError("no joint of the robot moves", key="frame", hint="give at least one frame a joint")
+        refuse(not self.links, "no joint of the robot moves", "frame", None, "give at least one frame a joint")
         coupled = {name for coupling in robot.coupling for name in (coupling.joint, *coupling.others)}
         self.links = [replace(link, counted=True) if link.name in coupled else link for link in self.links]
         moving = [frame.name for frame in robot.frame if _moves(frame)]
@@ -100,13 +104,23 @@ class _Builder:
         elastic = [coupling for coupling in robot.coupling if coupling.stiffness is not None]
         return replace(tree, springs=tuple(coupled_spring(coupling, tree.links) for coupling in elastic))
 
-    def _platform_body(self, platform: schema.PlatformTable) -> tuple[Body, str | None]:
-        """The body of the platform, and the node at which it is held if it is one of several."""
-        if platform.modal is not None:
-            return read_modal(self.robot, platform.name, platform.modal), None
-        if platform.superelement is not None:
-            return read_superelement(self.robot, platform.name, platform.superelement, free=True)
-        return read_body(platform.inertia, platform.point_masses), None
+    def _flexible_body(self, entry: schema.Frame | schema.PlatformTable, free: bool) -> tuple[Body, str | None]:
+        """A body given by modes or matrices, and the node at which it is held if it is one of several.
+
+        Where a body is held, at its frame, no mode may move it.
+        """
+        if entry.superelement is not None:
+            return read_superelement(self.robot, entry.name, entry.superelement, free)
+        assert entry.modal is not None
+        body = read_modal(self.robot, entry.name, entry.modal)
+        if free:
+            return body, None
+        origin_nodes = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
+        clamped = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in origin_nodes)
+        key, hint = f"frame '{entry.name}': modal.file", "give modes of the body clamped at the origin of its frame,"
+        message = "the modes move the body at its own frame"
+        refuse(not clamped, message, key, entry.modal.file, f"{hint} with a node there")
+        return body, None
 
     def _parent(self, entry: schema.Frame | schema.Point) -> Place | None:
         """Where an entry is mounted, if that is there already; a point may be anywhere inside a flexible body."""
@@ -138,23 +152,19 @@ class _Builder:
             return
         body = read_body(entry.inertia, entry.point_masses)
         if entry.beam is not None:
-            self._add_beam(entry, location, body)
-            return
-        if entry.modal is not None:
-            self._add_modal(entry, self._modal_body(entry, entry.modal), here=location)
-            return
-        if entry.superelement is not None:
-            free = entry.joint == "free"
-            self._add_modal(entry, *read_superelement(self.robot, entry.name, entry.superelement, free), here=location)
-            return
-        if entry.joint == "fixed":
+            self._add_beam(entry, entry.beam, location, body)
+        elif entry.modal is not None or entry.superelement is not None:
+            flexible, root = self._flexible_body(entry, entry.joint == "free")
+            self._add_joint(entry, location, flexible)
+            self._add_nodes(entry.name, flexible, root)
+        elif entry.joint == "fixed":
             self.places[entry.name] = location
             if location.link != GROUND:
                 carrier = self.links[location.link]
                 carried_body = body.in_parent(location.rotation, location.position)
                 self.links[location.link] = replace(carrier, body=carrier.body.with_rigid(carried_body))
-            return
-        self._add_joint(entry, location, body)
+        else:
+            self._add_joint(entry, location, body)
 
     def _add_joint(self, frame: schema.Frame, location: Place, body: Body) -> None:
         if frame.joint == "fixed":
@@ -166,8 +176,8 @@ class _Builder:
         if frame.joint in AXIS_NAMES:
             parts = AXIS_NAMES[frame.joint]
             values = frame.start or (0.0,) * len(parts)
-            if len(values) != len(parts):
-                raise RobotFileError(f"one start value for {len(parts)} axes", key=key, hint="give one for each")
+            unequal = len(values) != len(parts)
+            refuse(unequal, f"one start value for {len(parts)} axes", key, None, "give one for each")
             for number, ((label, kind, axis), value) in enumerate(zip(parts, values, strict=True)):
                 joint = joints.AROUND_AXIS[kind](axis)
                 last = number == len(parts) - 1
@@ -181,13 +191,10 @@ class _Builder:
         start = joints.start_values(joint, frame.start, key)
         self._add_link(frame.name, location, joint, body, start, joint_terms(frame), frame, leg=frame.name)
 
-    def _add_beam(self, frame: schema.Frame, location: Place, rigid: RigidBody) -> None:
+    def _add_beam(self, frame: schema.Frame, spec: schema.Beam, location: Place, rigid: RigidBody) -> None:
         """The elements of a beam in series: each but the first sits on the node at the end of the one before."""
-        spec = frame.beam
-        assert spec is not None
-        if frame.joint in ("universal", "cylindrical"):
-            message = "a beam needs a joint with one axis or none"
-            raise RobotFileError(message, key=f"frame '{frame.name}': beam", hint="add a frame for it")
+        wrong, message = frame.joint in ("universal", "cylindrical"), "a beam needs a joint with one axis or none"
+        refuse(wrong, message, f"frame '{frame.name}': beam", None, "add a frame for it")
         attachments = self.mounts.get(frame.name, ()), self.pulls.get(frame.name, ())
         mesh = beam_mesh(frame.name, spec.elements, self.refine, *attachments, self.more_nodes.get(frame.name, ()))
         ends, bodies = self._parts(frame.name, spec, mesh)
@@ -231,50 +238,28 @@ class _Builder:
                 assert inside is not None
                 self.places[mesh.names[number]] = place_on_node(link, self.links[link], inside.node(repr(xi)))
 
-    def _modal_body(self, frame: schema.Frame, spec: schema.Modal) -> Body:
-        """A body given by modes on a joint: where it is held, at its frame, no mode may move it."""
-        body = read_modal(self.robot, frame.name, spec)
-        origin_nodes = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
-        clamped = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in origin_nodes)
-        if frame.joint != "free" and not clamped:
-            key, hint = "modal.file", "give modes of the body clamped at the origin of its frame, with a node there"
-            message = "the modes move the body at its own frame"
-            raise RobotFileError(message, key=f"frame '{frame.name}': {key}", value=spec.file, hint=hint)
-        return body
+    def _add_nodes(self, name: str, body: Body, root: str | None) -> None:
+        """A massless link on every interface node of a body given by modes; where it is held, that is its frame.
 
-    def _add_modal(self, frame: schema.Frame, body: Body, root: str | None = None, *, here: Place) -> None:
-        """A body with interface nodes on a joint; `root` is the one at which a super-element is held."""
-        self._add_joint(frame, here, body)
-        self._add_nodes(frame.name, body, root)
-
-    def _add_nodes(self, name: str, body: Body, root: str | None = None) -> None:
-        """A massless link on every interface node of a body given by modes; where it is held, that is its frame."""
+        Also on nodes that the file mounts something on; one that is not there is refused where it is named.
+        """
         carrier = len(self.links) - 1
         self.nodes[carrier] = {}
         if root is not None:
             self.places[f"{name}.{root}"] = Place(carrier, np.eye(3), np.zeros(3))
             self.roots[carrier] = f"{name}.{root}"
-        for node_name, node in body.nodes.items():
+        nodes = {f"{name}.{node_name}": node for node_name, node in body.nodes.items()}
+        inside = [where for where in self.mounts.get(name, ()) if f"{name}.{where}" not in {*self.places, *nodes}]
+        if body.inner is not None:
+            inner = {f"{name}{INSIDE}{where}": node_of(body, where) for where in inside}
+            nodes |= {where: node for where, node in inner.items() if node is not None}
+        for node_name, node in nodes.items():
             mount = Place(carrier, np.eye(3), node.r0)
-            self._add_link(f"{name}.{node_name}", mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
-            self.nodes[carrier][f"{name}.{node_name}"] = len(self.links) - 1
+            self._add_link(node_name, mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
+            self.nodes[carrier][node_name] = len(self.links) - 1
         for where in self.mounts.get(name, ()):
-            self._add_inner_node(name, carrier, body, where)
-
-    def _add_inner_node(self, name: str, carrier: int, body: Body, where: str) -> None:
-        """The same on a node that the file mounts something on; one that is not there is refused where it is named."""
-        full_name, node_name = f"{name}{INSIDE}{where}", f"{name}.{where}"
-        if node_name in self.places:
-            self.places[full_name] = self.places[node_name]
-            return
-        try:
-            node = body.inner.node(where) if body.inner is not None else None
-        except LookupError:
-            return
-        if node is not None:
-            mount = Place(carrier, np.eye(3), node.r0)
-            self._add_link(full_name, mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
-            self.nodes[carrier][full_name] = len(self.links) - 1
+            if f"{name}.{where}" in self.places:
+                self.places[f"{name}{INSIDE}{where}"] = self.places[f"{name}.{where}"]
 
     @staticmethod
     def _extent(body: Body) -> float:
@@ -291,36 +276,26 @@ class _Builder:
             for name, link in self.nodes[location.link].items()
         }
         nearest = min(distances, key=lambda name: distances[name], default=None)
-        if nearest is None or distances[nearest] > SAME_PLACE * self._extent(body):
-            where = f", the nearest node '{nearest}' is {distances[nearest]:.3g} m away" if nearest else ""
-            message = f"there is no node of '{self.links[location.link].name}' at this position{where}"
-            value, hint = (
-                tuple(float(x) for x in location.position),
-                "place it on a node, or make the modal data with one",
-            )
-            raise RobotFileError(message, key=f"{kind} '{entry.name}'", value=short_text(value), hint=f"{hint} there")
-        node_link = self.nodes[location.link][nearest]
-        if kind == "frame" and not self.links[node_link].node.turns:  # type: ignore[union-attr]
-            hint = "give them in the modal data; only a spherical closure is possible there"
-            message = f"the rotations of the node '{nearest}' are not known"
-            raise RobotFileError(message, key=f"frame '{entry.name}': parent", value=nearest, hint=hint)
+        where = f", the nearest node '{nearest}' is {distances[nearest]:.3g} m away" if nearest else ""
+        far = nearest is None or distances[nearest] > SAME_PLACE * self._extent(body)
+        message = f"there is no node of '{self.links[location.link].name}' at this position{where}"
+        value, hint = tuple(map(float, location.position)), "place it on a node, or make the modal data with one there"
+        refuse(far, message, f"{kind} '{entry.name}'", value, hint)
+        node_link = self.nodes[location.link][str(nearest)]
+        fixed = kind == "frame" and not self.links[node_link].node.turns  # type: ignore[union-attr]
+        hint = "give them in the modal data; only a spherical closure is possible there"
+        message = f"the rotations of the node '{nearest}' are not known"
+        refuse(fixed, message, f"frame '{entry.name}': parent", nearest, hint)
         return Place(node_link, location.rotation, np.zeros(3))
-
-    def _refuse_unknown_node(self, entry: schema.Frame | schema.Point) -> None:
-        if isinstance(entry, schema.Frame):
-            refuse_unknown(entry.parent, self.places, "frame or node", f"frame '{entry.name}': parent")
-        else:
-            refuse_unknown(entry.frame, self.places, "frame or node", f"point '{entry.name}': frame")
 
     def _check_in_plane(self, frame: schema.Frame, location: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
         normal = (self._neutral_rotation(location.link) @ location.rotation)[2, 2]
         slides = frame.joint == "prismatic"
         wrong = abs(normal) > 1e-9 if slides else abs(abs(normal) - 1) > 1e-9
-        if wrong:
-            message = f"the z axis of a {frame.joint} joint is to {'lie in' if slides else 'be normal to'} the plane"
-            key = f"frame '{frame.name}': " + ("mdh" if frame.mdh else "place")
-            raise RobotFileError(message, key=key, hint='correct the placement, or use motion = "spatial"')
+        message = f"the z axis of a {frame.joint} joint is to {'lie in' if slides else 'be normal to'} the plane"
+        key, hint = f"frame '{frame.name}': ", 'correct the placement, or use motion = "spatial"'
+        refuse(wrong, message, key + ("mdh" if frame.mdh else "place"), None, hint)
 
     def _neutral_rotation(self, link: int) -> Array:
         """World rotation of a link with all joints at zero; in the plane, poses differ from it by turns about z."""
@@ -420,18 +395,13 @@ def _check_closure(closure: schema.Closure, places: Mapping[str, Place], links: 
             raise inner_point_error(f"{key}: between", end)
         link = places[end].link
         node = links[link].node if link != GROUND else None
-        if node is not None and not node.turns and closure.joint != "spherical":
-            message, hint = "the rotations of the node at", 'give them in the modal data, or use joint = "spherical"'
-            raise RobotFileError(
-                f"{message} '{end}' are not known", key=f"{key}: joint", value=closure.joint, hint=hint
-            )
+        unknown = node is not None and not node.turns and closure.joint != "spherical"
+        message, hint = f"the rotations of the node at '{end}' are not known", "give them in the modal data, or use"
+        refuse(unknown, message, f"{key}: joint", closure.joint, f'{hint} joint = "spherical"')
     first_link, second_link = (places[end].link for end in closure.between)
-    if first_link == second_link:  # its rows are zero but for rounding, which would count as constraints
-        message, hint = (
-            "both ends of the closure are on the same body",
-            "name places on two bodies, or remove the closure",
-        )
-        raise RobotFileError(message, key=f"{key}: between", value=short_text(closure.between), hint=hint)
+    message, hint = "both ends of the closure are on the same body", "name places on two bodies, or remove the closure"
+    same = first_link == second_link  # its rows are zero but for rounding, which would count as constraints
+    refuse(same, message, f"{key}: between", closure.between, hint)
 
 
 @dataclass(frozen=True)
@@ -495,18 +465,13 @@ def _equal_parts(elements: int, places: Iterable[Fraction]) -> int:
 def _add_node(shares: list[Fraction], s: Fraction, mounted: str | None, element: Fraction) -> None:
     """Put a node at a place, if none is there; where that is hardly beside one, what pulls may stay there."""
     gap = abs(shares[_nearest(shares, s)] - s)
-    if gap < SAME_NODE:
-        return
-    if gap >= SHORT * element:
+    if gap >= max(SHORT * element, SAME_NODE):
         shares.insert(bisect_left(shares, s), s)
-    elif mounted is not None:
-        raise RobotFileError(
-            f"something is mounted on '{mounted}', {float(gap / element):.2g} elements from a node: one as short as "
-            "that would be stiffer than numbers can tell",
-            key=f"frame '{mounted.partition('@')[0]}': beam.elements",
-            value=mounted,
-            hint=f"mount it on the node, at {float(shares[_nearest(shares, s)]):.6g}, or take fewer elements",
-        )
+    elif gap >= SAME_NODE and mounted is not None:
+        message = f"something is mounted on '{mounted}', {float(gap / element):.2g} elements from a node: one as short"
+        hint = f"mount it on the node, at {float(shares[_nearest(shares, s)]):.6g}, or take fewer elements"
+        key = f"frame '{mounted.partition('@')[0]}': beam.elements"
+        refuse(True, f"{message} as that would be stiffer than numbers can tell", key, mounted, hint)
 
 
 def _nearest(shares: list[Fraction], s: Fraction) -> int:

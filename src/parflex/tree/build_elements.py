@@ -14,11 +14,11 @@ from parflex.bodies.elastic import Body, ElasticBody, with_damping, with_small_r
 from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.robotfile import schema
-from parflex.robotfile.checks import refuse_unknown
+from parflex.robotfile.checks import refuse, refuse_unknown
 from parflex.robotfile.schema import SECTION_KEYS, Damping, ElementTable
 from parflex.robotfile.values import LIMIT_KEYS
 from parflex.spatial.batched import VariedNumberError, is_varied
-from parflex.spatial.rotations import vector_length
+from parflex.spatial.rotations import compose, vector_length
 from parflex.tree import joints
 from parflex.tree.force_elements import PointElement, curve_of
 from parflex.tree.friction import JointTerms
@@ -85,9 +85,8 @@ def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements
 def _checked_element(robot: schema.RobotFile, name: str, spec: schema.Beam, length: float) -> BeamElement:
     """An element of the beam of a frame, of that length."""
     element = element_parts(robot, spec, length)
-    if spec.roll and element.planar:
-        hint, key = 'swap y and z, or use model = "spatial"', f"frame '{name}': beam.roll"
-        raise RobotFileError("a planar beam cannot be rolled", key=key, value=spec.roll, hint=hint)
+    hint, key = 'swap y and z, or use model = "spatial"', f"frame '{name}': beam.roll"
+    refuse(spec.roll and element.planar, "a planar beam cannot be rolled", key, spec.roll, hint)
     return element
 
 
@@ -130,12 +129,9 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
         body = _modal_body(data, spec)
     except InputError as error:
         raise RobotFileError(error.message, key=f"{key}.{error.key}", value=error.value, hint=error.hint) from None
-    if robot.motion == "planar" and any(
-        np.any(node.Phi_d[2]) or np.any(node.Phi_r[:2]) for node in body.nodes.values()
-    ):
-        raise RobotFileError(
-            "some mode leaves the plane", key=f"{key}.file", value=spec.file, hint='use motion = "spatial"'
-        )
+    spatial = any(np.any(node.Phi_d[2]) or np.any(node.Phi_r[:2]) for node in body.nodes.values())
+    wrong, hint = robot.motion == "planar" and spatial, 'use motion = "spatial"'
+    refuse(wrong, "some mode leaves the plane", f"{key}.file", spec.file, hint)
     return _as_in_file(body, robot)
 
 
@@ -170,9 +166,8 @@ def read_superelement(
     key = f"{owner}: superelement"
     damping: Any = spec.damping
     if isinstance(damping, Damping):
-        if damping.ratio:
-            hint = "write damping = 0.01 for a ratio of all modes, or { mass, stiffness }"
-            raise RobotFileError("a ratio stands in a table", key=f"{key}.damping.ratio", hint=hint)
+        hint = "write damping = 0.01 for a ratio of all modes, or { mass, stiffness }"
+        refuse(damping.ratio, "a ratio stands in a table", f"{key}.damping.ratio", None, hint)
         damping = (damping.mass, damping.stiffness)
     root = spec.root or (None if free else next(iter(spec.nodes)))
     files: Any = spec.file
@@ -207,21 +202,14 @@ def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
 
 def start_distance(tree: Tree, element: ElementTable) -> Any:
     """How far the ends of an element are apart where all joints stand at their starts."""
-    rotations: list[Array] = []
-    positions: list[Array] = []
-    for link in tree.links:
+    frames: dict[int, tuple[Array, Array]] = {GROUND: (np.eye(3), np.zeros(3))}
+    for j, link in enumerate(tree.links):
         joint_rotation, d = (np.eye(3), np.zeros(3)) if link.node is not None else link.joint.transform(link.start)
-        R, p = link.rotation @ joint_rotation, link.position + link.rotation @ d
-        if link.parent != GROUND:
-            R, p = rotations[link.parent] @ R, positions[link.parent] + rotations[link.parent] @ p
-        rotations.append(R)
-        positions.append(p)
+        frames[j] = compose(*frames[link.parent], *compose(link.rotation, link.position, joint_rotation, d))
 
     def point(place: Place) -> Array:
-        if place.link == GROUND:
-            return place.position
-        local_position = place.position if place.inner is None else place.inner.node.r0 + place.position
-        return positions[place.link] + rotations[place.link] @ local_position
+        R, p = frames[place.link]
+        return p + R @ (place.position if place.inner is None else place.inner.node.r0 + place.position)
 
     first, second = (point(tree.places[end]) for end in element.between)
     distance = vector_length(second - first)
@@ -237,24 +225,20 @@ def _check_ends(tree: Tree, element: ElementTable) -> None:
         if (element.kind == "rod" or element.measured) and tree.places[end].inner is not None:
             raise inner_point_error(key, end)
     first, second = (tree.places[end] for end in element.between)
-    if first.link == second.link and first.inner is None and second.inner is None:
-        body = "the ground" if first.link == GROUND else f"the body '{tree.links[first.link].name}'"
-        message = f"{ends} are both on {body}, where an element does nothing"
-        raise RobotFileError(message, key=key, value=element.between[1], hint="name points on two bodies")
+    same, value = first.link == second.link and first.inner is None and second.inner is None, element.between[1]
+    body = "the ground" if first.link == GROUND else f"the body '{tree.links[first.link].name}'"
+    refuse(same, f"{ends} are both on {body}, where an element does nothing", key, value, "name points on two bodies")
     smooth = element.kind == "spring" and element.rest == 0 and not element.damping
-    if start_distance(tree, element) <= MIN_START_DISTANCE and not smooth:
-        message, hint = f"{ends} meet at the start, where no line joins them", "give starts at which they are apart"
-        raise RobotFileError(message, key=key, value=element.between[1], hint=f"{hint}, or other points")
+    meeting = not smooth and start_distance(tree, element) <= MIN_START_DISTANCE
+    message, hint = f"{ends} meet at the start, where no line joins them", "give starts at which they are apart, or"
+    refuse(meeting, message, key, value, f"{hint} other points")
 
 
 def inner_point_error(key: str, name: str) -> RobotFileError:
     """What is said of a point between the nodes of a body that is to carry more than forces."""
-    return RobotFileError(
-        f"nothing can be mounted on '{name}', which is a point inside a body",
-        key=key,
-        value=name,
-        hint="name the place itself, as in BEAM@0.5, which becomes a node of the beam",
-    )
+    hint = "name the place itself, as in BEAM@0.5, which becomes a node of the beam"
+    message = f"nothing can be mounted on '{name}', which is a point inside a body"
+    return RobotFileError(message, key=key, value=name, hint=hint)
 
 
 def place_named(name: str, key: str, places: Mapping[str, Place], links: Sequence[Link]) -> Place | None:

@@ -21,7 +21,7 @@ import numpy as np
 from parflex.records import Record
 from parflex.robotfile.schema import CouplingTable
 from parflex.spatial.linear import scalar_type
-from parflex.tree.friction import gear_loss, smooth_sign
+from parflex.tree.friction import Gated, Gates, gear_loss, smooth_sign
 
 if TYPE_CHECKING:
     from parflex.tree.tree import Link, Place, Tree
@@ -35,12 +35,11 @@ _NUMBERS = ("stiffness", "rest", "damping")
 LOWER, UPPER = "lower", "upper"
 
 
-@dataclass(frozen=True)
-class CoupledSpring:
-    """A spring on the stretch of a coupling, theory (43): what its joint is ahead of where the others put it.
+@dataclass(frozen=True, eq=False, repr=False)
+class CoupledJoints:
+    """Joints that a coupling ties, rigid or elastic: the coordinate of one less ratios times others is an offset.
 
-    `play` is the way from flank to flank: in between nothing acts, and a flank pushes but does not pull. Power that
-    passes loses the share 1 - efficiency on its way.
+    Power that passes loses the share 1 - efficiency on its way.
     """
 
     name: str
@@ -48,24 +47,48 @@ class CoupledSpring:
     numbers: tuple[int, ...]  # of their links
     positions: tuple[int, ...]
     rates: tuple[int, ...]
-    coefficients: tuple[float, ...]  # 1, and minus the ratios
-    offset: float
-    stiffness: float
-    damping: float = 0.0
-    play: float = 0.0
-    efficiency: float = 1.0
-    back: float = 1.0  # efficiency where the joint drives the others
-    pulls_only: bool = False  # the joint is the length of a cable: it is slack while it is shorter
+    coefficients: tuple[Any, ...]  # 1, and minus the ratios
+    offset: Any
+    efficiency: float = 1.0  # of what passes from the others to the joint
+    back: float = 1.0  # of what passes from the joint to the others
     width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
-    flanks: tuple[Contact, Contact] | None = None  # below and above, in a run, which finds when they meet
 
     def stretch(self, q: Any) -> Any:
-        """How far the joint is ahead, in its unit."""
+        """How far the joint is ahead of where the others put it, in its unit."""
         return sum(c * q[k] for c, k in zip(self.coefficients, self.positions, strict=True)) - self.offset
 
-    def rate(self, qd: Any) -> Any:
-        """How fast it runs ahead."""
-        return sum(c * qd[k] for c, k in zip(self.coefficients, self.rates, strict=True))
+    def along(self, rates: Any) -> Any:
+        """How fast it runs ahead, for rates or accelerations."""
+        return sum(c * rates[k] for c, k in zip(self.coefficients, self.rates, strict=True))
+
+    @property
+    def lossy(self) -> bool:
+        """Whether power is lost on its way."""
+        return self.efficiency < 1 or self.back < 1
+
+    @property
+    def others(self) -> list[tuple[Any, int]]:
+        """Coefficients and rates of the joints that the first one follows."""
+        return list(zip(self.coefficients, self.rates, strict=True))[1:]
+
+    def turning(self, qd: Any) -> Any:
+        """The direction in which the others move the joint, in a motion with all rates `qd`."""
+        speed = -sum(c * qd[k] for c, k in self.others)
+        return smooth_sign(speed, self.width * max(abs(c) for c, _ in self.others) if self.width else 0.0)
+
+
+@dataclass(frozen=True)
+class CoupledSpring(CoupledJoints):
+    """A spring on the stretch of a coupling, theory (43).
+
+    `play` is the way from flank to flank: in between nothing acts, and a flank pushes but does not pull.
+    """
+
+    stiffness: float = 0.0
+    damping: float = 0.0
+    play: float = 0.0
+    pulls_only: bool = False  # the joint is the length of a cable: it is slack while it is shorter
+    flanks: tuple[Contact, Contact] | None = None  # below and above, in a run, which finds when they meet
 
     def pressed(self, q: Any) -> Any:
         """The part of the stretch that is beyond the play."""
@@ -87,7 +110,7 @@ class CoupledSpring:
             below, above = (contact.force(depth, rate) for contact, depth, rate in self.contacts(q, qd))
             return above - below
         pressed = self.pressed(q)
-        effort = self.stiffness * pressed + self.damping * self.rate(qd)
+        effort = self.stiffness * pressed + self.damping * self.along(qd)
         if self.pulls_only and self.damping != 0:
             return pulling_part(effort, self.stretch(q))
         side = np.sign(pressed) if self.play else None
@@ -101,7 +124,7 @@ class CoupledSpring:
     def contacts(self, q: Any, qd: Any) -> list[tuple[Contact, Any, Any]]:
         """Both flanks, with how deep and how fast they are pressed."""
         assert self.flanks is not None
-        stretch, rate, half = self.stretch(q), self.rate(qd), self.play / 2
+        stretch, rate, half = self.stretch(q), self.along(qd), self.play / 2
         return [(self.flanks[0], -stretch - half, -rate), (self.flanks[1], stretch - half, rate)]
 
     def add_to(self, forces: Array, q: Any, qd: Any) -> None:
@@ -111,16 +134,9 @@ class CoupledSpring:
         for n, (c, k) in enumerate(zip(self.coefficients, self.rates, strict=True)):
             forces[k] = forces[k] + c * (effort_on_others if n else effort)
 
-    @property
-    def lossy(self) -> bool:
-        """Whether power is lost on its way."""
-        return self.efficiency < 1 or self.back < 1
-
     def _lost(self, effort: Any, qd: Any) -> Any:
         """What the effort on the others has more than without losses."""
-        speed = -sum(c * qd[k] for c, k in list(zip(self.coefficients, self.rates, strict=True))[1:])
-        direction = smooth_sign(speed, self.width * max(abs(c) for c in self.coefficients[1:]) if self.width else 0.0)
-        return effort * gear_loss(direction, -np.sign(effort), self.efficiency, self.back)
+        return effort * gear_loss(self.turning(qd), -np.sign(effort), self.efficiency, self.back)
 
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ; not play and losses, which shape the program."""
@@ -146,10 +162,9 @@ class CoupledSpring:
     def lost_power(self, q: Any, qd: Any) -> Any:
         """Power that damper and losses take."""
         effort = self.effort(q, qd)
-        power = (effort - self.stiffness * self.pressed(q)) * self.rate(qd)
+        power = (effort - self.stiffness * self.pressed(q)) * self.along(qd)
         if self.lossy:
-            followers = list(zip(self.coefficients, self.rates, strict=True))[1:]
-            power = power + self._lost(effort, qd) * sum(c * qd[k] for c, k in followers)
+            power = power + self._lost(effort, qd) * sum(c * qd[k] for c, k in self.others)
         return power
 
 
@@ -167,12 +182,12 @@ def coupled_spring(coupling: CouplingTable, links: Sequence[Link]) -> CoupledSpr
         tuple(link.v.start for link in coupled_links),
         (1.0, *(-ratios[name] for name in coupling.others)),
         coupling.offset,
-        coupling.stiffness or 0.0,
-        coupling.damping,
-        coupling.backlash,
         coupling.efficiency,
         coupling.back,
-        coupled_links[0].pulls_only,
+        stiffness=coupling.stiffness or 0.0,
+        damping=coupling.damping,
+        play=coupling.backlash,
+        pulls_only=coupled_links[0].pulls_only,
     )
 
 
@@ -303,10 +318,6 @@ class PointElement(Record):
         """Whether it is a cable that is too long to pull."""
         return self.acts and self.pulls_only and length < float(self.rest)
 
-    def as_spring(self) -> PointElement:
-        """The same, pushing where it is short."""
-        return replace(self, kind="spring")
-
     def undamped(self) -> PointElement:
         """The same without the part by speed."""
         return replace(self, damping=0.0, speed_curve=None)
@@ -340,22 +351,15 @@ def _end_slope(h0: float, h1: float, secant: float, next_secant: float) -> float
     return 3 * secant if secant * next_secant < 0 and abs(slope) > 3 * abs(secant) else slope
 
 
-class Gates:
-    """Numbers or symbols of all gates of a robot while a program is traced; None: states say which contacts push."""
-
-    def __init__(self, count: int) -> None:
-        self.count = count
-        self.values: Any = None
-
-
 @dataclass(frozen=True)
-class Contact:
-    """Pushes with k depth + c rate, but not below zero, where the depth is positive; theory (51)."""
+class Contact(Gated):
+    """Pushes with k depth + c rate, but not below zero, where the depth is positive; theory (51).
+
+    A damped contact has a second gate, which tells its depth alone.
+    """
 
     stiffness: float
     damping: float = 0.0
-    gate: int = -1  # among the gates of a run; a damped contact has one more behind it, which tells its depth alone
-    gates: Gates | None = field(default=None, compare=False)
 
     @property
     def count(self) -> int:
@@ -367,16 +371,11 @@ class Contact:
         """The gate that opens where the depth becomes positive."""
         return self.gate + self.count - 1
 
-    @property
-    def is_gated(self) -> bool:
-        """Whether its gate, and not its state, says that it pushes."""
-        return self.gates is not None and self.gates.values is not None
-
     def force(self, depth: Any, rate: Any) -> Any:
         """What it pushes with."""
         force = self.stiffness * depth + self.damping * rate if self.damping else self.stiffness * depth
-        if self.gates is not None and self.is_gated:
-            return self.gates.values[self.gate] * force
+        if self.is_gated:
+            return self.input() * force
         inside = (1 + np.sign(depth)) / 2
         return inside * positive_part(force) if self.damping else positive_part(force)
 
@@ -393,8 +392,7 @@ class Contact:
         """Of each gate the number whose sign it follows, and the rate of that where it is known (else 0)."""
         if not self.damping:
             return [(depth, rate)]
-        assert self.gates is not None and self.gates.values is not None
-        lag, pushes = self.damping / self.stiffness, self.gates.values[self.gate]
+        lag, pushes = self.damping / self.stiffness, self.input()
         closing = (rate - rate * np.sign(rate)) / 2  # a contact at rest opens where its depth does
         pushing = depth + lag * (pushes * rate + (1 - pushes) * closing)
         return [(pushing, (1 - pushes) * rate), (depth, rate)]

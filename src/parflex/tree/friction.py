@@ -8,7 +8,33 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from parflex.tree.force_elements import Gates, JointStop
+    from parflex.tree.force_elements import JointStop
+
+
+class Gates:
+    """Numbers or symbols of all gates of a robot while a program is traced; None: states say which contacts push."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.values: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gated:
+    """A force whose case is told by gates of a run: the first of its own, and all of them."""
+
+    gate: int = -1
+    gates: Gates | None = field(default=None, compare=False)
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether gates, and not the state, tell its case."""
+        return self.gates is not None and self.gates.values is not None
+
+    def input(self, number: int = 0) -> Any:
+        """The value of one of its gates."""
+        assert self.gates is not None
+        return self.gates.values[self.gate + number]
 
 
 @dataclass(frozen=True)
@@ -42,8 +68,9 @@ class JointTerms:
 
     def friction(self, rate: Any) -> Any:
         """What Coulomb friction takes, along the rate; at rest nothing, or between both directions in runs."""
-        if self.rubbing is not None and self.rubbing.known:
-            return self.rubbing.effort + self.more_coulomb if self.more_coulomb else self.rubbing.effort
+        if self.rubbing is not None and self.rubbing.is_gated:
+            effort = self.rubbing.input()
+            return effort + self.more_coulomb if self.more_coulomb else effort
         side = smooth_sign(rate, self.width)
         effort = self.coulomb * side
         return effort + self.more_coulomb * (side * side) if self.more_coulomb else effort
@@ -56,39 +83,20 @@ class JointTerms:
     @property
     def inertia(self) -> Any:
         """Of the rotor, with what holds the joint while it sticks."""
-        rubbing = self.rubbing
-        return self.motor_inertia if rubbing is None or not rubbing.known else self.motor_inertia + rubbing.holding
+        gated = self.rubbing is not None and self.rubbing.is_gated
+        return self.motor_inertia + self.rubbing.input(1) if gated else self.motor_inertia  # type: ignore[union-attr]
 
     @property
     def inert(self) -> bool:
         """Whether it has such an inertia."""
-        return bool(self.motor_inertia) or (self.rubbing is not None and self.rubbing.known)
+        return bool(self.motor_inertia) or (self.rubbing is not None and self.rubbing.is_gated)
 
 
 @dataclass(frozen=True)
-class StictionJoint:
-    """A joint that may stick, and where its two inputs stand among the gates of a run."""
+class StictionJoint(Gated):
+    """A joint that may stick."""
 
-    count: ClassVar[int] = 2  # inputs: its friction effort, and the inertia that holds it
-    gate: int = -1
-    gates: Gates | None = field(default=None, compare=False)
-
-    @property
-    def known(self) -> bool:
-        """Whether inputs, and not the rate, say what its friction is."""
-        return self.gates is not None and self.gates.values is not None
-
-    @property
-    def effort(self) -> Any:
-        """What friction takes, along the rate."""
-        assert self.gates is not None
-        return self.gates.values[self.gate]
-
-    @property
-    def holding(self) -> Any:
-        """The inertia that holds the joint while it sticks."""
-        assert self.gates is not None
-        return self.gates.values[self.gate + 1]
+    count: ClassVar[int] = 2  # inputs: what friction takes along the rate, and the inertia that holds the joint
 
 
 def smooth_sign(speed: Any, width: Any) -> Any:

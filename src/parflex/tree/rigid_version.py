@@ -92,8 +92,7 @@ def _nodes(tree: Tree, root: int) -> dict[int, Any]:
 
 def _position(place: Place, positions: dict[int, Any]) -> Any:
     """A place on an undeformed body, in the frame of the body."""
-    inside = np.zeros(3) if place.inner is None else place.inner.node.r0
-    return positions[place.link] + inside + place.position
+    return positions[place.link] + (0.0 if place.inner is None else place.inner.node.r0) + place.position
 
 
 def _rigid(entry: Any, tree: Tree, positions: dict[int, Any]) -> Any:

@@ -15,8 +15,8 @@ from parflex.records import Record, count_of
 from parflex.robotfile.values import position_along_beam, split_place
 from parflex.spatial.batched import nominal
 from parflex.spatial.rotations import vector_length
-from parflex.tree.force_elements import CoupledSpring, Gates, PointElement
-from parflex.tree.friction import JointTerms
+from parflex.tree.force_elements import CoupledSpring, PointElement
+from parflex.tree.friction import Gates, JointTerms
 from parflex.tree.joints import Joint
 
 Array = np.ndarray
@@ -403,7 +403,7 @@ class NamedPlaces(dict[str, Place]):
             raise InputError(message, key="frame", value=name, hint=hint)
         if link.body.by_tip:
             return self._along(number, name, owner, where)
-        node = _node_of(link, where)
+        node = node_of(link.body, where)
         if node is None:
             if "." in where:
                 return None  # a frame of which something is asked, as in `BODY@12.x`
@@ -464,10 +464,11 @@ def _number(links: Sequence[Link], name: str) -> int | None:
     return next((j for j, link in enumerate(links) if link.name == name), None)
 
 
-def _node_of(link: Link, where: str) -> Node | None:
-    assert link.body.inner is not None
+def node_of(body: Body, where: str) -> Node | None:
+    """The node inside a body by name or number; None where it has none."""
+    assert body.inner is not None
     try:
-        return link.body.inner.node(where)
+        return body.inner.node(where)
     except LookupError:
         return None
 
