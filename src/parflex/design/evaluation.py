@@ -8,12 +8,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from parflex.design.assembly_edge import EdgeReader, WatchedEdges
 from parflex.design.design_rows import fixed_poses, masses_of_designs, question_group
 from parflex.design.design_state import DesignState, SensitiveDesign, checked_number
 from parflex.design.linear_model import HeldState
@@ -25,7 +23,6 @@ from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
-from parflex.robot.configuration import Pose, configure
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
@@ -87,36 +84,6 @@ class ProblemDesigns:
     def design(self, z: Array) -> Robot:
         """The robot at a design, in the working mode of the loaded one."""
         return redesigned(self.robot, self.settings(z))
-
-    @cached_property
-    def edges(self) -> WatchedEdges:
-        """The edge of what can be assembled, at poses that some design could not reach."""
-        return WatchedEdges(EdgeReader(self.before, self.keys, self.width), self.design, self.failing)
-
-    def failing(self, z: Array) -> list[Pose | None]:
-        """Poses that a design cannot reach; home too where it cannot be assembled."""
-        unchecked: dict[int, Pose | None] = {}
-        unreached: list[Pose | None] = []
-        for name, question in self.questions.items():
-            if question.response.name == "mass":
-                continue
-            values = self.together(z[None], name)
-            if values is None:
-                unchecked |= {id(pose): pose for pose in question.poses}
-            else:
-                unreached += [
-                    pose for pose, value in zip(question.poses, values[0], strict=True) if not np.isfinite(value)
-                ]
-        try:
-            robot = self.design(z)
-        except ParflexError:
-            return [None, *unreached, *unchecked.values()]
-        for pose in unchecked.values():
-            try:
-                configure(robot, pose)
-            except ParflexError:
-                unreached.append(pose)
-        return list({id(pose): pose for pose in unreached}.values())
 
     # -- responses -------------------------------------------------------------------------------------
 
