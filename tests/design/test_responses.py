@@ -356,6 +356,29 @@ def test_steps_end_inside_the_edge_of_assembly_with_what_stops_them():
     assert found.stopped == "cannot be" and found.slope > 0.1
 
 
+def test_many_poses_have_all_responses_of_the_registry(planar):
+    names, poses = ["x", "y", "theta"], np.array([[0.02, 0.03, 0.1], [-0.01, 0.0, 0.0], [5.0, 0.0, 0.0]])
+    words = ["transmission", "mass:platform", "reachable", "inertia:leg1.1"]
+    found = parflex.many_responses(planar, names, poses, words)
+    assert found.status.tolist() == [0, 0, 1] and found["reachable"].tolist() == [1.0, 1.0, 0.0]
+    assert found.units["inertia:leg1.1"] == "kg m^2" and np.isnan(found["transmission"][2])
+    for row, pose in enumerate(poses[:2]):
+        at = [dict(zip(names, pose.tolist(), strict=True))]
+        expected = [value_of_response(planar, word, at) for word in words]
+        assert [found[word][row] for word in words] == pytest.approx(expected, rel=1e-9)  # closed in two ways
+
+
+def test_damping_is_a_response_of_one_pose_without_slopes():
+    robot = parflex.load("dualemps")
+    damping = parflex.natural_frequencies(robot, modes=2).damping[1]
+    assert value_of_response(robot, "damping:2") == pytest.approx(damping, rel=1e-12)
+    for word, says in (("damping:1", "has no slopes"), ("shape:1", "has no slopes")):
+        with pytest.raises(parflex.InputError, match=says):
+            parflex.sensitivities(robot, word, ["constants.blade"])
+    with pytest.raises(parflex.InputError, match="has several numbers; ask 'many_responses' for it"):
+        value_of_response(robot, "shape:1")
+
+
 def test_ends_of_searches_are_told():
     problem = object.__new__(OptimisationProblem)
     problem.designs = Disc().designs()

@@ -342,6 +342,9 @@ class Batch:
         for row, open_responses in left.items() if self.parameters else ():
             self._loaded(found, row, int(rows[row]), open_responses)
         found.fallbacks += len(left)
+        for one in self.responses:
+            if one.unreached is not None:
+                found.values[one.name][np.isin(found.status, (UNREACHABLE, OUTSIDE))] = one.unreached
         return found
 
     def _finite(self, found: BatchResult, rows: Array) -> Array:

@@ -52,6 +52,8 @@ class SinglePoseResponses:
 
     def answer(self, response: ResponseName) -> Array:
         """The numbers of a response; not a number where it has none here."""
+        if response.value is not None:
+            return np.asarray(response.value(self), dtype=float)
         answering = self._at_node(response.of) if response.kind in OF_FRAMES else self
         return np.asarray(RESPONSES[response.kind].value(answering, response), dtype=float)
 
@@ -199,6 +201,8 @@ class ResponseName(Record):
     direction: int | None = None  # of `parts`; None: all of them
     unit: str = ""
     parts: tuple[str, ...] = ()  # names along each axis of an answer
+    value: Callable[[SinglePoseResponses], Any] | None = None  # at one pose; None: that of its kind
+    unreached: float | None = None  # value where the pose is not reached; None: none
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -217,24 +221,19 @@ class ResponseName(Record):
         return [f"{self.name}.{row}.{column}" for row in self.parts for column in self.parts]
 
 
-def read_responses(robot: Robot, requested: str | Sequence[str], modes: int | None = None) -> tuple[ResponseName, ...]:
+def read_responses(
+    robot: Robot,
+    requested: str | Sequence[str],
+    read: Callable[[Robot, object], ResponseName] | None = None,
+) -> tuple[ResponseName, ...]:
     """What is asked in words like 'frequency:1' or 'stiffness:platform.x'; the same twice is refused."""
     texts = [requested] if isinstance(requested, str) else list(requested)
     if not texts:
         raise InputError("no response is asked for", key="responses", hint="give e.g. 'stiffness:x'")
-    responses = tuple(read_response(robot, text) for text in texts)
-    for k, response in enumerate(responses):
-        if response.name in {other.name for other in responses[:k]}:
-            raise InputError(
-                f"'{response.name}' is asked for twice", key="responses", value=response.name, hint="keep one"
-            )
-        if modes is not None and response.mode > modes:
-            raise InputError(
-                f"'{response.name}' asks for more than {modes} modes",
-                key="responses",
-                value=response.name,
-                hint="raise 'modes'",
-            )
+    responses = tuple((read or read_response)(robot, text) for text in texts)
+    for k, text in enumerate(texts):
+        if text in texts[:k]:
+            raise InputError(f"'{text}' is asked for twice", key="responses", value=str(text), hint="keep one")
     return responses
 
 
