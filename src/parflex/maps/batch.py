@@ -212,7 +212,8 @@ class Batch:
     def _check_steps(self) -> None:
         """Solve some poses by whole matrices too; steps that are off are given up."""
         assert self.finder is not None
-        spread = self.order[np.unique(np.linspace(0, len(self.order) - 1, SAMPLE).astype(int))]
+        count = SAMPLE if self.positions.fast else CHECKS
+        spread = self.order[np.unique(np.linspace(0, len(self.order) - 1, count).astype(int))]
         placed = self.positions(self.poses[spread])
         q = placed.q[placed.status == OK]
         if not len(q):
