@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_rows import fixed_poses, masses_of_designs, question_group
+from parflex.design.design_rows import fixed_poses, values_in_designs
 from parflex.design.design_state import DesignState, SensitiveDesign, checked_number
 from parflex.design.linear_model import HeldState
 from parflex.design.problem import ProblemFile
@@ -33,8 +33,6 @@ NEAR = 0.15  # of the worst value: poses and modes that come so near may become 
 
 BEYOND = 3  # modes above the one that is asked for
 
-WORTH = 6  # poses and designs from which a program pays
-
 
 class ProblemDesigns:
     """Robots of a problem; a design `z` has a number from 0 to 1 for each variable, along its range."""
@@ -46,11 +44,7 @@ class ProblemDesigns:
         bounds = np.array([problem.variables[key].bounds for key in self.keys])
         self.low, self.width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
         self.questions = {name: table.question() for name, table in problem.responses.items()}
-        poses = fixed_poses(robot, self.keys)
-        self._groups = {name: question_group(robot, one, poses) for name, one in self.questions.items()}
-        for name, group in self._groups.items():
-            if group is not None:
-                group.questions[name] = self.questions[name]
+        self._poses = fixed_poses(robot, self.keys)
         starts = [problem.variables[key].start for key in self.keys]
         first = np.array([x if s is None else s for x, s in zip(nominal, starts, strict=True)])
         self.start = np.clip((first - self.low) / self.width, 0.0, 1.0)
@@ -94,13 +88,8 @@ class ProblemDesigns:
     def together(self, designs: Array, name: str) -> Array | None:
         """Values at rows of designs and all poses by programs of maps; None where they do not cover the response."""
         columns = self.low + self.width * designs
-        by_key, group = {key: columns[:, k] for k, key in enumerate(self.keys)}, self._groups[name]
-        if group is None:
-            return None
-        if self.questions[name].response.name == "mass":
-            masses = masses_of_designs(self.robot, by_key)
-            return None if masses is None else np.repeat(masses[:, None], len(group.poses), axis=1)
-        return group.table(self.robot, by_key) if len(designs) * len(group.poses) >= WORTH else None
+        by_key = {key: columns[:, k] for k, key in enumerate(self.keys)}
+        return values_in_designs(self.robot, self.questions[name], by_key, self._poses)
 
     def worst(self, values: Array, name: str) -> Array:
         """The value that counts of those at all poses."""

@@ -218,7 +218,7 @@ _BUILTIN_RESPONSES = (
 BUILTIN_RESPONSE_NAMES = frozenset(own[0] for own in _BUILTIN_RESPONSES)
 
 # arguments that a batch covers: all that its kinds of responses read, but those that they do not know
-TOGETHER: dict[str, Callable[[str], bool]] = {kind: lambda _: True for kind in BATCH_KINDS} | {
+COVERED: dict[str, Callable[[str], bool]] = {kind: lambda _: True for kind in BATCH_KINDS} | {
     "frequency": lambda argument: "-" not in argument,
     "mass": lambda argument: not argument,
     "effort": lambda argument: "@" not in argument,
@@ -228,7 +228,7 @@ TOGETHER: dict[str, Callable[[str], bool]] = {kind: lambda _: True for kind in B
 for _name, _function, _unit, _argument, _worst, _help in _BUILTIN_RESPONSES:
     _unreached = 0.0 if _name == "reachable" else None
     RESPONSES[_name] = Response(
-        _name, _function, _unit, _help, _worst, _argument, _unreached, TOGETHER.get(_name)  # type: ignore[arg-type]
+        _name, _function, _unit, _help, _worst, _argument, _unreached, COVERED.get(_name)  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -315,11 +315,9 @@ class ResponseQuestion(Record):
         design = SensitiveDesign(robot, keys, often=len(self.poses) >= MANY)
         sign = 1.0 if self.response.worst == "smallest" else -1.0
         values = np.full(len(self.poses), sign * np.inf)
-        batch_values = self._together(robot)
+        batch_values = self._together(robot, {})
         indices, first = np.arange(len(values)), SensitiveDesign(robot, ())
-        if (
-            batch_values is not None and np.isfinite(batch_values).all()
-        ):  # of those near the worst the last digits count
+        if batch_values is not None:  # of those near the worst the last digits count
             least = float(np.min(sign * batch_values))
             indices, first = np.flatnonzero(sign * batch_values[0] <= least + NEARLY * abs(least)), design
         answers: dict[int, Any] = {k: self.at(robot, self.poses[k], first) for k in indices.tolist()}
@@ -334,30 +332,12 @@ class ResponseQuestion(Record):
             return DesignAnswer(float(values[active[0]]), poses[0], poses)
         return DesignAnswer(combined([answers[k] for k in active], len(keys), sign > 0), poses[0], poses)
 
-    def _together(self, robot: Robot) -> Array | None:
-        """Values at many poses by a batch, which brings the compiler; None where it does not cover them."""
-        if self.response.name != "frequency" or len(self.poses) < MANY:
-            return None
-        from parflex.design.design_rows import fixed_poses, question_group  # which stands on this module
+    def _together(self, robot: Robot, designs: Mapping[str, Array]) -> Array | None:
+        """Values by a batch, designs x poses, which brings the compiler; None where it does not cover them."""
+        from parflex.design.design_rows import fixed_poses, values_in_designs  # which stands on this module
 
-        group = question_group(robot, self, fixed_poses(robot, ()))
-        if group is None:
-            return None
-        group.questions[self.text] = self
-        return group.table(robot, {})
-
-    def _masses_in(
-        self, robot: Robot, names: Sequence[str], nominal: Mapping[str, float], deviations: Mapping[str, float],
-        draws: Array,
-    ) -> Array | None:  # fmt: skip
-        """Masses of all robots that are drawn, which need no pose, at once; None of other responses."""
-        if self.response.name != "mass" or self.argument or not names:
-            return None
-        from parflex.design.design_rows import masses_of_designs  # which stands on this module
-
-        columns = {key: nominal[key] + deviations[key] * draws[:, k] for k, key in enumerate(names)}
-        masses = masses_of_designs(robot, columns)
-        return masses if masses is not None and np.isfinite(masses).all() else None
+        values = values_in_designs(robot, replace(self, tolerances=None), designs, fixed_poses(robot, tuple(designs)))
+        return values if values is not None and np.isfinite(values).all() else None
 
     def _spread(self, robot: Robot, keys: Sequence[str], tolerances: Tolerances) -> DesignAnswer:
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
@@ -365,9 +345,11 @@ class ResponseQuestion(Record):
         names = list(tolerances.deviations)
         nominal = {key: checked_number(robot, key, "tolerances") for key in names}
         draws = rng.standard_normal((tolerances.samples, len(names)))
-        plain = replace(self, tolerances=None)
-        together = None if keys else plain._masses_in(robot, names, nominal, tolerances.deviations, draws)
-        if together is not None:
+        plain, smallest = replace(self, tolerances=None), self.response.worst == "smallest"
+        columns = {key: nominal[key] + tolerances.deviations[key] * draws[:, k] for k, key in enumerate(names)}
+        table = self._together(robot, columns) if names and not keys else None
+        if table is not None:
+            together = table.min(axis=1) if smallest else table.max(axis=1)
             value = float(spread_weights(together, tolerances.statistic) @ together)
             return DesignAnswer(value, self.poses[0], list(self.poses))
         values, changes = np.zeros(tolerances.samples), np.zeros((tolerances.samples, len(keys)))
