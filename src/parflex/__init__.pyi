@@ -12,6 +12,10 @@ from parflex.control.references import Reference as Reference
 from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
+from parflex.design.grid import FrequencyMap as FrequencyMap
+from parflex.design.grid import frequency_map as frequency_map
+from parflex.design.many import ManyResponses as ManyResponses
+from parflex.design.many import many_responses as many_responses
 from parflex.design.optimise import Optimised as Optimised
 from parflex.design.optimise import optimise as optimise
 from parflex.design.registry import Response as Response
@@ -53,11 +57,7 @@ from parflex.identification.excitation import excite as excite
 from parflex.identification.identify import identify as identify
 from parflex.identification.result import Identified as Identified
 from parflex.maps.api import ManyFrequencies as ManyFrequencies
-from parflex.maps.api import ManyResponses as ManyResponses
 from parflex.maps.api import many_frequencies as many_frequencies
-from parflex.maps.api import many_responses as many_responses
-from parflex.maps.grid import FrequencyMap as FrequencyMap
-from parflex.maps.grid import frequency_map as frequency_map
 from parflex.recursion.energy import Energies as Energies
 from parflex.reproduction.checks import Check as Check
 from parflex.reproduction.checks import reproduce as reproduce

@@ -9,9 +9,8 @@ from support.command_line import answered
 from support.robots import robot_file
 
 import parflex
-from parflex.design.descent import Designs, Term, descend
+from parflex.design.descent import Designs, Term, descend, polished
 from parflex.design.evaluation import ResponsePiece
-from parflex.design.polishing import polished
 
 SIDE, E, RHO = 0.02, 2.1e11, 7800.0
 

@@ -1,4 +1,4 @@
-"""Responses of designs and their slopes; the distance from the edge of assembly."""
+"""Responses of designs and their slopes; designs at the edge of assembly."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,12 @@ from support.differences import INSIDE, LENGTHS, conditions, extrapolated, value
 from support.robots import load_robot, robot_file
 
 import parflex
-from parflex.design.assembly_edge import AssemblyEdge, EdgeReader
 from parflex.design.descent import Descent, Designs, Term, descend, with_remaining_slope
 from parflex.design.design_state import DesignState
 from parflex.design.evaluation import ProblemDesigns, ResponsePiece
 from parflex.design.optimise import OptimisationProblem
 from parflex.design.problem import read_problem
 from parflex.design.registry import RESPONSES
-from parflex.design.sliding import MARGIN
 from parflex.robot.load import with_settings
 
 
@@ -325,64 +323,21 @@ def test_motions_without_an_end_are_refused():
             parflex.sensitivities(robot, f"energy:{name}", ["constants.proximal"])
 
 
-KEYS = ["constants.A", "constants.B"]
-FAR = {"x": 0.05, "y": 0.45}  # 0.4743 m from the left motor
-
-
 @pytest.fixture
 def five():
     return load_robot("five-bar-in-designs")
 
 
-def test_the_squared_distance_from_the_edge_has_the_slopes_of_differences(five):
-    reader = EdgeReader(five, KEYS, np.ones(2))
-
-    def values(a, b):
-        robot = with_settings(five, {"constants.A": a, "constants.B": b})
-        return np.array([edge.value for edge in reader.edges(robot, [FAR], slopes=False)])
-
-    for a, b in ((0.25, 0.2245), (0.3, 0.25)):  # 0.2 mm from the edge, and far from it
-        found = reader.edges(with_settings(five, {"constants.A": a, "constants.B": b}), [FAR])
-        h = 2e-6
-        differences = [
-            (8 * (values(a + h * x, b + h * y) - values(a - h * x, b - h * y))
-             - values(a + 2 * h * x, b + 2 * h * y) + values(a - 2 * h * x, b - 2 * h * y)) / (12 * h)
-            for x, y in ((1, 0), (0, 1))
-        ]  # fmt: skip
-        # rounding of poses that are closed to 1e-10 of a length, over 2e-6
-        assert np.array([edge.slope for edge in found]) == pytest.approx(np.array(differences).T, abs=2e-5)
-        if b < 0.23:
-            last = min(found, key=lambda edge: edge.value)
-            # both lengthen the leg: alike at the edge itself, and apart by about its square root, where the leg is
-            # bent by 0.1 rad at most (value below 1e-2)
-            assert last.value < 1e-2 and last.slope[0] == pytest.approx(last.slope[1], rel=0.1)
-            assert last.joints == ("l1", "l2") and "the chain of 'l1' and 'l2'" in last.words
-
-
 class Disc:
     """Designs that can be within a circle; near its edge values change as the root of the distance."""
 
-    def __init__(self):
-        self.known = False
-
-    def inside(self, z):
-        return 0.16 - (z[0] - 0.5) ** 2 - (z[1] - 0.5) ** 2
-
     def checked(self, z):
-        if self.inside(z) < 0:
+        inside = 0.16 - (z[0] - 0.5) ** 2 - (z[1] - 0.5) ** 2
+        if inside < 0:
             raise parflex.InputError("cannot be", key="z")
-        return self.inside(z)
+        return inside
 
-    def watch(self, z):
-        new, self.known = not self.known, True
-        return new
-
-    def at(self, z, slopes=True):
-        if not self.known:
-            return []
-        return [AssemblyEdge(self.checked(z), -2 * (z - 0.5), None, np.ones(1), ("leg",))]
-
-    def designs(self, edges):
+    def designs(self):
         def value(z):
             return z[0] + 0.3 * z[1] - 0.5 * np.sqrt(self.checked(z))
 
@@ -390,26 +345,43 @@ class Disc:
             slope = np.array([1.0, 0.3]) + 0.5 * (z - 0.5) / np.sqrt(self.checked(z))
             return [[ResponsePiece(value(z), slope.reshape(2, 1, 1))]]
 
-        return Designs([Term("f", 1.0, None, 1.0)], lambda z: np.array([value(z)]), pieces, edges)
+        return Designs([Term("f", 1.0, None, 1.0)], lambda z: np.array([value(z)]), pieces)
 
 
-def test_steps_slide_along_the_edge_to_the_best_design():
-    # on the circle of radius 0.4 the best of z0 + 0.3 z1 is along (1, 0.3)
-    best = 0.65 + 0.4 * np.hypot(1, 0.3)
+def test_steps_end_inside_the_edge_of_assembly_with_what_stops_them():
     free, disc = np.ones(2, dtype=bool), Disc()
-    designs = disc.designs(disc)
+    designs = disc.designs()
     found = with_remaining_slope(designs, descend(designs, np.array([0.6, 0.8]), free, 200, 1e-8), free)
-    assert found.values[0] == pytest.approx(best, abs=2 * np.sqrt(MARGIN))  # the margin costs half its root, and more
-    assert found.slope < 1e-2 and found.held == ("at the pose (home) the chain of 'leg'",)
-    # without the edge as a limit of its own, steps end where they first meet it, and the slope tells
-    blind = disc.designs(None)
-    short = with_remaining_slope(blind, descend(blind, np.array([0.6, 0.8]), free, 200, 1e-8), free)
-    assert short.values[0] < best - 1e-3 and short.slope > 0.1
+    assert 0 <= disc.checked(found.z) < 1e-6 and found.values[0] > designs.at(np.array([0.6, 0.8])).values[0]
+    assert found.stopped == "cannot be" and found.slope > 0.1
+
+
+def test_many_poses_have_all_responses_of_the_registry(planar):
+    names, poses = ["x", "y", "theta"], np.array([[0.02, 0.03, 0.1], [-0.01, 0.0, 0.0], [5.0, 0.0, 0.0]])
+    words = ["transmission", "mass:platform", "reachable", "inertia:leg1.1"]
+    found = parflex.many_responses(planar, names, poses, words)
+    assert found.status.tolist() == [0, 0, 1] and found["reachable"].tolist() == [1.0, 1.0, 0.0]
+    assert found.units["inertia:leg1.1"] == "kg m^2" and np.isnan(found["transmission"][2])
+    for row, pose in enumerate(poses[:2]):
+        at = [dict(zip(names, pose.tolist(), strict=True))]
+        expected = [value_of_response(planar, word, at) for word in words]
+        assert [found[word][row] for word in words] == pytest.approx(expected, rel=1e-9)  # closed in two ways
+
+
+def test_damping_is_a_response_of_one_pose_without_slopes():
+    robot = parflex.load("dualemps")
+    damping = parflex.natural_frequencies(robot, modes=2).damping[1]
+    assert value_of_response(robot, "damping:2") == pytest.approx(damping, rel=1e-12)
+    for word, says in (("damping:1", "has no slopes"), ("shape:1", "has no slopes")):
+        with pytest.raises(parflex.InputError, match=says):
+            parflex.sensitivities(robot, word, ["constants.blade"])
+    with pytest.raises(parflex.InputError, match="has several numbers; ask 'many_responses' for it"):
+        value_of_response(robot, "shape:1")
 
 
 def test_ends_of_searches_are_told():
     problem = object.__new__(OptimisationProblem)
-    problem.designs = Disc().designs(None)
+    problem.designs = Disc().designs()
     problem.problem = type("Problem", (), {"steps": 60})()
     z, none = np.zeros(2), np.zeros(1)
 

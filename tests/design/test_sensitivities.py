@@ -270,6 +270,7 @@ def test_invalid_arguments_of_responses_are_refused(response, words):
 FAR = (4, 0.008), (3, 0.032)
 ZERO = 1e-12  # elasticities below are rounding
 WITHOUT_SLOPES = {"area": "counts cells", "volume": "counts cells", "reachable": "is 0 or 1"}  # what it answers instead
+WITHOUT_SLOPES |= dict.fromkeys(("damping", "shape", "motion", "strain"), "has no slopes")
 PLANE = {"velocity": {"x": 0.1, "y": 0.05, "wz": 0.3}, "acceleration": {"x": 1.0, "y": 2.0, "wz": 3.0}}
 SPACE = {"velocity": {"x": 0.1, "y": 0.05, "z": -0.2, "wx": 0.3, "wy": -0.1, "wz": 0.2},
          "acceleration": {"x": 1.0, "y": 2.0, "z": -1.5, "wx": 3.0, "wy": 1.0, "wz": -2.0}}  # fmt: skip

@@ -3,7 +3,8 @@
 The maximum of many values has kinks, and symmetric robots have their best designs there. Therefore a common bound of
 all values over modes and poses is optimised, theory (66). Equal values keep the bound along every combination of their
 modes: cuts are added for the combination that violates it, until none does. Multipliers of the last program are the
-costs of the limits.
+costs of the limits. Where all responses are smooth, SLSQP of SciPy takes the last steps. A step to a design that cannot
+be assembled is shortened.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.optimize
 
-from parflex.design.assembly_edge import AssemblyEdge
 from parflex.design.evaluation import ResponsePiece
-from parflex.design.sliding import HELD, EdgeSource, edge_rows, slid
 from parflex.errors import ParflexError
 from parflex.records import Record
 
@@ -28,6 +27,8 @@ BOUND_TOLERANCE = 1e-9  # of its range: a variable that is nearer to a bound is 
 PENALTY, PENALTY_GROWTH, MAX_PENALTY = 20.0, 100.0, 2e5
 MET = 1e-6  # of a limit: missed by less it is met
 LARGEST, FIRST = 0.5, 0.1  # region of trust, of the ranges of the variables
+POLISHING_ROUNDS = 40  # of SLSQP
+APART = 0.02  # of the worst value: pieces that are farther do not become the worst in the last steps
 OPTIMALITY_TRUST = (
     1e-3  # region of trust in which a design is tested: what a step promises there, over its length, is the slope
 )
@@ -50,12 +51,11 @@ class Term(Record):
 
 @dataclass(eq=False, repr=False)
 class DesignPoint(Record):
-    """A design in units of its ranges, the pieces of all terms there, the values of all terms, and edges near it."""
+    """A design in units of its ranges, the values of all terms there, and their pieces."""
 
     z: Array
     values: Array
     pieces: list[list[ResponsePiece]] = field(default_factory=list)
-    edges: list[AssemblyEdge] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,7 +70,6 @@ class Descent(Record):
     evaluations: int
     done: bool = True  # else steps were used up
     slope: float = 0.0  # what a step still promises, in objectives per range of the variables
-    held: tuple[str, ...] = ()  # chains at the edge of what can be assembled
     stopped: str = ""  # why the last step that was tried cannot be, if it cannot
 
 
@@ -82,9 +81,8 @@ class Designs:
         terms: Sequence[Term],
         values: Callable[[Array], Array],
         pieces: Callable[[Array], list[list[ResponsePiece]]],
-        edges: EdgeSource | None = None,
     ) -> None:
-        self.terms, self._values, self._pieces, self._edges = list(terms), values, pieces, edges
+        self.terms, self._values, self._pieces = list(terms), values, pieces
         self.evaluations, self.penalty = 0, PENALTY
 
     def at(self, z: Array) -> DesignPoint:
@@ -96,21 +94,7 @@ class Designs:
         """The same with pieces."""
         if not point.pieces:
             point.pieces = self._pieces(point.z)
-        if point.edges is None:
-            point.edges = [] if self._edges is None else self._edges.at(point.z)
         return point
-
-    def stepped(self, here: DesignPoint, change: Array, free: Array) -> Array:
-        """The design at the end of a step; along the edge of what can be assembled where it comes there."""
-        there = np.clip(here.z + change, 0.0, 1.0)
-        return there if self._edges is None else slid(self._edges, here.z, here.edges or [], there, free)
-
-    def watched(self, here: DesignPoint, change: Array) -> bool:
-        """Whether a step to where a robot cannot be shows edges that were not known."""
-        if self._edges is None or not self._edges.watch(np.clip(here.z + change, 0.0, 1.0)):
-            return False
-        here.edges = None
-        return True
 
     def missed(self, values: Array) -> Array:
         """By how much limits are missed, in their scales."""
@@ -145,12 +129,10 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
             done = True
             break
         try:
-            there = designs.at(designs.stepped(here, change, free))
+            there = designs.at(np.clip(here.z + change, 0.0, 1.0))
             gained, stopped = designs.merit(here.values) - designs.merit(there.values), ""
-        except ParflexError as error:  # a design that cannot be: along the edge, or shorter steps, stay inside
+        except ParflexError as error:  # a design that cannot be: shorter steps stay inside
             there, gained, stopped = here, -np.inf, error.message
-            if designs.watched(here, change):
-                continue
         share = gained / promised
         if share > 0.1:
             here = there
@@ -169,8 +151,68 @@ def with_remaining_slope(designs: Designs, descent: Descent, free: Array) -> Des
     promised -= (
         designs.penalty * designs.missed(point.values).sum()
     )  # limits that are met but for rounding gain nothing
-    held = tuple(edge.words for edge in point.edges or [] if edge.value <= HELD)
-    return replace(descent, slope=promised / OPTIMALITY_TRUST, held=held)
+    return replace(descent, slope=promised / OPTIMALITY_TRUST)
+
+
+def polished(designs: Designs, found: Descent, free: Array) -> Descent:
+    """The design, or a better one nearby where its responses are smooth; variables that are not `free` stay."""
+    points: dict[bytes, DesignPoint] = {}
+
+    def at(x: Array) -> DesignPoint:
+        z = found.z.copy()
+        z[free] = np.clip(x, 0.0, 1.0)
+        key = z.tobytes()
+        if key not in points:
+            points[key] = designs.with_pieces(designs.at(z))
+        return points[key]
+
+    try:
+        first_point = at(found.z[free]) if free.any() else None
+        if first_point is None or not _smooth(designs, first_point):
+            return found
+        terms = designs.terms
+        first = terms[0]
+
+        def row(point: DesignPoint, k: int) -> Array:
+            return terms[k].sign / terms[k].scale * point.pieces[k][0].matrices[free, 0, 0]
+
+        limits = [k for k, term in enumerate(terms) if term.limit is not None]
+
+        def kept(x: Array) -> Array:
+            values = at(x).values
+            return np.array([terms[k].sign * (values[k] - (terms[k].limit or 0.0)) / terms[k].scale for k in limits])
+
+        solution = scipy.optimize.minimize(
+            lambda x: -first.sign * at(x).values[0] / first.scale,
+            found.z[free],
+            jac=lambda x: -row(at(x), 0),
+            bounds=[(0.0, 1.0)] * int(free.sum()),
+            constraints=[{"type": "ineq", "fun": kept, "jac": lambda x: np.array([row(at(x), k) for k in limits])}]
+            if limits
+            else [],
+            method="SLSQP",
+            options={"maxiter": POLISHING_ROUNDS, "ftol": 1e-10},
+        )
+        there = at(solution.x)
+    except ParflexError:  # a step to a design that cannot be
+        return found
+    if designs.merit(there.values) >= designs.merit(found.values):
+        return found
+    _, _, multipliers = linear_step(designs, there, free, FINE)
+    return replace(
+        found, z=there.z, values=there.values, multipliers=multipliers, missed=designs.missed(there.values),
+        evaluations=designs.evaluations,
+    )  # fmt: skip
+
+
+def _smooth(designs: Designs, point: DesignPoint) -> bool:
+    """Whether the worst piece of each term is single and the next one far: then the terms are smooth functions."""
+    for pieces in point.pieces:
+        value = abs(pieces[0].value)
+        apart = len(pieces) == 1 or abs(pieces[1].value - pieces[0].value) > APART * value
+        if pieces[0].matrices.shape[1] > 1 or not apart:
+            return False
+    return True
 
 
 def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array]:
@@ -220,10 +262,6 @@ def _step(designs: Designs, point: DesignPoint, free: Array, trust: float) -> tu
     for k, piece in counted_pieces:
         for mode in np.eye(piece.matrices.shape[1]):
             add(k, piece, mode)
-    for row, side in zip(*edge_rows(point.edges or []), strict=True):
-        rows.append(np.concatenate([row, np.zeros(len(cost) - n)]))
-        scaled_rhs.append(float(side))
-        owners.append(-1)
     solution = None
     for _ in range(CUTS):
         solution = scipy.optimize.linprog(cost, np.array(rows), np.array(scaled_rhs), bounds=bounds, method="highs")
@@ -233,8 +271,7 @@ def _step(designs: Designs, point: DesignPoint, free: Array, trust: float) -> tu
         return np.zeros(n), designs.merit(point.values), np.zeros(len(terms)), np.zeros(n)
     duals = np.zeros(len(terms))
     for owner, marginal in zip(owners, solution.ineqlin.marginals, strict=True):
-        if owner >= 0:
-            duals[owner] -= marginal
+        duals[owner] -= marginal
     first = terms[0]
     # what the objective gains as a limit moves by one unit
     units = [0.0 if term.limit is None else -first.sign * term.sign * first.scale / term.scale for term in terms]

@@ -31,6 +31,7 @@ from parflex.statics.load_case import LoadCase
 Array = np.ndarray
 WITHOUT_LIMITS = ("mass", "limit_margin", "reachable", "area", "volume")  # responses that joint limits do not void
 TOGETHER = ("stiffness", "compliance", "deflection")  # responses in a direction that a batch answers alike
+WORTH = 6  # rows of designs and poses from which programs pay
 LONG = 60.0  # s: what takes longer is told before
 ROWS, DESIGNS, ALONE = 50_000, 2_000, 4  # of a chunk: poses of all designs, designs, designs that are made one by one
 
@@ -57,11 +58,13 @@ class QuestionGroup(Record):
         responses = read_responses(robot, words)
         return Batch(robot, self.coordinates, np.tile(self.poses, (count, 1)), responses, self.case, wide, often=often)
 
-    def table(self, robot: Robot, designs: Mapping[str, Array]) -> Array:
-        """Return the answers to its only question, designs x poses."""
-        found = self.batch(robot, designs).all()
+    def values(self, robot: Robot, designs: Mapping[str, Array]) -> Array | None:
+        """Return the answers to its only question, designs x poses; None of too few rows for programs."""
         (question,) = self.questions.values()
-        return found.values[question.text].reshape(-1, len(self.poses))
+        count = len(next(iter(designs.values()))) if designs else 1
+        if count * len(self.poses) < WORTH:
+            return None
+        return self.batch(robot, designs).all().values[question.text].reshape(count, -1)
 
 
 def question_group(
@@ -87,7 +90,7 @@ def question_group(
         return None
     coordinates = tuple(tables[0])
     poses = np.array([[table[name] for name in coordinates] for table in tables])
-    return QuestionGroup(coordinates, poses, loads)
+    return QuestionGroup(coordinates, poses, loads, {question.text: question})
 
 
 def _is_number(value: Any) -> bool:
@@ -123,6 +126,20 @@ def masses_of_designs(robot: Robot, designs: Mapping[str, Array]) -> Array | Non
     return np.sum(parts, axis=0)
 
 
+def values_in_designs(
+    robot: Robot, question: ResponseQuestion, designs: Mapping[str, Array], poses: Mapping[str, Mapping[str, Any]]
+) -> Array | None:
+    """Return values of a response, designs x poses, by a batch; None where it does not cover them.
+
+    Without designs they are those of the robot as it is; `poses` are known by name.
+    """
+    if question.response.name == "mass" and not question.argument and designs and question.tolerances is None:
+        masses = masses_of_designs(robot, designs)
+        return None if masses is None else np.repeat(masses[:, None], len(question.poses), axis=1)
+    group = question_group(robot, question, poses)
+    return None if group is None else group.values(robot, designs)
+
+
 class DesignRows:
     """A robot, the keys that change and what is asked; called with values of the keys it answers for each design.
 
@@ -144,9 +161,12 @@ class DesignRows:
             if group is None:
                 self.alone[name] = question
                 continue
-            group = next((other for other in self.groups if other.is_like(group)), group)
-            group.questions[name] = question
-            if group not in self.groups:
+            group.questions = {name: question}
+            for other in self.groups:
+                if other.is_like(group):
+                    other.questions[name] = question
+                    break
+            else:
                 self.groups.append(group)
 
     @property

@@ -8,13 +8,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from parflex.design.assembly_edge import EdgeReader, WatchedEdges
-from parflex.design.design_rows import fixed_poses, masses_of_designs, question_group
+from parflex.design.design_rows import fixed_poses, values_in_designs
 from parflex.design.design_state import DesignState, SensitiveDesign, checked_number
 from parflex.design.linear_model import HeldState
 from parflex.design.problem import ProblemFile
@@ -25,7 +23,6 @@ from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
-from parflex.robot.configuration import Pose, configure
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
@@ -35,8 +32,6 @@ OUTSIDE = 1e-9  # of a number: what is farther from its bounds than by rounding
 NEAR = 0.15  # of the worst value: poses and modes that come so near may become the worst within a step
 
 BEYOND = 3  # modes above the one that is asked for
-
-WORTH = 6  # poses and designs from which a program pays
 
 
 class ProblemDesigns:
@@ -49,11 +44,7 @@ class ProblemDesigns:
         bounds = np.array([problem.variables[key].bounds for key in self.keys])
         self.low, self.width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
         self.questions = {name: table.question() for name, table in problem.responses.items()}
-        poses = fixed_poses(robot, self.keys)
-        self._groups = {name: question_group(robot, one, poses) for name, one in self.questions.items()}
-        for name, group in self._groups.items():
-            if group is not None:
-                group.questions[name] = self.questions[name]
+        self._poses = fixed_poses(robot, self.keys)
         starts = [problem.variables[key].start for key in self.keys]
         first = np.array([x if s is None else s for x, s in zip(nominal, starts, strict=True)])
         self.start = np.clip((first - self.low) / self.width, 0.0, 1.0)
@@ -88,36 +79,6 @@ class ProblemDesigns:
         """The robot at a design, in the working mode of the loaded one."""
         return redesigned(self.robot, self.settings(z))
 
-    @cached_property
-    def edges(self) -> WatchedEdges:
-        """The edge of what can be assembled, at poses that some design could not reach."""
-        return WatchedEdges(EdgeReader(self.before, self.keys, self.width), self.design, self.failing)
-
-    def failing(self, z: Array) -> list[Pose | None]:
-        """Poses that a design cannot reach; home too where it cannot be assembled."""
-        unchecked: dict[int, Pose | None] = {}
-        unreached: list[Pose | None] = []
-        for name, question in self.questions.items():
-            if question.response.name == "mass":
-                continue
-            values = self.together(z[None], name)
-            if values is None:
-                unchecked |= {id(pose): pose for pose in question.poses}
-            else:
-                unreached += [
-                    pose for pose, value in zip(question.poses, values[0], strict=True) if not np.isfinite(value)
-                ]
-        try:
-            robot = self.design(z)
-        except ParflexError:
-            return [None, *unreached, *unchecked.values()]
-        for pose in unchecked.values():
-            try:
-                configure(robot, pose)
-            except ParflexError:
-                unreached.append(pose)
-        return list({id(pose): pose for pose in unreached}.values())
-
     # -- responses -------------------------------------------------------------------------------------
 
     def value(self, robot: Robot, name: str) -> float:
@@ -127,13 +88,8 @@ class ProblemDesigns:
     def together(self, designs: Array, name: str) -> Array | None:
         """Values at rows of designs and all poses by programs of maps; None where they do not cover the response."""
         columns = self.low + self.width * designs
-        by_key, group = {key: columns[:, k] for k, key in enumerate(self.keys)}, self._groups[name]
-        if group is None:
-            return None
-        if self.questions[name].response.name == "mass":
-            masses = masses_of_designs(self.robot, by_key)
-            return None if masses is None else np.repeat(masses[:, None], len(group.poses), axis=1)
-        return group.table(self.robot, by_key) if len(designs) * len(group.poses) >= WORTH else None
+        by_key = {key: columns[:, k] for k, key in enumerate(self.keys)}
+        return values_in_designs(self.robot, self.questions[name], by_key, self._poses)
 
     def worst(self, values: Array, name: str) -> Array:
         """The value that counts of those at all poses."""

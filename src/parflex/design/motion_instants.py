@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -97,22 +96,6 @@ class MotionInstants:
             inside = self.planned.breaks
         least = 1e-9 * self.length
         return np.array([0.0, *inside[(inside > least) & (inside < self.length - least)], self.length])
-
-    @cached_property
-    def jumps(self) -> Array:
-        """Times at which accelerations jump."""
-        if self.planned.waves is not None:
-            return np.zeros(0)
-        times = self.planned.jumps(2)[0]
-        return times[(times > 0) & (times < self.length)]
-
-    def smooth_parts(self, steps: int, even: bool = False) -> list[Array]:
-        """About so many intervals, in parts between jumps; a part begins behind the jump."""
-        found = []
-        for begin, end in pairwise([0.0, *self.jumps.tolist(), self.length]):
-            count = max(2, int(np.ceil(steps * (end - begin) / self.length * (1 - 1e-9))))
-            found.append(np.linspace(begin, end, count + 1 + (even and count % 2)))
-        return found
 
     @cached_property
     def by_motors(self) -> bool:

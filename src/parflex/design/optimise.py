@@ -17,10 +17,10 @@ from parflex.design.descent import (
     Term,
     bound_costs,
     descend,
+    polished,
     with_remaining_slope,
 )
 from parflex.design.evaluation import ProblemDesigns, ResponsePiece
-from parflex.design.polishing import polished
 from parflex.design.problem import ProblemFile, read_problem, robot_source
 from parflex.design.response_value import value_of
 from parflex.diagnostics import Diagnostic
@@ -157,8 +157,7 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
         refuse_overwrite([target], [path, *robot.files])
     optimised = search.solved()
     if problem.pareto is not None:
-        front = pareto_front(search)
-        optimised = replace(optimised, front=front.as_list())
+        optimised = replace(optimised, front=pareto_front(search))
     if target is None:
         return optimised
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -199,7 +198,7 @@ class OptimisationProblem:
             by_name = self.robots.pieces(z, names)
             return [by_name[name] for name in names]
 
-        return Designs(terms, values, pieces, self.robots.edges)
+        return Designs(terms, values, pieces)
 
     def _scale(self, name: str, limit: float | None) -> float:
         return abs(limit or 0.0) or abs(self.robots.values_before[name]) or 1.0
@@ -297,7 +296,7 @@ class OptimisationProblem:
 
     def _message(self, best: Descent, status: str) -> str:
         """A sentence on a status: what holds the design, or why steps end."""
-        steps, edge = self.problem.steps, "; ".join(f"{words} is stretched or folded" for words in best.held)
+        steps = self.problem.steps
         if status == "infeasible":
             worst = int(np.argmax(best.missed))
             term = self.designs.terms[worst]
@@ -305,12 +304,12 @@ class OptimisationProblem:
             cannot = "cannot be" if best.done else f"is after {steps} steps not yet"
             return f"'{term.name}' {cannot} {side} {term.limit:g}: it is {best.values[worst]:.6g}"
         if status == "optimal":
-            return "no step improves the design" + (
-                f"; it is at the edge of what can be assembled: {edge}" * bool(edge)
-            )
+            return "no step improves the design"
         if status == "steps":
             return f"stopped after {steps} steps, before an optimum, so that multipliers are 0"
-        why = best.stopped or edge or "responses jump, or turn within the shortest steps"
+        if best.stopped:
+            return f"stopped at the edge of assembly, so that this may not be an optimum: {best.stopped}"
+        why = "responses jump, or turn within the shortest steps"
         return f"steps end although the slopes promise more, so that this may not be an optimum: {why}"
 
     def _searches(self, tried: Sequence[Descent | ParflexError]) -> tuple[list[dict[str, Any]], str]:

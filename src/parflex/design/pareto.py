@@ -7,7 +7,6 @@ each time from the design before. By pymoo, one call of the programs of maps giv
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,55 +14,10 @@ import numpy as np
 from parflex.design.descent import MET, Descent
 from parflex.design.optimise import OptimisationProblem
 from parflex.errors import InputError, ParflexError
-from parflex.records import Record
 
 Array = np.ndarray
 TermSpec = tuple[str, float, float | None]  # name, sign, limit
 REFUSED = 1e6  # of the scale of a response: the worth of a design that cannot be
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Front(Record):
-    """Designs of which none is better in both objectives than another.
-
-    Attributes
-    ----------
-    names : tuple[str, str]
-        Responses of the two objectives.
-    points : Array
-        Their values, one row for each design, by the first (units of the responses).
-    designs : list[dict[str, float]]
-        Numbers of the robot file in each design.
-    signs : tuple[float, float]
-        1 where an objective is made large, -1 where it is made small.
-    """
-
-    names: tuple[str, str]
-    points: Array
-    designs: list[dict[str, float]]
-    signs: tuple[float, float]
-
-    def as_list(self) -> list[dict[str, Any]]:
-        """For JSON."""
-        return [
-            {"objectives": dict(zip(self.names, map(float, row), strict=True)), "variables": design}
-            for row, design in zip(self.points, self.designs, strict=True)
-        ]
-
-    def hypervolume(self, reference: Sequence[float]) -> float:
-        """Area between the front and a point that all its designs are better than, product of both units."""
-        return hypervolume(np.array(self.signs) * self.points, np.array(self.signs) * np.asarray(reference))
-
-
-def hypervolume(points: Array, reference: Array) -> float:
-    """Area that points dominate, beyond a reference; both coordinates are made large."""
-    rest = points[(points > reference).all(axis=1)]
-    area, top = 0.0, float(reference[1])
-    for x, y in rest[np.argsort(-rest[:, 0], kind="stable")]:
-        if y > top:
-            area += (x - reference[0]) * (y - top)
-            top = y
-    return float(area)
 
 
 def undominated(points: Array) -> Array:
@@ -76,8 +30,8 @@ def undominated(points: Array) -> Array:
     return nondominated
 
 
-def pareto_front(problem: OptimisationProblem) -> Front:
-    """The front of the problem's objective and of its second one, by its method."""
+def pareto_front(problem: OptimisationProblem) -> list[dict[str, Any]]:
+    """Designs of which none is better in both objectives than another, by the first one, for JSON."""
     table = problem.problem.pareto
     assert table is not None
     first, *limits = [(term.name, term.sign, term.limit) for term in problem.designs.terms]
@@ -93,8 +47,13 @@ def pareto_front(problem: OptimisationProblem) -> Front:
     signs = np.array([first[1], second[1]])
     points = np.array([point for point, _ in rows])
     order = [int(k) for k in np.argsort(signs[0] * points[:, 0], kind="stable") if undominated(signs * points)[k]]
-    designs = [problem.robots.settings(rows[k][1]) for k in order]
-    return Front((first[0], second[0]), points[order], designs, (float(signs[0]), float(signs[1])))
+    return [
+        {
+            "objectives": {first[0]: float(points[k, 0]), second[0]: float(points[k, 1])},
+            "variables": problem.robots.settings(rows[k][1]),
+        }
+        for k in order
+    ]
 
 
 def _by_gradients(

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.polynomial import chebyshev, legendre
+from numpy.polynomial import legendre
 
 from parflex.design.design_state import DesignState
 from parflex.design.motion_instants import MotionInstants
@@ -25,11 +25,7 @@ from parflex.spatial.dual import Sensitive
 Array = np.ndarray
 CLOSE = 1e-6  # of the largest value: tops of polynomials that are made exact
 FLAT = 1e-11  # of the largest value: what changes less has no top of its own
-NODES = 9  # of an interpolation about a top
-ROUNDS = 3  # of closer and closer interpolations
-WINDOW = 1 / 16  # of a piece, on either side of a top
 JUMP = 1e-7  # relative: polynomials are closer than that to what they stand for
-EXACT = 1e-12  # relative: an interpolation that is not further off has the instant too
 TOGETHER = 1e-9  # relative: other instants that come as near are active too
 
 
@@ -98,47 +94,13 @@ def largest_on_the_way(
 
 
 def _exact(sizes: Sizes, piece: TimePiece, x: float, size: float) -> Top:
-    """The top of polynomials as that of the motion itself."""
-    functions, behind = sizes.functions, x == -1
-    t = piece.time(x)
-    end = Top(sizes.at(t, behind), t, behind)
+    """The top of polynomials as that of the motion itself: beside it the value changes by the square of the time."""
+    t, behind = piece.time(x), x == -1
+    value = sizes.at(t, behind)
     # at an instant of rest dry friction has no sign: only what comes before or behind it has
-    if abs(x) == 1 and (t in functions.turns or abs(end.value - size) > JUMP * size):
+    if abs(x) == 1 and (t in sizes.functions.turns or abs(value - size) > JUMP * size):
         return Top(size, t, behind, (piece, int(x)))
-    apart = [*functions.instants.breaks, *functions.turns]
-    width = WINDOW * (piece.end - piece.begin)
-    low = max([t - width, *(one for one in apart if one <= t - (not behind) * 1e-12 * functions.instants.length)])
-    high = min([t + width, *(one for one in apart if one > t)])
-    inner = _refined(sizes, low, high)
-    return inner if inner.value >= end.value * (1 - EXACT) else end
-
-
-def _refined(sizes: Sizes, low: float, high: float) -> Top:
-    """The top between two instants, by interpolation with polynomials about it."""
-    best = Top(-np.inf, low)
-    nodes = chebyshev.chebpts1(NODES)
-    a, b = low, high
-    for _ in range(ROUNDS):
-        middle, half = (a + b) / 2, (b - a) / 2
-        values = np.array([sizes.at(float(middle + half * x)) for x in nodes])
-        fit = chebyshev.chebfit(nodes, values, NODES - 1)
-        if np.abs(fit[1:]).max() <= FLAT * abs(fit[0]):
-            return max(best, Top(sizes.at(middle), middle), key=lambda top: top.value)
-        still = chebyshev.chebroots(chebyshev.chebder(fit))
-        inside = np.real(still[(np.abs(np.imag(still)) < 1e-9) & (np.abs(np.real(still)) <= 1)])
-        if not len(inside):
-            break
-        guesses = chebyshev.chebval(inside, fit)
-        x, guess = float(inside[np.argmax(guesses)]), float(guesses.max())
-        t = middle + half * x
-        top = Top(sizes.at(t), t)
-        exact = abs(top.value - guess) <= EXACT * abs(guess)
-        if top.value >= best.value * (1 - EXACT):  # of two as good the later round knows the instant better
-            best = top
-        if exact:
-            break
-        a, b = max(low, t - half / 4), min(high, t + half / 4)
-    return best
+    return Top(value, t, behind)
 
 
 def _active(tops: list[Top], instants: MotionInstants) -> list[Top]:

@@ -8,18 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from parflex.design import (
-    motion_responses,
-    rigid_responses,
-    statics_responses,
-    vibration_responses,
-)
-from parflex.design import (
-    rigid_responses as pose_responses,
-)
+from parflex.design import motion_responses, rigid_responses, statics_responses, vibration_responses
 from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, checked_number
 from parflex.design.response_value import combined, slope_of, value_of
 from parflex.errors import InputError, UnreachableError, did_you_mean
+from parflex.maps.responses import RESPONSES as BATCH_KINDS
+from parflex.maps.responses import ResponseName, SinglePoseResponses, read_responses
+from parflex.maps.responses import read_response as read_pose_response
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
 from parflex.robot.configuration import Pose
@@ -63,6 +58,8 @@ class Response(Record):
         What stands behind the colon, for help.
     unreached : float | None
         Value where the pose is not reached, None where that is an error.
+    together : Callable or None
+        Whether a batch of poses covers an argument; None: it is computed pose by pose.
     """
 
     name: str
@@ -72,6 +69,7 @@ class Response(Record):
     worst: Literal["smallest", "largest"] = "largest"
     argument: str = ""  # what stands behind the colon, for help
     unreached: float | None = None  # value where the pose is not reached; None: an error
+    together: Callable[[str], bool] | None = None  # whether a batch covers an argument
 
     def unit_of(self, robot: Robot, argument: str) -> str:
         """Unit of the number for a `robot` and an `argument`, the text behind the colon."""
@@ -155,6 +153,20 @@ def _of_area(robot: Robot, argument: str) -> str:
     return " ".join(words) or "dimensionless"
 
 
+def _without_slopes(kind: str) -> Function:
+    """A response that a batch of poses knows, at one pose: one number without slopes."""
+
+    def value(state: DesignState, argument: str) -> float:
+        response = read_pose_response(state.robot, f"{kind}:{argument}")
+        if state.count or response.shape:
+            what = "has no slopes" if state.count else "has several numbers"
+            hint = "ask for its value" if state.count else "ask 'many_responses' for it"
+            raise InputError(f"'{response.name}' {what}", key="response", value=response.name, hint=hint)
+        return float(SinglePoseResponses(state.robot, state.here.q, state.case, response.mode).answer(response))
+
+    return value
+
+
 _BUILTIN_RESPONSES = (
     ("frequency", vibration_responses.frequency, "Hz", "k or LOW-HIGH", "smallest",
      "Natural frequency of mode k, or the lowest in a band (Hz)."),
@@ -182,25 +194,66 @@ _BUILTIN_RESPONSES = (
      "Work of all motors in a motion of the file, driving or braking."),
     ("dynamic-error", motion_responses.dynamic_error, "m", "FRAME or FRAME@MOTION", "largest",
      "How far a frame is from its place in a motion, as inertia forces deform the robot."),
-    ("singularity", pose_responses.singularity, "dimensionless", "", "smallest",
+    ("singularity", rigid_responses.singularity, "dimensionless", "", "smallest",
      "Distance to singularities: 1 over the largest condition number."),
-    ("transmission", pose_responses.transmission, "rad", "JOINT", "smallest",
+    ("transmission", rigid_responses.transmission, "rad", "JOINT", "smallest",
      "Smallest angle between links that meet in a passive joint, at most a right angle."),
-    ("area", pose_responses.area, _of_area, "x,FROM,TO,COUNT;y,...", "smallest",
+    ("area", rigid_responses.area, _of_area, "x,FROM,TO,COUNT;y,...", "smallest",
      "Area that the end effector reaches within ranges and joint limits."),
-    ("volume", pose_responses.area, _of_area, "x,FROM,TO,COUNT;y,...", "smallest",
+    ("volume", rigid_responses.area, _of_area, "x,FROM,TO,COUNT;y,...", "smallest",
      "Volume that the end effector reaches within ranges and joint limits."),
     ("limit_margin", rigid_responses.joint_margin, "dimensionless", "JOINT", "smallest",
      "Distance of the joint nearest to its limits, as share of its range."),
     ("reachable", rigid_responses.reachable, "dimensionless", "", "smallest",
      "1 where the pose is reached within the limits of all joints, else 0."),
+    ("damping", _without_slopes("damping"), "dimensionless", "k", "smallest", "Damping ratio of mode k; no slopes."),
+    ("shape", _without_slopes("shape"), "m, rad", "k", "largest",
+     "Twist of the end effector in mode k, at many poses: several numbers."),
+    ("motion", _without_slopes("motion"), "m, rad", "k", "largest",
+     "Rates of all coordinates in mode k, at many poses: several numbers."),
+    ("strain", _without_slopes("strain"), "dimensionless", "k", "largest",
+     "Shares of the strain energy of mode k by frame, at many poses: several numbers."),
 )  # fmt: skip
 
 BUILTIN_RESPONSE_NAMES = frozenset(own[0] for own in _BUILTIN_RESPONSES)
 
+# arguments that a batch covers: all that its kinds of responses read, but those that they do not know
+COVERED: dict[str, Callable[[str], bool]] = {kind: lambda _: True for kind in BATCH_KINDS} | {
+    "frequency": lambda argument: "-" not in argument,
+    "mass": lambda argument: not argument,
+    "effort": lambda argument: "@" not in argument,
+    "stress": bool,
+}
+
 for _name, _function, _unit, _argument, _worst, _help in _BUILTIN_RESPONSES:
-    RESPONSES[_name] = Response(_name, _function, _unit, _help, _worst, _argument)  # type: ignore[arg-type]
-RESPONSES["reachable"] = replace(RESPONSES["reachable"], unreached=0.0)
+    _unreached = 0.0 if _name == "reachable" else None
+    RESPONSES[_name] = Response(
+        _name, _function, _unit, _help, _worst, _argument, _unreached, COVERED.get(_name)  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def bound_responses(robot: Robot, requested: str | Sequence[str]) -> tuple[ResponseName, ...]:
+    """Return responses by name, with arguments, as a batch of poses of a robot takes them."""
+    return read_responses(robot, requested, _bound)
+
+
+def _bound(robot: Robot, word: object) -> ResponseName:
+    name, _, argument = word.partition(":") if isinstance(word, str) else ("", "", "")
+    if name not in RESPONSES:
+        raise InputError(
+            f"'{word}' is not a response", key="responses", value=str(word),
+            hint=f"{did_you_mean(name, RESPONSES)}; write e.g. frequency:1 or stiffness:FRAME.x",
+        )  # fmt: skip
+    response, text = RESPONSES[name], str(word)
+    if response.together is not None and response.together(argument):
+        return read_pose_response(robot, text)
+
+    def value(pose: SinglePoseResponses) -> float:
+        state = DesignState(pose.robot, pose.here, (), ResponseCase(**vars(pose.held)))
+        return value_of(response.function(state, argument))
+
+    unit = response.unit_of(robot, argument)
+    return ResponseName(text, text, of=argument, unit=unit, value=value, unreached=response.unreached)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -262,11 +315,9 @@ class ResponseQuestion(Record):
         design = SensitiveDesign(robot, keys, often=len(self.poses) >= MANY)
         sign = 1.0 if self.response.worst == "smallest" else -1.0
         values = np.full(len(self.poses), sign * np.inf)
-        batch_values = self._together(robot)
+        batch_values = self._together(robot, {})
         indices, first = np.arange(len(values)), SensitiveDesign(robot, ())
-        if (
-            batch_values is not None and np.isfinite(batch_values).all()
-        ):  # of those near the worst the last digits count
+        if batch_values is not None:  # of those near the worst the last digits count
             least = float(np.min(sign * batch_values))
             indices, first = np.flatnonzero(sign * batch_values[0] <= least + NEARLY * abs(least)), design
         answers: dict[int, Any] = {k: self.at(robot, self.poses[k], first) for k in indices.tolist()}
@@ -281,30 +332,12 @@ class ResponseQuestion(Record):
             return DesignAnswer(float(values[active[0]]), poses[0], poses)
         return DesignAnswer(combined([answers[k] for k in active], len(keys), sign > 0), poses[0], poses)
 
-    def _together(self, robot: Robot) -> Array | None:
-        """Values at many poses by a batch, which brings the compiler; None where it does not cover them."""
-        if self.response.name != "frequency" or len(self.poses) < MANY:
-            return None
-        from parflex.design.design_rows import fixed_poses, question_group  # which stands on this module
+    def _together(self, robot: Robot, designs: Mapping[str, Array]) -> Array | None:
+        """Values by a batch, designs x poses, which brings the compiler; None where it does not cover them."""
+        from parflex.design.design_rows import fixed_poses, values_in_designs  # which stands on this module
 
-        group = question_group(robot, self, fixed_poses(robot, ()))
-        if group is None:
-            return None
-        group.questions[self.text] = self
-        return group.table(robot, {})
-
-    def _masses_in(
-        self, robot: Robot, names: Sequence[str], nominal: Mapping[str, float], deviations: Mapping[str, float],
-        draws: Array,
-    ) -> Array | None:  # fmt: skip
-        """Masses of all robots that are drawn, which need no pose, at once; None of other responses."""
-        if self.response.name != "mass" or self.argument or not names:
-            return None
-        from parflex.design.design_rows import masses_of_designs  # which stands on this module
-
-        columns = {key: nominal[key] + deviations[key] * draws[:, k] for k, key in enumerate(names)}
-        masses = masses_of_designs(robot, columns)
-        return masses if masses is not None and np.isfinite(masses).all() else None
+        values = values_in_designs(robot, replace(self, tolerances=None), designs, fixed_poses(robot, tuple(designs)))
+        return values if values is not None and np.isfinite(values).all() else None
 
     def _spread(self, robot: Robot, keys: Sequence[str], tolerances: Tolerances) -> DesignAnswer:
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
@@ -312,9 +345,11 @@ class ResponseQuestion(Record):
         names = list(tolerances.deviations)
         nominal = {key: checked_number(robot, key, "tolerances") for key in names}
         draws = rng.standard_normal((tolerances.samples, len(names)))
-        plain = replace(self, tolerances=None)
-        together = None if keys else plain._masses_in(robot, names, nominal, tolerances.deviations, draws)
-        if together is not None:
+        plain, smallest = replace(self, tolerances=None), self.response.worst == "smallest"
+        columns = {key: nominal[key] + tolerances.deviations[key] * draws[:, k] for k, key in enumerate(names)}
+        table = self._together(robot, columns) if names and not keys else None
+        if table is not None:
+            together = table.min(axis=1) if smallest else table.max(axis=1)
             value = float(spread_weights(together, tolerances.statistic) @ together)
             return DesignAnswer(value, self.poses[0], list(self.poses))
         values, changes = np.zeros(tolerances.samples), np.zeros((tolerances.samples, len(keys)))

@@ -14,11 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
+from parflex import jobs
 from parflex.cache import cached
+from parflex.checks import integer
 from parflex.codegen import cache
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.forces.forces import checked_wrenches
-from parflex.maps.batch_result import BatchResult, Progress, chunks_of, in_order, loaded_design, number_of_threads
+from parflex.maps.batch_result import BatchResult, Progress, chunks_of, loaded_design
 from parflex.maps.batched_responses import KINDS as CONDITIONS
 from parflex.maps.batched_responses import BatchedResponses, ConditionRows, uncovered_reason
 from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
@@ -83,6 +85,7 @@ class Batch:
         self.modes = max((one.mode for one in responses), default=1) or 1
         self.wrench = checked_wrenches(robot.tree, load_case.wrench)
         self.fallback_reason = self.finder_reason = ""  # why responses, or modes, are not solved together
+        self.uncovered = ""  # what matrices in node coordinates do not cover
         self.solved_in_full, self.largest_difference = 0, 0.0
         self.model: NodeModel | None = None
         self.numbers: DesignNumbers | None = None
@@ -114,7 +117,7 @@ class Batch:
         try:
             self.locked, self.model = _locked_model(self.robot, self.load_case.lock)
         except NotCoveredError as error:
-            self.fallback_reason = str(error)
+            self.fallback_reason = self.uncovered = str(error)
             return
         if apart:
             self.fallback_reason = uncovered_reason(self.robot, apart, self.load_case.wrench)
@@ -177,6 +180,8 @@ class Batch:
                 self.equilibria = made(robot, self.load_case, self.covered, self.modes, self.numbers)
             except ParflexError as error:  # home is singular, or something is not traced
                 reason = error.message
+        if reason and self.model is None and not balanced and self.count >= FEW:
+            self.fallback_reason = reason
         if balanced and reason:
             self.fallback_reason = f"an equilibrium is asked for, and rows go one by one: {reason}"
         elif self.model is None and not reason:
@@ -207,7 +212,8 @@ class Batch:
     def _check_steps(self) -> None:
         """Solve some poses by whole matrices too; steps that are off are given up."""
         assert self.finder is not None
-        spread = self.order[np.unique(np.linspace(0, len(self.order) - 1, SAMPLE).astype(int))]
+        count = SAMPLE if self.positions.fast else CHECKS
+        spread = self.order[np.unique(np.linspace(0, len(self.order) - 1, count).astype(int))]
         placed = self.positions(self.poses[spread])
         q = placed.q[placed.status == OK]
         if not len(q):
@@ -255,7 +261,8 @@ class Batch:
 
     def threads(self, requested: int | None, chunks: int) -> int:
         """Threads that are of use: one by one is by the interpreter, which runs one thread at a time."""
-        return 1 if self.chunk == CHUNK_ALONE else min(number_of_threads(requested), max(1, chunks))
+        several = jobs.number_of_jobs(None) if requested is None else integer(requested, "threads", 1)
+        return 1 if self.chunk == CHUNK_ALONE else min(several, max(1, chunks))
 
     def prepare(self) -> None:
         """Make what threads share before they start."""
@@ -295,10 +302,12 @@ class Batch:
             rows, self._learns = np.delete(rows, some), False
         rows = np.concatenate([rows, np.flatnonzero(self.number < 0)])
         done, chunks = self.count - len(rows), chunks_of(len(rows), self.chunk)
-        for chunk, part in in_order(chunks, lambda chunk: self.solve(rows[chunk]), self.threads(threads, len(chunks))):
+        workers = jobs.thread_workers(self.threads(threads, len(chunks)))
+        for chunk, part in jobs.completed_chunks(lambda chunk: self.solve(rows[chunk]), chunks, workers):
             result.put(rows[chunk], part)
+            done += len(part.status)
             if progress is not None:
-                progress(done + chunk.stop, self.count)
+                progress(done, self.count)
         result.refuse()
         self.solved_in_full = result.fallbacks
         return result
@@ -334,6 +343,9 @@ class Batch:
         for row, open_responses in left.items() if self.parameters else ():
             self._loaded(found, row, int(rows[row]), open_responses)
         found.fallbacks += len(left)
+        for one in self.responses:
+            if one.unreached is not None:
+                found.values[one.name][np.isin(found.status, (UNREACHABLE, OUTSIDE))] = one.unreached
         return found
 
     def _finite(self, found: BatchResult, rows: Array) -> Array:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from parflex import jobs
 from parflex.cache import cached
-from parflex.checks import integer, names, short_text
+from parflex.checks import names, short_text
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.maps.closed_rows import OK
@@ -25,8 +24,6 @@ from parflex.robot.robot import Robot
 from parflex.statics.equilibrium import NOT_STABLE
 
 Array = np.ndarray
-
-Found = TypeVar("Found")
 
 Progress = Callable[[int, int], None]  # called with rows that are done, and all
 
@@ -115,21 +112,9 @@ def warn_of_balanced(balanced: int, poses: int, level: int) -> None:
         warnings.warn(ParflexWarning(Diagnostic("about-equilibrium", text, value=balanced)), stacklevel=level + 1)
 
 
-def number_of_threads(threads: int | None) -> int:
-    """Threads that are asked for; by default as many as cores that this process may use."""
-    if threads is not None:
-        return integer(threads, "threads", 1)
-    return jobs.number_of_jobs(None)
-
-
 def chunks_of(count: int, size: int) -> list[slice]:
     """Rows 0 to `count` in chunks."""
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def in_order(chunks: Iterable[slice], solve: Callable[[slice], Found], threads: int) -> Iterator[tuple[slice, Found]]:
-    """What is found in each chunk, in their order; when the caller stops, chunks that wait are given up."""
-    return jobs.completed_chunks(solve, chunks, jobs.thread_workers(threads), ordered=True)
 
 
 def pose_table(robot: Robot, coordinates: Sequence[str], poses: Any) -> tuple[tuple[str, ...], Array]:

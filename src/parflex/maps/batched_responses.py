@@ -13,12 +13,11 @@ from parflex.closure.working_modes import block
 from parflex.forces.forces import Wrench
 from parflex.maps.equilibrium_programs import SparseRows
 from parflex.maps.matrices import Assembly, NodeModel
-from parflex.maps.responses import PLANAR, ResponseName, selected_entry, signed_twists
+from parflex.maps.responses import ResponseName, RowResponses, signed_twists
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot, file_frame
 from parflex.statics.linear_system import REGULAR, ZERO, loads_rigid_modes, lowest_modes, split_stiffness
-from parflex.statics.stiffness import RIGID
 from parflex.symbolic.expression import Graph
 from parflex.tree.tree import GROUND
 
@@ -48,7 +47,7 @@ def uncovered_reason(robot: Robot, responses: Sequence[ResponseName], wrench: Wr
     return ""
 
 
-class BatchedResponses:
+class BatchedResponses(RowResponses):
     """Matrices of some poses, and what follows from them; what several responses need is computed once."""
 
     def __init__(
@@ -114,10 +113,6 @@ class BatchedResponses:
             (file_frame(self.robot, name), row if self.left is None else (row[:, None] @ self.left)[:, 0], *numbers)
             for name, row, *numbers in springs
         ]
-
-    def answer(self, response: ResponseName) -> Array:
-        """Numbers of a response at all poses."""
-        return np.asarray(getattr(self, f"_of_{response.kind}")(response), dtype=float)
 
     # -- modes -----------------------------------------------------------------------------------------
 
@@ -256,21 +251,6 @@ class BatchedResponses:
         compliance = P @ self.inverse @ np.swapaxes(P, 1, 2)
         self._leave_driven(np.swapaxes(P, 1, 2))
         return compliance
-
-    def _of_compliance(self, response: ResponseName) -> Array:
-        return selected_entry(self.compliance(response.of, response.parts == PLANAR), response)
-
-    def _of_stiffness(self, response: ResponseName) -> Array:
-        C = self.compliance(response.of, response.parts == PLANAR)
-        turning = np.array([part in ("rx", "ry", "rz", "theta") for part in response.parts])
-        lengths = np.where(turning, self.robot.tree.length, 1.0)
-        scaled = C * np.outer(lengths, lengths)
-        values = np.linalg.svd(scaled, compute_uv=False)
-        rigid = values[:, -1] < RIGID * np.maximum(values[:, 0], 1e-300)
-        scaled[rigid] = np.eye(len(response.parts))
-        stiffness = np.linalg.inv(scaled) * np.outer(lengths, lengths)
-        stiffness[rigid] = np.nan
-        return selected_entry(stiffness, response)
 
     @cached_property
     def step(self) -> Array:

@@ -6,7 +6,7 @@ pose. Rows without one go to the functions of single poses, which say why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -16,13 +16,7 @@ from parflex.errors import ParflexError
 from parflex.forces.forces import checked_wrenches
 from parflex.maps.batch_result import BatchResult
 from parflex.maps.equilibrium_programs import EquilibriumPrograms, RowProgram, SparseRows
-from parflex.maps.responses import (
-    PLANAR,
-    ResponseName,
-    SinglePoseResponses,
-    selected_entry,
-    signed_twists,
-)
+from parflex.maps.responses import ResponseName, RowResponses, SinglePoseResponses, signed_twists
 from parflex.maps.row_statics import RowEquilibria, RowStatics
 from parflex.parameters.design_numbers import DesignNumbers, with_design_axis
 from parflex.robot.beam_nodes import is_between
@@ -34,7 +28,6 @@ from parflex.statics.equilibrium_solver import find_equilibria, find_on_flanks, 
 from parflex.statics.linear_system import lowest_modes, sorted_modes
 from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import REST_LENGTH_TOLERANCE, AppliedLoads, locked_robot
-from parflex.statics.stiffness import RIGID
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
@@ -195,7 +188,7 @@ class FramePrograms:
                 self.rows[tip] = programs.frame_rows(tip)
 
 
-class EquilibriumResponses:
+class EquilibriumResponses(RowResponses):
     """Some rows at rest, and what follows from them; what several responses need is computed once.
 
     `failed` are rows that are left to the functions of single poses.
@@ -214,11 +207,6 @@ class EquilibriumResponses:
         self.modes_requested = modes
         self.failed = ~rest.ok
         self.rows = np.arange(len(rest.q))
-
-    def answer(self, one: ResponseName) -> Array:
-        """Numbers of a response at all rows."""
-        own: Callable[[ResponseName], Array] = getattr(self, f"_of_{one.kind}")
-        return np.asarray(own(one), dtype=float)
 
     # -- modes -----------------------------------------------------------------------------------------
 
@@ -303,14 +291,6 @@ class EquilibriumResponses:
         self.failed |= self.rest.inverse.driven(np.swapaxes(P, 1, 2))
         return P @ self.rest.inverse.matrices @ np.swapaxes(P, 1, 2)
 
-    def _of_compliance(self, one: ResponseName) -> Array:
-        return selected_entry(self.compliance(one.of, one.parts == PLANAR), one)
-
-    def _of_stiffness(self, one: ResponseName) -> Array:
-        return selected_entry(
-            stiffnesses(self.compliance(one.of, one.parts == PLANAR), one, self.robot.tree.length), one
-        )
-
     def _of_deflection(self, one: ResponseName) -> Array:
         program, found = self.frames.places[one.of], np.full((len(self.rows), 6), np.nan)
         before, now = program(self.start), program(self.rest.q)
@@ -338,18 +318,3 @@ class EquilibriumResponses:
 
     def _of_mass(self, one: ResponseName) -> Array:
         return self.statics.programs.mass(self.rest.q)[:, 0]
-
-
-def stiffnesses(C: Array, one: ResponseName, length: float) -> Array:
-    """Inverses of compliances (rows x n x n); not a number where a direction is rigid."""
-    turning = np.array([part in ("rx", "ry", "rz", "theta") for part in one.parts])
-    lengths = np.where(turning, length, 1.0)
-    scaled = C * np.outer(lengths, lengths)
-    good = np.isfinite(scaled).all(axis=(1, 2))
-    scaled[~good] = np.eye(len(one.parts))
-    values = np.linalg.svd(scaled, compute_uv=False)
-    rigid = ~good | (values[:, -1] < RIGID * np.maximum(values[:, 0], 1e-300))
-    scaled[rigid] = np.eye(len(one.parts))
-    found = np.linalg.inv(scaled) * np.outer(lengths, lengths)
-    found[rigid] = np.nan
-    return found

@@ -9,6 +9,7 @@ import numpy as np
 from parflex.errors import ParflexError
 from parflex.formulations.explain import Explanation, ExplanationSection
 from parflex.robot.robot import Robot
+from parflex.statics.load_case import LoadCase
 from parflex.statics.modes import natural_frequencies
 
 
@@ -17,38 +18,28 @@ def map_method(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
     try:
         if not robot.tree.elastic:  # rigid robots without springs are told without what compiles programs
             natural_frequencies(robot, None, 1, lock)
-        return _method_and_reason(robot, lock)
+        from parflex.maps.batch import WORTH, Batch
+        from parflex.maps.responses import read_responses
+
+        batch = Batch(robot, [], np.zeros((WORTH, 0)), read_responses(robot, ["frequency:1"]), LoadCase(lock))
     except ParflexError as error:
         return "none", f"With its motors locked the robot has no natural frequency: {error.message}."
-
-
-def _method_and_reason(robot: Robot, lock: str) -> tuple[str, str]:
-    from parflex.maps.matrices import NotCoveredError, node_model
-    from parflex.maps.modes import ModeFinder
-    from parflex.maps.springs import single_spring_reason
-    from parflex.statics.load_case import LoadCase
-    from parflex.statics.loads import has_springs, locked_robot
-
-    locked = locked_robot(robot, lock)
-    try:
-        size, free = node_model(locked).columns, len(natural_frequencies(robot, None, 1, lock).free_motions)
-    except NotCoveredError as error:
-        alone = single_spring_reason(robot, LoadCase(lock)) if has_springs(robot.tree) else str(error)
-        if not alone:
-            return "together", (
-                f"Because of {error}, maps are solved by Newton's method for many poses together, "
-                "about the equilibrium where something is under tension: a pose takes milliseconds. What does not "
-                "converge so is solved by itself."
-            )
-        return "one by one", (
-            f"Maps are computed pose by pose by the general reduction, because of {alone}: this is slow."
+    if batch.model is None and batch.equilibria is not None:
+        return "together", (
+            f"Because of {batch.uncovered}, maps are solved by Newton's method for many poses together, about the "
+            "equilibrium where something is under tension: a pose takes milliseconds. What does not converge so is "
+            "solved by itself."
         )
-    try:
-        ModeFinder(locked, 1, free)
-    except (NotCoveredError, np.linalg.LinAlgError) as error:
+    if batch.model is None:
+        return "one by one", (
+            "Maps are computed pose by pose by the general reduction, because of "
+            f"{batch.fallback_reason}: this is slow."
+        )
+    size = batch.model.columns
+    if batch.finder is None:
         return "reduced", (
             f"Maps are computed from whole matrices with {size} unknowns at each pose, which LAPACK solves, "
-            f"because of {error}."
+            f"because of {batch.finder_reason}."
         )
     return "fast", (
         f"Maps are fast: the {size} unknowns of a pose are eliminated by compiled steps of inverse iteration; every "

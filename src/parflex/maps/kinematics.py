@@ -197,11 +197,6 @@ class Geometry:
         assert self.designs is not None
         return self.designs.columns(self.varied)
 
-    @property
-    def all_numbers(self) -> Array:
-        """Numbers of all designs that say where something is."""
-        return self._placing
-
     def rows(self, q: Array, designs: Array) -> Array:
         """Positions with the numbers of the design of each row behind them, which may be written to."""
         if self.designs is None:

@@ -98,12 +98,6 @@ class FoundModes(Record):
     twists: Array
     steps: Array  # how many were taken
 
-    @staticmethod
-    def of_nothing(count: int, modes: int, twisted: int) -> FoundModes:
-        """Before the search."""
-        x, twists = np.full((count, modes), np.nan), np.full((count, modes, twisted), np.nan)
-        return FoundModes(x, np.zeros(count, dtype=bool), twists, np.zeros(1, dtype=int))
-
 
 class ModeFinder:
     """Finds the lowest modes of a robot with its locked joints; raises NotCoveredError for robots that it cannot do."""

@@ -23,7 +23,7 @@ from parflex.statics.linear_model import LinearModel, about_equilibrium, linear_
 from parflex.statics.load_case import LoadCase
 from parflex.statics.loads import equilibrium_reason, locked_robot
 from parflex.statics.modes import Modes, modes_of, strain_shares
-from parflex.statics.stiffness import Deflection, Stiffness, deflection_at, deflection_of, stiffness_of
+from parflex.statics.stiffness import RIGID, Deflection, Stiffness, deflection_at, deflection_of, stiffness_of
 
 Array = np.ndarray
 
@@ -52,6 +52,8 @@ class SinglePoseResponses:
 
     def answer(self, response: ResponseName) -> Array:
         """The numbers of a response; not a number where it has none here."""
+        if response.value is not None:
+            return np.asarray(response.value(self), dtype=float)
         answering = self._at_node(response.of) if response.kind in OF_FRAMES else self
         return np.asarray(RESPONSES[response.kind].value(answering, response), dtype=float)
 
@@ -166,6 +168,42 @@ class SinglePoseResponses:
         return 1.0 / max(1.0, condition.closures, platform, *condition.legs.values())
 
 
+class RowResponses:
+    """Responses of rows of one robot; subclasses have a method for each kind, and the compliance of a frame."""
+
+    robot: Robot
+
+    def answer(self, response: ResponseName) -> Array:
+        """Numbers of a response at all rows."""
+        return np.asarray(getattr(self, f"_of_{response.kind}")(response), dtype=float)
+
+    def compliance(self, frame: str, planar: bool) -> Array:
+        """Of a frame in world axes."""
+        raise NotImplementedError
+
+    def _of_compliance(self, response: ResponseName) -> Array:
+        return selected_entry(self.compliance(response.of, response.parts == PLANAR), response)
+
+    def _of_stiffness(self, response: ResponseName) -> Array:
+        C = self.compliance(response.of, response.parts == PLANAR)
+        return selected_entry(_stiffnesses(C, response, self.robot.tree.length), response)
+
+
+def _stiffnesses(C: Array, one: ResponseName, length: float) -> Array:
+    """Inverses of compliances (rows x n x n); not a number where a direction is rigid."""
+    turning = np.array([part in TURNS for part in one.parts])
+    lengths = np.where(turning, length, 1.0)
+    scaled = C * np.outer(lengths, lengths)
+    good = np.isfinite(scaled).all(axis=(1, 2))
+    scaled[~good] = np.eye(len(one.parts))
+    values = np.linalg.svd(scaled, compute_uv=False)
+    rigid = ~good | (values[:, -1] < RIGID * np.maximum(values[:, 0], 1e-300))
+    scaled[rigid] = np.eye(len(one.parts))
+    found = np.linalg.inv(scaled) * np.outer(lengths, lengths)
+    found[rigid] = np.nan
+    return found
+
+
 def selected_entry(matrix: Array, response: ResponseName) -> Array:
     """The whole matrix, or its entry on the diagonal in the direction that is asked for."""
     return matrix if response.direction is None else matrix[..., response.direction, response.direction]
@@ -199,6 +237,8 @@ class ResponseName(Record):
     direction: int | None = None  # of `parts`; None: all of them
     unit: str = ""
     parts: tuple[str, ...] = ()  # names along each axis of an answer
+    value: Callable[[SinglePoseResponses], Any] | None = None  # at one pose; None: that of its kind
+    unreached: float | None = None  # value where the pose is not reached; None: none
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -217,24 +257,19 @@ class ResponseName(Record):
         return [f"{self.name}.{row}.{column}" for row in self.parts for column in self.parts]
 
 
-def read_responses(robot: Robot, requested: str | Sequence[str], modes: int | None = None) -> tuple[ResponseName, ...]:
+def read_responses(
+    robot: Robot,
+    requested: str | Sequence[str],
+    read: Callable[[Robot, object], ResponseName] | None = None,
+) -> tuple[ResponseName, ...]:
     """What is asked in words like 'frequency:1' or 'stiffness:platform.x'; the same twice is refused."""
     texts = [requested] if isinstance(requested, str) else list(requested)
     if not texts:
         raise InputError("no response is asked for", key="responses", hint="give e.g. 'stiffness:x'")
-    responses = tuple(read_response(robot, text) for text in texts)
-    for k, response in enumerate(responses):
-        if response.name in {other.name for other in responses[:k]}:
-            raise InputError(
-                f"'{response.name}' is asked for twice", key="responses", value=response.name, hint="keep one"
-            )
-        if modes is not None and response.mode > modes:
-            raise InputError(
-                f"'{response.name}' asks for more than {modes} modes",
-                key="responses",
-                value=response.name,
-                hint="raise 'modes'",
-            )
+    responses = tuple((read or read_response)(robot, text) for text in texts)
+    for k, text in enumerate(texts):
+        if text in texts[:k]:
+            raise InputError(f"'{text}' is asked for twice", key="responses", value=str(text), hint="keep one")
     return responses
 
 

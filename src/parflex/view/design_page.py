@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from parflex.design.grid import frequency_map
 from parflex.design.optimise import Optimised
 from parflex.errors import ParflexError
 from parflex.io import write_text
-from parflex.maps.grid import frequency_map
 from parflex.robot.robot import Robot
 from parflex.statics.modes import natural_frequencies
 from parflex.view.map_figure import draw_map

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parflex.design.grid import FrequencyMap
 from parflex.errors import InputError
-from parflex.maps.grid import FrequencyMap
 from parflex.view.style import drawing_lock, figure_style, finished, new_figure
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ import numpy as np
 from parflex.codegen.model import Model
 from parflex.control.control import Controlled
 from parflex.control.study import Study
+from parflex.design.grid import FrequencyMap
 from parflex.diagnostics import with_code
 from parflex.dynamics.dynamics import Result
 from parflex.errors import ParflexError
 from parflex.formulations.explain import Explanation
 from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
-from parflex.maps.grid import FrequencyMap
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import limit_warnings
 from parflex.robot.load import load

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from parflex import jobs
+from parflex.design.many import warn_of_first_order
+from parflex.design.registry import bound_responses
 from parflex.errors import InputError
 from parflex.forces.forces import Wrench
-from parflex.maps.api import cells_line, warn_of_few_elements, warn_of_first_order
+from parflex.maps.api import cells_line, warn_of_few_elements
 from parflex.maps.batch import Batch
 from parflex.maps.batch_result import BatchResult, chunks_of, warn_of_balanced, warn_of_unstable
 from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
@@ -216,7 +218,7 @@ def frequency_map(
         modes = default_number_of_modes(robot, modes, conditions.lock, conditions.about)
     modes = modes or 0  # rigid robots have responses alone
     robot = with_nodes_at(robot, conditions.deforming_frames)
-    requested = read_responses(robot, responses) if responses else ()
+    requested = bound_responses(robot, responses) if responses else ()
     check_loads(conditions, requested)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
     settings = map_settings(robot, over, fixed, modes, conditions, requested, ignore_limits)
