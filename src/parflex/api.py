@@ -505,7 +505,10 @@ WORDS: dict[str, Word] = {
         _instance("LoadCase", "give e.g. parflex.LoadCase(wrench={'platform': [0, 0, -50]})"),
     ),
     "servo": Word(
-        "float or Mapping[str, float]", "N/m, N m/rad", "Stiffness of motors held by springs.", _number_or_table
+        "float or Mapping[str, float]",
+        "N/m, N m/rad",
+        "Stiffness of the servos that hold the motors.",
+        _number_or_table,
     ),
     "servo_damping": Word(
         "float or Mapping[str, float]", "N s/m, N m s/rad", "Damping of the servos.", _number_or_table
@@ -526,7 +529,7 @@ WORDS: dict[str, Word] = {
         checks.table,
     ),
     "responses": Word("Sequence[str]", "", "Responses: 'frequency:K', 'stiffness:FRAME.x', 'deflection:FRAME', ..."),
-    "threads": Word("int", "", "Number of threads.", _integer(1)),
+    "threads": Word("int", "", "Number of threads; None: one for each core.", _integer(1)),
     "csv": Word("bool", "", "Write a CSV file too.", checks.boolean),
     "response": Word("str", "", "Name of a response, a colon, and what it is of.", _name),
     "keys": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
@@ -567,7 +570,9 @@ WORDS: dict[str, Word] = {
         {"inverse_dynamics": None, "forward_dynamics": None},
     ),
     "path": Word("str or Path", "", "File.", _path),
-    "loops": Word("str or Path", "", "YAML file beside a URDF, with its loops and motors.", _path),
+    "loops": Word(
+        "str or Path", "", "YAML file beside a URDF, with its loops and motors: closed_loop, type, name_mot.", _path
+    ),
     "end_effector": Word(
         "str",
         "",
@@ -625,9 +630,9 @@ WORDS: dict[str, Word] = {
     "controller": Word("Controller", "N, N m", "Controller called at its sample time, e.g. `PD`."),
     "drive": Word("{'motors', 'platform'}", "", "Part that follows the motion.", _name),
     "start": Word("str or Mapping", "", "State at the start."),
-    "fmi": Word("int", "", "Version of FMI: 2 or 3."),
-    "kind": Word("str", "", "Co-simulation (cs) or model exchange (me)."),
-    "platforms": Word("str", "", "Libraries for this machine (own), or for all platforms (all)."),
+    "fmi": Word("int", "", "Version of FMI, 2 or 3; default: 2."),
+    "kind": Word("str", "", "Co-simulation (cs) or model exchange (me); default: cs."),
+    "platforms": Word("str", "", "Libraries for this machine (own), or for all platforms by zig (all); default: own."),
     "method": Word("str", "", "Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.", _name),
     "tolerance": Word(
         "float",
@@ -680,7 +685,9 @@ WORDS: dict[str, Word] = {
         {"draw_study": _instance("Study", "run it first: parflex.run_study(file)")},
     ),
     "jobs": Word("int", "", "Processes side by side; None: one per core."),
-    "cluster": Word("str", "", "Address of a Dask scheduler whose workers compute; None: this machine."),
+    "cluster": Word(
+        "str", "", "Address of a Dask scheduler whose workers compute, as tcp://HOST:8786; None: this machine."
+    ),
     "executor": Word("Executor", "", "Executor of `concurrent.futures` that computes."),
     "bench": Word("StudySetup", "", "Compiled laws and plants from an earlier call."),
     "paper": Word("str", "", "Key of a paper; None: all.", _name),
@@ -702,8 +709,15 @@ WORDS: dict[str, Word] = {
     ),
     "validate": Word("str, Path, Mapping[str, Array] or Sequence", "", "Records on which efforts are predicted."),
     "estimator": Word("str", "", "Method of estimation.", _name),
-    "cutoff": Word("float", "Hz", "Cutoff frequency of the low-pass of positions.", _number(above=0.0, example=100)),
-    "decimate": Word("int", "", "Samples from one retained sample to the next.", _integer(1)),
+    "cutoff": Word(
+        "float",
+        "Hz",
+        "Cutoff frequency of the low-pass of positions; None: from their spectrum.",
+        _number(above=0.0, example=100),
+    ),
+    "decimate": Word(
+        "int", "", "Samples from one retained sample to the next; None: as the cutoff needs.", _integer(1)
+    ),
     "least_speed": Word(
         "float",
         "m/s, rad/s",
@@ -714,7 +728,9 @@ WORDS: dict[str, Word] = {
     "vary": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
     "hold_out": Word("Sequence[str]", "", "Measurements predicted but not fitted: 'POSE', 'POSE:MODE' or ':MODE'."),
     "prior": Word(
-        "float or Mapping[str, float]", "dimensionless", "Relative standard deviation before the measurement."
+        "float or Mapping[str, float]",
+        "dimensionless",
+        "Relative standard deviation before the measurement; default: 0.3.",
     ),
     "harmonics": Word("int", "", "Harmonics of a Fourier series.", _integer(2, 50)),
     "workspace": Word(
@@ -734,8 +750,12 @@ WORDS: dict[str, Word] = {
         "Joints, elements and couplings whose springs and dampers keep the values of the file.",
         checks.names_or_all,
     ),
-    "physical": Word("bool", "", "Restrict the parameters to physically consistent bodies.", checks.boolean),
-    "instant": Word("float", "s", "Time at which the beam is drawn.", _number(example=0.5)),
+    "physical": Word(
+        "bool", "", "Restrict the parameters to physically consistent bodies; needs clarabel.", checks.boolean
+    ),
+    "instant": Word(
+        "float", "s", "Time at which the beam is drawn; None: that of the largest value.", _number(example=0.5)
+    ),
     "title": Word("str", "", "Title of the figure.", _name),
     "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),
     "highest": Word("float", "Hz", "Highest frequency drawn.", _number(above=0.0)),
