@@ -232,13 +232,9 @@ def stress_strains(geometric: Array | None, stiffnesses: Array, damping: Array) 
     """Of each mode whose stress changes the stiffness, the elongation of second order that has this effect."""
     if geometric is None:
         return ()
-    units = np.eye(len(stiffnesses))
     symmetric = (geometric + np.moveaxis(geometric, 1, 2)) / 2
-    return tuple(
-        MeanStrain(units[m], symmetric[m] / k, float(k), float(damping[m]))
-        for m, k in enumerate(stiffnesses)
-        if symmetric[m].any()
-    )
+    modes = zip(np.eye(len(stiffnesses)), symmetric, map(float, stiffnesses), map(float, damping), strict=True)
+    return tuple(MeanStrain(row, H / k, k, c) for row, H, k, c in modes if H.any())
 
 
 def mean_slopes(shapes: Array, masses: Array) -> Array | None:

@@ -343,7 +343,10 @@ def _tied_element() -> Any:
     class TiedSlopes(fem.ElementVector):  # type: ignore[name-defined]
         def gbasis(self, mapping: Any, X: Array, i: int, tind: Any = None) -> Any:
             function, axis = divmod(i, 2)
-            covariant = np.einsum("baq,aeq->beq", _reduction(X)[:, :, function], mapping.DF(X, tind)[axis])
+            tied, slopes = _moments()
+            reduction = np.linalg.solve(tied, slopes.reshape(8, 14)).reshape(8, 2, 7)[:, :, function]
+            reduced = np.einsum("bkq,ka->baq", _tied(X), reduction)  # of slopes along each axis, the components
+            covariant = np.einsum("baq,aeq->beq", reduced, mapping.DF(X, tind)[axis])
             return (fem.DiscreteField(np.einsum("bdeq,beq->deq", mapping.invDF(X, tind), covariant)),)
 
     return TiedSlopes(fem.ElementTriP2B())
@@ -379,12 +382,6 @@ def _moments() -> tuple[Array, Array]:
     tied[6:] = _tied(X) @ W
     slopes[6, 0] = slopes[7, 1] = _bubble_basis(X) @ W
     return tied, slopes
-
-
-def _reduction(X: Array) -> Array:
-    """R at points: what slopes along a with function j become, component b: 2 x 2 x 7 x n."""
-    tied, slopes = _moments()
-    return np.einsum("bkq,kaj->bajq", _tied(X), np.linalg.solve(tied, slopes.reshape(8, 14)).reshape(8, 2, 7))
 
 
 def skfem() -> Any:

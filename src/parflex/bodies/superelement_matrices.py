@@ -192,9 +192,8 @@ class RigidReport(Record):
 
     def as_dict(self) -> dict[str, object]:
         """Plain numbers."""
-        plain = {key: float(getattr(self, key)) for key in ("mass", "rigid_residual", "rigid_hz", "lowest_hz")}
-        arrays = {key: np.asarray(getattr(self, key)).tolist() for key in ("centre", "inertia", "positions")}
-        return {**plain, **arrays, "placed": self.placed}
+        names = ("mass", "rigid_residual", "rigid_hz", "lowest_hz", "centre", "inertia", "positions")
+        return {name: np.asarray(getattr(self, name)).tolist() for name in names} | {"placed": self.placed}
 
 
 def rigid_motions(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
