@@ -33,6 +33,8 @@ PLANAR = (0, 1, 5)
 FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and turns of the tip: each of one unit
 # factor (1, y, z) and axis of the points whose motion is one of x, y, z, rx, ry, rz of a section, with its sign
 SECTION_MOTIONS = ((0, 0, 1.0), (0, 1, 1.0), (0, 2, 1.0), (1, 2, 1.0), (2, 0, 1.0), (1, 0, -1.0))
+SIGNS = np.array([sign for *_, sign in SECTION_MOTIONS])
+NOTHING = np.zeros(1)  # a polynomial
 CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1: clamped at one end, free at the other
 
 
@@ -208,12 +210,9 @@ class BeamElement(LineNodes):
 
     def motions(self, xi: Array) -> Array:
         """Displacement and turn of the sections at each xi per motion of the tip: n x 6 x 6."""
-        columns = range(1, 7)
-        entries = [
-            [sign * polynomial.polyval(xi, self._fields.get((part, a, axis), np.zeros(1))) for a in columns]
-            for part, axis, sign in SECTION_MOTIONS
-        ]
-        return self._in_frame(np.moveaxis(np.array(entries), 2, 0))
+        rows = ([self._fields.get((part, a, axis), NOTHING) for a in range(1, 7)] for part, axis, _ in SECTION_MOTIONS)
+        values = np.array([[polynomial.polyval(xi, f) for f in row] for row in rows])
+        return self._in_frame(np.moveaxis(SIGNS[:, None, None] * values, 2, 0))
 
     def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
         """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""

@@ -337,9 +337,8 @@ def _masses(body: Structure) -> Array:
         block = body.M[coordinates][:, coordinates]
         rows, diagonal = np.asarray(block.sum(axis=1)).ravel(), block.diagonal()
         masses = np.zeros(len(body.nodes))
-        masses[body.active[coordinates] // body.width] = (
-            rows if (rows >= 0).all() else diagonal * (rows.sum() / diagonal.sum())
-        )
+        values = rows if (rows >= 0).all() else diagonal * (rows.sum() / diagonal.sum())
+        masses[body.active[coordinates] // body.width] = values
         masses_by_axis.append(masses)
     totals = np.sum(masses_by_axis, axis=-1)
     least, most = totals.min(initial=np.inf), totals.max(initial=0.0)

@@ -359,11 +359,8 @@ def weighted_sum(weights: Array, matrices: Array) -> Array:
 
 def gram_matrix(m: Any, S: Array, G: Array) -> Array:
     """Integrals of the products of 1 and all fields, each of these by its x, y, z."""
-    size = 1 + S.size
-    gram = np.zeros((size, size))
-    gram[0, 0], gram[0, 1:], gram[1:, 0] = m, S.ravel(), S.ravel()
-    gram[1:, 1:] = G.transpose(0, 2, 1, 3).reshape(size - 1, size - 1)
-    return gram
+    products, first = G.transpose(0, 2, 1, 3).reshape(S.size, S.size), S.reshape(1, -1)
+    return np.block([[np.full((1, 1), m), first], [first.T, products]]).astype(float)
 
 
 def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBody:

@@ -100,13 +100,6 @@ def checked(data: ModalData) -> ModalData:
     for name in data.interface:
         valid = name and "." not in name and name.strip() == name
         require(valid, f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
-    _check_numbers(data)
-    _check_products(data)
-    return data
-
-
-def _check_numbers(data: ModalData) -> None:
-    """Signs and finite values."""
     require(np.all(np.isfinite(data.nodes)), "a node coordinate is not a number", "nodes", "give finite numbers")
     finite = np.all(np.isfinite(data.shapes[:, :, :3])) and not np.any(np.isinf(data.shapes))
     hint = "give finite numbers; only rotations may be NaN"
@@ -114,7 +107,7 @@ def _check_numbers(data: ModalData) -> None:
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
     if data.geometric is not None:
-        key, N, A = "geometric", data.count, data.geometric
+        key, A = "geometric", data.geometric
         fits, hint = A.shape == (N, N, N) and np.all(np.isfinite(A)), f"give {N} x {N} x {N} numbers"
         require(fits, "the geometric stiffnesses do not match the modes", key, hint)
         symmetric = np.abs(A - np.moveaxis(A, 1, 2)).max() <= 1e-6 * np.abs(A).max()
@@ -132,6 +125,8 @@ def _check_numbers(data: ModalData) -> None:
         require(values[k] > 0, message, name, hint, float(values[k]))
     negative = np.any(data.damping_ratios < 0)
     require(not negative, "a damping ratio is negative", "damping_ratios", "damping must not be negative")
+    _check_products(data)
+    return data
 
 
 def _check_moments(data: ModalData, moments: Array) -> None:
@@ -232,13 +227,9 @@ def stress_strains(geometric: Array | None, stiffnesses: Array, damping: Array) 
     """Of each mode whose stress changes the stiffness, the elongation of second order that has this effect."""
     if geometric is None:
         return ()
-    units = np.eye(len(stiffnesses))
     symmetric = (geometric + np.moveaxis(geometric, 1, 2)) / 2
-    return tuple(
-        MeanStrain(units[m], symmetric[m] / k, float(k), float(damping[m]))
-        for m, k in enumerate(stiffnesses)
-        if symmetric[m].any()
-    )
+    modes = zip(np.eye(len(stiffnesses)), symmetric, map(float, stiffnesses), map(float, damping), strict=True)
+    return tuple(MeanStrain(row, H / k, k, c) for row, H, k, c in modes if H.any())
 
 
 def mean_slopes(shapes: Array, masses: Array) -> Array | None:

@@ -189,7 +189,8 @@ def plate_modes(
     mesh = triangulate(plate.polygon, plate.points)
     if sampling is None:
         sampling = max(0, int(np.ceil(np.log2(SAMPLES * modes / mesh.t.shape[1]) / 2 - 1e-9)))
-    points, weights = _points(mesh.refined(sampling), degree)
+    mapping, (X, W) = mesh.refined(sampling).mapping(), quadrature(degree)
+    points, weights = mapping.F(X).reshape(2, -1).T, (np.abs(mapping.detDF(X)) * W).ravel()
     masses = np.concatenate([np.zeros(len(plate.points)), plate.density * plate.thickness * weights])
     parts = zip(discrete.at_corners(plate.points), discrete.at(points), strict=True)
     fields = [np.concatenate([a @ vectors, b @ vectors]).T for a, b in parts]
@@ -209,13 +210,6 @@ def plate_modes(
         source=source,
     )
     return normalised(orthonormalised(data, free=True, limit=SAMPLED)[0]).with_modes(modes)
-
-
-def _points(mesh: Any, degree: int) -> tuple[Array, Array]:
-    """Points (n x 2) and weights that integrate polynomials of the degree over the triangles exactly."""
-    X, W = quadrature(degree)
-    x = mesh.mapping().F(X)  # 2 x triangles x points
-    return x.reshape(2, -1).T, (np.abs(mesh.mapping().detDF(X)) * W).ravel()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -343,7 +337,10 @@ def _tied_element() -> Any:
     class TiedSlopes(fem.ElementVector):  # type: ignore[name-defined]
         def gbasis(self, mapping: Any, X: Array, i: int, tind: Any = None) -> Any:
             function, axis = divmod(i, 2)
-            covariant = np.einsum("baq,aeq->beq", _reduction(X)[:, :, function], mapping.DF(X, tind)[axis])
+            tied, slopes = _moments()
+            reduction = np.linalg.solve(tied, slopes.reshape(8, 14)).reshape(8, 2, 7)[:, :, function]
+            reduced = np.einsum("bkq,ka->baq", _tied(X), reduction)  # of slopes along each axis, the components
+            covariant = np.einsum("baq,aeq->beq", reduced, mapping.DF(X, tind)[axis])
             return (fem.DiscreteField(np.einsum("bdeq,beq->deq", mapping.invDF(X, tind), covariant)),)
 
     return TiedSlopes(fem.ElementTriP2B())
@@ -379,12 +376,6 @@ def _moments() -> tuple[Array, Array]:
     tied[6:] = _tied(X) @ W
     slopes[6, 0] = slopes[7, 1] = _bubble_basis(X) @ W
     return tied, slopes
-
-
-def _reduction(X: Array) -> Array:
-    """R at points: what slopes along a with function j become, component b: 2 x 2 x 7 x n."""
-    tied, slopes = _moments()
-    return np.einsum("bkq,kaj->bajq", _tied(X), np.linalg.solve(tied, slopes.reshape(8, 14)).reshape(8, 2, 7))
 
 
 def skfem() -> Any:
@@ -471,9 +462,9 @@ def graded(mesh: Any, rounds: int, layer: float) -> Any:
     In a fan nodes move towards the edge, so that the last of n rows is 1/n^2 of the whole: the mesh keeps its symmetry.
     Elsewhere triangles that touch the edge are refined further, until they are thinner than the layer.
     """
-    centre = _centre_of_fan(mesh)
-    fine = mesh.refined(rounds)
-    if centre is not None:
+    fine, shared = mesh.refined(rounds), set(mesh.t[:, 0]).intersection(*mesh.t.T)
+    if len(shared) == 1:  # all triangles of a fan share its centre
+        centre = int(shared.pop())
         offsets = fine.p - mesh.p[:, [centre]]
         radial = np.zeros(fine.p.shape[1])  # 0 in the centre, 1 on the edge
         for a, b in (nodes[nodes != centre] for nodes in mesh.t.T):
@@ -492,12 +483,6 @@ def graded(mesh: Any, rounds: int, layer: float) -> Any:
             break
         fine = fine.refined(touching[longest >= layer])
     return fine
-
-
-def _centre_of_fan(mesh: Any) -> int | None:
-    """The node that all triangles share."""
-    shared = set(mesh.t[:, 0]).intersection(*mesh.t.T)
-    return int(shared.pop()) if len(shared) == 1 else None
 
 
 def quadrature(degree: int) -> tuple[Array, Array]:

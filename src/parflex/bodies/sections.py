@@ -105,10 +105,5 @@ def fibres_of(shape: str, sizes: dict[str, float]) -> Fibres | None:
     return Fibres(sizes["y"] / 2, sizes["z"] / 2) if shape in ("rectangle", "box") else None
 
 
-SHAPES: dict[str, Callable[..., Section]] = {  # words of a robot file; the arguments are the keys of its table
-    "rectangle": rectangle,
-    "circle": circle,
-    "tube": tube,
-    "box": box,
-    "numbers": numbers,
-}
+# words of a robot file; the arguments are the keys of its table
+SHAPES: dict[str, Callable[..., Section]] = {shape.__name__: shape for shape in (rectangle, circle, tube, box, numbers)}

@@ -192,9 +192,8 @@ class RigidReport(Record):
 
     def as_dict(self) -> dict[str, object]:
         """Plain numbers."""
-        plain = {key: float(getattr(self, key)) for key in ("mass", "rigid_residual", "rigid_hz", "lowest_hz")}
-        arrays = {key: np.asarray(getattr(self, key)).tolist() for key in ("centre", "inertia", "positions")}
-        return {**plain, **arrays, "placed": self.placed}
+        names = ("mass", "rigid_residual", "rigid_hz", "lowest_hz", "centre", "inertia", "positions")
+        return {name: np.asarray(getattr(self, name)).tolist() for name in names} | {"placed": self.placed}
 
 
 def rigid_motions(nodes: Sequence[InterfaceNode], positions: Array, size: int) -> Array:
@@ -384,7 +383,11 @@ def unit_warnings(
     if radius == 0:
         return []
     sides = np.sqrt(12 * np.maximum(squares, (FLAT * radius) ** 2))
-    density, speed = mass / float(np.prod(sides)), _speed(data, mass, (positions - centre) @ axes, axes)
+    x = np.zeros((data.size, 3))  # motions of the interfaces under uniform strains
+    for node, place in zip(data.nodes, (positions - centre) @ axes, strict=True):
+        x[list(node.rows[:3])] = place * axes
+    density = mass / float(np.prod(sides))
+    speed = float(np.sqrt(max(0.0, *np.einsum("ik,ij,jk->k", x, data.K, x) / mass)))
     speed = max(speed, 2 * np.pi * lowest * sides[-1] / np.sqrt(12)) if np.isfinite(lowest) else speed
     box = " x ".join(f"{side:.3g}" for side in sides[::-1])
     if mass / radius**3 < THIN:
@@ -406,11 +409,3 @@ def unit_warnings(
         "of the rows"
     )
     return [Diagnostic("superelement-matrices", text)]
-
-
-def _speed(data: ReducedMatrices, mass: float, places: Array, axes: Array) -> float:
-    """The largest speed of waves that the stiffness between interfaces asks for; 0 where they coincide."""
-    x = np.zeros((data.size, 3))
-    for node, place in zip(data.nodes, places, strict=True):
-        x[list(node.rows[:3])] = place * axes
-    return float(np.sqrt(max(0.0, *np.einsum("ik,ij,jk->k", x, data.K, x) / mass)))

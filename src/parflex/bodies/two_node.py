@@ -79,13 +79,9 @@ class TwoNodeBeam(Record):
         fields = [self._column(k, e, rates[:, i]) for i, k in enumerate(columns)]
         drift = self.drift(e, ed, w)
         spin, twice = hat(w) @ hat(w), hat(2 * w)
-        bias = self._bent(spin, e) + sum(
-            (
-                ed[k] * (twice @ shape) + (drift[k] * shape if k < len(drift) else 0.0)
-                for k, shape in enumerate(self.shapes)
-            ),
-            np.zeros(()),
-        )
+        n = len(drift)
+        terms = (ed[k] * (twice @ f) + (drift[k] * f if k < n else 0.0) for k, f in enumerate(self.shapes))
+        bias = self._bent(spin, e) + sum(terms, np.zeros(()))
         M = self._products(fields, rates)
         weighted = bias @ self.weights
         forces = np.array([(field * weighted).sum() for field in fields])
