@@ -15,9 +15,7 @@ from parflex.integrators.gauss import gauss_steps
 from parflex.integrators.steps import specialised
 
 Array = np.ndarray
-
 TURN = 2 * math.pi
-
 plant_steps: Any = None  # the loop of the method that moves the plant
 
 

@@ -29,13 +29,9 @@ from parflex.integrators.events import (
 )
 
 Array = np.ndarray
-
 solve: Any = None  # (system, work, tableau, t, h, q, qd, tolerance): number of iterations; 0 if they do not converge
-
 error: Any = None  # (system, work, tableau, h): error of the positions in a step (m), and its power of h in the numbers
-
 accept: Any = None  # (system, work, tableau, h, q, qd): the end of the step becomes the state
-
 steps_over_rows = False  # whether steps go over several rows, which `rows_inside` records
 
 
@@ -69,29 +65,17 @@ def rows_inside(
 
 
 MAX_SUBDIVISIONS = 7  # each time by four: steps down to 1/4096
-
 MOST_GROWTH, LEAST_SHARE, UNSOLVED_STEP_FACTOR = 2.0, 0.2, 0.25
-
 FLAT, MANY = 0.3, 10  # an error that so many shorter steps leave at so much of it is rounding
-
 SAFETY = 0.9
-
 WORTH = 1.2  # a step that may be longer by less stays: a matrix serves one length
-
 NEARLY = 0.8  # of the aim: the next step is shortened before it must be made twice
-
 MAX_REJECTIONS = 25  # of one step
-
 REFUSED = -1  # verdict: a shorter step is made
-
 FAILED = -1.0  # instead of a length: a step that is repeated with another length does not converge
-
 MOST_HALVINGS, MOST_TRIES = 40, 60  # of a step that comes back to a root, and of a search for one
-
 MOST_PARTS = 300  # of one step, between gates that turn
-
 ROUNDING = 4e-16  # of the time: no root is known better
-
 NOTHING = 1e-14  # of a step: what may be left of it
 
 
@@ -166,7 +150,7 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
 def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
     """Iterations that were needed, with a new matrix if the old one does not do; 0 if they fail.
 
-    Steps that leave the assembly fail too: closures that are not closed at their stages may be at those of shorter ones.
+    A step that leaves the assembly fails too: its closures do not close, those of a shorter step may.
     """
     work.counts[Count.OPEN] = 0
     used = solve(system, work, tableau, t, h, q, qd, tolerance)

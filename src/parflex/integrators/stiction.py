@@ -25,45 +25,27 @@ from parflex.codegen.loop_functions import call_model, inner
 from parflex.integrators.common import STATIC, Count, copy, evaluate, note_event
 
 Array = np.ndarray
-
 STUCK, FORTH, BACK = 1.0, 2.0, 3.0  # what a joint does, in Work.gates
-
 COULOMB = 0  # column of System.friction, before STATIC
 
 # rows of Work.stuck: where a joint stuck, what was last noted that it does, what inertia holds it, 1 where its friction
 # is what keeps it at rest
 PLACE, TOLD, INERTIA, FRICTION_HELD = range(4)
-
 HOLDING_INERTIA = 1e6  # inertia that holds a joint, of that which it moves: efforts are found to as many digits at once
-
 AT_REST = 10.0  # of the slack of rates
-
 KEPT = 1e5  # of it, of a joint that sticks: bodies that vibrate make it drift, and what impulses leave is more
-
 PASSES = 1e4  # of it, in a second: a joint that feels no friction goes on so; a slower one is seen by its rate
-
 RATE_DRIFT, DRIFT, FAR = 1e-6, 1e-3, 1e8  # of the slack: what is corrected, and what is no drift
-
 EXCESS = 1e-8  # of the static effort, by which a joint that sticks may be loaded more
-
 PULL, SCALE, LOW, HIGH, SHARE, CHANGE, CENTRE, STATE = range(8)  # rows of Work.split, of each joint that may stick
-
 SLIDES, NO_RESPONSE, BOUND, FREE = 0.0, 1.0, 2.0, 3.0  # states: moves, feels no friction, at a bound, inside of them
-
 MIN_RESPONSE = 1e-12  # of its acceleration: a joint that friction moves less does not feel it
-
 CLEAR = 1e-3  # of it: what is moved less is pushed once more, as far, since rounding is of the acceleration
-
 EVEN = 1e-5  # of the response: takes the least of many efforts, to eleven digits; what it leaves open goes down by
-
 ROUNDS = 5  # this in each of so many rounds, from the efforts of the last
-
 NOTHING = 1e-12  # of bounds, and of pulls: rounding
-
 DEPENDENT_RESPONSE = 1e-7  # of a response: what is less is that of a joint that moves with others alone
-
 MIN_AMBIGUOUS, MAX_AMBIGUOUS = 1e-11, 3e-4  # of a response: what is between is neither nothing nor clear; see docs
-
 MOVES = 1e-10  # of a bound: a joint that its bound does not hold moves
 
 
