@@ -1,7 +1,8 @@
 """The arguments of the public functions: meaning, type, unit and check of every word, in one table.
 
 A word means the same in every function, and `WORDS` has each once. `with_checked_arguments` checks a call by the table
-before the function runs; the command line calls the same functions. A function alone checks what depends on the robot,
+before the function runs, and completes the help of the function: a docstring describes an argument itself only if the
+function has more to say. The command line calls the same functions. A function alone checks what depends on the robot,
 such as whether a frame exists. NumPy is imported when a value is checked: `parflex --help` starts without it.
 """
 
@@ -11,6 +12,7 @@ import functools
 import inspect
 import math
 import re
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -31,6 +33,13 @@ class Word(NamedTuple):
     text: str
     check: Check | None = None
     in_functions: Mapping[str, Check | None] | None = None  # functions where the word accepts something else
+
+    def entry(self, name: str, default: Any) -> str:
+        """Return the entry of an argument in a docstring."""
+        kind = self.kind if default is inspect.Parameter.empty else f"{self.kind}, default {default!r}"
+        text = f"{self.text.removesuffix('.')} ({self.unit})." if self.unit else self.text
+        lines = textwrap.wrap(text, 110, break_on_hyphens=False)
+        return "\n    ".join([f"{name} : {kind}", *lines]) + "\n"
 
     def check_in(self, function: str) -> Check | None:
         """Return the check of the word in a function."""
@@ -72,12 +81,12 @@ def with_checked_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             warnings.warn(ParflexWarning(diagnostic), stacklevel=2)
         return answer
 
-    _describe_load_case(checked_call)
+    _complete_help(checked_call, call)
     shortcut = getattr(function, "short_way", None)
     if shortcut is None:
         return checked_call
 
-    @functools.wraps(function)
+    @functools.wraps(checked_call)
     def quick_call(*args: Any, **kwargs: Any) -> Any:
         """Answer input known to be valid at once: checking all arguments would take longer than the answer."""
         answer = shortcut(args, kwargs)
@@ -100,19 +109,14 @@ def signature(function: Callable[..., Any]) -> inspect.Signature:
     return found.replace(parameters=arguments)
 
 
-def _describe_load_case(function: Any) -> None:
-    """Show the keywords of a load case in the signature and the docstring of a function that takes them."""
-    head, entry, tail = (function.__doc__ or "").partition("    **load : LoadKeywords\n")
-    if not entry:
-        return
-    from parflex.statics.load_case import LoadCase, LoadKeywords
-
-    function.__signature__ = signature(function)
-    entries = re.findall(r"^    \w+ : .+\n(?:        .+\n)+", LoadCase.__doc__ or "", flags=re.M)
-    texts = {text.split()[0]: text for text in entries}
-    texts["load_case"] = "    load_case : LoadCase, default None\n        The same values in one object.\n"
-    rest = tail.partition("\n\n")[2]
-    function.__doc__ = head + "".join(texts[name] for name in LoadKeywords.__annotations__) + "\n" + rest
+def _complete_help(function: Any, call: _Call) -> None:
+    """Describe all arguments in the docstring: those that it only names are described as in `WORDS`."""
+    head, title, tail = inspect.cleandoc(function.__doc__ or "").partition("Parameters\n----------\n")
+    described, blank, rest = tail.partition("\n\n")
+    own = {entry[1]: entry[0] for entry in re.finditer(r"^(\w+) : .+\n(?:    .+\n)+", described + "\n", flags=re.M)}
+    entries = [own.get(name) or WORDS[name].entry(name, argument.default) for name, argument in call.arguments.items()]
+    function.__signature__ = call.signature
+    function.__doc__ = f"{head}{title}{''.join(entries)}{blank[1:]}{rest}" if title else function.__doc__
 
 
 class _Argument(NamedTuple):
@@ -133,7 +137,8 @@ class _Call:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.name = function.__name__
-        parameters = signature(function).parameters
+        self.signature = signature(function)
+        parameters = self.signature.parameters
         self.arguments = {
             name: _Argument(name, WORDS[name].check_in(self.name), parameter.default)
             for name, parameter in parameters.items()
@@ -410,22 +415,27 @@ WORDS: dict[str, Word] = {
         "Mapping[str, Any]", "", "Values of the file by dotted path, e.g. {'constants.arm': 0.3}.", checks.table
     ),
     "payload": Word("Sequence[float]", "kg, m", "Point mass on the end effector: mass, x, y, z in its axes.", _payload),
-    "actuation": Word("str", "", "Actuation of the file.", _name),
-    "working_mode": Word("str", "", "Working (assembly) mode of the file.", _name),
-    "elements": Word("int", "", "Elements that every element of every beam is divided into.", _integer(1, 100)),
+    "actuation": Word("str", "", "Actuation of the file; None: its default.", _name),
+    "working_mode": Word("str", "", "Working (assembly) mode of the file; None: its default.", _name),
+    "elements": Word(
+        "int", "", "Elements that every element of every beam is divided into; None: 1.", _integer(1, 100)
+    ),
     "rigid": Word(
         "bool",
         "",
-        "Replace flexible bodies by rigid ones of the same mass, centre of mass and inertia.",
+        "Replace flexible bodies by rigid ones of the same mass, centre of mass and inertia. Springs of joints and "
+        "couplings stay. Raises `InputError` where a motor can move only because bodies deform.",
         checks.boolean,
     ),
     "converge": Word(
         "float",
         "dimensionless",
-        "Divide the elements of beams until the answer changes by no more than this share of it.",
+        "Divide the elements of beams until the answer changes by no more than this share of it; None: as they are.",
         _relative_change,
     ),
-    "pose": Word("Pose", SI, "Name of a pose of the file, coordinates by name, or a configuration.", _pose),
+    "pose": Word(
+        "Pose", SI, "Name of a pose of the file, coordinates by name, or a configuration; None is home.", _pose
+    ),
     "poses": Word(
         "Sequence",
         SI,
@@ -466,7 +476,8 @@ WORDS: dict[str, Word] = {
     "without": Word(
         "Sequence[str]",
         "",
-        "Terms of the file left out: friction, damping, gravity, springs (and their dampers), motor-inertia, axial.",
+        "Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, "
+        "axial.",
         _terms,
     ),
     "include": Word(
@@ -502,7 +513,7 @@ WORDS: dict[str, Word] = {
     "modes": Word(
         "int",
         "",
-        "Number of modes.",
+        "Number of modes; None: six, or all if there are fewer.",
         _integer(1),
         {"draw_modes": _instance("Modes", "compute them first: parflex.natural_frequencies(robot)")},
     ),
@@ -642,11 +653,15 @@ WORDS: dict[str, Word] = {
     "rate_noise": Word("float", "m/s, rad/s", "Standard deviation of measured rates."),
     "resolution": Word("float", SI, "Resolution of position sensors."),
     "rates": Word("{'measured', 'differences'}", "", "Source of the rates: sensors, or differences of positions."),
-    "effort_limit": Word("float or Mapping[str, float]", "N, N m", "Largest effort of all motors, or of each."),
+    "effort_limit": Word(
+        "float or Mapping[str, float]",
+        "N, N m",
+        "Largest effort of all motors, or of each; a pair is a lowest and a highest effort.",
+    ),
     "weights": Word(
         "Mapping[str, float]",
         "",
-        "Weights of the squared efforts by motor under redundant actuation; default 1.",
+        "Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.",
         checks.table,
     ),
     "preload": Word(

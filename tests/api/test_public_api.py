@@ -172,6 +172,14 @@ def test_help_describes_every_argument_with_type_unit_and_default_and_what_is_re
     assert returned, "it is not said what is returned"
 
 
+def test_help_takes_from_the_vocabulary_what_a_docstring_only_names():
+    said = described(parflex.natural_frequencies)
+    kind, default, text = said["wrench"]
+    assert (kind, default, " ".join(text.split())) == ("Wrench", "None", f"{WORDS['wrench'].text[:-1]} (N, N m).")
+    assert said["lock"][:2] == ("Lock", "'actuators'") and "WORDS" not in (parflex.natural_frequencies.__doc__ or "")
+    assert "batch" in described(parflex.frames)["pose"][2] and "batch" not in WORDS["pose"].text
+
+
 EVERYTHING = [getattr(parflex, name) for name in parflex.__all__]
 RECORDS = [thing for thing in EVERYTHING if dataclasses.is_dataclass(thing)]
 

@@ -131,36 +131,14 @@ def inverse_dynamics(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
+    robot, q, qd, qdd, wrench, without, form, reactions, weights, preload, effort_limit, ignore_limits
+        See `parflex.api.WORDS`.
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, a configuration, or `q`; None is home (m, rad).
     velocity : Mapping[str, float] or Array, default None
         Velocities by name (frames in world axes), or `qd`; None: at rest (m/s, rad/s).
     acceleration : Mapping[str, float] or Array, default None
         Accelerations by name (frames in world axes), or `qdd`; None is zero (m/s^2, rad/s^2).
-    q : Array, default None
-        All positions, in the order of `robot.coordinates`; with a leading axis a batch (m, rad).
-    qd : Array, default None
-        Rates, in the order of `robot.rates` or of `robot.independent` (m/s, rad/s).
-    qdd : Array, default None
-        Accelerations, in the same order (m/s^2, rad/s^2).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz]; None is zero (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    form : {'split', 'projected'}, default "split"
-        Theory (16), or theory (15) with all rows projected.
-    reactions : bool, default False
-        Also compute the wrench in every joint and closure.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each that is spare (N, N m).
-    effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort (N, N m).
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
     out : Array, default None
         Array that takes the efforts of a call by arrays.
 
@@ -222,24 +200,12 @@ def forward_dynamics(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
+    robot, effort, q, qd, wrench, without, reactions
+        See `parflex.api.WORDS`.
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, a configuration, or `q`; None is home (m, rad).
     velocity : Mapping[str, float] or Array, default None
         Velocities by name (frames in world axes), or `qd`; None: at rest (m/s, rad/s).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    q : Array, default None
-        All positions, in the order of `robot.coordinates`; with a leading axis a batch (m, rad).
-    qd : Array, default None
-        Rates, in the order of `robot.rates` or of `robot.independent` (m/s, rad/s).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    reactions : bool, default False
-        Also compute the wrench in every joint and closure.
     out : Array, default None
         Array that takes the accelerations of a call by arrays.
 

@@ -44,8 +44,8 @@ def list_robots(as_json: bool) -> None:
 @click.option("--saving", is_flag=True, help="What reduced beams save in the direct model; may take a minute.")
 def info(robot: str, as_json: bool, saving: bool, **choice: Any) -> None:
     """Counts and names: bodies, joints, coordinates, closures, freedoms, reduced beams."""
-    from parflex.formulations.explain import coupling_texts
     from parflex.robot.frames import counts
+    from parflex.robot.gearing import coupling_texts
 
     loaded = open_robot(robot, **choice)
     answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title or loaded.name, **counts(loaded)}

@@ -242,15 +242,13 @@ def mass_matrix(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
+    robot, without
+        See `parflex.api.WORDS`.
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, a configuration, or an array of all positions; with a leading
         axis a batch; None is home (m, rad).
     coordinates : {'independent', 'motors'}, default "independent"
         Rates of its rows and columns.
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
 
     Returns
     -------
@@ -300,16 +298,14 @@ def energies(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
+    robot, without
+        See `parflex.api.WORDS`.
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, a configuration, or an array of all positions; with a leading
         axis a batch; None is home (m, rad).
     velocity : Mapping[str, float] or Array, default None
         Velocities by name (frames in world axes), or rates in the order of `robot.rates` or `robot.independent`; with a
         leading axis a batch (m/s, rad/s).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
 
     Returns
     -------

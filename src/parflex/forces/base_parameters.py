@@ -132,12 +132,8 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    samples : int, default 40
-        Random states from which ranks are found.
-    closed : bool, default False
-        Base parameters of the closed robot: those that its forces along independent rates determine.
+    robot, samples, closed
+        See `parflex.api.WORDS`.
 
     Returns
     -------

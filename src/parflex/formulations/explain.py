@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from parflex.closure.constraints import Coupling, Distance, coupling_row
+from parflex.closure.constraints import Coupling, Distance
 from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import ParflexError
 from parflex.forces.forces import element_values
@@ -17,9 +17,9 @@ from parflex.formulations.base import COORDINATE_MODELS, MODELS, Formulation, Mo
 from parflex.formulations.choice import choose
 from parflex.records import Answer, Record, count_of
 from parflex.robot.configuration import Configuration
+from parflex.robot.gearing import loss_text, spring_text
 from parflex.robot.robot import Robot
-from parflex.tree.force_elements import CoupledSpring
-from parflex.tree.tree import Link, Tree, beam_elements
+from parflex.tree.tree import beam_elements
 
 JOINT_WORDS = {"free": "free in space", "planar": "free in the plane", "fixed": "fixed"}
 TERM_WORDS = {"motor_inertia": "motor inertia", "viscous": "viscous friction", "coulomb": "Coulomb friction"}
@@ -45,43 +45,27 @@ class ExplanationSection(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Answer):
-    """Description of the model of a robot.
+    """Description of the model of the robot with this `name` and `title`, printed by `as_text` or `as_markdown`.
 
-    Attributes
-    ----------
-    name : str
-        Name of the robot.
-    title : str
-        Title of the robot.
-    form : str
-        Formulation of the direct model.
-    sizes : dict[str, int]
-        Numbers of bodies, joints, coordinates, rows and operators.
-    sections : tuple[ExplanationSection, ...]
-        Text by subject, with the equations of the theory.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
-    forms : dict[str, str | None]
-        Formulation of every model, None where the robot has no such model.
+    `form` is the formulation of the direct model, `forms` that of every model, None where there is no such model.
+    `sizes` are numbers of bodies, coordinates and rows, `sections` texts, `diagnostics` those of the robot at home.
     """
 
     name: str
     title: str
-    form: str  # formulation of the direct model
-    sizes: dict[str, int]  # numbers of bodies, joints, coordinates, rows and operators
-    sections: tuple[ExplanationSection, ...]  # text by subject, with the equations of the theory
+    form: str
+    sizes: dict[str, int]
+    sections: tuple[ExplanationSection, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
-    forms: dict[str, str | None] = field(default_factory=dict)  # of every model; None where there is no such model
+    forms: dict[str, str | None] = field(default_factory=dict)
 
     def as_text(self, width: int = 100) -> str:
         """Return plain text for a terminal of `width` characters."""
         parts = [textwrap.fill(f"{self.name}: {self.title}", width, **WRAP_OPTIONS)]
         for section in self.sections:
-            lines = [section.title, "-" * len(section.title)]
-            for paragraph in section.paragraphs():
-                hang = "  " if paragraph.startswith("- ") else ""
-                lines.append(textwrap.fill(paragraph, width, subsequent_indent=hang, **WRAP_OPTIONS))
-            parts.append("\n".join(lines))
+            hangs = ((text, "  " * text.startswith("- ")) for text in section.paragraphs())
+            lines = [textwrap.fill(text, width, subsequent_indent=hang, **WRAP_OPTIONS) for text, hang in hangs]
+            parts.append("\n".join([section.title, "-" * len(section.title), *lines]))
         return "\n\n".join(parts) + "\n"
 
     def as_markdown(self) -> str:
@@ -93,11 +77,12 @@ class Explanation(Answer):
 
     def as_dict(self) -> dict[str, Any]:
         """Return a dictionary for JSON."""
-        sections = []
-        for part in self.sections:
-            cited = [{"number": number, "text": f"theory ({number})"} for number in part.equations]
-            sections.append({"key": part.key, "title": part.title, "text": list(part.text), "equations": cited})
-        head = {"name": self.name, "title": self.title, "form": self.form, "forms": self.forms, "sizes": self.sizes}
+        sections = [
+            {"key": part.key, "title": part.title, "text": list(part.text)}
+            | {"equations": [{"number": number, "text": f"theory ({number})"} for number in part.equations]}
+            for part in self.sections
+        ]
+        head = {name: getattr(self, name) for name in ("name", "title", "form", "forms", "sizes")}
         return {**head, "sections": sections, **reported(self.diagnostics)}
 
     def _told(self) -> str:
@@ -105,14 +90,12 @@ class Explanation(Answer):
 
 
 def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
-    """Describe the model of a robot: bodies, coordinates, loops, motors, sizes and formulation.
+    """Describe the model of a robot: bodies, loops, motors, sizes and formulation, in `coordinates` as in `model`.
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    coordinates : str, default None
-        As in `model`: 'platform', 'motors', 'independent' or 'all'; None: those of the formulation.
+    robot, coordinates
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -132,11 +115,12 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
     tree, rank, free = robot.tree, robot.mobility.rank, len(robot.free)
     sizes = {"links": len(tree.links), "positions": tree.nq, "rates": free, "elastic": len(tree.elastic)}
     sizes |= {"closure_rows": robot.closures.size, "rank": rank, "independent": free - rank}
-    sizes |= {"degrees_of_freedom": robot.undeformed.freedoms, "motors": len(robot.actuated)}
-    sizes |= form.sizes
+    sizes |= {"degrees_of_freedom": robot.undeformed.freedoms, "motors": len(robot.actuated)} | form.sizes
     sized = [f"{key.replace('_', ' ')} {size}" for key, size in sizes.items()]
-    groups = _grouped((name or "not available", model) for model, name in forms.items())
+    by_form = _grouped((name or "not available", model) for model, name in forms.items())
+    groups = [f"- {name}: {', '.join(models)}" for name, models in by_form.items()]
     reference = robot.description.reference
+    remarks = (f"- {word}: {line}" for key, word in SOURCE_WORDS.items() for line in getattr(reference, key))
     sections = (
         _bodies(robot),
         _coordinates(robot),
@@ -145,22 +129,15 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
         _section(
             *("models", "Models"),
             (robot.closures.size, (14, 16, 18)),
-            (True, (17,), f"Sizes: {', '.join(sized)}."),
-            (True, (), *(f"- {name}: {', '.join(models)}" for name, models in groups.items())),
+            (True, (17,), f"Sizes: {', '.join(sized)}.", *groups),
         ),
         ExplanationSection("programs", f"Formulation: {form.name}", tuple(form.because), form.equations),
-        _section(
-            *("data", "Sources of the data"),
-            (True, (), f"Source: {reference.source or 'not in the file'}."),
-            *(
-                (True, (), *(f"- {word}: {line}" for line in getattr(reference, key)))
-                for key, word in SOURCE_WORDS.items()
-            ),
+        ExplanationSection(
+            "data", "Sources of the data", (f"Source: {reference.source or 'not in the file'}.", *remarks)
         ),
     )
-    title = robot.description.title or robot.name
-    diagnostics = (*robot.diagnostics, *configuration.condition.diagnostics)
-    return Explanation(robot.name, title, form.name, sizes, sections, diagnostics, forms)
+    diagnostics, title = (*robot.diagnostics, *configuration.condition.diagnostics), robot.description.title
+    return Explanation(robot.name, title or robot.name, form.name, sizes, sections, diagnostics, forms)
 
 
 def _section(key: str, title: str, *parts: tuple[Any, ...]) -> ExplanationSection:
@@ -203,27 +180,21 @@ def _bodies(robot: Robot) -> ExplanationSection:
 
 def _link_rows(robot: Robot) -> list[str]:
     """Return one item per link outside of legs and one per group of identical legs."""
-    links = [link for link in robot.tree.links if link.node is None]
-    rows = [f"- {_link_text(robot, link, link.name)}" for link in links if link.leg is None]
-    legs: dict[str, list[str]] = {}
-    for link, leg in ((link, link.leg) for link in links if link.leg is not None):
-        legs.setdefault(leg, []).append(_link_text(robot, link, link.name.removeprefix(f"{leg}.")))
+    stops = {frame.name for frame in robot.description.frame if frame.stop}
+    rows, legs = list[str](), dict[str, list[str]]()
+    for link in (link for link in robot.tree.links if link.node is None):
+        rates = set(range(link.v.start, link.v.stop))
+        words = [JOINT_WORDS.get(link.joint.kind, link.joint.kind)]
+        words += ["motor"] * bool(rates & {*robot.actuated}) + ["locked"] * bool(rates and rates <= robot.locked)
+        words += ["spring"] * bool(link.terms.stiffness) + ["stops in simulation"] * (link.name in stops)
+        words += ["flexible"] * bool(link.elastic_labels)
+        if link.leg is None:
+            rows.append(f"- {link.name} ({', '.join(words)})")
+        else:
+            legs.setdefault(link.leg, []).append(f"{link.name.removeprefix(f'{link.leg}.')} ({', '.join(words)})")
     for text, names in _grouped(("; ".join(words), leg) for leg, words in legs.items()).items():
         rows.append(f"- {f'legs {listed(names)}, each' if len(names) > 1 else f'leg {names[0]}'}: {text}")
     return rows
-
-
-def _link_text(robot: Robot, link: Link, name: str) -> str:
-    rates = set(range(link.v.start, link.v.stop))
-    facts = {
-        "motor": rates & set(robot.actuated),
-        "locked": rates and rates <= robot.locked,
-        "spring": link.terms.stiffness,
-        "stops in simulation": any(frame.stop and frame.name == link.name for frame in robot.description.frame),
-        "flexible": link.elastic_labels,
-    }
-    words = [JOINT_WORDS.get(link.joint.kind, link.joint.kind), *(word for word, holds in facts.items() if holds)]
-    return f"{name} ({', '.join(words)})"
 
 
 def _flexible_model(robot: Robot, number: int) -> str:
@@ -255,11 +226,8 @@ def _coordinates(robot: Robot) -> ExplanationSection:
     terms = [word for key, word in TERM_WORDS.items() if any(getattr(link.terms, key) for link in tree.links)]
     springs = [f"- {spring_text(spring, tree)}" for spring in tree.springs]
     values = element_values(Configuration(robot, robot.home))
-    elements = [
-        f"- {element.name} ({element.kind}): {values[element.name]['length']:.4g} m, "
-        f"{values[element.name]['force']:.4g} N"
-        for element in tree.elements
-    ]
+    shown = "- {} ({}): {length:.4g} m, {force:.4g} N"
+    elements = [shown.format(element.name, element.kind, **values[element.name]) for element in tree.elements]
     return _section(
         *("coordinates", "Coordinates of the open tree"),
         (True, (4, 5, 6, 8), f"Open tree: {count_of(tree.nq, 'position')} q_tot, {rates} qd_tot, {elastic} elastic."),
@@ -282,10 +250,8 @@ def _loops(robot: Robot) -> ExplanationSection:
         for (kind, size), names in _grouped(((loop.kind, loop.size), loop.name) for loop in closures.loops).items()
     ]
     at_home = {row.name: f", {robot.home[row.position]:.4g} m at home" for row in distances if row.number is not None}
-    rank_text = f"{count_of(closures.size, 'row')} of J_tot, rank {mobility.rank}"
-    if mobility.redundant:
-        redundant = [closures.row_names[k] for k in mobility.redundant]
-        rank_text += f"; over-constrained, {count_of(len(redundant), 'redundant row')}: {listed(redundant, 4)}"
+    redundant = [closures.row_names[k] for k in mobility.redundant]
+    excess = f"; over-constrained, {count_of(len(redundant), 'redundant row')}: {listed(redundant, 4)}"
     kinds = [word for word, rows in (("loops", loops), ("couplings", couplings), ("rods", distances)) if rows]
     return _section(
         *("loops", " and ".join(kinds).capitalize()),
@@ -295,7 +261,7 @@ def _loops(robot: Robot) -> ExplanationSection:
         (couplings, (42,), *(f"- coupling, 1 row: {row.equation}{loss_text(row)}" for row in couplings)),
         (any(row.lossy for row in couplings), (49,)),
         (distances, (45,), *(f"- {row.kind}, 1 row: {row.equation}{at_home.get(row.name, '')}" for row in distances)),
-        (True, (), f"{rank_text}."),
+        (True, (), f"{count_of(closures.size, 'row')} of J_tot, rank {mobility.rank}{excess * bool(redundant)}."),
         (mobility.home_rank < mobility.rank, (), f"Home is a singular configuration: rank {mobility.home_rank}."),
     )
 
@@ -304,11 +270,9 @@ def _dependent(configuration: Configuration, form: Formulation) -> ExplanationSe
     robot, names = configuration.robot, configuration.robot.tree.rate_names
     chosen = configuration.reduction.partition.independent if form.dependence is None else form.independent
     dependent = [names[k] for k in robot.free if k not in set(chosen)]
-    text = (
-        form.dependence or "Chosen at home by QR with pivoting, passive joints first:",
-        f"- dependent ({len(dependent)}): {listed(dependent)}",
-        f"- independent ({len(chosen)}): {listed([names[k] for k in chosen])}",
-    )
+    why = form.dependence or "Chosen at home by QR with pivoting, passive joints first:"
+    independent = f"- independent ({len(chosen)}): {listed([names[k] for k in chosen])}"
+    text = why, f"- dependent ({len(dependent)}): {listed(dependent)}", independent
     return ExplanationSection("dependent", "Dependent coordinates", text, (12, 13))
 
 
@@ -317,10 +281,10 @@ def _motors(robot: Robot, freedoms: int) -> ExplanationSection:
     counted = count_of(freedoms, "degree of freedom", "degrees of freedom")
     drives = listed([robot.tree.links[number].name for number in robot.drive_springs])
     actuations, modes = listed(sorted(description.actuation)), listed(sorted(description.working_modes))
+    owned = f"{count_of(count, 'motor')} ({listed(motors)}) for" if count else "No motor,"
     return _section(
         *("motors", "Motors"),
-        (count, (), f"{count_of(count, 'motor')} ({listed(motors)}) for {counted}."),
-        (not count, (), f"No motor, {counted}."),
+        (True, (), f"{owned} {counted}."),
         (count > freedoms, (), "Actuation redundancy: motor efforts have minimum norm."),
         (0 < count < freedoms, (), "Underactuated: the inverse model takes the motion of the motors."),
         (actuations, (), f"Actuation: {robot.actuation}; also in the file: {actuations}."),
@@ -332,29 +296,3 @@ def _motors(robot: Robot, freedoms: int) -> ExplanationSection:
 def listed(names: Sequence[str], most: int = 8) -> str:
     """Return names with commas; of a long list the first names and the last."""
     return ", ".join(names if len(names) <= most else [*names[: most - 2], "...", names[-1]])
-
-
-def loss_text(coupling: Coupling | CoupledSpring) -> str:
-    """Return the efficiencies of a coupling with losses."""
-    if not coupling.lossy:
-        return ""
-    locked = " (self-locking)" if coupling.back <= 0 else ""
-    return f"; efficiency {coupling.efficiency:.4g}, driven back {coupling.back:.4g}{locked}"
-
-
-def spring_text(spring: CoupledSpring, tree: Tree) -> str:
-    """Return the equation and the parameters of an elastic coupling."""
-    unit = "N/m" if tree.links[spring.numbers[0]].joint.unit == "m" else "N m/rad"
-    parts = [f"stiffness {spring.stiffness:.4g} {unit}"]
-    parts += [f"damping {spring.damping:.4g} {unit.replace('/', ' s/')}"] if spring.damping else []
-    parts += [f"backlash {spring.play:.4g} {unit[-1:] if unit == 'N/m' else 'rad'}"] if spring.play else []
-    parts += ["pulls only"] if spring.pulls_only else []
-    return f"{coupling_row(spring, tree).equation}: {', '.join(parts)}{loss_text(spring)}"
-
-
-def coupling_texts(robot: Robot) -> dict[str, str]:
-    """Return the equation and the parameters of each coupling, by name."""
-    rows = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
-    texts = {row.name: f"{row.equation}{loss_text(row)}" for row in rows}
-    texts |= {spring.name: spring_text(spring, robot.tree) for spring in robot.tree.springs}
-    return {entry.name: texts[entry.name].removeprefix(f"{entry.name}: ") for entry in robot.description.coupling}

@@ -336,14 +336,8 @@ def geometry_from_sensors(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    values : Sequence[float]
-        Measured positions of motors and sensed joints, in this order (m, rad).
-    near : Array, default None
-        All positions of a pose nearby; None is home (m, rad).
-    steps : int, default 30
-        Largest number of Newton steps.
+    robot, values, near, steps
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -623,18 +617,8 @@ def redundant_model(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    velocity : Mapping[str, float], default None
-        Velocities by name; frames in world axes (m/s, rad/s).
-    sensed : Sequence[str], default None
-        Passive joints with sensors; None: those of the file.
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    robot, pose, velocity, sensed, wrench, without
+        See `parflex.api.WORDS`.
 
     Returns
     -------

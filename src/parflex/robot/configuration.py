@@ -396,12 +396,8 @@ def configure(robot: Robot, pose: Pose | None = None, *, ignore_limits: bool = F
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
+    robot, pose, ignore_limits
+        See `parflex.api.WORDS`.
 
     Returns
     -------

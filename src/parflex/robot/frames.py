@@ -50,8 +50,8 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
+    robot
+        See `parflex.api.WORDS`.
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, a configuration, or an array of all positions; with a leading
         axis a batch; None is home (m, rad).
@@ -107,13 +107,11 @@ def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
+    robot, frame
+        See `parflex.api.WORDS`.
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, a configuration, or an array of all positions; with a leading
         axis a batch; None is home (m, rad).
-    frame : str, default None
-        Name of the frame; None is the end effector.
 
     Returns
     -------
@@ -141,10 +139,8 @@ def geometric_solutions(robot: Robot, pose: Pose | None = None) -> dict[str, lis
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    robot, pose
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.closure.constraints import Closures, Coupling, unstretched_rows
+from parflex.closure.constraints import Closures, Coupling, coupling_row, unstretched_rows
 from parflex.closure.rows import connected
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import determined_rates
 from parflex.records import Record
 from parflex.spatial.batched import nominal
+from parflex.tree.force_elements import CoupledSpring
 from parflex.tree.tree import Tree
 
 if TYPE_CHECKING:
@@ -249,3 +250,32 @@ def place_following_joints(
     place = {int(k): column for column, k in enumerate(position_numbers)}
     for joint in joints:
         joint.put(q, place, designed or {})
+
+
+# -- couplings in words ------------------------------------------------------------------------------------------------
+
+
+def loss_text(coupling: Coupling | CoupledSpring) -> str:
+    """Return the efficiencies of a coupling with losses."""
+    if not coupling.lossy:
+        return ""
+    locked = " (self-locking)" if coupling.back <= 0 else ""
+    return f"; efficiency {coupling.efficiency:.4g}, driven back {coupling.back:.4g}{locked}"
+
+
+def spring_text(spring: CoupledSpring, tree: Tree) -> str:
+    """Return the equation and the parameters of an elastic coupling."""
+    unit = "N/m" if tree.links[spring.numbers[0]].joint.unit == "m" else "N m/rad"
+    parts = [f"stiffness {spring.stiffness:.4g} {unit}"]
+    parts += [f"damping {spring.damping:.4g} {unit.replace('/', ' s/')}"] if spring.damping else []
+    parts += [f"backlash {spring.play:.4g} {unit[-1:] if unit == 'N/m' else 'rad'}"] if spring.play else []
+    parts += ["pulls only"] if spring.pulls_only else []
+    return f"{coupling_row(spring, tree).equation}: {', '.join(parts)}{loss_text(spring)}"
+
+
+def coupling_texts(robot: Robot) -> dict[str, str]:
+    """Return the equation and the parameters of each coupling, by name."""
+    rows = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
+    texts = {row.name: f"{row.equation}{loss_text(row)}" for row in rows}
+    texts |= {spring.name: spring_text(spring, robot.tree) for spring in robot.tree.springs}
+    return {entry.name: texts[entry.name].removeprefix(f"{entry.name}: ") for entry in robot.description.coupling}

@@ -51,21 +51,8 @@ def load(
 
     Parameters
     ----------
-    source : str or Path
-        Name of a robot of the catalogue, or path of a robot file.
-    settings : Mapping[str, Any], default None
-        Values of the file by dotted path, e.g. {'constants.arm': 0.3}.
-    payload : Sequence[float], default None
-        Point mass on the end effector: mass, x, y, z in its axes (kg, m).
-    actuation : str, default None
-        Actuation of the file; None: its default.
-    working_mode : str, default None
-        Working (assembly) mode of the file; None: its default.
-    elements : int, default None
-        Elements that every element of every beam is divided into; None: 1.
-    rigid : bool, default False
-        Replace flexible bodies by rigid ones of the same mass, centre of mass and inertia. Springs of joints and
-        couplings stay. Raises `InputError` where a motor can move only because bodies deform.
+    source, settings, payload, actuation, working_mode, elements, rigid
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -102,14 +102,8 @@ def equilibrium(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    **load : LoadKeywords
-        Other values of the load case, or `load_case`: see `LoadCase`.
+    robot, pose, lock, **load
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -106,16 +106,8 @@ def linear_model(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
-    **load : LoadKeywords
-        Other values of the load case, or `load_case`: see `LoadCase`.
+    robot, pose, lock, about, **load
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -116,21 +116,8 @@ def natural_frequencies(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    modes : int, default None
-        Number of modes; None: six, or all if there are fewer.
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
-    converge : float, default None
-        Divide the elements of beams until the answer changes by no more than this share of it; None: as they are
-        (dimensionless).
-    **load : LoadKeywords
-        Other values of the load case, or `load_case`: see `LoadCase`.
+    robot, pose, modes, lock, about, converge, **load
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -502,18 +489,12 @@ def track_modes(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
+    robot, lock, agreement, finest
+        See `parflex.api.WORDS`.
     poses : Sequence
         Poses of the path, at least two, each with the same coordinates (m, rad).
     modes : int, default None
         Number of modes; None: six, or all if there are fewer at home.
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    agreement : float, default 0.8
-        MAC from which two shapes are one mode (dimensionless).
-    finest : float, default 0.015625
-        Smallest share of the way between two poses (dimensionless).
 
     Returns
     -------

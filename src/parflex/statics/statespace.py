@@ -105,20 +105,10 @@ def state_space(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    inputs : Sequence[str]
-        JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes).
+    robot, inputs, pose, lock, about, **load
+        See `parflex.api.WORDS`.
     outputs : Sequence[str]
         Coordinates or FRAME.x ... FRAME.rz; with velocity: or acceleration: in front their derivatives.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
-    **load : LoadKeywords
-        Other values of the load case, or `load_case`: see `LoadCase`.
 
     Returns
     -------

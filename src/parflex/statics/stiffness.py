@@ -101,18 +101,8 @@ def cartesian_stiffness(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    frame : str, default None
-        Name of the frame; None is the end effector.
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
-    **load : LoadKeywords
-        Other values of the load case, or `load_case`: see `LoadCase`.
+    robot, pose, frame, lock, about, **load
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -153,18 +143,8 @@ def deflection(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
-    frames : Sequence[str], default ()
-        Frames to report; by default the end effector.
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
-    **load : LoadKeywords
-        Other values of the load case, or `load_case`: see `LoadCase`.
+    robot, pose, frames, lock, about, **load
+        See `parflex.api.WORDS`.
 
     Returns
     -------
