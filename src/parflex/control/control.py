@@ -333,52 +333,14 @@ def run_control(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
     reference : str, Mapping, Reference, Trajectory or callable
         Reference of the end effector: words as in "circle:radius=0.1,time=2", a table of them, or a function of time
         (m, rad).
-    law : {'pd', 'ctc', 'ctc-task', 'extended'}, default "ctc"
-        Control law.
-    plant : Robot, default None
-        Robot that moves; None: the robot itself.
     time : float, default None
         Duration; None: that of the reference (s).
-    breaks : Sequence[float], default ()
-        Times at which a reference that is a function of time bends (s).
-    overshoot : float, default 0.1
-        Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
-    peak_time : float, default 0.1
-        Time of the peak of such a step (s).
-    Kp : float, default None
-        Gain on errors, in place of overshoot and peak time (1/s^2).
-    Kv : float, default None
-        Gain on error rates; goes with `Kp` (1/s).
-    compensate : Sequence[str], default ("motor-inertia", "springs")
-        Joint terms the law knows: motor-inertia, springs, friction.
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    sample_time : float, default 0.001
-        Sample time of the control law (s).
-    delay : int, default 0
-        Samples from sensing to effort.
-    noise : float, default 0.0
-        Standard deviation of measured positions (m, rad).
-    rate_noise : float, default 0.0
-        Standard deviation of measured rates (m/s, rad/s).
-    resolution : float, default 0.0
-        Resolution of position sensors (m, rad).
-    rates : {'measured', 'differences'}, default "measured"
-        Source of the rates: sensors, or differences of positions.
-    effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort; None: no limit (N, N m).
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
     preload : Mapping[str, float], default None
         Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the nearest internal efforts
         (N, N m).
-    seed : int, default 0
-        Seed of the noise.
     start : {'motors', 'platform'}, default "motors"
         What is at the reference at the start.
     step : float, default None
@@ -387,10 +349,10 @@ def run_control(
         Let the limits of joints act, by the `stop` of the plant's file.
     reactions : bool, default False
         Columns of the reactions of all joints and closures, and their largest values in the summary.
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
-    progress : callable, default None
-        Called with the time in s at intervals.
+    robot, law, plant, breaks, overshoot, peak_time, Kp, Kv, compensate, without, sample_time, delay, noise
+        See `parflex.api.WORDS`.
+    rate_noise, resolution, rates, effort_limit, weights, seed, ignore_limits, progress
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -140,18 +140,12 @@ def run_study(
 
     Parameters
     ----------
-    study : StudyFile, str or Path
-        Study, or path of its file.
     out : str or Path, default None
         JSON file that keeps every case; a later call with it continues there.
-    jobs : int, default None
-        Processes side by side; None: one per core.
-    cluster : str, default None
-        Address of a Dask scheduler whose workers compute; None: this machine.
     progress : callable, default None
         Called with (cases done, all cases) at intervals.
-    bench : StudySetup, default None
-        Compiled laws and plants from an earlier call.
+    study, jobs, cluster, bench
+        See `parflex.api.WORDS`.
 
     Returns
     -------
