@@ -142,7 +142,7 @@ def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -
         "gaps": 2 * gates,  # what they follow and the rates of that, at the end of a step
         "gaps_at_start": 2 * gates,  # at its start
         "events": (MOST_EVENTS if gates else 0, 4),  # gate, what it became, time, rate of what it follows or position
-        "stuck": (4, sticking),  # of joints that may stick, see `stiction`
+        "stuck": (3, sticking),  # of joints that may stick, see `stiction`
         "split": (8, sticking),  # of the same: what friction at rest has to bear, and bears
         "holds": (sticking, sticking),  # what the effort of one takes from the acceleration of another
         "solves": (sticking, sticking + 1),  # the same while it is solved
