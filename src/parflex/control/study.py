@@ -203,11 +203,9 @@ class StudyResults:
         self.signs = dict(enumerate(study.signs))  # by template, those of the file too
 
     def put(self, case: Any, laws: Laws) -> None:
-        """Take over a case, by its numbers or by its percentage and template."""
+        """Take over a case by its numbers."""
         percentage, template = case
-        if isinstance(percentage, int):
-            percentage = self.study.file.percentages[percentage]
-        self.study.known[float(percentage), template] = laws
+        self.study.known[self.study.file.percentages[percentage], template] = laws
 
     def take_up(self) -> None:
         """Read the cases that the file has already; a file of another study is refused, not replaced."""
@@ -222,7 +220,7 @@ class StudyResults:
             if stored["study"] != self.key:
                 raise other
             for entry in stored["cases"]:
-                self.put((float(entry["percentage"]), entry["template"]), entry["laws"])
+                self.study.known[float(entry["percentage"]), entry["template"]] = entry["laws"]
                 self.signs.setdefault(entry["template"], entry["signs"])
         except (OSError, ValueError, KeyError, TypeError):
             raise other from None
