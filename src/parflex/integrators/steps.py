@@ -148,17 +148,12 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
 
 
 def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they fail.
-
-    A step that leaves the assembly fails too: its closures do not close, those of a shorter step may.
-    """
-    work.counts[Count.OPEN] = 0
+    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
     used = solve(system, work, tableau, t, h, q, qd, tolerance)
-    if work.counts[Count.FRESH] == 0 and (used == 0 or work.counts[Count.OPEN] != 0):
-        work.counts[Count.OPEN] = 0
+    if used == 0 and work.counts[Count.FRESH] == 0:
         renew(system, work, tableau, t, h, q, qd)
         used = solve(system, work, tableau, t, h, q, qd, tolerance)
-    return 0 if work.counts[Count.OPEN] != 0 else used
+    return used
 
 
 def _in_parts(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
@@ -286,7 +281,10 @@ def _steps(
                 if gated or span > 1:
                     save_state(work.kept, numbers, q, qd)
                 prepare(system, work, tableau, now, length, q, qd, False)
+                counts[Count.OPEN] = 0 if chosen else counts[Count.OPEN]
                 used = _attempt(system, work, tableau, now, length, q, qd, tolerance)
+                if chosen and counts[Count.OPEN] != 0:  # it leaves the assembly, which a shorter step may not
+                    used = 0
                 if judged and (used > 0 or chosen):
                     found, allowed = math.inf, _allowed_error(system, work)
                     if used > 0:
