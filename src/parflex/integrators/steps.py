@@ -77,6 +77,7 @@ MOST_HALVINGS, MOST_TRIES = 40, 60  # of a step that comes back to a root, and o
 MOST_PARTS = 300  # of one step, between gates that turn
 ROUNDING = 4e-16  # of the time: no root is known better
 NOTHING = 1e-14  # of a step: what may be left of it
+SMALLEST = 1e-9  # of the time between rows: the smallest step that errors choose
 
 
 @inlined
@@ -290,12 +291,13 @@ def _steps(
                     if used > 0:
                         found = error(system, work, tableau, length)
                     verdict = choose(numbers, counts, allowed, found, length)
-                    if verdict == REFUSED and chosen:
+                    if verdict == REFUSED and chosen and numbers[Number.STEP] > SMALLEST * h:
                         if span > 1:
                             span = rows_ahead(numbers[Number.STEP], h, span)
                             left = span * h
                         continue
                     if verdict != 0:
+                        verdict = Status.STEP_TOO_SMALL if verdict == REFUSED else verdict
                         return row, verdict if chosen else Status.STEP_TOO_LONG
                 if used > 0:
                     accept(system, work, tableau, length, q, qd)
