@@ -367,7 +367,6 @@ class _Loop:
         self.work.ranges[:] = q
         width = self.work.x.shape[1] - len(system.constants)
         self.x, self.y = np.empty((self.rows + 1, width)), np.empty((self.rows + 1, system.outputs + 2))
-        self.partial_x, self.partial_y = np.empty((1, width)), np.empty((1, system.outputs + 2))
         self.near = NEAR * grid.out_step
         self.done, self.portion, self.seconds, self.status = 0, 1, 0.0, Status.OK
         self.now, self.known = self.row_time, self.y[0]  # what is recorded of the state
@@ -393,31 +392,31 @@ class _Loop:
             self._cross()
         ahead = self.corners[0].time if self.corners else np.inf
         if ahead < following - self.near:
-            self._part(ahead, self.partial_x, self.partial_y)
-            self.known = self.partial_y[0]
+            self._part(ahead)  # recorded in the next row, until that is reached
+            self.known = self.y[self.done + 1]
             return
         if abs(self.now - self.row_time) > self.near:  # from a corner between two rows
-            row = slice(self.done + 1, self.done + 2)
-            filled = self._part(following, self.x[row], self.y[row])
+            filled = self._part(following)
         else:
             limit = int((ahead + self.near) / grid.out_step) - self.first if self.corners else self.rows
             filled = self._rows(min(self.rows, self.done + self.portion, limit))
         self.done += filled
         self.now, self.known = self.row_time, self.y[self.done]
 
-    def _steps(self, t: float, step: float, every: int, x: Array, y: Array) -> int:
-        """Fill rows of output from a time on; gives how many are filled."""
-        start = perf_counter()
+    def _steps(self, t: float, step: float, every: int, last: int) -> int:
+        """Fill rows of output from a time on until the last one; gives how many are filled."""
+        start, rows = perf_counter(), slice(self.done + 1, last + 1)
         filled, self.status = self.method.steps(
-            self.system, self.work, self.method.tableau, t, step, every, self.q, self.qd, self.tolerance, x, y
-        )
+            self.system, self.work, self.method.tableau, t, step, every, self.q, self.qd, self.tolerance, self.x[rows],
+            self.y[rows],
+        )  # fmt: skip
         self.seconds += perf_counter() - start
         return filled
 
     def _rows(self, last: int) -> int:
         """Whole intervals between rows."""
-        grid, rows, before = self.grid, slice(self.done + 1, last + 1), self._operators
-        filled = self._steps(self.row_time, grid.step, grid.every, self.x[rows], self.y[rows])
+        before = self._operators
+        filled = self._steps(self.row_time, self.grid.step, self.grid.every, last)
         longer = int((last - self.done) * PORTION / max(self._operators - before, 1))
         self.portion = max(1, min(4 * self.portion, longer, self.rows))  # corners may keep calls short for long
         return filled
@@ -429,11 +428,11 @@ class _Loop:
         solved = iterations * system.solving + jacobians * system.factoring
         return int(evaluations * system.operators + solved + (steps + rejected) * STEP_OVERHEAD)
 
-    def _part(self, end: float, x: Array, y: Array) -> int:
+    def _part(self, end: float) -> int:
         """Part of an interval, in steps of its own."""
         count = 1 if self.grid.begin else max(1, math.ceil((end - self.now) / self.grid.step * (1 - 1e-9)))
         self.work.counts[Count.STARTED] = 0  # the matrix is that of another step
-        filled = self._steps(self.now, (end - self.now) / count, count, x, y)
+        filled = self._steps(self.now, (end - self.now) / count, count, self.done + 1)
         self.work.counts[Count.STARTED] = 0
         self.now = end
         return filled
