@@ -29,7 +29,7 @@ from parflex.errors import InputError, ParflexError
 from parflex.forces.effort_allocation import EffortLimit, Preload, Weights, read_limits
 from parflex.integrators.common import Status, record
 from parflex.integrators.driver import IntegratedRows, System, grid_of, method_named, run_loop
-from parflex.integrators.sampled import Given, Memory, Sampled, sampled_explicit_steps, sampled_gauss_steps
+from parflex.integrators.sampled import Sampled, sampled_explicit_steps, sampled_gauss_steps
 from parflex.records import brief
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
@@ -130,21 +130,12 @@ class SampledRun:
         self.status = Status.OK
         motors = law.robot.actuated_names
         self.efforts = np.zeros((len(t), len(motors)))
-        lower, upper = loop.limits(motors)
-        m = len(law.sensed)
-        rng = np.random.default_rng(loop.seed)
+        nq, m = law.robot.tree.nq, len(law.sensed)
         reference = np.ascontiguousarray(law.reference_rows(track, t))
-        noise = rng.standard_normal((2, len(t), m)) * np.array([loop.noise, loop.rate_noise])[:, None, None]
-        self.given = Given(reference, np.ascontiguousarray(noise[0]), np.ascontiguousarray(noise[1]))
-        nq, motors_count = law.robot.tree.nq, len(motors)
+        noise = np.random.default_rng(loop.seed).standard_normal((2, len(t), m))
+        noise *= np.array([loop.noise, loop.rate_noise])[:, None, None]
         links = [law.robot.tree.links[law.robot.tree.number(name)] for name in law.sensed]
-        places = [link.q.start for link in links]
-        self.memory = Memory(
-            track.q[0].copy(), np.zeros(len(law.geometry.program.outputs)),
-            np.concatenate([track.q[0, places], track.qd[0, [link.v.start for link in links]]]),
-            np.zeros(motors_count),
-            np.zeros((loop.delay + 1, motors_count)),
-        )  # fmt: skip
+        begin = track.q[0, [link.q.start for link in links]], track.qd[0, [link.v.start for link in links]]
         (geometry, a), (program, b) = law.geometry.machine_code(), law.program.machine_code()
         self.kept = geometry, program  # machine code lives as long as these
         self.sampled = Sampled(
@@ -152,7 +143,9 @@ class SampledRun:
             np.concatenate([np.zeros(nq + m + reference.shape[1]), b]), nq, plant.places(law.sensed),
             np.array([int(link.periodic) for link in links]),
             np.full(m, float(loop.resolution)), float(grid.out_step), int(loop.rates == "differences"),
-            int(loop.delay), lower, upper,
+            int(loop.delay), *loop.limits(motors), reference, np.concatenate(noise, axis=1),
+            track.q[0].copy(), np.zeros(len(law.geometry.program.outputs)), np.concatenate(begin),
+            np.zeros(len(motors)), np.zeros((loop.delay + 1, len(motors))),
         )  # fmt: skip
 
     def go(self, q: Array, qd: Array, shown: Callable[[float], None] | None) -> IntegratedRows:
@@ -179,8 +172,8 @@ class SampledRun:
         elif self.row is not None:
             out_x[0], out_y[0] = self.row
         filled, self.status = self.sampled_steps(
-            self.sampled, system, work, tableau, h, every, tolerance, first, self.given, self.memory, q, qd, out_x,
-            out_y, self.efforts[first : first + more],
+            self.sampled, system, work, tableau, h, every, tolerance, first, q, qd, out_x, out_y,
+            self.efforts[first : first + more],
         )  # fmt: skip
         x[:], y[:] = out_x[1:], out_y[1:]
         self.row = (out_x[filled].copy(), out_y[filled].copy()) if more else None
@@ -333,52 +326,14 @@ def run_control(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
     reference : str, Mapping, Reference, Trajectory or callable
         Reference of the end effector: words as in "circle:radius=0.1,time=2", a table of them, or a function of time
         (m, rad).
-    law : {'pd', 'ctc', 'ctc-task', 'extended'}, default "ctc"
-        Control law.
-    plant : Robot, default None
-        Robot that moves; None: the robot itself.
     time : float, default None
         Duration; None: that of the reference (s).
-    breaks : Sequence[float], default ()
-        Times at which a reference that is a function of time bends (s).
-    overshoot : float, default 0.1
-        Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
-    peak_time : float, default 0.1
-        Time of the peak of such a step (s).
-    Kp : float, default None
-        Gain on errors, in place of overshoot and peak time (1/s^2).
-    Kv : float, default None
-        Gain on error rates; goes with `Kp` (1/s).
-    compensate : Sequence[str], default ("motor-inertia", "springs")
-        Joint terms the law knows: motor-inertia, springs, friction.
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    sample_time : float, default 0.001
-        Sample time of the control law (s).
-    delay : int, default 0
-        Samples from sensing to effort.
-    noise : float, default 0.0
-        Standard deviation of measured positions (m, rad).
-    rate_noise : float, default 0.0
-        Standard deviation of measured rates (m/s, rad/s).
-    resolution : float, default 0.0
-        Resolution of position sensors (m, rad).
-    rates : {'measured', 'differences'}, default "measured"
-        Source of the rates: sensors, or differences of positions.
-    effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is a lowest and a highest effort; None: no limit (N, N m).
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
     preload : Mapping[str, float], default None
         Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the nearest internal efforts
         (N, N m).
-    seed : int, default 0
-        Seed of the noise.
     start : {'motors', 'platform'}, default "motors"
         What is at the reference at the start.
     step : float, default None
@@ -387,10 +342,10 @@ def run_control(
         Let the limits of joints act, by the `stop` of the plant's file.
     reactions : bool, default False
         Columns of the reactions of all joints and closures, and their largest values in the summary.
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
-    progress : callable, default None
-        Called with the time in s at intervals.
+    robot, law, plant, breaks, overshoot, peak_time, Kp, Kv, compensate, without, sample_time, delay, noise
+        See `parflex.api.WORDS`.
+    rate_noise, resolution, rates, effort_limit, weights, seed, ignore_limits, progress
+        See `parflex.api.WORDS`.
 
     Returns
     -------

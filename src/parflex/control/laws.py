@@ -134,10 +134,8 @@ def gains_from(overshoot: float = 0.1, peak_time: float = 0.1) -> Gains:
 
     Parameters
     ----------
-    overshoot : float, default 0.1
-        Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
-    peak_time : float, default 0.1
-        Time of the peak of such a step (s).
+    overshoot, peak_time
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -140,18 +140,12 @@ def run_study(
 
     Parameters
     ----------
-    study : StudyFile, str or Path
-        Study, or path of its file.
     out : str or Path, default None
         JSON file that keeps every case; a later call with it continues there.
-    jobs : int, default None
-        Processes side by side; None: one per core.
-    cluster : str, default None
-        Address of a Dask scheduler whose workers compute; None: this machine.
     progress : callable, default None
         Called with (cases done, all cases) at intervals.
-    bench : StudySetup, default None
-        Compiled laws and plants from an earlier call.
+    study, jobs, cluster, bench
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -209,11 +203,9 @@ class StudyResults:
         self.signs = dict(enumerate(study.signs))  # by template, those of the file too
 
     def put(self, case: Any, laws: Laws) -> None:
-        """Take over a case, by its numbers or by its percentage and template."""
+        """Take over a case by its numbers."""
         percentage, template = case
-        if isinstance(percentage, int):
-            percentage = self.study.file.percentages[percentage]
-        self.study.known[float(percentage), template] = laws
+        self.study.known[self.study.file.percentages[percentage], template] = laws
 
     def take_up(self) -> None:
         """Read the cases that the file has already; a file of another study is refused, not replaced."""
@@ -228,7 +220,7 @@ class StudyResults:
             if stored["study"] != self.key:
                 raise other
             for entry in stored["cases"]:
-                self.put((float(entry["percentage"]), entry["template"]), entry["laws"])
+                self.study.known[float(entry["percentage"]), entry["template"]] = entry["laws"]
                 self.signs.setdefault(entry["template"], entry["signs"])
         except (OSError, ValueError, KeyError, TypeError):
             raise other from None

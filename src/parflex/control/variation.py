@@ -22,6 +22,7 @@ from parflex.tree.build import read_body
 
 Array = np.ndarray
 KINDS = ("lengths", "masses", "inertias", "centres")
+TENSOR = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
 
 
 @dataclass(frozen=True)
@@ -67,18 +68,14 @@ def perturbed_robot(robot: Robot, factors: Mapping[Parameter, float], payload: S
 
 def _changed(description: schema.RobotFile, factor: Any) -> schema.RobotFile:
     """The description with every parameter multiplied by what `factor(kind, name)` says."""
-    lengths = _Lengths(description, factor)
-    update: dict[str, Any] = {
-        "frame": tuple(_frame(frame, lengths, factor) for frame in description.frame),
-        "point": tuple(
-            p.model_copy(update={"position": lengths.of(p.frame, p.position, p.name)}) for p in description.point
-        ),
-    }
-    if description.platform is not None:
-        platform = description.platform
+    lengths, platform = _Lengths(description, factor), description.platform
+    frames = tuple(_frame(frame, lengths, factor) for frame in description.frame)
+    points = [p.model_copy(update={"position": lengths.of(p.frame, p.position, p.name)}) for p in description.point]
+    update: dict[str, Any] = {"frame": frames, "point": tuple(points)}
+    if platform is not None:
         changed = _bodies(platform.name, platform.inertia, platform.point_masses, lengths, factor)
-        points = {name: lengths.of(platform.name, at, name) for name, at in platform.points.items()}
-        update["platform"] = platform.model_copy(update={**changed, "points": points})
+        changed["points"] = {name: lengths.of(platform.name, at, name) for name, at in platform.points.items()}
+        update["platform"] = platform.model_copy(update=changed)
     return description.model_copy(update=update)
 
 
@@ -86,19 +83,11 @@ class _Lengths:
     """Factors of ways on a frame: what sits at one place of a frame has one factor."""
 
     def __init__(self, description: schema.RobotFile, factor: Any) -> None:
-        self.factor = factor
-        self.ground = _grounded(description)
-        self.names: dict[tuple[str, tuple[float, ...]], str] = {}
-        for frame in description.frame:
-            self._note(frame.parent, tuple(_mount(frame)), frame.name)
-        for point in description.point:
-            self._note(point.frame, point.position, point.name)
-        if description.platform is not None:
-            for name, position in description.platform.points.items():
-                self._note(description.platform.name, position, name)
-
-    def _note(self, frame: str, position: Sequence[float], name: str) -> None:
-        self.names.setdefault((frame, _rounded(position)), name)
+        self.factor, self.ground, platform = factor, _grounded(description), description.platform
+        places = [(frame.parent, _mount(frame), frame.name) for frame in description.frame]
+        places += [(point.frame, point.position, point.name) for point in description.point]
+        places += [(platform.name, at, name) for name, at in platform.points.items()] if platform is not None else []
+        self.names = {(frame, _rounded(at)): name for frame, at, name in reversed(places)}  # of the first one
 
     def known(self, frame: str, position: Sequence[float]) -> bool:
         """Whether something is mounted at this place."""
@@ -130,26 +119,24 @@ def _grounded(description: schema.RobotFile) -> set[str]:
     return grounded
 
 
-def _mount(frame: schema.Frame) -> Array:
+def _mount(frame: schema.Frame) -> tuple[float, ...]:
     """Where a frame is mounted on its parent."""
     if frame.mdh is not None:
-        return mdh_transform(**frame.mdh.model_dump())[1]
-    return np.array((frame.place or schema.Placement()).position)
+        return tuple(mdh_transform(**frame.mdh.model_dump())[1])
+    return (frame.place or schema.Placement()).position
 
 
 def _frame(frame: schema.Frame, lengths: _Lengths, factor: Any) -> schema.Frame:
-    scale = lengths.scale(frame.parent, tuple(_mount(frame)), frame.name)
+    scale = lengths.scale(frame.parent, _mount(frame), frame.name)
     update = _bodies(frame.name, frame.inertia, frame.point_masses, lengths, factor)
     if frame.mdh is not None and scale != 1.0:
-        row = {key: scale * getattr(frame.mdh, key) for key in ("b", "d", "r")}
-        update["mdh"] = frame.mdh.model_copy(update=row)
+        update["mdh"] = frame.mdh.model_copy(update={key: scale * getattr(frame.mdh, key) for key in ("b", "d", "r")})
     elif frame.place is not None:
         position = tuple(scale * value for value in frame.place.position)
         update["place"] = frame.place.model_copy(update={"position": position})
     if frame.beam is not None:
-        update["beam"] = frame.beam.model_copy(
-            update={"length": factor("lengths", f"{frame.name}: beam") * frame.beam.length}
-        )
+        length = factor("lengths", f"{frame.name}: beam") * frame.beam.length
+        update["beam"] = frame.beam.model_copy(update={"length": length})
     return frame.model_copy(update=update)
 
 
@@ -160,54 +147,34 @@ def _bodies(
     points = []
     for number, point in enumerate(masses, start=1):
         label = f"{name}: point mass {number}" if len(masses) > 1 else f"{name}: point mass"
-        position: tuple[float, ...] = point.position
-        if lengths.known(name, position):
-            position = lengths.of(name, position, label)
-        elif any(position):
-            position = tuple(factor("centres", label) * value for value in position)
-        points.append(
-            point.model_copy(
-                update={
-                    "mass": _scaled(factor, "masses", label, point.mass),
-                    "position": position,
-                    "about_centre": _tensor(factor, label, point.about_centre),
-                }
-            )
-        )
+        update = _scaled(factor, label, point.mass, point.about_centre)
+        if lengths.known(name, point.position):
+            update["position"] = lengths.of(name, point.position, label)
+        elif any(point.position):
+            update["position"] = tuple(factor("centres", label) * value for value in point.position)
+        points.append(point.model_copy(update=update))
     return {"inertia": _body(name, inertia, factor), "point_masses": tuple(points)}
 
 
 def _body(name: str, inertia: schema.Inertia, factor: Any) -> schema.Inertia:
     """A body in words of mass, centre and inertia about it, with factors; one without mass keeps its form."""
     if inertia.mass is not None:
-        mass, centre, tensor = inertia.mass, np.array(inertia.centre), schema.central_matrix(inertia.about_centre)
+        mass, centre, about_centre = inertia.mass, np.array(inertia.centre), inertia.about_centre
     else:
         body = read_body(inertia)
         if not body.m:
-            words = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
-            if not any(getattr(inertia, word) for word in words):
-                return inertia
-            scale = factor("inertias", name)
-            return inertia.model_copy(update={word: scale * getattr(inertia, word) for word in words})
+            tensor = {word: getattr(inertia, word) for word in TENSOR}
+            scale = factor("inertias", name) if any(tensor.values()) else 1.0
+            return inertia.model_copy(update={word: scale * value for word, value in tensor.items()})
         mass, centre = float(body.m), np.asarray(body.S, dtype=float) / float(body.m)
-        tensor = np.asarray(body.I, dtype=float) - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+        about_centre = np.asarray(body.I, dtype=float) - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
     shift = factor("centres", name) if centre.any() else 1.0
-    update = {
-        "mass": _scaled(factor, "masses", name, mass),
-        "centre": tuple(float(shift * value) for value in centre),
-        "about_centre": _tensor(factor, name, tuple(map(tuple, tensor))),
-    }
-    update |= dict.fromkeys(("M", "MX", "MY", "MZ", "XX", "XY", "XZ", "YY", "YZ", "ZZ"), 0.0)
-    return inertia.model_copy(update=update)
+    update = dict.fromkeys(("M", "MX", "MY", "MZ", *TENSOR), 0.0) | {"centre": tuple((shift * centre).tolist())}
+    return inertia.model_copy(update=update | _scaled(factor, name, mass, about_centre))
 
 
-def _scaled(factor: Any, kind: str, name: str, value: float) -> float:
-    return factor(kind, name) * value if value else value
-
-
-def _tensor(factor: Any, name: str, about_centre: Any) -> Any:
+def _scaled(factor: Any, name: str, mass: float, about_centre: Any) -> dict[str, Any]:
+    """Mass and inertia about the centre with their factors; what is zero has none."""
     matrix = schema.central_matrix(about_centre)
-    if not matrix.any():
-        return about_centre
-    scaled = factor("inertias", name) * matrix
-    return tuple(tuple(float(value) for value in row) for row in scaled)
+    scaled = factor("inertias", name) * matrix if matrix.any() else matrix
+    return {"mass": factor("masses", name) * mass if mass else mass, "about_centre": tuple(map(tuple, scaled.tolist()))}

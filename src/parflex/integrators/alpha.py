@@ -19,15 +19,11 @@ from parflex.integrators.common import (
     normalise,
     place,
 )
-from parflex.integrators.newton import costs, make_modes, solve_mode, take_state
+from parflex.integrators.newton import MOST_ITERATIONS, make_modes, matrix_is_old, solve_mode, take_state
 from parflex.integrators.steps import driver
 
 Array = np.ndarray
-
-MOST_ITERATIONS = 25
-
 OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the algorithm's own, AVERAGE its next value
-
 END, START = 0, 1  # rows of Work.x and Work.y: states at the end and at the start of a step
 
 
@@ -37,7 +33,6 @@ def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array
     evaluate_at(system, work, t, q, qd, START)
     take_state(system, work, START)
     _modes_for(system, work, alpha, h)
-    work.counts[Count.BEST], work.counts[Count.EXTRA_ITERATIONS], work.counts[Count.FRESH] = MOST_ITERATIONS, 0, 1
 
 
 @inner
@@ -45,8 +40,7 @@ def _modes_for(system: Any, work: Any, alpha: Any, h: float) -> None:
     """The same at the state that is known, for any length of the step."""
     share, c = (1 - alpha.mean_force) / (1 - alpha.mean_mass), work.coefficients[0]
     c[0], c[1], c[2], c[3] = share * h * alpha.gamma, 0.0, share * h * h * alpha.beta, 0.0
-    make_modes(system, work)
-    work.numbers[Number.MATRIX_STEP] = h
+    make_modes(system, work, h)
 
 
 @inlined
@@ -140,8 +134,7 @@ def _begin(system: Any, work: Any, alpha: Any, t: float, q: Array, qd: Array) ->
 def _prepare(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
     """Matrix for a step of this length, and accelerations where none are known."""
     counts, numbers, anew = work.counts, work.numbers, again or work.counts[Count.STARTED] == 0
-    iteration_cost, renewal = costs(system, 1, 1)
-    if anew or counts[Count.EXTRA_ITERATIONS] * iteration_cost > renewal:
+    if anew or matrix_is_old(system, work, 1, 1):
         _new_matrix(system, work, alpha, t, h, q, qd)
     if anew:
         for k in range(len(system.free)):

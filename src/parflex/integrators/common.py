@@ -28,19 +28,13 @@ Number = IntEnum(
     "ERROR_SUM FIRST_ERROR MOST LATEST BEFORE SHARE FARTHEST POWER",
     start=0,
 )
-
 Status = IntEnum(
     "Status", "OK NOT_CONVERGED NOT_FINITE STEP_TOO_SMALL GEOMETRY STEP_TOO_LONG ROUNDING_FORBIDS", start=0
 )
-
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
-
 MAX_CLOSURE_CALLS = 6
-
 STATIC = 1  # column of System.friction: the largest effort of a joint that sticks
-
 HELD = 1e-8  # of it: what the inertia that holds the joint may still take
-
 MAX_FRICTION_UPDATES = 6
 
 

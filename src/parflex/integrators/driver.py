@@ -19,9 +19,7 @@ from parflex.integrators.events import settle
 from parflex.records import Record
 
 Array = np.ndarray
-
 MOST_EVENTS = 20_000  # that are noted in one call of the loop
-
 METHODS = ("gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha")
 
 CITATIONS = {
@@ -33,9 +31,7 @@ CITATIONS = {
 }
 
 NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
-
 MAX_SEGMENT_SHARE = 1 / 4  # between two corners: the longest step, where errors choose them
-
 REASONS = {
     Status.NOT_CONVERGED: "the stages of a step do not converge",
     Status.STEP_TOO_SMALL: "the step becomes too small",
@@ -44,7 +40,6 @@ REASONS = {
 # Operators of a call of the loop, a tenth of a second or so: how often the clock is shown and an interrupt is heard.
 # They are counted, not timed: steps and times are rounded at the ends of calls, and a run must not depend on a clock.
 PORTION = 1e8
-
 STEP_OVERHEAD = 500  # operators of a step beside its programs
 
 
@@ -101,106 +96,77 @@ class System(CompiledRecord):
 
 
 class Work(CompiledRecord):
-    """Memory of a run between two calls of the loop."""
+    """Memory of a run between two calls of the loop, with the fields of `new_work`."""
 
     _switches = ("judging",)
 
-    x: Array  # inputs of the model at each stage
-    y: Array  # outputs
-    acceleration: Array  # of the free rates at each stage, of the last step
-    rate: Array  # rates of change of all positions at each stage
-    miss: Array  # of the accelerations of each stage
-    change: Array  # of one iteration
-    turned: Array  # what it changes rates of turning positions by
-    coefficients: Array  # of each mode: real and imaginary part of c1, of c2
-    matrix: Array  # of a mode, while its inverse is made: real part, imaginary part
-    inverses: Array  # of modes, transposed, and behind each column the turning by it
-    stepping: Array  # inputs of the program that factors: positions, rates, gates, coefficients
-    solving: Array  # of each mode: miss, factors
-    solved: Array  # change and turning of a mode
-    before: Array  # state and work before a step that may fail
-    ways: Array  # rates of change of all positions for each free rate, where the matrix was made
-    jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
-    flow: Array  # inputs of the powers: positions, their rates of change, efforts, wrenches
-    powers: Array  # of inputs, of losses
-    gates: Array  # of contacts, 1 or 0; what joints that may stick do, see `sticking`
-    gaps: Array  # what they follow and the rates of that, at the end of a step
-    gaps_at_start: Array  # at its start
-    kept: Array  # state and work at its start
-    events: Array  # (gate, what it became, time, rate of what it follows, or position of a joint) in rows
-    stuck: Array  # of joints that may stick, see `sticking`
-    split: Array  # of the same: what friction at rest has to bear, and bears, see `resting_joints`
-    holds: Array  # what the effort of one takes from the acceleration of another
-    solves: Array  # the same while it is solved
-    keeping: Array  # what is kept of their efforts, see `loop.hold`, and behind that these
-    probe_x: Array  # inputs and outputs of a call that changes nothing
-    probe_y: Array
-    course: Array  # accelerations, rates of change and powers at the stages of the last step, then of this one
-    points: Array  # when these are, in steps; weights of them
-    reach: Array  # of the last two steps: where stages were, of free rates seen from the state, then of other positions
-    weights: Array  # of these at the next stages, see `loop_newton`; when they were; for which lengths
-    past: Array  # accelerations at the stages of the last step, and rates of other positions
-    starts: Array  # of the accelerations of this one: by positions, by those
-    ends: Array  # where what is free is at the end of a step, seen from its start
-    ranges: Array  # of all positions: the lowest and the highest so far
-    numbers: Array  # places in `common`
-    counts: Array
-    judging: int = 1  # 0: errors of steps are not estimated
+    def __init__(self, **fields: Any) -> None:
+        self._names = tuple(fields)  # type: ignore[misc]
+        super().__init__(**fields)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
 
 
 def new_work(system: System, stages: int, unknowns: int, judging: bool = True) -> Work:
-    """Empty memory for a method with so many stages, of which so many are found together."""
-    count, inputs = len(system.free), system.coefficients.shape[2]
-    gates = len(system.slack)
-    width = system.positions + system.rates + inputs + gates + len(system.constants)
-    x = np.zeros((stages + 2, width))
-    x[:, width - len(system.constants) :] = system.constants
-    turning_count, modes, sticking = len(system.turning), (unknowns + 1) // 2, len(system.rubbing)
-    dense_count = count if system.dense else 0
-    tangent = 0 if system.factors else count
-    return Work(
-        x,
-        np.zeros((stages + 2, system.outputs)),
-        np.zeros((max(stages, 4), count)),
-        np.zeros((max(stages, 2), system.positions)),
-        np.zeros((unknowns, count)),
-        np.zeros((unknowns, count)),
-        np.zeros((unknowns, turning_count)),
-        np.zeros((modes, 4)),
-        np.zeros((2, tangent, tangent)),
-        np.zeros((modes, 2, dense_count, dense_count + turning_count)),
-        np.zeros(system.positions + system.rates + gates + 4),
-        np.zeros((modes, 2 * count + system.factors)),
-        np.zeros(2 * (count + turning_count)),
-        np.zeros(system.positions + system.rates + 2),
-        np.zeros((tangent, system.positions)),
-        np.zeros((2, tangent, tangent)),
-        np.zeros(2 * system.positions + system.motors + inputs + gates),
-        np.zeros(2),
-        np.zeros(gates),
-        np.zeros(2 * gates),
-        np.zeros(2 * gates),
-        np.zeros(system.positions + system.rates + 2),
-        np.zeros((MOST_EVENTS if gates else 0, 4)),
-        np.zeros((4, sticking)),
-        np.zeros((8, sticking)),
-        np.zeros((sticking, sticking)),
-        np.zeros((sticking, sticking + 1)),
-        np.zeros((sticking + 1, sticking)),
-        np.zeros(width),
-        np.zeros(system.outputs),
-        np.zeros((2 * stages, count + system.positions + 2)),
-        np.zeros((2, 2 * stages)),
-        np.zeros((2 * stages, count + len(system.other))),
-        np.zeros((3 * stages + 2, 2 * stages)),
-        np.zeros((stages, count + len(system.other))),
-        np.zeros((2, stages, count)),
-        np.zeros(count),
-        np.zeros((2, system.positions)),
-        np.array([1e-3, *[0.0] * (len(Number) - 1)]),
-        np.zeros(len(Count), dtype=np.int64),
-        int(judging),
+    """Empty memory for a method with so many stages, of which so many are found together.
+
+    Without `judging` errors of steps are not estimated.
+    """
+    count, inputs, positions = len(system.free), system.coefficients.shape[2], system.positions
+    gates, sticking, rows = len(system.slack), len(system.rubbing), stages + 2
+    state, width = positions + system.rates, positions + system.rates + inputs + gates + len(system.constants)
+    turning, other, modes = len(system.turning), len(system.other), (unknowns + 1) // 2
+    dense, tangent = count if system.dense else 0, 0 if system.factors else count
+    shapes: dict[str, Any] = {
+        "x": (rows, width),  # inputs of the model at each stage
+        "y": (rows, system.outputs),  # outputs
+        "acceleration": (max(stages, 4), count),  # of the free rates at each stage, of the last step
+        "rate": (max(stages, 2), positions),  # rates of change of all positions at each stage
+        "miss": (unknowns, count),  # of the accelerations of each stage
+        "change": (unknowns, count),  # of one iteration
+        "turned": (unknowns, turning),  # what it changes rates of turning positions by
+        "coefficients": (modes, 4),  # of each mode: real and imaginary part of c1, of c2
+        "matrix": (2, tangent, tangent),  # of a mode, while its inverse is made: real part, imaginary part
+        "inverses": (modes, 2, dense, dense + turning),  # transposed, and behind each column the turning by it
+        "stepping": state + gates + 4,  # inputs of the program that factors: positions, rates, gates, coefficients
+        "solving": (modes, 2 * count + system.factors),  # of each mode: miss, factors
+        "solved": 2 * (count + turning),  # change and turning of a mode
+        "before": state + 2,  # state and work before a step that may fail
+        "kept": state + 2,  # the same at the start of a step
+        "ways": (tangent, positions),  # rates of change of all positions for each free rate, where the matrix was made
+        "jacobian": (2, tangent, tangent),  # d(acceleration)/d(position), d(acceleration)/d(rate)
+        "flow": 2 * positions + system.motors + inputs + gates,  # inputs of the powers: positions, their rates, efforts
+        "powers": 2,  # of inputs, of losses
+        "gates": gates,  # of contacts, 1 or 0; what joints that may stick do, see `stiction`
+        "gaps": 2 * gates,  # what they follow and the rates of that, at the end of a step
+        "gaps_at_start": 2 * gates,  # at its start
+        "events": (MOST_EVENTS if gates else 0, 4),  # gate, what it became, time, rate of what it follows or position
+        "stuck": (3, sticking),  # of joints that may stick, see `stiction`
+        "split": (8, sticking),  # of the same: what friction at rest has to bear, and bears
+        "holds": (sticking, sticking),  # what the effort of one takes from the acceleration of another
+        "solves": (sticking, sticking + 1),  # the same while it is solved
+        "keeping": (sticking + 1, sticking),  # what is kept of their efforts, see `common.hold`, and behind that these
+        "probe_x": width,  # inputs and outputs of a call that changes nothing
+        "probe_y": system.outputs,
+        "course": (2 * stages, count + positions + 2),  # accelerations, rates, powers: stages of the last step, of this
+        "points": (2, 2 * stages),  # when these are, in steps; weights of them
+        "reach": (2 * stages, count + other),  # of two steps: free positions at the stages, from the state, then others
+        "weights": (3 * stages + 2, 2 * stages),  # of these at the next stages; when they were; for which lengths
+        "past": (stages, count),  # accelerations at the stages of the last step
+        "starts": (2, stages, count),  # of the accelerations of this one: by positions, by those
+        "ends": count,  # where what is free is at the end of a step, seen from its start
+        "ranges": (2, positions),  # of all positions: the lowest and the highest so far
+        "numbers": len(Number),  # places in `common`
+    }
+    work = Work(
+        **{name: np.zeros(shape) for name, shape in shapes.items()},
+        counts=np.zeros(len(Count), dtype=np.int64),
+        judging=int(judging),
     )
+    work.x[:, width - len(system.constants) :] = system.constants
+    work.numbers[Number.CONTRACTION] = 1e-3
+    return work
 
 
 @dataclass(frozen=True)
@@ -401,7 +367,6 @@ class _Loop:
         self.work.ranges[:] = q
         width = self.work.x.shape[1] - len(system.constants)
         self.x, self.y = np.empty((self.rows + 1, width)), np.empty((self.rows + 1, system.outputs + 2))
-        self.partial_x, self.partial_y = np.empty((1, width)), np.empty((1, system.outputs + 2))
         self.near = NEAR * grid.out_step
         self.done, self.portion, self.seconds, self.status = 0, 1, 0.0, Status.OK
         self.now, self.known = self.row_time, self.y[0]  # what is recorded of the state
@@ -427,31 +392,31 @@ class _Loop:
             self._cross()
         ahead = self.corners[0].time if self.corners else np.inf
         if ahead < following - self.near:
-            self._part(ahead, self.partial_x, self.partial_y)
-            self.known = self.partial_y[0]
+            self._part(ahead)  # recorded in the next row, until that is reached
+            self.known = self.y[self.done + 1]
             return
         if abs(self.now - self.row_time) > self.near:  # from a corner between two rows
-            row = slice(self.done + 1, self.done + 2)
-            filled = self._part(following, self.x[row], self.y[row])
+            filled = self._part(following)
         else:
             limit = int((ahead + self.near) / grid.out_step) - self.first if self.corners else self.rows
             filled = self._rows(min(self.rows, self.done + self.portion, limit))
         self.done += filled
         self.now, self.known = self.row_time, self.y[self.done]
 
-    def _steps(self, t: float, step: float, every: int, x: Array, y: Array) -> int:
-        """Fill rows of output from a time on; gives how many are filled."""
-        start = perf_counter()
+    def _steps(self, t: float, step: float, every: int, last: int) -> int:
+        """Fill rows of output from a time on until the last one; gives how many are filled."""
+        start, rows = perf_counter(), slice(self.done + 1, last + 1)
         filled, self.status = self.method.steps(
-            self.system, self.work, self.method.tableau, t, step, every, self.q, self.qd, self.tolerance, x, y
-        )
+            self.system, self.work, self.method.tableau, t, step, every, self.q, self.qd, self.tolerance, self.x[rows],
+            self.y[rows],
+        )  # fmt: skip
         self.seconds += perf_counter() - start
         return filled
 
     def _rows(self, last: int) -> int:
         """Whole intervals between rows."""
-        grid, rows, before = self.grid, slice(self.done + 1, last + 1), self._operators
-        filled = self._steps(self.row_time, grid.step, grid.every, self.x[rows], self.y[rows])
+        before = self._operators
+        filled = self._steps(self.row_time, self.grid.step, self.grid.every, last)
         longer = int((last - self.done) * PORTION / max(self._operators - before, 1))
         self.portion = max(1, min(4 * self.portion, longer, self.rows))  # corners may keep calls short for long
         return filled
@@ -463,11 +428,11 @@ class _Loop:
         solved = iterations * system.solving + jacobians * system.factoring
         return int(evaluations * system.operators + solved + (steps + rejected) * STEP_OVERHEAD)
 
-    def _part(self, end: float, x: Array, y: Array) -> int:
+    def _part(self, end: float) -> int:
         """Part of an interval, in steps of its own."""
         count = 1 if self.grid.begin else max(1, math.ceil((end - self.now) / self.grid.step * (1 - 1e-9)))
         self.work.counts[Count.STARTED] = 0  # the matrix is that of another step
-        filled = self._steps(self.now, (end - self.now) / count, count, x, y)
+        filled = self._steps(self.now, (end - self.now) / count, count, self.done + 1)
         self.work.counts[Count.STARTED] = 0
         self.now = end
         return filled

@@ -28,7 +28,7 @@ from parflex.integrators.common import (
     normalise,
     place,
 )
-from parflex.integrators.newton import costs, make_modes, solve_mode, take_state
+from parflex.integrators.newton import MOST_ITERATIONS, make_modes, matrix_is_old, solve_mode, take_state
 from parflex.integrators.stage_history import (
     initialise_history,
     predict_stages,
@@ -42,29 +42,17 @@ from parflex.integrators.stage_history import (
 from parflex.integrators.steps import MOST_GROWTH, driver
 
 Array = np.ndarray
-
-MOST_ITERATIONS = 25
-
 MAX_SINGLE_ITERATIONS = 16  # steps of one iteration, which does not show the contraction, in a row
 
 
 @inner
-def _renew(system: Any, work: Any, tableau: Any, h: float, row: int) -> None:
-    """The modes of 1 - h A (x) Jv - h^2 AA (x) Jq at a row of the work that was evaluated."""
-    take_state(system, work, row)
-    _modes_for(system, work, tableau, h)
-    work.counts[Count.BEST], work.counts[Count.EXTRA_ITERATIONS], work.counts[Count.FRESH] = MOST_ITERATIONS, 0, 1
-
-
-@inner
 def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
-    """The same at the state that is known, for any length of the step."""
+    """The modes of 1 - h A (x) Jv - h^2 AA (x) Jq at the state that was taken, for any length of the step."""
     for m in range(len(tableau.roots)):
         re, im = h * tableau.roots[m, 0], h * tableau.roots[m, 1]
         c = work.coefficients[m]
         c[0], c[1], c[2], c[3] = re, im, re * re - im * im, 2 * re * im
-    make_modes(system, work)
-    work.numbers[Number.MATRIX_STEP] = h
+    make_modes(system, work, h)
 
 
 @inner
@@ -212,14 +200,14 @@ def _solve_stages(
 def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """The same at this state."""
     evaluate_at(system, work, t, q, qd, len(tableau.c))
-    _renew(system, work, tableau, h, len(tableau.c))
+    take_state(system, work, len(tableau.c))
+    _modes_for(system, work, tableau, h)
 
 
 @inner
 def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
     """Matrix and history for a step of this length; polynomials through two far shorter steps are not continued."""
     stages, counts, numbers = len(tableau.c), work.counts, work.numbers
-    iteration_cost, renewal = costs(system, len(tableau.roots), stages)
     if again and counts[Count.FRESH] != 0:
         _modes_for(system, work, tableau, h)
         _history_from_state(system, work, tableau, h, q, qd)
@@ -227,11 +215,12 @@ def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
         _new_matrix(system, work, tableau, t, h, q, qd)
         _history_from_state(system, work, tableau, h, q, qd)
         counts[Count.STARTED], numbers[Number.CONTRACTION], numbers[Number.LAST] = 1, 0.5, 0.0
-    elif counts[Count.EXTRA_ITERATIONS] * iteration_cost > renewal:
+    elif matrix_is_old(system, work, len(tableau.roots), stages):
         if system.gaps != 0:  # the state is asked for where a step is made again
             _new_matrix(system, work, tableau, t, h, q, qd)
         else:  # the last stage of the step before is near enough
-            _renew(system, work, tableau, h, stages - 1)
+            take_state(system, work, stages - 1)
+            _modes_for(system, work, tableau, h)
     if again or work.judging == 0 or numbers[Number.AIM] == 0.0:
         return
     if numbers[Number.MATRIX_STEP] != h:

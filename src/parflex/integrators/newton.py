@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.loop_functions import call_model, inlined, inner
-from parflex.integrators.common import POSITION_STEP, RATE_STEP, Count, copy, evaluate
+from parflex.integrators.common import POSITION_STEP, RATE_STEP, Count, Number, copy, evaluate
 
 Array = np.ndarray
+MOST_ITERATIONS = 25
 
 
 @inner
@@ -48,6 +49,7 @@ def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
 @inner
 def take_state(system: Any, work: Any, row: int) -> None:
     """Take the state in a row of the work, which was evaluated, as that at which modes are made."""
+    work.counts[Count.BEST], work.counts[Count.EXTRA_ITERATIONS], work.counts[Count.FRESH] = MOST_ITERATIONS, 0, 1
     if system.dense != 0 and system.factor == 0 and system.real_factor == 0:
         differentiate(system, work, row, row + 1)
         return
@@ -59,8 +61,8 @@ def take_state(system: Any, work: Any, row: int) -> None:
 
 
 @inner
-def make_modes(system: Any, work: Any) -> None:
-    """Factors or inverses of all modes, at the state that was taken, for the coefficients in the work."""
+def make_modes(system: Any, work: Any, h: float) -> None:
+    """Factors or inverses of all modes, at the state that was taken, for the coefficients of a step in the work."""
     count = len(system.free)
     for m in range(len(work.coefficients)):
         real = work.coefficients[m, 1] == 0.0
@@ -79,6 +81,7 @@ def make_modes(system: Any, work: Any) -> None:
             address = system.real_solve if real else system.solve
             _columns(address, solving, work.solved, work.inverses[m], count, real)
     work.counts[Count.JACOBIANS] += 1
+    work.numbers[Number.MATRIX_STEP] = h
 
 
 @inner
@@ -176,12 +179,12 @@ def solve_mode(system: Any, work: Any, m: int, real: bool) -> None:
 
 
 @inlined
-def costs(system: Any, modes: int, stages: int) -> tuple[int, int]:
-    """Operators of an iteration, and of new modes."""
-    count = len(system.free)
+def matrix_is_old(system: Any, work: Any, modes: int, stages: int) -> bool:
+    """Whether iterations beside the fewest have cost as many operators as new modes do."""
+    count, extra = len(system.free), work.counts[Count.EXTRA_ITERATIONS]
     if system.dense == 0:
-        return stages * system.operators + modes * system.solving, modes * system.factoring
-    iteration_cost = stages * system.operators + 8 * modes * count**2
+        return extra * (stages * system.operators + modes * system.solving) > modes * system.factoring
+    renewal = 4 * count * system.operators + 8 * modes * count**3
     if system.factoring != 0:
-        return iteration_cost, modes * (system.factoring + count * system.solving)
-    return iteration_cost, 4 * count * system.operators + 8 * modes * count**3
+        renewal = modes * (system.factoring + count * system.solving)
+    return extra * (stages * system.operators + 8 * modes * count**2) > renewal

@@ -15,14 +15,12 @@ from parflex.integrators.gauss import gauss_steps
 from parflex.integrators.steps import specialised
 
 Array = np.ndarray
-
 TURN = 2 * math.pi
-
 plant_steps: Any = None  # the loop of the method that moves the plant
 
 
 class Sampled(CompiledRecord):
-    """What the loop knows of a law: two programs, and where their numbers come from.
+    """What the loop knows of a law: two programs, where their numbers come from, and what a run remembers.
 
     The first closes the nominal robot from what is measured: (guess, measured, constants) -> positions, and other
     outputs, of which the last is the status. The second is the law: (positions, measured rates, reference, gains and
@@ -42,41 +40,20 @@ class Sampled(CompiledRecord):
     delay: int  # samples
     lower: Array  # limits of efforts
     upper: Array
-
-
-class Given(CompiledRecord):
-    """What the law gets at each sample: a row of the reference; and what the sensors add to the truth."""
-
-    reference: Array
-    noise: Array
-    rate_noise: Array
-
-
-class Memory(CompiledRecord):
-    """What a run remembers: the last pose found and measured, and efforts that wait for their time."""
-
-    guess: Array  # all positions of the nominal robot
+    reference: Array  # at each sample a row for the law
+    noise: Array  # what sensors add to the truth: (sample, positions, then rates)
+    guess: Array  # all positions of the nominal robot, the last that were found
     closed: Array  # outputs of the geometry
     last: Array  # measured positions, then rates
     tau: Array
-    waiting: Array  # (delay + 1, motors)
+    waiting: Array  # efforts that wait for their time, (delay + 1, motors)
 
 
 @inner
-def act(
-    sampled: Sampled,
-    system: Any,
-    k: int,
-    y: Array,
-    reference: Array,
-    noise: Array,
-    rate_noise: Array,
-    memory: Memory,
-    efforts: Array,
-) -> bool:
+def act(sampled: Sampled, system: Any, k: int, y: Array, efforts: Array) -> bool:
     """Measure, find the nominal robot, ask the law, and write the efforts of sample k; False if it is not found."""
-    closed, guess, last, m = memory.closed, memory.guess, memory.last, len(sampled.joints)
-    _measure(sampled, k, y, noise, rate_noise, last, system.positions)
+    closed, guess, last, m = sampled.closed, sampled.guess, sampled.last, len(sampled.joints)
+    _measure(sampled, k, y, system.positions)
     for _ in range(2):  # the second time from where the first ended
         for i in range(sampled.positions):
             sampled.geometry_x[i] = guess[i]
@@ -91,9 +68,9 @@ def act(
         sampled.law_x[i] = closed[i]
     for i in range(m):
         sampled.law_x[sampled.positions + i] = last[m + i]
-    for i in range(len(reference)):
-        sampled.law_x[sampled.positions + m + i] = reference[i]
-    tau, waiting = memory.tau, memory.waiting
+    for i in range(sampled.reference.shape[1]):
+        sampled.law_x[sampled.positions + m + i] = sampled.reference[k, i]
+    tau, waiting = sampled.tau, sampled.waiting
     call_model(sampled.law, sampled.law_x.ctypes.data, tau.ctypes.data)
     for i in range(len(tau)):
         effort = min(max(tau[i], sampled.lower[i]), sampled.upper[i])
@@ -108,9 +85,9 @@ def act(
 
 
 @inner
-def _measure(sampled: Sampled, k: int, y: Array, noise: Array, rate_noise: Array, last: Array, positions: int) -> None:
-    """Positions and rates of the sensed joints, into `last`, which has those of the sample before."""
-    m = len(sampled.joints)
+def _measure(sampled: Sampled, k: int, y: Array, positions: int) -> None:
+    """Positions and rates of the sensed joints, in place of those of the sample before."""
+    m, last, noise = len(sampled.joints), sampled.last, sampled.noise[k]
     for i in range(m):
         value = y[sampled.joints[i]]
         if sampled.turning[i]:
@@ -122,13 +99,13 @@ def _measure(sampled: Sampled, k: int, y: Array, noise: Array, rate_noise: Array
             if k > 0:  # before that, those with which the reference begins
                 last[m + i] = (value - last[i]) / sampled.sample_time
         else:
-            last[m + i] = y[positions + sampled.joints[i]] + rate_noise[i]
+            last[m + i] = y[positions + sampled.joints[i]] + noise[m + i]
         last[i] = value
 
 
 def _sampled_steps(
     sampled: Sampled, system: Any, work: Any, tableau: Any, h: float, every: int, tolerance: float, first: int,
-    signals: Given, memory: Memory, q: Array, qd: Array, out_x: Array, out_y: Array, efforts: Array,
+    q: Array, qd: Array, out_x: Array, out_y: Array, efforts: Array,
 ) -> tuple[int, int]:  # fmt: skip
     """Samples from number `first` on, until the rows of output are full; gives the rows that are and a status.
 
@@ -136,8 +113,7 @@ def _sampled_steps(
     """
     for row in range(len(out_x) - 1):
         k = first + row
-        reference, noise, rate_noise = signals.reference[k], signals.noise[k], signals.rate_noise[k]
-        if not act(sampled, system, k, out_y[row], reference, noise, rate_noise, memory, efforts[row]):
+        if not act(sampled, system, k, out_y[row], efforts[row]):
             return row, Status.GEOMETRY
         part_x, part_y = out_x[row + 1 : row + 2], out_y[row + 1 : row + 2]
         t = k * sampled.sample_time

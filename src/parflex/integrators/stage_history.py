@@ -15,7 +15,6 @@ from parflex.codegen.loop_functions import inner
 from parflex.integrators.common import Count, Number, copy, find_powers, record
 
 Array = np.ndarray
-
 TURN = 2 * math.pi
 
 
@@ -23,24 +22,32 @@ TURN = 2 * math.pi
 def initialise_history(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """Two steps that would end at this state, its acceleration the mean of the changes in the work."""
     stages, count, reach, past = len(tableau.c), len(system.free), work.reach, work.past
-    y = work.y[stages, system.positions :]
+    rate = work.y[stages, system.positions :]
     for k in range(count):
         mean = 0.0
         for i in range(stages):
             mean += tableau.b[i] * work.change[i, k]
         for i in range(stages):
             past[i, k] = mean
-    for k in range(len(system.other)):
-        for i in range(stages):
-            past[i, count + k] = y[system.other[k]]
     for j in range(2 * stages):
         offset = h * (tableau.c[j % stages] - (2.0 if j < stages else 1.0))
         for k in range(count):
             reach[j, k] = offset * (qd[system.free[k]] + 0.5 * offset * past[0, k])
         for k in range(len(system.other)):
-            reach[j, count + k] = q[system.other[k]] + offset * past[0, count + k]
+            reach[j, count + k] = q[system.other[k]] + offset * rate[system.other[k]]
     work.numbers[Number.BEFORE] = work.numbers[Number.LATEST] = h
     work.counts[Count.USE_LAST_ACCELERATIONS] = 0
+
+
+@inner
+def _lagrange(weights: Array, points: Array, first: int, place: float) -> None:
+    """Weights of the polynomial through the points from number `first` on, at a place, which may be beyond them."""
+    for j in range(first, len(points)):
+        weight = 1.0
+        for i in range(first, len(points)):
+            if i != j:
+                weight *= (place - points[i]) / (points[j] - points[i])
+        weights[j] = weight
 
 
 @inner
@@ -51,19 +58,12 @@ def _extrapolation_weights(weights: Array, c: Array, twice: Array, latest: float
     """
     stages, nodes = len(c), weights[3 * len(c)]
     for j in range(stages):
-        nodes[j] = (c[j] - 1.0) * before - latest
-        nodes[stages + j] = (c[j] - 1.0) * latest
-    for j in range(2 * stages):
-        for i in range(stages):
-            recent, older = 1.0, 1.0
-            for m in range(2 * stages):
-                if m != j:
-                    factor = (c[i] - nodes[m]) / (nodes[j] - nodes[m])
-                    recent, older = (recent * factor, older) if m >= stages else (recent, older * factor)
-            weights[i, j] = recent * older
-            if j >= stages:
-                weights[2 * stages + i, j - stages] = recent
-        for i in range(stages):
+        nodes[j], nodes[stages + j] = (c[j] - 1.0) * before - latest, (c[j] - 1.0) * latest
+    for i in range(stages):
+        _lagrange(weights[i], nodes, 0, c[i])
+        _lagrange(weights[2 * stages + i], nodes, stages, c[i])
+    for i in range(stages):
+        for j in range(2 * stages):
             total = 0.0
             for m in range(stages):
                 total += twice[i, m] * weights[m, j]
@@ -95,7 +95,7 @@ def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd:
             for k in range(count):
                 by_place[k] += weight * row[k]
         for j in range(stages):
-            row, weight = work.past[j], weights[2 * stages + i, j]
+            row, weight = work.past[j], weights[2 * stages + i, stages + j]
             for k in range(count):
                 by_past[k] += weight * row[k]
         row = work.acceleration[i]
@@ -116,6 +116,12 @@ def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd:
             for j in range(stages):
                 total += tableau.once[i, j] * (work.x[j, p] - q[p]) / h
             work.rate[i, p] = total
+
+
+@inner
+def _turns(angle: float) -> float:
+    """The whole turns in an angle: those of closures begin again at -pi."""
+    return TURN * math.floor(angle / TURN + 0.5)
 
 
 @inner
@@ -145,16 +151,11 @@ def store_history(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: 
     for k in range(len(system.other)):
         p, column = system.other[k], count + k
         last_position = work.y[last, p]
-        turn = TURN * math.floor(
-            (last_position - reach[stages + last, column]) / TURN + 0.5
-        )  # angles of closures begin again at -pi
+        turn = _turns(last_position - reach[stages + last, column])
         for i in range(stages):
-            work.past[i, column] = work.rate[i, p]
             reach[i, column] = reach[stages + i, column] + turn
             if k >= len(system.turning):
-                reach[stages + i, column] = work.y[i, p] + TURN * math.floor(
-                    (last_position - work.y[i, p]) / TURN + 0.5
-                )
+                reach[stages + i, column] = work.y[i, p] + _turns(last_position - work.y[i, p])
                 continue
             total = 0.0
             for j in range(stages):
@@ -197,18 +198,6 @@ def record_start(system: Any, work: Any, row: int) -> None:
         find_powers(system, work, work.x[row], y)
         copy(work.powers, history_row[count + nq :])
     work.numbers[Number.LAST], work.numbers[Number.LAST_ERROR] = -1.0, 0.0
-
-
-@inner
-def value_at(points: Array, first: int, share: float) -> None:
-    """Weights of the polynomial through the known points at a share of the step, which may be beyond it."""
-    last = points.shape[1]
-    for j in range(first, last):
-        weight = 1.0
-        for i in range(first, last):
-            if i != j:
-                weight *= (share - points[0, i]) / (points[0, j] - points[0, i])
-        points[1, j] = weight
 
 
 @inner
@@ -260,7 +249,7 @@ def _state_inside(
     for k in range(len(system.simple)):
         q[system.simple[k, 0]] += share * length * qd[system.free[system.simple[k, 1]]]
     for i in range(len(c)):
-        value_at(points, first, share * c[i])
+        _lagrange(points[1], points[0], first, share * c[i])
         weight, lever = share * length * b[i], share * length * (1.0 - c[i])
         for j in range(first, len(history)):
             part = weight * points[1, j]

@@ -29,13 +29,9 @@ from parflex.integrators.events import (
 )
 
 Array = np.ndarray
-
 solve: Any = None  # (system, work, tableau, t, h, q, qd, tolerance): number of iterations; 0 if they do not converge
-
 error: Any = None  # (system, work, tableau, h): error of the positions in a step (m), and its power of h in the numbers
-
 accept: Any = None  # (system, work, tableau, h, q, qd): the end of the step becomes the state
-
 steps_over_rows = False  # whether steps go over several rows, which `rows_inside` records
 
 
@@ -69,30 +65,19 @@ def rows_inside(
 
 
 MAX_SUBDIVISIONS = 7  # each time by four: steps down to 1/4096
-
 MOST_GROWTH, LEAST_SHARE, UNSOLVED_STEP_FACTOR = 2.0, 0.2, 0.25
-
 FLAT, MANY = 0.3, 10  # an error that so many shorter steps leave at so much of it is rounding
-
 SAFETY = 0.9
-
 WORTH = 1.2  # a step that may be longer by less stays: a matrix serves one length
-
 NEARLY = 0.8  # of the aim: the next step is shortened before it must be made twice
-
 MAX_REJECTIONS = 25  # of one step
-
 REFUSED = -1  # verdict: a shorter step is made
-
 FAILED = -1.0  # instead of a length: a step that is repeated with another length does not converge
-
 MOST_HALVINGS, MOST_TRIES = 40, 60  # of a step that comes back to a root, and of a search for one
-
 MOST_PARTS = 300  # of one step, between gates that turn
-
 ROUNDING = 4e-16  # of the time: no root is known better
-
 NOTHING = 1e-14  # of a step: what may be left of it
+SMALLEST = 1e-9  # of the time between rows: the smallest step that errors choose
 
 
 @inlined
@@ -164,17 +149,12 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
 
 
 def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they fail.
-
-    Steps that leave the assembly fail too: closures that are not closed at their stages may be at those of shorter ones.
-    """
-    work.counts[Count.OPEN] = 0
+    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
     used = solve(system, work, tableau, t, h, q, qd, tolerance)
-    if work.counts[Count.FRESH] == 0 and (used == 0 or work.counts[Count.OPEN] != 0):
-        work.counts[Count.OPEN] = 0
+    if used == 0 and work.counts[Count.FRESH] == 0:
         renew(system, work, tableau, t, h, q, qd)
         used = solve(system, work, tableau, t, h, q, qd, tolerance)
-    return 0 if work.counts[Count.OPEN] != 0 else used
+    return used
 
 
 def _in_parts(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
@@ -302,18 +282,22 @@ def _steps(
                 if gated or span > 1:
                     save_state(work.kept, numbers, q, qd)
                 prepare(system, work, tableau, now, length, q, qd, False)
+                counts[Count.OPEN] = 0 if chosen else counts[Count.OPEN]
                 used = _attempt(system, work, tableau, now, length, q, qd, tolerance)
+                if chosen and counts[Count.OPEN] != 0:  # it leaves the assembly, which a shorter step may not
+                    used = 0
                 if judged and (used > 0 or chosen):
                     found, allowed = math.inf, _allowed_error(system, work)
                     if used > 0:
                         found = error(system, work, tableau, length)
                     verdict = choose(numbers, counts, allowed, found, length)
-                    if verdict == REFUSED and chosen:
+                    if verdict == REFUSED and chosen and numbers[Number.STEP] > SMALLEST * h:
                         if span > 1:
                             span = rows_ahead(numbers[Number.STEP], h, span)
                             left = span * h
                         continue
                     if verdict != 0:
+                        verdict = Status.STEP_TOO_SMALL if verdict == REFUSED else verdict
                         return row, verdict if chosen else Status.STEP_TOO_LONG
                 if used > 0:
                     accept(system, work, tableau, length, q, qd)

@@ -25,45 +25,25 @@ from parflex.codegen.loop_functions import call_model, inner
 from parflex.integrators.common import STATIC, Count, copy, evaluate, note_event
 
 Array = np.ndarray
-
 STUCK, FORTH, BACK = 1.0, 2.0, 3.0  # what a joint does, in Work.gates
-
 COULOMB = 0  # column of System.friction, before STATIC
 
-# rows of Work.stuck: where a joint stuck, what was last noted that it does, what inertia holds it, 1 where its friction
-# is what keeps it at rest
-PLACE, TOLD, INERTIA, FRICTION_HELD = range(4)
-
+PLACE, INERTIA, FRICTION_HELD = range(3)  # rows of Work.stuck: where a joint stuck, what inertia and friction hold it
 HOLDING_INERTIA = 1e6  # inertia that holds a joint, of that which it moves: efforts are found to as many digits at once
-
 AT_REST = 10.0  # of the slack of rates
-
 KEPT = 1e5  # of it, of a joint that sticks: bodies that vibrate make it drift, and what impulses leave is more
-
 PASSES = 1e4  # of it, in a second: a joint that feels no friction goes on so; a slower one is seen by its rate
-
 RATE_DRIFT, DRIFT, FAR = 1e-6, 1e-3, 1e8  # of the slack: what is corrected, and what is no drift
-
 EXCESS = 1e-8  # of the static effort, by which a joint that sticks may be loaded more
-
 PULL, SCALE, LOW, HIGH, SHARE, CHANGE, CENTRE, STATE = range(8)  # rows of Work.split, of each joint that may stick
-
 SLIDES, NO_RESPONSE, BOUND, FREE = 0.0, 1.0, 2.0, 3.0  # states: moves, feels no friction, at a bound, inside of them
-
 MIN_RESPONSE = 1e-12  # of its acceleration: a joint that friction moves less does not feel it
-
 CLEAR = 1e-3  # of it: what is moved less is pushed once more, as far, since rounding is of the acceleration
-
 EVEN = 1e-5  # of the response: takes the least of many efforts, to eleven digits; what it leaves open goes down by
-
 ROUNDS = 5  # this in each of so many rounds, from the efforts of the last
-
 NOTHING = 1e-12  # of bounds, and of pulls: rounding
-
 DEPENDENT_RESPONSE = 1e-7  # of a response: what is less is that of a joint that moves with others alone
-
 MIN_AMBIGUOUS, MAX_AMBIGUOUS = 1e-11, 3e-4  # of a response: what is between is neither nothing nor clear; see docs
-
 MOVES = 1e-10  # of a bound: a joint that its bound does not hold moves
 
 
@@ -133,14 +113,14 @@ def settle_friction(system: Any, work: Any, row: int, forced: bool, event_time: 
     find_keeping(work)
     turned = 0
     for j in range(count):
-        turned += _take(system, work, row, j, first + 2 * j, first_x)
+        turned += _take(system, work, row, j, first + 2 * j, first_x, event_time)
     evaluate(system, work, work.x[row], work.y[row])
-    return turned + _note(system, work, row, event_time)
+    return turned
 
 
 @inner
-def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int) -> int:
-    """Let one joint do what was found; 1 if it does something else than before."""
+def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int, event_time: float) -> int:
+    """Let one joint do what was found; 1 if it does something else than before, which is noted, or begins to slide."""
     split, state, before = work.split, work.split[STATE, j], work.gates[k]
     static, previous_inertia = system.friction[j, STATIC], work.stuck[INERTIA, j]
     direction = work.y[row, system.positions + system.rubbing[j]]
@@ -165,6 +145,8 @@ def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int) -> int
     work.stuck[FRICTION_HELD, j] = 1.0 if sticks and state != NO_RESPONSE else 0.0
     for i in range(len(work.x)):  # in all stages
         work.x[i, first_x + 2 * j], work.x[i, first_x + 2 * j + 1] = effort, inertia
+    if mode != before or (mode != STUCK and _rests(system, work, row, j)):
+        note_event(work, k, mode, event_time, work.y[row, system.rubbing[j]])
     return 1 if mode != before or inertia != previous_inertia else 0
 
 
@@ -179,20 +161,6 @@ def unsettled(system: Any, work: Any, row: int) -> bool:
             bears_all = work.stuck[FRICTION_HELD, j] != 0.0 and work.stuck[INERTIA, j] == 0.0
             is_unsettled = is_unsettled or bears_all or not rate < FAR * system.slack[first + 2 * j]
     return is_unsettled
-
-
-@inner
-def _note(system: Any, work: Any, row: int, event_time: float) -> int:
-    """Note what joints do now that did something else, and which slide from rest; gives how many do something else."""
-    count, changed = len(system.friction), 0
-    first = len(work.gates) - 2 * count
-    for j in range(count):
-        mode, resting = work.gates[first + 2 * j], _rests(system, work, row, j)
-        changed += 1 if mode != work.stuck[TOLD, j] else 0
-        if mode != work.stuck[TOLD, j] or (resting and mode != STUCK):
-            note_event(work, first + 2 * j, mode, event_time, work.y[row, system.rubbing[j]])
-        work.stuck[TOLD, j] = mode
-    return changed
 
 
 @inner

@@ -20,7 +20,6 @@ from parflex.closure.newton import CLOSED
 from parflex.closure.targets import WORDS
 from parflex.codegen import cache
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
-from parflex.io import npz_bytes, read_npz
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
@@ -219,17 +218,17 @@ def moving_frame(
 def follow_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:
     """Return motors as functions of the way along a segment, and all positions where it begins and where it ends."""
     key = cache.key_of(robot, "road", trajectory.frame, tuple(trajectory.driven), segment, near, trajectory.name)
-    if key is None:
-        return followed_segment(robot, trajectory, segment, near)
-    key = key.removesuffix(".program") + ".road"
-    data = cache.read_bytes(key)
-    if data is not None:
-        stored = read_npz(data)
-        return Trajectory(stored["breaks"], stored["coefficients"]), stored["first"], stored["last"]
-    pieces, first, last = followed_segment(robot, trajectory, segment, near)
-    arrays = {"breaks": pieces.breaks, "coefficients": pieces.coefficients, "first": first, "last": last}
-    cache.write_bytes(key, npz_bytes(arrays))
-    return pieces, first, last
+    breaks, coefficients, first, last = cache.stored(
+        None if key is None else key.removesuffix(".program") + ".road",
+        lambda: _arrays(*followed_segment(robot, trajectory, segment, near)),
+        lambda arrays: [array.tolist() for array in arrays],
+        lambda lists: [np.array(numbers) for numbers in lists],
+    )
+    return Trajectory(breaks, coefficients), first, last
+
+
+def _arrays(pieces: Trajectory, *ends: Array) -> list[Array]:
+    return [pieces.breaks, pieces.coefficients, *ends]
 
 
 def followed_segment(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, near: Array) -> Found:

@@ -18,21 +18,14 @@ from parflex.robot.robot import Robot
 from parflex.trajectories.trajectory import POWERS, Trajectory, constant, linear, quintics
 
 Array = np.ndarray
-PIECE = 1.25e-3  # s: pieces of a function before they are halved; six values and three checks in each
-MOTION_PIECE = 1e-3  # s: of a motion, with its derivatives at both ends and a check midway
 FINE = 1e-6  # of the range of a channel, or of the largest velocity and acceleration: what quintics may be off
 LEAST_RANGE = 1e-5  # of the largest value: a range that is smaller is rounding
+ROUNDING = 1e-14  # of values over the length of a piece: what their derivatives may be off
 INSTANT = 1e-10  # s, or of the time where that is shorter: shorter pieces are not halved
 BESIDE = 4  # units in the last place: a function is asked so far before and behind a break
 FACTOR, SPARE = 8, 20_000  # samples at most: so many times those of the first pieces, and so many more
-NODES = np.linspace(0.0, 1.0, POWERS)
-BETWEEN = np.array([0.083, 0.52, 0.913])  # where quintics are compared: in no even ratio to the nodes
-TO_POWERS = np.linalg.inv(np.vander(NODES, increasing=True))
-CHECKED = np.vander(BETWEEN, POWERS, increasing=True) @ TO_POWERS
-ENDS, MIDDLE = np.array([0.0, 1.0]), np.array([0.5])
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 Function = Callable[[float], Array]
-Misfit = Callable[[Array, Array, Array], Array]  # from lengths, values at nodes and between: distance of each piece
 
 
 @dataclass(frozen=True)
@@ -43,25 +36,53 @@ class InputSpan:
     breaks: Sequence[float] = ()
 
 
-def _sampled(
-    function: Function, span: InputSpan, key: str, piece: float, nodes: Array, between: Array, off: Misfit
-) -> tuple[Array, Array]:
-    """Return ends of pieces and values at their nodes (piece, node, ...) for which quintics are within the tolerance.
+class Sampling:
+    """How a function of time is sampled: `orders` derivatives at `nodes` of pieces, which give quintics, and a check.
 
-    Pieces between breaks are halved until they fit at places between the nodes, where `off` tells the distance; nodes
-    and places are shares of a piece. A function that is too fast, or jumps, is refused with the time.
+    Pieces are `piece` s long before they are halved; nodes and places of the check, `between`, are shares of a piece.
     """
-    instant, ends = INSTANT * min(1.0, span.end), _first_pieces(span, piece)
+
+    def __init__(self, piece: float, orders: int, nodes: Any, between: Any) -> None:
+        self.piece, self.orders, self.count, self.shares = piece, orders, len(nodes), np.array([*nodes, *between])
+        self.to_powers = np.linalg.inv(self._conditions(nodes))
+        self.checked = self._conditions(between) @ self.to_powers
+
+    def _conditions(self, shares: Any) -> Array:
+        """Return rows that give the derivatives at shares of a piece from the powers of a quintic, order by order."""
+        unit = Trajectory(np.zeros(1), np.eye(POWERS)[None])
+        return np.array([unit.value(float(u), order) for u in shares for order in range(self.orders)])
+
+    def off(self, lengths: Array, values: Array) -> Array:
+        """Return how far quintics through values (piece, share, order, channel) are off where they are checked."""
+        h = lengths[:, None, None] ** np.arange(self.orders)[:, None]
+        scaled = (values * h[:, None]).reshape(len(values), -1, values.shape[-1])
+        nodes, between = np.split(scaled, [self.count * self.orders], axis=1)
+        off = np.abs(self.checked @ nodes - between).reshape(len(values), -1, *values.shape[2:]).max(axis=1) / h
+        below = np.abs(values[:, : self.count, :-1]).sum(axis=1)
+        off[:, 1:] = np.maximum(off[:, 1:] - ROUNDING * below / lengths[:, None, None], 0.0)
+        return off
+
+
+FUNCTION = Sampling(1.25e-3, 1, np.linspace(0.0, 1.0, POWERS), (0.083, 0.52, 0.913))  # no even ratio to the nodes
+MOTION = Sampling(1e-3, 3, (0.0, 1.0), (0.5,))
+
+
+def _sampled(function: Function, span: InputSpan, key: str, sampling: Sampling) -> tuple[Array, Array]:
+    """Return ends of pieces and values at their nodes (piece, node, order, channel), whose quintics are fine enough.
+
+    Pieces between breaks are halved until they are. A function that is too fast, or jumps, is refused with the time.
+    """
+    instant, ends = INSTANT * min(1.0, span.end), _first_pieces(span, sampling.piece)
     inner = np.array([t for t in span.breaks if 0 < t < span.end])
-    budget = FACTOR * len(ends) * (len(nodes) + len(between)) + SPARE
+    budget = FACTOR * len(ends) * len(sampling.shares) + SPARE
     done: list[tuple[Array, Array]] = []
     while len(ends):
-        values = _values(function, ends, np.concatenate([nodes, between]), inner)
+        values = _values(function, ends, sampling.shares, inner)
         budget -= values.shape[0] * values.shape[1]
-        at_nodes, checked = np.split(values, [len(nodes)], axis=1)
+        at_nodes = values[:, : sampling.count]
         seen = np.concatenate([rows.reshape(-1, *rows.shape[2:]) for rows in (values, *(part[1] for part in done))])
         lengths = ends[:, 1] - ends[:, 0]
-        share = _share(off(lengths, at_nodes, checked), seen, span.end)
+        share = _share(sampling.off(lengths, values), seen, span.end)
         bad = share > FINE
         if bad.any() and (budget < 0 or lengths[bad].min() < instant):
             worst = int(np.argmax(np.where(bad & (lengths <= 1.01 * lengths[bad].min()), share, -1.0)))
@@ -70,8 +91,9 @@ def _sampled(
             )
         done.append((ends[~bad], at_nodes[~bad]))
         middle = ends[bad].mean(axis=1)
-        ends = np.concatenate([np.stack([ends[bad, 0], middle], 1), np.stack([middle, ends[bad, 1]], 1)])
-        ends = ends[np.argsort(ends[:, 0])]
+        ends = np.sort(
+            np.concatenate([np.stack([ends[bad, 0], middle], 1), np.stack([middle, ends[bad, 1]], 1)]), axis=0
+        )
     pieces, rows = (np.concatenate([part[k] for part in done]) for k in range(2))
     order = np.argsort(pieces[:, 0])
     return pieces[order], rows[order]
@@ -79,40 +101,33 @@ def _sampled(
 
 def _first_pieces(span: InputSpan, piece: float) -> Array:
     edges = np.unique(np.clip([0.0, *span.breaks, span.end], 0.0, span.end))
-    parts = []
-    for a, b in pairwise(edges):
-        inside = np.linspace(a, b, max(1, int(np.ceil((b - a) / piece * (1 - 1e-12)))) + 1)
-        parts.append(np.stack([inside[:-1], inside[1:]], axis=1))
-    return np.concatenate(parts)
+    counts = [max(1, int(np.ceil((b - a) / piece * (1 - 1e-12)))) for a, b in pairwise(edges)]
+    begins = [np.linspace(a, b, count, endpoint=False) for (a, b), count in zip(pairwise(edges), counts, strict=True)]
+    times = np.append(np.concatenate(begins), edges[-1])
+    return np.stack([times[:-1], times[1:]], axis=1)
 
 
 def _values(function: Function, ends: Array, shares: Array, breaks: Array) -> Array:
-    """Return values (piece, share, ...); at breaks the function is asked just before or just behind them."""
-    known: dict[float, Array] = {}
-    rows = []
-    for a, b in ends:
-        first = a + BESIDE * np.spacing(a) * bool(np.any(breaks == a))
-        last = b - BESIDE * np.spacing(b) * bool(np.any(breaks == b))
-        for share in shares:
-            t = first if share == 0 else last if share == 1 else a + (b - a) * share
-            if t not in known:
-                known[t] = function(float(t))
-            rows.append(known[t])
-        known = {last: known[last]}
-    return np.array(rows).reshape(len(ends), len(shares), *rows[0].shape)
+    """Return values (piece, share, order, channel); at breaks the function is asked just before or just behind them."""
+    a, b = ends.T[:, :, None]
+    times = np.where(shares == 1, b, a + (b - a) * shares)
+    times += np.where(shares == 1, -BESIDE, BESIDE) * np.spacing(times) * np.isin(times, breaks)
+    moments, places = np.unique(times, return_inverse=True)
+    rows = np.array([function(float(t)) for t in moments])
+    return rows[places.reshape(times.shape)]
 
 
 def _share(off: Array, seen: Array, end: float) -> Array:
-    """Return the largest distance of each piece, (piece, ..., channel), in ranges of the channel."""
+    """Return the largest distance of each piece, (piece, order, channel), in ranges of the channel."""
     scale = np.maximum(np.ptp(seen, axis=0), LEAST_RANGE * np.abs(seen).max(axis=0))
-    if seen.ndim == 3:  # of a motion: rates have the size of their largest value, or of what they should be
-        scale[1:] = np.maximum(np.abs(seen[:, 1:]).max(axis=0), np.ptp(seen[:, :2], axis=0) / end)
+    # rates have the size of their largest value, or of what they should be
+    scale[1:] = np.maximum(np.abs(seen[:, 1:]).max(axis=0), np.ptp(seen[:, :-1], axis=0) / end)
     return np.divide(off, scale, out=np.zeros_like(off), where=scale > 0).reshape(len(off), -1).max(axis=1, initial=0.0)
 
 
 def _refuse(key: str, t: float, off: float, nodes: Array, length: float, jumps: bool) -> None:
     for order, (derivative, of) in enumerate((("velocities", "positions"), ("accelerations", "velocities"))):
-        if nodes.ndim < 3 or jumps:  # no motion, or wrong at one place alone
+        if order + 1 >= nodes.shape[1] or jumps:  # no motion, or wrong at one place alone
             break
         mean, values = (nodes[1, order] - nodes[0, order]) / length, nodes[:, order + 1]
         slack = 0.25 * max(float(np.abs(values).max()), float(np.abs(mean).max()))
@@ -128,27 +143,11 @@ def _refuse(key: str, t: float, off: float, nodes: Array, length: float, jumps: 
     )  # fmt: skip
 
 
-def _off_between(_lengths: Array, nodes: Array, between: Array) -> Array:
-    return np.abs(CHECKED @ nodes - between).max(axis=1)
-
-
-def _off_midway(lengths: Array, nodes: Array, between: Array) -> Array:
-    """Return distances of quintics and their derivatives midway (piece, order, motor)."""
-    h = lengths[:, None]
-    (p0, v0, a0), (p1, v1, a1) = (nodes[:, k].transpose(1, 0, 2) for k in range(2))
-    position = (p0 + p1) / 2 + 5 * h / 32 * (v0 - v1) + h**2 / 64 * (a0 + a1)
-    velocity = 15 / 8 * (p1 - p0) / h - 7 / 16 * (v0 + v1) + h / 32 * (a1 - a0)
-    acceleration = 3 / 2 * (v1 - v0) / h - (a0 + a1) / 4
-    rounding = np.stack([0 * p0, np.abs(p0) + np.abs(p1), np.abs(v0) + np.abs(v1)], axis=1) * 1e-14 / h[:, None]
-    off = np.abs(np.stack([position, velocity, acceleration], axis=1) - between[:, 0])
-    return np.maximum(off - rounding, 0.0)
-
-
 def sampled_function(function: Function, span: InputSpan, key: str) -> Trajectory:
     """Return quintics through values of a function of time, held behind the end."""
-    ends, values = _sampled(function, span, key, PIECE, NODES, BETWEEN, _off_between)
-    lengths = ends[:, 1] - ends[:, 0]
-    powers = (TO_POWERS @ values) / lengths[:, None, None] ** np.arange(POWERS)[None, :, None]
+    ends, values = _sampled(lambda t: function(t)[None], span, key, FUNCTION)
+    lengths, values = ends[:, 1] - ends[:, 0], values[:, :, 0]
+    powers = (FUNCTION.to_powers @ values) / lengths[:, None, None] ** np.arange(POWERS)[None, :, None]
     held = np.zeros((2, POWERS, values.shape[2]))
     held[0, 0], held[1, 0] = values[0, 0], values[-1, -1]
     return Trajectory(np.concatenate([[-1.0], ends[:, 0], [span.end]]), np.concatenate([held[:1], powers, held[1:]]))
@@ -156,7 +155,7 @@ def sampled_function(function: Function, span: InputSpan, key: str) -> Trajector
 
 def sampled_motion(function: Function, span: InputSpan) -> Trajectory:
     """Return quintics through positions, velocities and accelerations (3, motor) of a function of time."""
-    pieces, values = _sampled(function, span, "motion", MOTION_PIECE, ENDS, MIDDLE, _off_midway)
+    pieces, values = _sampled(function, span, "motion", MOTION)
     t = np.append(pieces[:, 0], pieces[-1, 1])
     begins, ends = (values[:, k].transpose(1, 0, 2) for k in range(2))
     return quintics(t, list(begins), list(ends))

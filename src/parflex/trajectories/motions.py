@@ -49,22 +49,12 @@ def plan_motion(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    motion : str, Path, Mapping or callable
-        Motion: name in the file, motion file, table, table of knots, or function of time (m, rad).
     time : float, default None
         Duration, of motions without an end (s); sines of motors and what has a period go on behind it.
-    effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; a pair is the lowest and the highest (N, N m).
-    velocity_limit : float or Mapping[str, float], default None
-        Largest velocity of all motors, or of each (m/s, rad/s).
-    acceleration_limit : float or Mapping[str, float], default None
-        Largest acceleration of all motors, or of each (m/s^2, rad/s^2).
     breaks : Sequence[float], default ()
         Times at which a function of time has velocities that jump (s).
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
+    robot, motion, effort_limit, velocity_limit, acceleration_limit, ignore_limits
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -263,14 +263,10 @@ def _excluded(
 def _against(rows: Array, names: tuple[tuple[str, str], ...]) -> str:
     """The two rows that leave the least acceleration at rest, in words."""
     a, g = rows[:, 0], rows[:, 3] - 1
-    alone = int(np.argmax(np.where(np.abs(a) <= 1e-9 * np.abs(a).max(initial=0.0), g, -np.inf)))
-    pair: tuple[int, ...]
-    best, pair = (g[alone], (alone,)) if np.isclose(a[alone], 0) and g[alone] > 0 else (-np.inf, (0,))
-    for low in np.flatnonzero(a < 0):
-        for high in np.flatnonzero(a > 0):
-            gap = g[low] / -a[low] + g[high] / a[high]
-            if gap > best:
-                best, pair = gap, (int(low), int(high))
+    flat, low, high = (np.flatnonzero(part) for part in (np.abs(a) <= FLAT * np.abs(a).max(initial=0.0), a < 0, a > 0))
+    pairs = [(g[k] / -a[k] + g[n] / a[n], (k, n)) for k in low for n in high]
+    alone = [(g[k], (k, k)) for k in flat if g[k] > 0]
+    _, pair = max(alone + pairs, key=lambda gap: gap[0], default=(0.0, (0, 0)))
     words = list(dict.fromkeys(f"the {names[k][0]} of '{names[k][1]}'" for k in pair))
     return " and ".join(words) + " cannot be kept" + ("" if len(words) == 1 else " together")
 
