@@ -28,12 +28,8 @@ def refuse_longer(time: float, step: float | None, out_step: float | None, sampl
     """Steps, rows and samples that do not fit into the time of a run."""
     for key, value in (("step", step), ("out_step", out_step), ("sample_time", sample_time)):
         if value is not None and value > time * (1 + SAME_LENGTH):
-            raise InputError(
-                f"'{key}' ({value:g} s) is longer than the run ({time:g} s)",
-                key=key,
-                value=value,
-                hint=f"give at most {time:g}, or a longer time",
-            )
+            text = f"'{key}' ({value:g} s) is longer than the run ({time:g} s)"
+            raise InputError(text, key=key, value=value, hint=f"give at most {time:g}, or a longer time")
 
 
 def length_warnings(time: float, grid: Grid) -> list[Diagnostic]:

@@ -352,26 +352,16 @@ def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str)
             )
     required = robot.mobility.freedoms(len(robot.free))
     if len(set(names)) != required or len(names) != required:
-        raise InputError(
-            f"{len(set(names))} rates are named, but {required} are independent",
-            key="independent",
-            value=", ".join(names),
-            hint=f"give {required} names of {', '.join(known[:12])}",
-        )
+        text = f"{len(set(names))} rates are named, but {required} are independent"
+        hint = f"give {required} names of {', '.join(known[:12])}"
+        raise InputError(text, key="independent", value=", ".join(names), hint=hint)
     if prescribed == "platform":
-        raise InputError(
-            "the rates of a driven platform are the independent ones",
-            key="independent",
-            hint="leave it out, or drive the motors",
-        )
+        text = "the rates of a driven platform are the independent ones"
+        raise InputError(text, key="independent", hint="leave it out, or drive the motors")
     missing = [name for name in robot.actuated_names if name not in names] if prescribed == "motors" else []
     if missing:
-        raise InputError(
-            f"the motor '{missing[0]}' is driven, so its rate is independent",
-            key="independent",
-            value=missing[0],
-            hint="list all driven motors",
-        )
+        text = f"the motor '{missing[0]}' is driven, so its rate is independent"
+        raise InputError(text, key="independent", value=missing[0], hint="list all driven motors")
     refuse_undetermined(robot, names, robot.reference_poses)
     return tuple(known[k] for k in range(len(known)) if known[k] in names)
 
@@ -382,12 +372,8 @@ def refuse_undetermined(robot: Robot, names: Sequence[str], poses: Sequence[Arra
     blocks = [scaled_jacobian(robot.closures, q)[:, dependent] for q in poses]
     sizes = [mobility.condition(J, len(dependent), robot.regular_closure_norm) for J in blocks if len(dependent)]
     if min(sizes, default=0.0) > mobility.SINGULAR:
-        raise InputError(
-            f"the rates {', '.join(names)} do not determine the others{where} (condition number {min(sizes):.1e})",
-            key="independent",
-            value=", ".join(names),
-            hint="choose others",
-        )
+        text = f"the rates {', '.join(names)} do not determine the others{where} (condition number {min(sizes):.1e})"
+        raise InputError(text, key="independent", value=", ".join(names), hint="choose others")
 
 
 def dependent_rates(robot: Robot, independent: Sequence[str]) -> Array:
