@@ -280,13 +280,9 @@ def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Ar
     away = (rates - qd) / units
     worst = int(np.argmax(np.abs(away))) if len(away) else 0
     if not np.isfinite(qd).all() or (len(away) and abs(away[worst]) > SAME * max(1.0, float(np.abs(qd / units).max()))):
-        raise InputError(
-            f"the closures or the motion do not allow these rates: '{robot.tree.rate_names[worst]}' is off by "
-            f"{away[worst] * units[worst]:.3g}",
-            key="start.qd",
-            value=float(qd[worst]),
-            hint="give rates that the closures allow, or velocities of some joints",
-        )
+        off = f"'{robot.tree.rate_names[worst]}' is off by {away[worst] * units[worst]:.3g}"
+        text, hint = f"the closures or the motion do not allow these rates: {off}", "give velocities of some joints"
+        raise InputError(text, key="start.qd", value=float(qd[worst]), hint=hint)
     return rates
 
 
