@@ -220,9 +220,9 @@ class Runner:
         begin, step, robot, why = perf_counter(), self.grid.out_step, self.problem.robot, ""
         whole = replace(self.problem, names=tuple(robot.tree.rate_names[k] for k in robot.free), rows=())
         inputs, rows = self._course(whole, row), list[tuple[int, PassageState]]()
-        given, corners, sample = Trajectory(inputs.first.breaks, inputs.first.coefficients), list(inputs.corners), None
-        if self.control is not None:  # its efforts are constant from row to row
-            given, corners, sample = self.given, [], self._sample
+        held = self.control is not None  # its efforts are constant from row to row
+        given = self.given if held else Trajectory(inputs.first.breaks, inputs.first.coefficients)
+        corners, sample = [] if held else list(inputs.corners), self._sample if held else None
         state = PassageState(q, qd, qd, np.zeros(0), self.worked)
         try:
             for each in passage_rows(self.problem, given, corners, state, row, self.grid.rows, step, sample):
