@@ -155,7 +155,8 @@ def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
 
 def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array]]) -> Array:
     """Contacts that open between rows of a passage, at roots of the cubics through depths and rates."""
-    rows, opened = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states], []
+    rows = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states]
+    opened: list[list[float]] = []
     for contacts in zip(*rows, strict=True):
         depth = CubicHermiteSpline(times, *np.array([each[1:] for each in contacts]).T)
         rates = [(time, depth(time, 1)) for time in depth.roots(extrapolate=False)]

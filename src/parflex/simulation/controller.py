@@ -109,12 +109,9 @@ class PD(Record):
             except (TypeError, ValueError):
                 row = np.array(np.nan)
             if row.ndim > 1 or np.isnan(row).any() or (row < least).any() or (key != "limit" and np.isinf(row).any()):
-                raise InputError(
-                    f"{what} of a PD controller is not a number, or one for each motor, {LEAST[least]}",
-                    key=key,
-                    value=short_text(gain),
-                    hint="give e.g. 10.0, [10.0, 20.0] or {'motor': 10.0}",
-                )
+                text = f"{what} of a PD controller is not a number, or one for each motor, {LEAST[least]}"
+                hint = "give e.g. 10.0, [10.0, 20.0] or {'motor': 10.0}"
+                raise InputError(text, key=key, value=short_text(gain), hint=hint)
 
     def of(self, motors: Sequence[str]) -> PD:
         """The same controller with arrays in the order of `motors`, given by name."""
@@ -130,12 +127,9 @@ class PD(Record):
             return row
         values = np.asarray(gain, dtype=float)
         if values.shape not in ((), (1,), (len(motors),)):
-            raise InputError(
-                f"{what} of a PD controller has {values.size} numbers for {len(motors)} motors",
-                key=key,
-                value=short_text(gain),
-                hint=f"give one number, or one for each of {', '.join(motors)}",
-            )
+            text = f"{what} of a PD controller has {values.size} numbers for {len(motors)} motors"
+            hint = f"give one number, or one for each of {', '.join(motors)}"
+            raise InputError(text, key=key, value=short_text(gain), hint=hint)
         return np.broadcast_to(values, (len(motors),)).copy()
 
     def __call__(self, sensed: Sensed, memory: Any) -> tuple[Array, Any]:

@@ -28,12 +28,8 @@ def refuse_longer(time: float, step: float | None, out_step: float | None, sampl
     """Steps, rows and samples that do not fit into the time of a run."""
     for key, value in (("step", step), ("out_step", out_step), ("sample_time", sample_time)):
         if value is not None and value > time * (1 + SAME_LENGTH):
-            raise InputError(
-                f"'{key}' ({value:g} s) is longer than the run ({time:g} s)",
-                key=key,
-                value=value,
-                hint=f"give at most {time:g}, or a longer time",
-            )
+            text = f"'{key}' ({value:g} s) is longer than the run ({time:g} s)"
+            raise InputError(text, key=key, value=value, hint=f"give at most {time:g}, or a longer time")
 
 
 def length_warnings(time: float, grid: Grid) -> list[Diagnostic]:
@@ -50,9 +46,8 @@ def coupling_summary(robot: Robot, columns: Mapping[str, Array]) -> dict[str, An
     largest: dict[str, Any] = {}
     for coupling in robot.description.coupling:
         values = columns.get(f"coupling.{coupling.name}.effort", np.zeros(0))
-        sizes = np.abs(values)
-        if np.isfinite(sizes).any():
-            k = int(np.nanargmax(np.where(np.isfinite(sizes), sizes, np.nan)))
+        if np.isfinite(values).any():
+            k = int(np.argmax(np.where(np.isfinite(values), np.abs(values), -1.0)))
             largest[coupling.name] = {"effort": float(values[k]), "time": float(columns["t"][k])}
     return {"couplings": largest} if largest else {}
 
@@ -98,8 +93,7 @@ def partition_changed(changes: list[dict[str, Any]]) -> list[Diagnostic]:
 
 def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[Diagnostic]:
     """A diagnostic for each driven cable that would have to push during a run."""
-    known = {name: columns[f"element.{name}.force"] for name in driven_cables(robot)
-             if f"element.{name}.force" in columns}  # fmt: skip
+    known = {name: columns.get(f"element.{name}.force", np.zeros(0)) for name in driven_cables(robot)}
     forces = {name: np.where(np.isfinite(force), force, 0.0) for name, force in known.items()}
     largest, warnings = max((float(np.abs(force).max(initial=0.0)) for force in forces.values()), default=0.0), []
     for name, force in forces.items():

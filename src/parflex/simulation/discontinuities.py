@@ -103,12 +103,8 @@ def _refuse_gaps(motion: Trajectory, names: list[str], time: float) -> None:
     for t, size in zip(times, sizes, strict=True):
         if 0 < t < time:
             k = int(np.argmax(np.abs(size)))
-            raise InputError(
-                f"the position of '{names[k]}' jumps by {size[k]:.3g} at t = {t:.6g} s",
-                key="motion",
-                value=names[k],
-                hint="make the motion continuous",
-            )
+            text = f"the position of '{names[k]}' jumps by {size[k]:.3g} at t = {t:.6g} s"
+            raise InputError(text, key="motion", value=names[k], hint="make the motion continuous")
 
 
 def _crossing(

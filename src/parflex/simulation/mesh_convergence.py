@@ -75,11 +75,8 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, a
     """
     start, outputs = arguments.get("start"), list(arguments.get("outputs") or ())
     if isinstance(start, Mapping) and {"q", "qd"} & set(start):
-        raise InputError(
-            "a start by all coordinates belongs to its number of elements",
-            key="start",
-            hint="give a pose and velocities by name",
-        )
+        text = "a start by all coordinates belongs to its number of elements"
+        raise InputError(text, key="start", hint="give a pose and velocities by name")
     named = [*(arguments.get("frames") or ()), *(arguments.get("wrench") or ())]
     notes = refinement_messages(robot, [*named, *(word.rpartition(".")[0] for word in outputs)])
     if arguments.get("reactions"):

@@ -316,12 +316,9 @@ def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
     for name in names:
         for column in (f"{name}.{word}" for word in OF_FRAME):
             if column in columns:
-                raise InputError(
-                    f"the frame '{name}' and a joint would both have the column '{column}'",
-                    key="frames",
-                    value=name,
-                    hint="rename one of them in the robot file, or report other frames",
-                )
+                text = f"the frame '{name}' and a joint would both have the column '{column}'"
+                hint = "rename one of them in the robot file, or report other frames"
+                raise InputError(text, key="frames", value=name, hint=hint)
     return names
 
 
@@ -539,11 +536,8 @@ def _read_frame(robot: Robot, match: re.Match[str], _: Sequence[str]) -> list[Ou
     known = [*frame_columns("", np.zeros((1, 3)), rotation[None], np.zeros((1, 12)), planar)]
     known = [name.removeprefix(".") for name in known] + list(SENSOR)
     if word != "sensor" and word not in known:
-        raise InputError(
-            f"a frame of a {'planar' if planar else 'spatial'} robot has no '{word}'",
-            value=match[0],
-            hint=did_you_mean(word, known),
-        )
+        text = f"a frame of a {'planar' if planar else 'spatial'} robot has no '{word}'"
+        raise InputError(text, value=match[0], hint=did_you_mean(word, known))
 
     if word != "sensor":
         return [Output(match[0], partial(_frame_column, frame, word), (frame,))]

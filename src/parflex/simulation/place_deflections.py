@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,10 +32,13 @@ PLACES = gauss_points(4)[0]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamPlace(Record):
-    """A place along a beam: frames at root, tip and place, and where loads deflect it beyond its shape functions."""
+    """A place along a beam: frames at root, tip and place, and where loads deflect it beyond its shape functions.
+
+    `inner` are displacements by forces per mass at the frames whose accelerations act, in axes of the element (s^2).
+    """
 
     frames: tuple[str, ...]  # root, tip, place, and frames whose accelerations act
-    inner: InnerLoads | None
+    inner: Array | None
     forced: tuple[tuple[str, Array], ...]  # frames with wrenches that do so, too: displacement by each, 3 x 6
 
 
@@ -45,8 +47,8 @@ def read_place(robot: Robot, beam: str, s: str, wrenches: Sequence[str]) -> Beam
     frames = (beam, f"{beam}@1", f"{beam}@{s}")
     robot.tree.place(frames[2])
     chain = beam_chains(robot).get(beam)
-    inner = inner_loads_of(chain, float(s)) if chain is not None else None
-    loads = tuple(f"{beam}@{at!r}" for at in inner.shares) if inner else ()
+    shares, inner = inner_loads(chain, float(s)) if chain is not None else ([], None)
+    loads = tuple(f"{beam}@{at!r}" for at in shares)
     moved = ((frame, forced_place(robot, frame, frames[2])) for frame in wrenches)
     return BeamPlace((*frames, *loads), inner, tuple((name, moves) for name, moves in moved if moves is not None))
 
@@ -61,7 +63,8 @@ def place_deflection(tree: Tree, place: BeamPlace, word: str, signals: Mapping[s
     if place.inner is not None:
         specific_forces = np.stack([signals[f"{frame}.motion"][:, 6:9] for frame in place.frames[3:]]) - tree.gravity
         turns = np.stack([signals[f"{frame}.rotation"] for frame in place.frames[3:]])
-        at = at + np.einsum("tij,tj->ti", R, inner_bending(place.inner, turns, specific_forces))
+        bent = np.einsum("pij,ptkj,ptk->ti", place.inner, turns, specific_forces)
+        at = at + np.einsum("tij,tj->ti", R, bent)
     for frame, moved in place.forced:
         at = at + np.einsum("tij,tj->ti", R, _turned_wrenches(R, signals[f"{frame}.wrench"]) @ moved.T)
     into = signals[f"{place.frames[0]}.rotation"]
@@ -110,31 +113,22 @@ def inner_wrench_warning(
     return [Diagnostic("load-inside-beam", text, worst, lacks[worst])]
 
 
-class InnerLoads(NamedTuple):
-    """Places along a beam whose accelerations deflect it at one of them, and by how much (s^2, section axes y and z).
+def inner_loads(chain: BeamChain, s: float) -> tuple[list[float], Array | None]:
+    """Places along a beam whose accelerations deflect it at one of them, and by how much.
 
-    `turn` is from axes of the section to those of the element.
+    There are none at a node, and of a reduced beam: it has inner modes.
     """
-
-    shares: tuple[float, ...]
-    weights: Array
-    turn: Array
-
-
-def inner_loads_of(chain: BeamChain, s: float) -> InnerLoads | None:
-    """Of a place along a beam; None at a node, and of a reduced beam: it has inner modes."""
     element, xi = chain.located(s)
     parts = chain.each[element]
     if isinstance(parts, ReducedLine) or min(xi, 1 - xi) < 1e-9:
-        return None
+        return [], None
     each = parts.material.density * parts.section.A * parts.length**4 / parts.material.E
     both = each / np.array([float(parts.section.Iz), float(parts.section.Iy)])
     bent = np.stack([clamped(xi, float(Ps)) for Ps in parts.shear_ratios], axis=1)
     c, sn = np.cos(parts.roll), np.sin(parts.roll)
-    return InnerLoads(
-        tuple(float(chain.share(element, place)) for place in PLACES),
-        -bent * both,
-        np.array([[1, 0, 0], [0, c, -sn], [0, sn, c]]),
+    axes = np.array([[0, 0], [c, -sn], [sn, c]])  # y and z of the section in those of the element
+    return [float(chain.share(element, place)) for place in PLACES], np.einsum(
+        "iy,py,jy->pij", axes, -bent * both, axes
     )
 
 
@@ -154,14 +148,6 @@ def clamped(xi: float, Ps: float = 0.0) -> Array:
         p = p + np.polynomial.Polynomial([0, 0, a, b])
         result.append(p(xi) - soft * (p.deriv(2)(xi) - 2 * a))
     return np.array(result)
-
-
-def inner_bending(loads: InnerLoads, rotations: Array, specific_forces: Array) -> Array:
-    """The way of the place in rows, by accelerations less gravity (place, row, axis) and axes of each place."""
-    local = np.einsum("prij,pri->prj", rotations @ loads.turn, specific_forces)
-    bent = np.zeros(local.shape[1:])
-    bent[:, 1:] = np.einsum("prj,pj->rj", local[:, :, 1:], loads.weights)
-    return bent @ loads.turn.T
 
 
 def forced_place(robot: Robot, loaded: str, place: str) -> Array | None:

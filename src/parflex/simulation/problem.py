@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.closure.constraints import Coupling
 from parflex.closure.continuation import position_units
 from parflex.closure.mobility import scaled_jacobian
 from parflex.closure.partition import pivots, refuse_other_branch
@@ -46,7 +45,7 @@ RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes
 MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
 PAIRED = 200_000  # instructions: between the calls of longer models a second lane takes seconds more to compile
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
-MODEL_NAMES = {"motors": "state-rates-driven", "efforts": "state-rates"}
+MODEL_NAMES = {"motors": "state-rates-driven", "platform": "state-rates-following", "efforts": "state-rates"}
 POOR = 0.4  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0
 BETTER = 2.0  # other rates must be better by so much, or two choices would take turns
 NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
@@ -308,18 +307,22 @@ def prepare_problem(
     if sticking:
         changed = with_stiction(changed, prescribed == "motors")
     changed = with_gates_for_run(changed)
-    name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_losses(changed) or (has_coulomb(changed) and not sticking) else 0.0
-    options = Options(
-        wrenches=tuple(wrenches),
-        friction_width=used,
-        independent=tuple(independent),
-        calls=calls_element_functions(changed),
-    )
-    made = model_with(changed, name, options, RUN_LIMIT)
+    made = _run_model(changed, prescribed, wrenches, used, independent)
     power = powers(changed, tuple(wrenches), used, made.labels["qd"])
     gaps = contact_gaps(changed) if has_contacts(changed.tree) else None
     return Problem(changed, made, prescribed, tuple(wrenches), used, power=power, gaps=gaps, numbers=numbers)
+
+
+def _run_model(
+    robot: Robot, prescribed: str, wrenches: Collection[str], width: float, independent: Collection[str],
+    rows: tuple[int, ...] = (),
+) -> Model:  # fmt: skip
+    calls = calls_element_functions(robot)
+    options = Options(
+        wrenches=tuple(wrenches), friction_width=width, independent=tuple(independent), rows=rows, calls=calls
+    )
+    return model_with(robot, MODEL_NAMES[prescribed], options, RUN_LIMIT)
 
 
 def calls_element_functions(robot: Robot) -> bool:
@@ -334,8 +337,7 @@ def has_coulomb(robot: Robot) -> bool:
 
 def has_losses(robot: Robot) -> bool:
     """Whether a coupling loses power."""
-    rows = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
-    return any(row.lossy for row in rows) or any(spring.lossy for spring in robot.tree.springs)
+    return loses_power(robot) or any(spring.lossy for spring in robot.tree.springs)
 
 
 def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str) -> tuple[str, ...]:
@@ -352,26 +354,16 @@ def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str)
             )
     required = robot.mobility.freedoms(len(robot.free))
     if len(set(names)) != required or len(names) != required:
-        raise InputError(
-            f"{len(set(names))} rates are named, but {required} are independent",
-            key="independent",
-            value=", ".join(names),
-            hint=f"give {required} names of {', '.join(known[:12])}",
-        )
+        text = f"{len(set(names))} rates are named, but {required} are independent"
+        hint = f"give {required} names of {', '.join(known[:12])}"
+        raise InputError(text, key="independent", value=", ".join(names), hint=hint)
     if prescribed == "platform":
-        raise InputError(
-            "the rates of a driven platform are the independent ones",
-            key="independent",
-            hint="leave it out, or drive the motors",
-        )
+        text = "the rates of a driven platform are the independent ones"
+        raise InputError(text, key="independent", hint="leave it out, or drive the motors")
     missing = [name for name in robot.actuated_names if name not in names] if prescribed == "motors" else []
     if missing:
-        raise InputError(
-            f"the motor '{missing[0]}' is driven, so its rate is independent",
-            key="independent",
-            value=missing[0],
-            hint="list all driven motors",
-        )
+        text = f"the motor '{missing[0]}' is driven, so its rate is independent"
+        raise InputError(text, key="independent", value=missing[0], hint="list all driven motors")
     refuse_undetermined(robot, names, robot.reference_poses)
     return tuple(known[k] for k in range(len(known)) if known[k] in names)
 
@@ -382,12 +374,8 @@ def refuse_undetermined(robot: Robot, names: Sequence[str], poses: Sequence[Arra
     blocks = [scaled_jacobian(robot.closures, q)[:, dependent] for q in poses]
     sizes = [mobility.condition(J, len(dependent), robot.regular_closure_norm) for J in blocks if len(dependent)]
     if min(sizes, default=0.0) > mobility.SINGULAR:
-        raise InputError(
-            f"the rates {', '.join(names)} do not determine the others{where} (condition number {min(sizes):.1e})",
-            key="independent",
-            value=", ".join(names),
-            hint="choose others",
-        )
+        text = f"the rates {', '.join(names)} do not determine the others{where} (condition number {min(sizes):.1e})"
+        raise InputError(text, key="independent", value=", ".join(names), hint="choose others")
 
 
 def dependent_rates(robot: Robot, independent: Sequence[str]) -> Array:
@@ -403,15 +391,13 @@ def with_independent_rates(problem: Problem, independent: Sequence[str], q: Arra
     rows, robot_rows = (
         tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures)
     )
-    options = Options(
-        wrenches=problem.wrenches, friction_width=problem.width, independent=tuple(independent), rows=rows,
-        calls=calls_element_functions(robot),
-    )  # fmt: skip
-    made = model_with(robot, MODEL_NAMES[problem.prescribed], options, RUN_LIMIT)
-    if problem.power is not None and loses_power(robot):
-        again = powers(robot, problem.wrenches, problem.width, independent, robot_rows)
-        return replace(problem, model=made, rows=robot_rows, power=again)
-    return replace(problem, model=made, rows=robot_rows)
+    made, power = (
+        _run_model(robot, problem.prescribed, problem.wrenches, problem.width, independent, rows),
+        problem.power,
+    )
+    if power is not None and loses_power(robot):
+        power = powers(robot, problem.wrenches, problem.width, independent, robot_rows)
+    return replace(problem, model=made, rows=robot_rows, power=power)
 
 
 class PartitionEvent(NamedTuple):

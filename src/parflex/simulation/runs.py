@@ -128,15 +128,12 @@ class Run(TimedRecord, Mapping[str, Array]):
         from scipy.signal import butter, sosfiltfilt
 
         rate = 1.0 / float(self.t[1] - self.t[0]) if len(self.t) > 1 else 0.0
-        if not 0 < cutoff < rate / 2 or len(self.t) < 16:
-            raise InputError(
-                "the cut-off is not positive"
-                if cutoff <= 0
-                else f"a cut-off of {cutoff:g} Hz needs at least 16 rows and more than two rows in a period",
-                key="low-pass",
-                value=cutoff,
-                hint="give a positive frequency" if cutoff <= 0 else "give a lower frequency, or a smaller out_step",
-            )
+        if cutoff <= 0:
+            raise InputError("the cut-off is not positive", key="low-pass", value=cutoff, hint="give a positive one")
+        if not cutoff < rate / 2 or len(self.t) < 16:
+            text = f"a cut-off of {cutoff:g} Hz needs at least 16 rows and more than two rows in a period"
+            hint = "give a lower frequency, or a smaller out_step"
+            raise InputError(text, key="low-pass", value=cutoff, hint=hint)
         return sosfiltfilt(butter(2, cutoff, fs=rate, output="sos"), self[name])
 
     def save(self, path: str | Path) -> list[Path]:

@@ -153,7 +153,7 @@ class Runner:
                 row, q, all_rates = crossed
                 if row >= self.grid.rows:
                     return self.done
-            if not self._choose(q, row, event) and not near:
+            if not (self._choose(q, row) or near or event.kind == "cross"):
                 return self._failed(track)
             qd = all_rates[self.problem.places]
 
@@ -197,7 +197,7 @@ class Runner:
         self.event = self.watch.first_event(y[:, :nq], y[:, nq : 2 * nq], self.grid.out_step, self.problem.independent)
         return None if self.event is None else self.event.row, self.watch.rows_ahead(y[:, :nq])
 
-    def _choose(self, q: Array, row: int, event: PartitionEvent) -> bool:
+    def _choose(self, q: Array, row: int) -> bool:
         """Take the best rates there are; False where the present ones are as good, so that others would not help."""
         assert self.watch is not None
         J = self.watch.at(q)
@@ -207,7 +207,7 @@ class Runner:
             return False
         present = self.watch.quality(J, self.problem.independent)
         if present >= POOR or not quality > BETTER * present:
-            return event.kind == "cross"
+            return False
         self.problem = with_independent_rates(self.problem, names, q)
         self.done.changes.append({"time": row * self.grid.out_step, "independent": list(names)})
         return True
@@ -220,9 +220,9 @@ class Runner:
         begin, step, robot, why = perf_counter(), self.grid.out_step, self.problem.robot, ""
         whole = replace(self.problem, names=tuple(robot.tree.rate_names[k] for k in robot.free), rows=())
         inputs, rows = self._course(whole, row), list[tuple[int, PassageState]]()
-        given, corners, sample = Trajectory(inputs.first.breaks, inputs.first.coefficients), list(inputs.corners), None
-        if self.control is not None:  # its efforts are constant from row to row
-            given, corners, sample = self.given, [], self._sample
+        held = self.control is not None  # its efforts are constant from row to row
+        given = self.given if held else Trajectory(inputs.first.breaks, inputs.first.coefficients)
+        corners, sample = [] if held else list(inputs.corners), self._sample if held else None
         state = PassageState(q, qd, qd, np.zeros(0), self.worked)
         try:
             for each in passage_rows(self.problem, given, corners, state, row, self.grid.rows, step, sample):

@@ -196,12 +196,8 @@ def simulate(
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     method = ("gauss6" if step is None else "gauss4") if method is None else method
     if friction_width == 0:
-        raise InputError(
-            "the friction width must be positive",
-            key="friction_width",
-            value=friction_width,
-            hint="give e.g. 1e-3, or leave it out: joints then stick",
-        )
+        text, hint = "the friction width must be positive", "give e.g. 1e-3, or leave it out: joints then stick"
+        raise InputError(text, key="friction_width", value=friction_width, hint=hint)
     case = read_case(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without, breaks,
@@ -376,12 +372,9 @@ def read_case(
     refuse_longer(time, step, out_step, None if controller is None else controller.sample_time)
     rows = controller.sample_time if controller is not None else out_step or min(max(step or STEP, OUT_STEP), time)
     if time / rows > MOST_ROWS or time / (step or STEP) > 1e10:
-        raise InputError(
-            f"the run would have {time / rows:.3g} rows and {time / (step or STEP):.3g} steps",
-            key="step",
-            value=step,
-            hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
-        )
+        text = f"the run would have {time / rows:.3g} rows and {time / (step or STEP):.3g} steps"
+        hint = f"at most {MOST_ROWS} rows: give a larger step or a shorter time"
+        raise InputError(text, key="step", value=step, hint=hint)
     steps = requested_steps(time, step, rows, tolerance, method_named(method, radius), robot.tree)
     span = InputSpan(steps.grid.rows * steps.grid.out_step, breaks)
     robot = with_cached_home(robot)
@@ -389,12 +382,8 @@ def read_case(
     wrenches = specified_wrenches(robot, wrench, span)
     prescribed = drive if moved is not None and controller is None else "efforts"
     if drive == "platform" and (prescribed == "efforts" or wrench):
-        raise InputError(
-            "a platform is driven by a motion alone, without wrenches or a controller",
-            key="drive",
-            value=drive,
-            hint="give a motion through poses, or drive the motors",
-        )
+        text = "a platform is driven by a motion alone, without wrenches or a controller"
+        raise InputError(text, key="drive", value=drive, hint="give a motion through poses, or drive the motors")
     inputs: Trajectory
     if prescribed == "efforts":
         inputs = specified_efforts(robot, effort, span)

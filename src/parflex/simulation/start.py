@@ -217,12 +217,9 @@ def _given_positions(
             raise InputError(f"unknown key '{word}'", key="start", value=str(word), hint=did_you_mean(str(word), WORDS))
     for word, size in (("q", robot.tree.nq), ("qd", robot.tree.n)):
         if word in start and np.shape(start[word]) != (size,):
-            raise InputError(
-                f"'{word}' does not have one number per coordinate of the robot",
-                key="start",
-                value=str(np.shape(start[word])),
-                hint=f"give {size}, or a pose and velocities",
-            )
+            text = f"'{word}' does not have one number per coordinate of the robot"
+            hint = f"give {size}, or a pose and velocities"
+            raise InputError(text, key="start", value=str(np.shape(start[word])), hint=hint)
     _check_start(start.get("positions"), "start.positions")
     if "q" in start:
         if "positions" in start or "pose" in start:
@@ -249,12 +246,9 @@ def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescrib
     stated = dict(start.get("velocity") or {})
     for word in {*stated} & {*driven}:
         if abs(stated[word] - driven[word]) > SAME * max(1.0, abs(driven[word])):
-            raise InputError(
-                f"'{word}' starts with {stated[word]:g}, but the motion begins with {driven[word]:g}",
-                key="start.velocity",
-                value=stated[word],
-                hint="give velocities only of what the motion does not prescribe",
-            )
+            text = f"'{word}' starts with {stated[word]:g}, but the motion begins with {driven[word]:g}"
+            hint = "give velocities only of what the motion does not prescribe"
+            raise InputError(text, key="start.velocity", value=stated[word], hint=hint)
     return here.rates(stated | driven)
 
 
@@ -273,12 +267,9 @@ def _same_positions(robot: Robot, q: Array, motion: Trajectory) -> None:
     for k, name, desired in zip(robot.actuated, robot.actuated_names, motion.value(0.0), strict=True):
         position = float(q[robot.tree.links[robot.tree.link_of_rate[k]].q.start])
         if abs(position - desired) > SAME * robot.tree.rate_units[k]:
-            raise InputError(
-                f"the run starts with '{name}' at {position:g}, but the motion begins at {desired:g}",
-                key="start",
-                value=position,
-                hint="omit the pose: the motion defines the initial pose",
-            )
+            text = f"the run starts with '{name}' at {position:g}, but the motion begins at {desired:g}"
+            hint = "omit the pose: the motion defines the initial pose"
+            raise InputError(text, key="start", value=position, hint=hint)
 
 
 def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Array:
@@ -289,13 +280,9 @@ def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Ar
     away = (rates - qd) / units
     worst = int(np.argmax(np.abs(away))) if len(away) else 0
     if not np.isfinite(qd).all() or (len(away) and abs(away[worst]) > SAME * max(1.0, float(np.abs(qd / units).max()))):
-        raise InputError(
-            f"the closures or the motion do not allow these rates: '{robot.tree.rate_names[worst]}' is off by "
-            f"{away[worst] * units[worst]:.3g}",
-            key="start.qd",
-            value=float(qd[worst]),
-            hint="give rates that the closures allow, or velocities of some joints",
-        )
+        off = f"'{robot.tree.rate_names[worst]}' is off by {away[worst] * units[worst]:.3g}"
+        text, hint = f"the closures or the motion do not allow these rates: {off}", "give velocities of some joints"
+        raise InputError(text, key="start.qd", value=float(qd[worst]), hint=hint)
     return rates
 
 
