@@ -42,7 +42,7 @@ def identify(
 ) -> None:
     """Identify inertial parameters, friction and drive gains of a robot from records of its motors."""
     from parflex import identify as identified
-    from parflex.identification.robot_update import check_robot_target, write_robot
+    from parflex.identification.robot_update import check_robot_target
 
     load_options = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "rigid")}
     loaded = open_robot(robot, **load_options)
@@ -54,7 +54,7 @@ def identify(
     answer = result.as_dict()
     diagnostics = [*loaded.diagnostics, *result.diagnostics]
     if out:
-        diagnostics += write_robot(loaded, result, out)
+        diagnostics += result.to_file(out)
         diagnostics += _unsaved_option_warnings(load_options)
         answer["out"] = out
     if page:
@@ -211,7 +211,6 @@ def update(
     from parflex.cli.options import number_or_table
     from parflex.identification.robot_update import check_robot_target
     from parflex.updating.frequency_response import responses_of_words
-    from parflex.updating.result import write_updated
 
     load_keys = ("settings", "payload", "actuation", "working_mode", "elements", "rigid")
     loaded = open_robot(robot, **{key: options[key] for key in load_keys})
@@ -229,7 +228,8 @@ def update(
         result = updated(loaded, sources, keys, hold_out, lock=locked, **arguments, progress=progress)
     answer = {**result.as_dict(), "diagnostics": [*loaded.diagnostics, *result.diagnostics]}
     if out:
-        answer["out"] = write_updated(robot, loaded, result, out)
+        result.to_file(out)
+        answer["out"] = out
         answer["diagnostics"] += _unsaved_option_warnings(options)
     if page:
         from parflex.view.fit_report import write_update

@@ -21,7 +21,7 @@ from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, wi
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.identification.recordings import ColumnMap, FeedbackLaw, Recording
-from parflex.identification.regressor import ClosedMotion, Regressor
+from parflex.identification.regressor import Regressor
 from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.unknowns import SPRINGS, by_direction, fields_of, with_element_numbers
 from parflex.integrators.driver import grid_of
@@ -117,11 +117,10 @@ class Replay:
         gains = np.array([mapped.effort[motor].gain for motor in motors])
         offset = np.array([mapped.effort[motor].offset for motor in motors])
         self.law = _law(robot, law, gains, offset, self._reference(law))
-        bound = np.abs(gains) * law.limit
-        limits = (
-            {m: (o - b, o + b) for m, o, b in zip(motors, offset, bound, strict=True)} if law.limit < np.inf else None
-        )
-        self.described, self.scale, self.bounds = law, gains, (offset - bound, offset + bound)
+        limits = None
+        if law.limit < np.inf:
+            bound = np.abs(gains) * law.limit
+            limits = {m: (o - b, o + b) for m, o, b in zip(motors, offset, bound, strict=True)}
         self.settings = LoopSettings(
             sample_time=self.sample, effort_limit=limits, step=min(LONGEST, self.sample), rates=law.rates,
             delay=law.delay,
@@ -159,13 +158,13 @@ class Replay:
         first[1] = np.where(np.abs(first[1]) > SURE * spread[1], first[1], 0.0)
         return first.ravel(), spread.ravel()
 
-    def begun(self, off: Array | None = None) -> RecordedStart:
+    def begun(self, off: Array) -> RecordedStart:
         """The start, or another one that is so far off: in positions of the motors, then in their rates."""
-        position, rate = np.split(self.first if off is None else self.first + off, 2)
+        position, rate = np.split(self.first + off, 2)
         q = self.regressor.closed(position[None], self.posed)
         return RecordedStart(q, self.regressor.moved(q, rate[None], np.zeros((1, len(rate)))).qd)
 
-    def run(self, plant: Plant, off: Array | None = None) -> Replayed | None:
+    def run(self, plant: Plant, off: Array) -> Replayed | None:
         """The record moved by this plant, from a start that is so far off; None where it cannot be."""
         count = len(self.record.t)
         grid = grid_of((count - 1) * self.record.step, self.settings.step or LONGEST, self.sample)
@@ -182,21 +181,6 @@ class Replay:
             return None
         rates = solution.y[:: self.every, tree.nq : 2 * tree.nq][:, self.regressor.motor_q]
         return Replayed(q, rates, run.efforts[:: self.every][:count])
-
-    def feedback(self, effort: Array) -> tuple[Array, Array] | None:
-        """Efforts per position and rate that are sensed; None where efforts do not depend on them by constant factors.
-
-        Computed torque asks the model, and efforts at their limit do not answer.
-        """
-        lower, upper = self.bounds
-        if self.described.law == "ctc" or (effort <= lower).any() or (effort >= upper).any():
-            return None
-        first, second = (self.scale * np.asarray(gain, dtype=float) for gain in self.described.gains)
-        return (first * second / self.scale if self.described.law == "cascade" else first), second
-
-    def moving(self, replayed: Replayed) -> ClosedMotion:
-        """The motion of all joints in a simulated record."""
-        return self.regressor.moved(replayed.q, replayed.rate, np.gradient(replayed.rate, self.record.step, axis=0))
 
     def _follows(self, position: Array) -> bool:
         """Whether the motors stay near to where they were measured."""

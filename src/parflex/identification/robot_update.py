@@ -12,8 +12,7 @@ import numpy as np
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
-from parflex.identification.result import Identified
-from parflex.identification.unknowns import SPRINGS, fields_of, linear_elements
+from parflex.identification.unknowns import NEVER_NEGATIVE, SPRINGS, fields_of, linear_elements
 from parflex.io import check_writable, refuse_overwrite, write_text
 from parflex.robot.load import FRICTION as TERMS
 from parflex.robot.robot import Robot
@@ -24,16 +23,17 @@ from parflex.tree.tree import Link
 
 Array = np.ndarray
 FRICTION = {"FV": "viscous", "FS": "coulomb", "FV_back": "viscous_back", "FS_back": "coulomb_back", "offset": "offset"}
-NEVER_NEGATIVE = ("FV", "FS", "FV_back", "FS_back", "IA", "k", "d")
 CHANGED = 1e-12  # of its size: what differs less is the same
 
 
-def write_robot(robot: Robot, identified: Identified, path: str | Path) -> list[Diagnostic]:
-    """Write the file; gives diagnostics."""
+def write_robot(
+    robot: Robot, theta: Mapping[str, float], friction: str, source: str, path: str | Path
+) -> list[Diagnostic]:
+    """Write the file of a robot with parameters that were identified by the `source`; return diagnostics."""
     check_robot_target(path, robot)
     refuse_overwrite([path], robot.files)
-    rows, diagnostics = changed_rows(robot, identified.theta, identified.friction)
-    acting, more = changed_elements(robot, identified.theta)
+    rows, diagnostics = changed_rows(robot, theta, friction)
+    acting, more = changed_elements(robot, theta)
     diagnostics += more
     lines = [
         "format = 1",
@@ -41,7 +41,7 @@ def write_robot(robot: Robot, identified: Identified, path: str | Path) -> list[
         f'extends = "{_parent(robot, Path(path))}"',
         "",
         "[reference]",
-        f'source = "identified by {identified.estimator} from {_files(identified)}"',
+        f'source = "identified by {_printable(source)}"',
     ]
     leg_of = _leg_of(robot)
     legs = {"frame": {name: value for name, value in rows.items() if name in leg_of}}
@@ -77,11 +77,8 @@ def check_robot_target(path: str | Path, robot: Robot | None = None) -> None:
     check_writable(path)
 
 
-def _files(identified: Identified) -> str:
-    names = [Path(recording.name).name for recording in identified.measurements[: identified.used]]
-    return ", ".join(
-        "".join(letter for letter in name if letter.isprintable() and letter not in '"\\') for name in names
-    )
+def _printable(text: str) -> str:
+    return "".join(letter for letter in text if letter.isprintable() and letter not in '"\\')
 
 
 def _parent(robot: Robot, path: Path) -> str:

@@ -16,11 +16,10 @@ from parflex.errors import InputError
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase, read_load_case
 from parflex.updating.diagnostics import gravity_warnings, unit_warnings
-from parflex.updating.fit import FitProblem
+from parflex.updating.fit import FitProblem, FitProgress, Progress, solutions
 from parflex.updating.frequency_response import is_responses, modes_of_responses
 from parflex.updating.measured import MeasuredMode, read_held_out, read_rows, read_table
 from parflex.updating.result import FitReport, Updated
-from parflex.updating.starts import FitProgress, Progress, solutions
 
 Array = np.ndarray
 PRIOR = 0.3  # of a number, its deviation before anything was measured
