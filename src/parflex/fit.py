@@ -89,3 +89,8 @@ class Fit(Answer):
     def to_file(self, path: str | Path) -> Sequence[Diagnostic]:
         """Write a robot file that extends that of the robot by the estimates; return diagnostics of the file."""
         raise NotImplementedError
+
+
+def extended_name(robot: Robot) -> str:
+    """Return what a file extends that has other numbers of a robot: its file, or its name in the catalogue."""
+    return robot.file if Path(robot.file).exists() else Path(robot.file).stem

@@ -3,6 +3,8 @@
 import itertools
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from support.command_line import refused
 from support.oracles import measured
@@ -37,6 +39,17 @@ def test_records_that_are_no_files_have_numbers():
     assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=0.02)  # the payload is 25 %
     assert any("payload of 'record' is not used" in text and "record 1, record 2" in text for text in found.warnings)
     assert any(text.startswith("validation: its samples are those of a record of the fit") for text in found.warnings)
+
+
+def test_records_in_parquet_files_are_those_in_npz_files(tmp_path):
+    record = axis_record(noise=0.01)
+    np.savez(tmp_path / "record.npz", **record)
+    pyarrow.parquet.write_table(pyarrow.table(record), tmp_path / "record.parquet")
+    found = [parflex.identify(slide(), tmp_path / f"record.{end}", BY_HAND, cutoff=50) for end in ("npz", "parquet")]
+    assert found[0].values == pytest.approx(found[1].values, rel=1e-12)
+    (tmp_path / "broken.parquet").write_text("t,x")
+    with pytest.raises(parflex.InputError, match="is not a Parquet file"):
+        parflex.identify(slide(), tmp_path / "broken.parquet", BY_HAND)
 
 
 STEP = 1e-3  # s

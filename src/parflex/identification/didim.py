@@ -114,10 +114,12 @@ class Simulations:
     def at(self, values: Array, starts: list[Array]) -> SimulatedState | None:
         """All records with these parameters and starts; None where the robot does not follow."""
         self.count += 1
-        made = [self._record(number, values, start) for number, start in enumerate(starts)]
-        parts = [part for part in made if part is not None]
-        if len(parts) < len(made):
-            return None
+        parts = []
+        for number, start in enumerate(starts):
+            part = self._record(number, values, start)
+            if part is None:
+                return None
+            parts.append(part)
         now = SimulationRound(*map(list, zip(*parts, strict=True)))
         return SimulatedState(values, starts, now, float(np.linalg.norm(now.residual * np.concatenate(self.used))))
 
@@ -179,23 +181,24 @@ class Simulations:
                 "the robot does not follow its reference under the controller of the map", key="controller",
                 hint="check gains, signs, units, limit and sample time of [controller]",
             )  # fmt: skip
-        state, slow = min(known, key=lambda trial: trial.error), True
+        state, slow, fresh = min(known, key=lambda trial: trial.error), True, True
         for _ in range(MOST_ROUNDS):
             if slow:
-                G, C = self.by_parameters(state, chosen, spread), self.by_starts(state)
+                G, C, fresh = self.by_parameters(state, chosen, spread), self.by_starts(state), True
             rows = self.rows(G, state.now.residual)
             weights = solution(rows, "wls")[1]
             step = solution(whitened(rows, C, state.starts, weights), "wls")[0]
             values, starts = self.moved(state, rows, chosen, step, C, weights)
-            size = np.linalg.norm(np.concatenate(state.now.measured))
-            if np.linalg.norm(G @ step) <= max(SETTLED * float(size), NEAR * state.error) and not slow:
+            size = float(np.linalg.norm(np.concatenate(state.now.measured)))
+            if np.linalg.norm(G @ step) <= max(SETTLED * size, NEAR * state.error):
                 break
             end = self.forward(state, values, starts)
             if end is None:
                 break
             expected = float(np.linalg.norm((rows.y - G @ step) * rows.mask))
-            slow, state = state.error - end.error < SLOW * (state.error - expected), end
-        G, C = self.by_parameters(state, chosen, spread), self.by_starts(state)
+            slow, fresh, state = state.error - end.error < SLOW * (state.error - expected), False, end
+        if not fresh:
+            G, C = self.by_parameters(state, chosen, spread), self.by_starts(state)
         rows = self.rows(G, state.now.residual)
         weights = solution(rows, "wls")[1]
         linear = whitened(rows, C, state.starts, weights)

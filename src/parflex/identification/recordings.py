@@ -1,4 +1,4 @@
-"""Recordings: CSV, npz and MATLAB files, column maps, clocks and outliers.
+"""Recordings: CSV, npz, MATLAB and Parquet files, column maps, clocks and outliers.
 
 Time stamps vary about a regular clock for two reasons. Logging software stamps regular samples late; a loop that waits
 samples at changing times, and its stamps are right. Samples that follow their stamps differ from regular ones by rate
@@ -97,6 +97,8 @@ def read_recording(
 
 def _table(path: str) -> dict[str, Array]:
     """Columns by name."""
+    if path.endswith(".parquet"):
+        return _parquet(path)
     if not path.endswith(".mat"):
         return read_table(path, "record")
     import scipy.io
@@ -114,6 +116,24 @@ def _table(path: str) -> dict[str, Array]:
         name: value.ravel() for name, value in plain.items()
         if value.dtype.kind in "fiu" and value.ndim == 2 and 1 in value.shape
     }  # fmt: skip
+
+
+def _parquet(path: str) -> dict[str, Array]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError(
+            "Parquet needs PyArrow, which is not installed", file=path, key="record", value=path,
+            hint="pip install 'parflex[parquet]', or save it as CSV",
+        ) from None  # fmt: skip
+    try:
+        with read_errors(path, "record"):
+            table = pyarrow.parquet.read_table(path)
+    except pyarrow.ArrowException:
+        raise InputError("is not a Parquet file that can be read", file=path, key="record", value=path,
+                         hint="save it again, or as CSV") from None  # fmt: skip
+    return {name: table[name].to_numpy() for name in table.column_names}
 
 
 def _measurement(

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.special
 
 from parflex.diagnostics import Diagnostic
-from parflex.fit import Estimate, Fit
+from parflex.fit import Estimate, Fit, extended_name
 from parflex.io import refuse_overwrite
 from parflex.parameters.robot_file import redesigned, write_design
 from parflex.records import brief
@@ -111,8 +111,7 @@ class Updated(Fit):
         """Write a robot file that extends that of the robot by the numbers."""
         robot, settings = self.source, {key: parameter.value for key, parameter in self.parameters.items()}
         refuse_overwrite([path], robot.files)
-        name = robot.file if Path(robot.file).exists() else Path(robot.file).stem  # of the catalogue
-        write_design(name, robot, redesigned(robot, settings), settings, Path(path), "updated")
+        write_design(extended_name(robot), robot, redesigned(robot, settings), settings, Path(path), "updated")
         return ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -221,17 +220,17 @@ class FitReport:
         }  # fmt: skip
 
     def _possible_frequencies(self, k: int) -> list[float]:
-        """Frequencies of other modes within the interval of a mode that is paired by its frequency and shape.
+        """Frequencies of other modes that a measured one may be, which is paired by its frequency and shape.
 
-        The mode of another measured one is meant only if that one may be this mode in turn.
+        It may be so far from its mode as its interval reaches. The mode of another measured one is meant only if that
+        one may be this mode in turn.
         """
-        row, partner = self.fitting.rows[k], self.fit.modes[k]
-        model = self.fit.models[row.pose]
-        taken = {self.fit.modes[j]: j for j in self.fitting.of_pose[row.pose] if j != k}
+        fitting, row, partner = self.fitting, self.fitting.rows[k], self.fit.modes[k]
+        model, reach = self.fit.models[row.pose], self.width * np.hypot(self.predicted, fitting.given)
+        taken = {self.fit.modes[j]: j for j in fitting.of_pose[row.pose] if j != k}
 
         def may(j: int, mode: int) -> bool:
-            low, high = self._beside(j)["interval"]
-            return low is not None and low <= model.frequencies[mode] <= high
+            return bool(abs(model.frequencies[mode] - fitting.y[j]) <= reach[j])
 
         equal = set(model.equal(partner).tolist())
         others = [mode for mode in range(len(model.frequencies)) if mode not in equal] if row.mode is None else []
