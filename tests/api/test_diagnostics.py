@@ -28,10 +28,9 @@ from parflex.diagnostics import CODES, Diagnostic, read_diagnostics, reported, w
 from parflex.exchange.import_robot import import_warnings
 from parflex.forces.section_forces import missing_stress_warning
 from parflex.identification import diagnostics, identify
-from parflex.identification.diagnostics import residuals_above_noise
-from parflex.identification.didim import tracking_warnings
+from parflex.identification.diagnostics import Misfit, residuals_above_noise
+from parflex.identification.didim import SimulatedRecords
 from parflex.identification.recordings import _beyond_limits
-from parflex.identification.residual_noise import Misfit
 from parflex.identification.robot_update import changed_rows
 from parflex.jobs import _check_workers, source_digest
 from parflex.robot.configuration import Condition
@@ -274,11 +273,9 @@ def _(wrong, folder, patch):
     yield from identified(friction="direction", validate=axis_record(9.0 if wrong else 1e-3))
 
 
-@case("unexplained-effort", "long-rest", "moved-by-noise", "suspected-mistake", "dead-effort")
+@case("moved-by-noise", "suspected-mistake", "dead-effort")
 def _(wrong, folder, patch):
     if wrong:
-        for name in ("result.UNEXPLAINED", "result.RESTS"):
-            patch.setattr(f"parflex.identification.{name}", -1.0)
         patch.setattr(identify, "units_and_signs", lambda *_: Diagnostic("suspected-mistake", "degrees"))
         patch.setattr(diagnostics, "only_noise", lambda *_: np.array([True]))
     for least in (-1.0, np.inf) if wrong else (1.0,):
@@ -293,8 +290,9 @@ def _(wrong, folder, patch):
         Fake(name="r.csv", position=np.zeros((1, 1))),
     )
     yield from (*residuals_above_noise(misfits, misfits), *residuals_above_noise(misfits, []))
-    shares = [(np.array([0.9 * wrong]), np.array([1e3]))]
-    yield from tracking_warnings(["axis"], Fake(law="pd"), [record], shares, [Fake(relative_error=0.01)])
+    members = Fake(regressor=Fake(robot=Fake(actuated_names=["axis"])))
+    simulated = Fake(mapped=Fake(controller=Fake(law="pd")), members=members)
+    yield from SimulatedRecords._missed(simulated, record, np.array([0.9 * wrong]), 0.01)
     limited = parflex.load("emps", settings={"frame.axis.limits": [-0.1, 0.1 if wrong else 1e3]})
     yield from _beyond_limits(limited, ["axis"], np.array([[0.0], [0.5]]))
     yield from changed_rows(slide(), {"M[axis]": 8.0, "FV[axis]": -1.0 if wrong else 1.0})[1]
@@ -316,10 +314,10 @@ def _(wrong, folder, patch):
     yield from diagnostics.contradicting_sensors(regressor, records, Fake(inside=lambda column: column))
 
 
-@case("other-payload", "unused-payload")
+@case("unused-payload")
 def _(wrong, folder, patch):
     named = {"loaded.npz": [3.0, 0, 0, 0.1]} | ({"other.npz": [1.0, 0, 0, 0]} if wrong else {})
-    records, options = loaded(folder, 3.6 if wrong else 3.0), {"friction": "direction", "cutoff": 50}
+    records, options = loaded(folder, 3.0), {"friction": "direction", "cutoff": 50}
     yield from parflex.identify(slide(), records, BY_HAND | {"payload": named}, **options).diagnostics
 
 
@@ -349,12 +347,13 @@ def _(wrong, folder, patch):
         def _strained(self, fit):
             return {"k": 9.0} if wrong else {}
 
-    yield from Report()._diagnostics([], {}, [])
+    yield from Report()._diagnostics([], [])
     patch.setattr(before, "modes_at", lambda *_: Fake(modes=Fake(frequencies=np.array([12.0 if wrong else 10.0]))))
     patch.setattr(before, "modes_needed", lambda rows: 1)
     fitting = Fake(
         case=ResponseCase(), robot=parflex.load("four-bar"), of_pose={"home": [0]}, states={"home": "undeformed"},
-        rows=[Fake(deviation=0.01)], start={"home": Fake(frequencies=np.array([10.0]))}, pairs={"home": [0]},
+        rows=[Fake(deviation=0.01)], start={"home": Fake(frequencies=np.array([10.0]))},
+        pairing=Fake(pairs={"home": [0]}),
     )  # fmt: skip
     yield from before.gravity_warnings(fitting)
 

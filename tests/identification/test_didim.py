@@ -11,7 +11,6 @@ from support.recordings import (
     columns_of,
     errors,
     noisy,
-    regressor_of,
     slide,
     three_rrr,
     true_values,
@@ -20,71 +19,26 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex.identification import didim
-from parflex.identification.didim import SimulatedRecords
-from parflex.identification.preprocess import choose_filter
-from parflex.identification.recordings import read_column_map, read_recording
-from parflex.identification.regressor_columns import base_columns
+from parflex.identification.estimators import EffortRows
 
 
-def simulated(controller, noise: float = 0.0) -> SimulatedRecords:
-    """Simulations of a record of a sliding mass under a controller."""
-    robot, mapped = slide(), read_column_map(UNDER_CONTROL | {"controller": controller}, ["axis"])
-    regressor = regressor_of(robot)
-    record = read_recording(measured.sliding_mass(1.0, noise=noise), mapped, robot)
-    choice = choose_filter([record], 40.0, 4, None, None)
-    base = base_columns(regressor)
-    assert [regressor.unknowns[k].symbol for k in base.kept] == ["M", "FV", "FS"]
-    return SimulatedRecords(regressor, base, mapped, choice, record.step).of([record])
-
-
-# without Coulomb friction: where the axis turns back, that changes by a step, and simulations decide
-VALUES, SMOOTH = np.array([8.0, 12.0, 0.0]), [0, 1]
-
-
-@pytest.mark.parametrize(
-    "law",
-    [
-        {"kp": 60, "kv": 40},
-        {"kp": 40, "kv": 20, "delay": 3},
-        {"kp": 40, "kv": 20, "rates": "differences", "sample_time": 5e-4},
-        {"law": "pd", "stiffness": 2400, "damping": 40},
-    ],
-)
-def test_efforts_depend_on_parameters_as_differences_of_simulations_do(law):
-    simulations = simulated(law)
-    now, spread = simulations.at(VALUES), 1e-3 * VALUES[SMOOTH]
-    rows, G = now.rows.columns(SMOOTH), simulations.linear(VALUES, SMOOTH)
-    wanted = didim.by_simulations(simulations, VALUES, rows, SMOOTH, spread)
-    # differences of accelerations, straight lines between samples
-    assert np.linalg.norm(G - wanted) < 0.01 * np.linalg.norm(wanted)
-    assert didim._confirmed(simulations, VALUES, rows, SMOOTH, G, spread)
-    assert not didim._confirmed(simulations, VALUES, rows, SMOOTH, 1.1 * G, spread)
-
-
-def test_efforts_depend_on_starts_as_differences_of_simulations_do():
-    simulations = simulated({"kp": 60, "kv": 40}, 1e-5)
-    now = simulations.at(VALUES)
-    by_equations, by_simulations = simulations._linear(VALUES, [0])[0][1], simulations._by_starts(VALUES, now)[0]
-    assert by_equations.shape == by_simulations.shape == (*now.rows.y.shape, 2)
-    # a midpoint rule over samples of 1 ms, and time constants of 40 ms
-    assert np.linalg.norm(by_equations - by_simulations) < 0.01 * np.linalg.norm(by_simulations)
-
-
-def test_unobservable_directions_of_a_start_are_left_out():
-    response = np.zeros((10, 1, 2))
-    response[0, 0] = 3.0, 4.0
-    response[1, 0] = 0.8 * didim.UNSEEN * np.array([-0.8, 0.6])
-    (ways,) = didim.observable_starts([response], [np.ones(2)], [np.ones((10, 1))])
-    assert np.abs(ways[:, 0]) == pytest.approx([0.6, 0.8]) and ways.shape == (2, 1)
-    (ways,) = didim.observable_starts([response], [2 * np.ones(2)], [np.ones((10, 1))])
-    assert ways.shape == (2, 2)
-    # rows without the starts give the parameters of rows with them
+def test_starts_of_records_are_random_numbers_in_the_weights_of_rows():
+    """Rows with starts of deviation one give what generalised least squares give with noise and starts together."""
     rng = np.random.default_rng(1)
-    W, y, weights = rng.standard_normal((40, 2, 5)), rng.standard_normal((40, 2)), rng.uniform(0.5, 2, (40, 2))
-    both = np.linalg.lstsq((W * weights[:, :, None]).reshape(80, 5), (y * weights).ravel(), rcond=None)[0]
-    left = didim.projected_out(W[:, :, 3:], np.concatenate([W[:, :, :3], y[:, :, None]], axis=2), weights)
-    scaled = (left * weights[:, :, None]).reshape(80, 4)
-    assert np.linalg.lstsq(scaled[:, :3], scaled[:, 3], rcond=None)[0] == pytest.approx(both[:3], rel=1e-10)
+    W, y, C = rng.standard_normal((40, 2, 3)), rng.standard_normal((40, 2)), rng.standard_normal((40, 2, 4))
+    C[:, :, 3] = 0.0  # efforts show nothing of this direction
+    weights, start = rng.uniform(0.5, 2, (40, 2)), rng.standard_normal(4)
+    rows = didim.whitened(EffortRows(W, y), [C], [start], weights)
+    both = [(part * weights[:, :, None]).reshape(80, -1) for part in (rows.W, rows.y[:, :, None])]
+    found = np.linalg.lstsq(both[0], both[1][:, 0], rcond=None)[0]
+    covariance = np.diag(1 / weights.ravel() ** 2) + C.reshape(80, 4) @ C.reshape(80, 4).T
+    flat, measured_efforts = np.linalg.solve(covariance, W.reshape(80, 3)), (y + C @ start).ravel()
+    assert found == pytest.approx(np.linalg.solve(flat.T @ W.reshape(80, 3), flat.T @ measured_efforts), rel=1e-9)
+    # and the best start with these parameters has the least sum of squares of residuals and of itself
+    left = (y + C @ start) - W @ found
+    best = didim.best_start(C, left, weights)
+    gradient = (C * weights[:, :, None] ** 2).reshape(80, 4).T @ (left - C @ best).ravel() - best
+    assert gradient == pytest.approx(np.zeros(4), abs=1e-9)
 
 
 @pytest.mark.verify
@@ -122,14 +76,6 @@ def test_a_controller_that_differs_from_the_record_is_reported(time, gain):
     warnings = parflex.identify(slide(), record, UNDER_CONTROL | columns, "didim").warnings
     shares = [text.split(" % of its")[0].split()[-1] for text in warnings if "of its following error: check" in text]
     assert [float(share) for share in shares] == ([] if gain == 60 else [pytest.approx(100, rel=0.2)])  # half the gain
-
-
-def test_efforts_at_their_limit_do_not_respond_to_positions():
-    replays = {"kp": 60, "kv": 40, "limit": 9}
-    simulations = simulated(replays)
-    (replay,) = simulations.replays
-    assert replay.feedback(np.array([[2.5 * 9.0]])) is None
-    assert [list(part) for part in replay.feedback(np.array([[2.4 * 9.0]]))] == [[2.5 * 60 * 40], [2.5 * 40]]
 
 
 @pytest.mark.verify

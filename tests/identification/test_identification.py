@@ -4,7 +4,6 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pinocchio as pin
@@ -32,7 +31,7 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex.identification import regressor as regressors
-from parflex.identification.estimators import EffortRows, WeightedRows, fit_rows, long_run, total_least_squares
+from parflex.identification.estimators import EffortRows, WeightedRows, blocks_of, fit_rows, total_least_squares
 from parflex.identification.identify import _essential
 from parflex.identification.regressor_columns import base_columns, random_motion, stacked
 from parflex.identification.result import SIGNIFICANT
@@ -79,7 +78,7 @@ def test_the_measured_axis_has_its_published_parameters(emps, options):
         found = answer["parameters"][name]
         assert found["value"] == pytest.approx(value, rel=2e-3)  # their decimation filters in another way
         assert found["deviation_white"] == pytest.approx(deviation, rel=2e-2)
-        assert 2 < found["deviation"] / found["deviation_white"] < 5
+        assert 2 < found["deviation"] / found["deviation_white"] < 6
         assert found["essential"] and found["relative"] < 0.06
     assert answer["condition"] == pytest.approx(25.9883, rel=1e-3)
     assert answer["relative_error"] == pytest.approx(0.040834, rel=2e-2)
@@ -93,7 +92,7 @@ def test_friction_of_the_measured_axis_differs_by_direction(emps, tmp_path):
     printed = {"M": 95.1540, "FV": 166.7061, "FS": 20.1440, "FV_back": 240.4236, "FS_back": 20.6277}
     values = {symbol: answer["parameters"][f"{symbol}[axis]"]["value"] for symbol in printed}
     assert values == pytest.approx(printed, rel=2e-3)
-    assert answer["relative_error"] == pytest.approx(0.031117, rel=2e-2)  # printed; filters of decimation differ
+    assert answer["relative_error"] == pytest.approx(0.031117, rel=3e-2)  # printed, by differences; spectra leave less
     effort = parflex.inverse_dynamics(parflex.load(tmp_path / "axis.toml"), velocity={"axis": -0.1}).efforts["axis"]
     assert effort == pytest.approx(-0.1 * values["FV_back"] - values["FS_back"])
 
@@ -102,7 +101,7 @@ def test_friction_of_the_measured_axis_differs_by_direction(emps, tmp_path):
 def test_the_second_record_of_the_axis_gives_another_mass(emps):
     # pulses that the control signal does not have disturb it
     mass = emps("--cutoff", "100", record="DATA_EMPS_PULSES")["parameters"]["M[axis]"]
-    # by the spectrum, as differences move it by a deviation: 94.05 with them; 0.05 is a fourth of that
+    # by differences of neighbours it is 94.05; 0.05 is a fourth of what these change
     assert mass["value"] == pytest.approx(93.86, abs=0.05)
     assert abs(mass["value"] - 95.1089) / mass["deviation_white"] > 6
 
@@ -202,20 +201,9 @@ def test_deviations_of_reweighted_least_squares_are_those_of_their_parameters():
     assert np.std([one.values for one in fits]) / np.sqrt(white) == pytest.approx(1.0, abs=0.06)
 
 
-def test_deviations_are_right_where_parameters_take_most_of_the_slow_residuals():
-    rng, t = np.random.default_rng(0), np.arange(200) / 200
-    waves = np.concatenate([[f(2 * np.pi * k * t) for f in (np.sin, np.cos)] for k in range(1, 16)])
-    W = np.einsum("cn,r->nrc", waves, [1.0, 1.0, -1.0])  # all motors together, at all slow frequencies
-    true = np.sqrt(np.diag(np.linalg.inv(np.einsum("nrc,nrd->cd", W, W))))
-    fits = [fit_rows(EffortRows(W, rng.standard_normal(W.shape[:2])), "wls") for _ in range(12)]
-    shown = np.mean([np.sqrt(np.diag(one.robust)) for one in fits], axis=0) / true
-    # spectra of 12 noises, each averaged over 29 frequencies of three rows: 1 / sqrt(2 * 12 * 29) is 4 %
-    assert shown.mean() == pytest.approx(1.0, abs=0.1)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_every_resampled_record_keeps_its_payload(seed):
-    """Slow noise leaves few blocks; blocks without the payload determine no gain, and divide by zero."""
+    """Without the record of the payload no gain is determined: blocks that are left out are parts of a record."""
     rng, count, factors, theta = np.random.default_rng(seed), 60, np.array([1.1, 0.9]), np.array([2.0, -1.0, 0.5])
     t = np.linspace(0, 6, 2 * count)[:, None, None]
     W = np.sin(t * np.array([0.9, 1.7, 2.9]) + rng.uniform(0, 6, (1, 2, 3)))
@@ -234,14 +222,14 @@ def test_friction_of_the_axis_is_identified_and_written(tmp_path, friction):
     if friction.startswith("both"):
         robot, options = slide(viscous_back=1, coulomb_back=1), {}
     found = parflex.identify(robot, axis_record(), BY_HAND, cutoff=50, **options)
-    write_robot(robot, found, tmp_path / "found.toml")
+    found.to_file(tmp_path / "found.toml")
     efforts = parflex.inverse_dynamics(parflex.load(tmp_path / "found.toml"), velocity={"axis": -0.1}).efforts
     assert efforts["axis"] == pytest.approx(0 if friction == "none" else -2 - 5, rel=1e-3, abs=1e-12)
     if friction != "none":
         wanted = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0, "FV_back[axis]": 20.0, "FS_back[axis]": 5.0}
         for name, value in wanted.items():
             assert found.parameters[name].value == pytest.approx(value, rel=2e-4)  # signs change between samples
-        assert found.steps[3] == "no sample left out"  # accelerations do not jump, so that no sign is late
+        assert not any("left out" in text for text in found.steps)  # accelerations do not jump, so that no sign is late
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -249,7 +237,7 @@ def test_samples_at_reversals_are_left_out_where_the_low_pass_delays_the_sign(se
     # accelerations jump where the mass turns: with all samples its mass is five deviations off
     columns = {"position": {"axis": "x"}, "effort": {"axis": "i"}}
     found = parflex.identify(slide(), measured.pushed_mass(6.0, seed, 20.0), columns, friction="offset")
-    assert not found.warnings and "rows left out beside reversals" in found.steps[3]
+    assert not found.warnings and any("rows left out" in text for text in found.steps)
     for name, value in (("M[axis]", 8.0), ("FV[axis]", 12.0), ("FS[axis]", 20.0), ("offset[axis]", 0.0)):
         one = found.parameters[name]
         assert abs(one.value - value) < 3.5 * one.deviation, name  # the noise is so small that differences show
@@ -259,12 +247,28 @@ def test_samples_at_reversals_are_left_out_where_the_low_pass_delays_the_sign(se
 def test_static_friction_of_the_file_is_retained(tmp_path, static, wanted):
     robot, path = slide(static=static), tmp_path / "found.toml"
     found = parflex.identify(robot, axis_record(), BY_HAND, cutoff=50)
-    warnings = write_robot(robot, found, path)
+    warnings = found.to_file(path)
     friction = parflex.load(path).description.frame[0].friction
     assert friction.static == (wanted or friction.coulomb) and friction.coulomb > 2.5
     assert any("below its sliding friction" in each.text for each in warnings) == (wanted is None)
-    write_robot(robot, parflex.identify(robot, axis_record(), BY_HAND, cutoff=50, friction="none"), path)
+    parflex.identify(robot, axis_record(), BY_HAND, cutoff=50, friction="none").to_file(path)
     assert not parflex.load(path).description.frame[0].friction.static
+
+
+def test_a_fit_has_values_units_intervals_and_a_file(tmp_path):
+    found = parflex.identify(slide(), axis_record(noise=0.01), BY_HAND, cutoff=50)
+    assert found.units == {"M[axis]": "kg", "FV[axis]": "N s/m", "FS[axis]": "N"}
+    for k, (name, (low, high)) in enumerate(found.intervals.items()):
+        deviation = found.parameters[name]["deviation"]
+        assert (low + high) / 2 == pytest.approx(found.values[k]) and deviation**2 == pytest.approx(
+            found.covariance[k, k]
+        )
+        assert high - low == pytest.approx(2 * 1.96 * deviation)
+    left, efforts = (np.nan_to_num(part) for part in (found.residuals["record"], found.predictions[0].measured))
+    assert np.linalg.norm(left) == pytest.approx(found.relative_error * np.linalg.norm(efforts))
+    assert not found.to_file(tmp_path / "found.toml")
+    again = parflex.load(tmp_path / "found.toml")
+    assert again.name.endswith("-identified") and again.tree.links[0].terms.viscous == pytest.approx(found.values[1])
 
 
 def test_zero_friction_of_the_file_is_identified():
@@ -280,11 +284,28 @@ def test_deviations_of_correlated_residuals_are_larger():
     assert all(one.deviation > 1.5 * one.deviation_white for one in found.parameters.values())
 
 
-def test_scores_of_neighbouring_instants_count_by_the_weights_of_bartlett():
-    scores, lag = np.random.default_rng(3).normal(size=(40, 3)), 4
-    apart = np.abs(np.subtract.outer(np.arange(40), np.arange(40)))
-    expected = scores.T @ np.clip(1 - apart / (lag + 1), 0, None) @ scores
-    assert long_run(scores, lag) == pytest.approx(expected, rel=1e-12)
+@pytest.mark.parametrize("instruments", [False, True])
+def test_deviations_by_blocks_are_those_of_clusters(instruments):
+    """Bell and McCaffrey by the whole projection on the rows of each block."""
+    rng, count, chosen = np.random.default_rng(3), 240, [0, 2]
+    W, y, weights = rng.standard_normal((count, 2, 3)), rng.standard_normal((count, 2)), rng.uniform(0.5, 2, (count, 2))
+    Z = W + 0.3 * rng.standard_normal(W.shape) if instruments else None
+    rows = EffortRows(W, y, (0, 103), Z)
+    assert all(part.start >= 103 or part.stop <= 103 for part in blocks_of(rows))
+    X, V = (((W if part is None else part) * weights[:, :, None]).reshape(-1, 3)[:, chosen] for part in (None, Z))
+    values = np.linalg.solve(V.T @ X, V.T @ (y * weights).ravel())
+    left, H = (y * weights).ravel() - X @ values, V @ np.linalg.solve(V.T @ V, V.T)
+    middle = np.zeros((2, 2))
+    for part in blocks_of(rows):
+        at = slice(2 * part.start, 2 * part.stop)
+        size, axes = np.linalg.eigh(np.eye(at.stop - at.start) - H[at, at])
+        score = V[at].T @ (axes / np.sqrt(size)) @ axes.T @ left[at]
+        middle += np.outer(score, score)
+    judged, bread = WeightedRows(rows, weights), np.linalg.inv(V.T @ X)
+    assert judged.solved(chosen) == pytest.approx(values)
+    white, robust = judged.covariances(values, chosen)
+    assert robust == pytest.approx(bread @ middle @ bread.T, rel=1e-8)
+    assert white == pytest.approx(left @ left / (2 * count - 2) * bread @ V.T @ V @ bread.T, rel=1e-8)
 
 
 def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
@@ -316,7 +337,7 @@ def test_the_3rrr_is_identified_through_its_loops(tmp_path):
     assert 0.5 * 0.013 < found.per_motor["leg1.1"]["noise"] < 3 * 0.013
     assert found.validation["relative_error"] < 1.5 * found.relative_error
     assert {one["name"] for one in found.undetermined} == {f"M[leg{k}.1]" for k in (1, 2, 3)}
-    assert write_robot(three_rrr(), found, tmp_path / "found.toml") == []
+    assert found.to_file(tmp_path / "found.toml") == []
     again = parflex.load(tmp_path / "found.toml", working_mode="+-+")
     for name, one in parflex.identify(again, FINE(followed(1), 0), cutoff=40).parameters.items():
         assert one.file_value == pytest.approx(one.value, abs=1e-9), name
@@ -334,7 +355,7 @@ def test_physically_consistent_bodies_have_the_same_efforts(tmp_path):
         whole[:3, 3] = whole[3, :3] = first
         assert np.linalg.eigvalsh(whole)[0] > 0, link.name
     assert found.physical["relative_error"] < 1.02 * found.physical["best"] and found.physical["smallest"] > 0
-    write_robot(three_rrr(), found, tmp_path / "real.toml")
+    found.to_file(tmp_path / "real.toml")
     real = parflex.load(tmp_path / "real.toml", working_mode="+-+").tree
     assert real.links[real.number("platform")].body.m == pytest.approx(found.theta["M[platform]"])
 
@@ -422,7 +443,7 @@ def test_springs_are_within_their_intervals_and_in_the_file(tmp_path, sprung):
     for name, value in SPRINGS.items():
         one = found.parameters[name]
         assert abs(one.value - value) < 3 * one.deviation < 0.1 * value, name
-    assert write_robot(robot, found, tmp_path / "found.toml") == []
+    assert found.to_file(tmp_path / "found.toml") == []
     written = {element.name: element for element in parflex.load(tmp_path / "found.toml").tree.elements}
     assert written["across"].stiffness == pytest.approx(found.theta["k[across]"])
     assert written["across"].rest == pytest.approx(found.theta["k_rest[across]"] / found.theta["k[across]"])
@@ -460,7 +481,7 @@ def test_spring_rest_and_damper_of_a_joint_are_identified(tmp_path, friction):
     # without dry friction the low-pass leaves 1e-9; with it signs change between samples, up to half a step late
     near = 1e-7 if friction == "none" else 1e-3
     assert [value["M[axis]"], value["k[axis]"]] == pytest.approx([4.0, 240.0], rel=near)
-    assert write_robot(robot, found, tmp_path / "found.toml") == []
+    assert found.to_file(tmp_path / "found.toml") == []
     terms = parflex.load(tmp_path / "found.toml").tree.links[0].terms
     assert terms.stiffness == pytest.approx(240.0, rel=near)
     if friction == "none":
@@ -489,8 +510,7 @@ def test_springs_of_legs_are_written_for_each_leg(tmp_path):
     theta = {unknown.name: unknown.value for unknown in unknowns(robot, "symmetric") if unknown.symbol[0] != "F"}
     assert theta["k_rest[B.strut]"] == pytest.approx(210.0)
     theta |= {"k[B.strut]": 250.0, "d[C.strut]": 5.0, "k[hang]": 400.0, "d[D.strut]": -1.0}
-    found = SimpleNamespace(theta=theta, friction="file", estimator="wls", measurements=[], used=0)
-    warnings = write_robot(robot, found, tmp_path / "found.toml")
+    warnings = write_robot(robot, theta, "file", "hand", tmp_path / "found.toml")
     assert [each.text for each in warnings] == ["the damping of 'D.strut' is -1: the file has zero instead"]
     written = parflex.load(tmp_path / "found.toml").tree
     terms = {link.name: link.terms for link in written.links}

@@ -40,7 +40,7 @@ def identify(
     """Identify inertial parameters, friction and drive gains of a robot from records of its motors."""
     options = {**locals(), "record": list(record)}
     from parflex import identify as identified
-    from parflex.identification.robot_update import check_robot_target, write_robot
+    from parflex.identification.robot_update import check_robot_target
     from parflex.view.fit_report import write_identification
 
     for word in ("choice", "out", "page"):
@@ -50,7 +50,7 @@ def identify(
     result = identified(**options)
     answer, diagnostics = result.as_dict(), [*robot.diagnostics, *result.diagnostics]
     if out:
-        diagnostics += [*write_robot(robot, result, out), *_unsaved_option_warnings(choice)]
+        diagnostics += [*result.to_file(out), *_unsaved_option_warnings(choice)]
         answer["out"] = out
     if page:
         answer["page"] = str(write_identification(page, result))
@@ -186,7 +186,6 @@ def update(
     from parflex import update as updated
     from parflex.identification.robot_update import check_robot_target
     from parflex.updating.frequency_response import responses_of_words
-    from parflex.updating.result import write_updated
     from parflex.view.fit_report import write_update
 
     if out:
@@ -198,7 +197,8 @@ def update(
         result = updated(robot, sources, vary, hold_out, **words, progress=progress)
     answer = {**result.as_dict(), "diagnostics": [*robot.diagnostics, *result.diagnostics]}
     if out:
-        answer["out"] = write_updated(choice["robot"], robot, result, out)
+        result.to_file(out)
+        answer["out"] = out
         answer["diagnostics"] += _unsaved_option_warnings(choice)
     if page:
         answer["page"] = str(write_update(page, result))

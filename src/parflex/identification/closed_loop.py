@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies.rigid import RigidBody
 from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model, cached_program
 from parflex.codegen.options import Options
@@ -21,7 +20,7 @@ from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, wi
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.identification.recordings import ColumnMap, FeedbackLaw, Recording
-from parflex.identification.regressor import ClosedMotion, Regressor
+from parflex.identification.regressor import Regressor
 from parflex.identification.regressor_columns import BaseColumns
 from parflex.identification.unknowns import SPRINGS, by_direction, fields_of, with_element_numbers
 from parflex.integrators.driver import grid_of
@@ -46,19 +45,11 @@ NEAR = 0.5  # of the longest way of a motor: by so much positions may differ fro
 
 LONGEST = 1e-3  # s, of an integration step
 
-OFF = 0.37  # of each number, or kg and m: by so much another member differs, so that all of them are inputs
+OFF = 0.37  # kg, N m, ...: by so much numbers of another member differ, so that all of them are inputs
 
 TINY = 1e-12  # N, N s/m: of an element in place of zero, which would leave it out of the program
 
 LEAST = 1e-9  # of the Coulomb friction of the file: less would let the joint slide in another program
-
-SPREAD = np.array([[1.0, 0.11, 0.12], [0.11, 1.2, 0.13], [0.12, 0.13, 1.4]])
-
-FIELDS: dict[str, tuple[str, ...]] = {  # of a joint, that follow from unknowns
-    "IA": ("motor_inertia",), "FV": ("viscous",), "FS": ("coulomb",), "FV_back": ("more_viscous",),
-    "FS_back": ("more_coulomb",), "offset": ("offset",), "k": ("stiffness",),
-    "d": ("damper",), "k_rest": ("rest",),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,11 +108,10 @@ class Replay:
         gains = np.array([mapped.effort[motor].gain for motor in motors])
         offset = np.array([mapped.effort[motor].offset for motor in motors])
         self.law = _law(robot, law, gains, offset, self._reference(law))
-        bound = np.abs(gains) * law.limit
-        limits = (
-            {m: (o - b, o + b) for m, o, b in zip(motors, offset, bound, strict=True)} if law.limit < np.inf else None
-        )
-        self.described, self.scale, self.bounds = law, gains, (offset - bound, offset + bound)
+        limits = None
+        if law.limit < np.inf:
+            bound = np.abs(gains) * law.limit
+            limits = {m: (o - b, o + b) for m, o, b in zip(motors, offset, bound, strict=True)}
         self.settings = LoopSettings(
             sample_time=self.sample, effort_limit=limits, step=min(LONGEST, self.sample), rates=law.rates,
             delay=law.delay,
@@ -159,13 +149,13 @@ class Replay:
         first[1] = np.where(np.abs(first[1]) > SURE * spread[1], first[1], 0.0)
         return first.ravel(), spread.ravel()
 
-    def begun(self, off: Array | None = None) -> RecordedStart:
+    def begun(self, off: Array) -> RecordedStart:
         """The start, or another one that is so far off: in positions of the motors, then in their rates."""
-        position, rate = np.split(self.first if off is None else self.first + off, 2)
+        position, rate = np.split(self.first + off, 2)
         q = self.regressor.closed(position[None], self.posed)
         return RecordedStart(q, self.regressor.moved(q, rate[None], np.zeros((1, len(rate)))).qd)
 
-    def run(self, plant: Plant, off: Array | None = None) -> Replayed | None:
+    def run(self, plant: Plant, off: Array) -> Replayed | None:
         """The record moved by this plant, from a start that is so far off; None where it cannot be."""
         count = len(self.record.t)
         grid = grid_of((count - 1) * self.record.step, self.settings.step or LONGEST, self.sample)
@@ -182,21 +172,6 @@ class Replay:
             return None
         rates = solution.y[:: self.every, tree.nq : 2 * tree.nq][:, self.regressor.motor_q]
         return Replayed(q, rates, run.efforts[:: self.every][:count])
-
-    def feedback(self, effort: Array) -> tuple[Array, Array] | None:
-        """Efforts per position and rate that are sensed; None where efforts do not depend on them by constant factors.
-
-        Computed torque asks the model, and efforts at their limit do not answer.
-        """
-        lower, upper = self.bounds
-        if self.described.law == "ctc" or (effort <= lower).any() or (effort >= upper).any():
-            return None
-        first, second = (self.scale * np.asarray(gain, dtype=float) for gain in self.described.gains)
-        return (first * second / self.scale if self.described.law == "cascade" else first), second
-
-    def moving(self, replayed: Replayed) -> ClosedMotion:
-        """The motion of all joints in a simulated record."""
-        return self.regressor.moved(replayed.q, replayed.rate, np.gradient(replayed.rate, self.record.step, axis=0))
 
     def _follows(self, position: Array) -> bool:
         """Whether the motors stay near to where they were measured."""
@@ -248,23 +223,32 @@ class PlantMembers:
         if not base.kept:
             raise InputError("no motion of the motors tells a parameter", key="robot", value=regressor.robot.name,
                              hint="give a robot with bodies that move")  # fmt: skip
-        first = self.robot(self.base.groups @ self.by_file)
-        self.rates = family_model(first, self._other(first), "state-rates")
+        first, other = self._robot(self.by_file), self._robot(self.by_file + self._off())
+        self.rates = family_model(first, other, "state-rates")
         self.watch: Model = family_model(first, first, "watch")
         # cables and play, whose numbers stay those of the file: when they pull, and when they are slack
         self.gaps = contact_gaps(first) if has_contacts(first.tree) else None
 
-    def parameters(self, values: Array, carried: Mapping[int, float] = {}) -> Array:
-        """All parameters: those of the file, of which the base columns have what differs; and a payload."""
+    def _off(self) -> Array:
+        """Changes of all numbers that base columns and payloads change, in no simple ratio: these are inputs."""
+        regressor = self.regressor
+        tree, every = regressor.robot.tree, regressor.unknowns
+        links = {every[k].link for k in self.base.kept} | {tree.places[tree.end_effector].link}
+        changes = np.array([not unknown.of_body or unknown.link in links for unknown in every])
+        return np.where(changes, OFF * np.sqrt(1 + np.arange(len(every))), 0.0)
+
+    def plant(self, values: Array, carried: Mapping[int, float] = {}) -> Plant:
+        """The plant with these base parameters: all are those of the file, but for base columns; and a payload."""
         theta = self.by_file.copy()
         theta[self.base.kept] += values - self.base.groups @ self.by_file
         for column, more in carried.items():
             theta[column] += more
-        return theta
+        robot = self._robot(theta)
+        problem = Problem(robot, member_model(self.rates, robot), "efforts", (), 0.0, gaps=self.gaps)
+        return Plant(robot, problem, self.watch)
 
-    def robot(self, values: Array, carried: Mapping[int, float] = {}) -> Robot:
-        """The robot with these base parameters, whose joints stick."""
-        theta = self.parameters(values, carried)
+    def _robot(self, theta: Array) -> Robot:
+        """The robot with these parameters, whose joints stick."""
         tree, every = self.regressor.robot.tree, self.regressor.unknowns
         by_link: dict[int, dict[str, float]] = {}
         elements: dict[str, dict[str, float]] = {}
@@ -280,41 +264,8 @@ class PlantMembers:
             numbers = by_link.get(j, {})
             terms = _terms(link, numbers, by_direction(every, j), j in motors)
             links.append(replace(link, body=_body(link, numbers), terms=terms))
-        changed = with_tree(
-            self.regressor.robot, replace(with_element_numbers(tree, elements), links=tuple(links))
-        )  # fmt: skip
-        return with_gates_for_run(with_stiction(changed, False))
-
-    def plant(self, values: Array, carried: Mapping[int, float] = {}) -> Plant:
-        """The plant with these numbers."""
-        robot = self.robot(values, carried)
-        problem = Problem(robot, member_model(self.rates, robot), "efforts", (), 0.0, gaps=self.gaps)
-        return Plant(robot, problem, self.watch)
-
-    def _other(self, first: Robot) -> Robot:
-        """A robot that differs in all numbers that base columns and payloads change."""
-        chosen = {self.regressor.unknowns[k].link for k in self.base.kept}
-        place = first.tree.places[first.tree.end_effector].link
-        symbols = {(unknown.link, unknown.symbol) for unknown in self.regressor.unknowns}
-        links = []
-        for j, link in enumerate(first.tree.links):
-            if (j in chosen or j == place) and any((j, symbol) in symbols for symbol in PARAMETERS):
-                body = link.body.as_rigid()
-                off = RigidBody(body.m + OFF, body.S + OFF * np.array([1.0, 1.1, 1.2]), body.Sigma + OFF * SPREAD)
-                link = replace(link, body=off)
-            words: dict[str, Any] = {}
-            for symbol, fields in FIELDS.items():
-                if (j, symbol) in symbols:
-                    words |= {word: getattr(link.terms, word) + OFF for word in fields}
-            links.append(replace(link, terms=replace(link.terms, **words)))
-        by_element: dict[str, dict[str, float]] = {}
-        for unknown in self.regressor.unknowns:
-            if unknown.element:
-                # rests differ, too
-                by_element.setdefault(unknown.element, {})[unknown.symbol] = (
-                    3 if unknown.symbol == "k_rest" else 2
-                ) * unknown.value + OFF
-        return with_tree(first, replace(with_element_numbers(first.tree, by_element), links=tuple(links)))
+        changed = replace(with_element_numbers(tree, elements), links=tuple(links))
+        return with_gates_for_run(with_stiction(with_tree(self.regressor.robot, changed), False))
 
 
 def _body(link: Link, numbers: Mapping[str, float]) -> Any:

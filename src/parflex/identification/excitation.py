@@ -30,48 +30,20 @@ from parflex.trajectories.files import check_target, write_table
 from parflex.trajectories.motions import plan_motion
 
 Array = np.ndarray
-
 RIDGE = 1e-6  # beside the square of a usual column: parameters that a motion does not tell stay finite
-
-INSTANTS = 32  # of a period of the highest harmonic
-
-FINE = 3  # times as many, on which limits are kept in the end
-
+INSTANTS, FINE = 32, 3  # of a period of the highest harmonic, and times as many on which limits are kept in the end
 NEARER, SPLIT, HIGHEST = 3, 17, 3  # times that instants about the largest values are split, into how many, of how many
-
 MARGIN = 1e-4  # of a limit, which values keep from it at those instants
-
 LESS = 1e-3  # of a motion, by which it is made smaller first where it passes a limit between instants
-
 SOFT = 0.1  # of a usual speed: over so much Coulomb friction changes its sign while a motion is looked for
-
 WEIGHTS = (10.0, 1.0, 0.1, 0.01)  # of the barrier before the limits, one round after the other
-
 FARTHER = (1e3, 100.0)  # before these: the descent begins far from all limits
-
-NEARLY = 1e-5  # of the value, by which a step may still lower it, but with the last of them
-
-ROUNDS = 400  # of descent with each weight, at most
-
+ROUNDS, NEARLY, SETTLED = 400, 1e-5, 1e-7  # of descent with each weight, and the value's share where it ends
 INSIDE = 0.7  # of a motion that reaches the limits: the descent begins there
-
 JUMP = 0.05  # rad, or typical lengths, between two instants, that rates do not explain
-
-LONGEST = 0.1  # rad, or typical lengths, of a step of the descent
-
+LONGEST, CAREFUL = 0.1, 0.1  # rad, or typical lengths, of a step, and of that where no curvature is known
 LEAST = 1e-3  # rad, or typical lengths, of a motion that is as good as at rest
-
-START_HALVINGS = 8  # of what a random motion may be larger
-
-CLOSED = 8  # instants of a period of the highest harmonic, at which a random motion is closed
-
-ENOUGH = 1e-4  # of the decrease that the gradient promises
-
-CAREFUL = 0.1  # of the longest step, where nothing is known of the curvature
-
-STEP_HALVINGS = 25
-
-SETTLED = 1e-7  # of the value, by which a step may still lower it
+BISECTIONS = 12  # of a size: limits are met to a thousandth
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,27 +150,23 @@ def excite(
     --------
     >>> parflex.excite(parflex.load("3rrr"), time=5, harmonics=5).log_det
     """
-    search = ExcitationSearch(robot, time, harmonics, friction, AMPLITUDE if amplitude is None else amplitude)
+    reach = AMPLITUDE if amplitude is None else amplitude
+    search = ExcitationSearch(robot, time, harmonics, friction, reach)
     if distance >= 1:
         raise InputError("a distance of 1 is home itself", key="distance", value=distance, hint="give e.g. 0.3")
     limits = read_motion_limits(search.regressor, amplitude, velocity_limit, effort_limit, workspace, distance)
-    rng = np.random.default_rng(seed)
-    candidates: list[Array] = []
+    rng, candidates = np.random.default_rng(seed), list[Array]()
     for k in range(starts):
         if progress is not None:
             progress(k, starts)
-        candidates.append(
-            search.best(
-                search.random(rng, AMPLITUDE if amplitude is None else amplitude, limits), limits, farther=k % 2 == 0
-            )
-        )
+        candidates.append(search.best(search.random(rng, reach, limits), limits, farther=k % 2 == 0))
     if progress is not None:
         progress(starts, starts)
-    best = max(candidates, key=search.log_det)
-    return _told(search, best, limits, [search.log_det(candidate) for candidate in candidates])
+    reached = [search.log_det(candidate) for candidate in candidates]
+    return _excitation(search, candidates[int(np.argmax(reached))], limits, reached)
 
 
-def _told(search: ExcitationSearch, x: Array, limits: MotionLimits, reached: list[float]) -> Excitation:
+def _excitation(search: ExcitationSearch, x: Array, limits: MotionLimits, reached: list[float]) -> Excitation:
     """The answer for a series; largest values are those between instants, too."""
     robot, series, base = search.regressor.robot, search.series, search.base
     moving, W, efforts, place = search.watched(x, search.peaks(x, limits))
@@ -303,61 +271,40 @@ class ExcitationSearch:
         return value, self.series.back(t, *back)
 
     @cached_property
-    def alike(self) -> Array:
-        """Motors per number, in their units, such that numbers of one size move all joints alike about home.
+    def per_number(self) -> Array:
+        """Motors per number such that numbers of one size move all joints alike about home.
 
         Beside singular poses small ways of the motors are long ones of other joints. In units of the motors, descents
         and random motions would be held up there, and tiny in all other directions.
         """
-        home = self.regressor.moved(self.regressor.robot.home[None], *np.zeros((2, 1, self.series.motors)))
+        robot = self.regressor.robot
+        home = self.regressor.moved(robot.home[None], *np.zeros((2, 1, self.series.motors)))
         _, size, directions = np.linalg.svd(in_units(self.regressor, home.J)[0], full_matrices=False)
-        return directions.T @ ((size[-1] / size)[:, None] * directions)
+        alike = directions.T @ ((size[-1] / size)[:, None] * directions)
+        return np.asarray(alike * robot.gearing.units[list(robot.actuated)][:, None])
 
     def random(self, rng: np.random.Generator, reach: float, limits: MotionLimits) -> Array:
         """A random series within limits, in which all joints move alike about home."""
-        robot, series = self.regressor.robot, self.series
+        regressor, series = self.regressor, self.series
         slow = FourierSeries(series.time, max(2, -(-series.harmonics // 2)), series.motors)  # loops add harmonics
-        t = np.arange(CLOSED * series.harmonics) * series.time / (CLOSED * series.harmonics)
-        displacements = slow.moved(rng.standard_normal(slow.motors * slow.free), t)[0]
-        displacements = displacements - displacements.mean(axis=0)
-        displacements = displacements / np.sqrt((displacements**2).sum(axis=1).mean())
-        accepted = self._closed_series(t, LEAST * displacements)
-        if accepted is None or not self._within(accepted, limits, self.instants(FINE)):
+        t, home = self.instants(), np.zeros((series.motors, series.free))
+        home[:, 0] = regressor.robot.home[regressor.motor_q]
+        ways = slow.moved(rng.standard_normal(slow.motors * slow.free), t)[0]
+        ways = ways - ways.mean(axis=0)
+        ways = ways / np.sqrt((ways**2).sum(axis=1).mean()) @ self.per_number.T
+        shape = np.linalg.lstsq(series.rows(t)[0], ways, rcond=None)[0].T.ravel()
+        fine = self.instants(FINE)
+        low, high = LEAST, reach * np.sqrt(series.motors)
+        if not self._within(home.ravel() + low * shape, limits, fine):
             raise InputError(
-                "limits leave no motion about home", key="limits", value=robot.name,
+                "limits leave no motion about home", key="limits", value=regressor.robot.name,
                 hint="widen them, or choose another home",
             )  # fmt: skip
-        low, high = LEAST, reach * np.sqrt(series.motors)
-        for _ in range(START_HALVINGS):
+        for _ in range(BISECTIONS):
             middle = (low + high) / 2
-            x = self._closed_series(t, middle * displacements)
-            if x is not None and self._within(x, limits, self.instants(FINE)):
-                low, accepted = middle, x
-            else:
-                high = middle
-        inner = self._closed_series(t, INSIDE * low * displacements)
-        return accepted if inner is None or not self._within(inner, limits, self.instants(FINE)) else inner
-
-    def _closed_series(self, t: Array, displacements: Array) -> Array | None:
-        """The series of the motors nearest to a motion along ways (instants x freedoms) of all joints about home.
-
-        None where the loops do not close.
-        """
-        robot, tree = self.regressor.robot, self.regressor.robot.tree
-        home = self.regressor.moved(robot.home[None], *np.zeros((2, 1, self.series.motors)))
-        allowed, per = np.linalg.qr(in_units(self.regressor, home.J)[0])
-        allowed = allowed * tree.rate_units[:, None]
-        if robot.gearing.any:  # rotors as their gears turn them
-            allowed = home.J[0] * robot.gearing.units[list(self.regressor.partition.independent)] @ np.linalg.inv(per)
-        q, before, places = np.asarray(robot.home), np.zeros(displacements.shape[1]), []
-        try:
-            for displacement in displacements:
-                near = tree.moved(q, allowed @ (displacement - before))
-                q, before = np.asarray(robot.close(near)) if robot.closures.size else near, displacement
-                places.append(q[self.regressor.motor_q])
-        except ParflexError:
-            return None
-        return np.linalg.lstsq(self.series.rows(t)[0], np.array(places), rcond=None)[0].T.ravel()
+            low, high = (middle, high) if self._within(home.ravel() + middle * shape, limits, fine) else (low, middle)
+        inner = home.ravel() + INSIDE * low * shape
+        return inner if self._within(inner, limits, fine) else home.ravel() + low * shape
 
     def best(self, x: Array, limits: MotionLimits, farther: bool = True) -> Array:
         """The best series from a start, within limits.
@@ -373,23 +320,21 @@ class ExcitationSearch:
 
     def _lower(self, x: Array, limits: MotionLimits, weight: float) -> Array:
         """A descent in numbers that move all joints alike."""
-        robot = self.regressor.robot
-        per_number = self.alike * robot.gearing.units[list(robot.actuated)][:, None]
         shape = (self.series.motors, self.series.free)
 
         def valued(numbers: Array) -> tuple[float, Array]:
-            value, slope = self.valued((per_number @ numbers.reshape(shape)).ravel(), limits, weight)
-            return value, (per_number.T @ slope.reshape(shape)).ravel()
+            value, slope = self.valued((self.per_number @ numbers.reshape(shape)).ravel(), limits, weight)
+            return value, (self.per_number.T @ slope.reshape(shape)).ravel()
 
-        start = np.linalg.solve(per_number, x.reshape(shape)).ravel()
-        settled = SETTLED if weight == WEIGHTS[-1] else NEARLY
-        return np.asarray(per_number @ minimise(valued, start, ROUNDS, LONGEST, settled).reshape(shape)).ravel()
+        start = np.linalg.solve(self.per_number, x.reshape(shape)).ravel()
+        best = minimise(valued, start, SETTLED if weight == WEIGHTS[-1] else NEARLY)
+        return np.asarray(self.per_number @ best.reshape(shape)).ravel()
 
     def between(self, inside: Array, x: Array, limits: MotionLimits) -> Array:
         """The series, as much nearer to one within limits as these need at all instants."""
         low = 1.0 if self._within(x, limits, self.instants(FINE)) else 0.0
         high = 1.0
-        for _ in range(12 if low < high else 0):
+        for _ in range(BISECTIONS if low < high else 0):
             middle = (low + high) / 2
             if self._within(inside + middle * (x - inside), limits, self.instants(FINE)):
                 low = middle
@@ -506,23 +451,21 @@ class FourierSeries(Record):
         return values.ravel()
 
 
-def minimise(
-    valued: Callable[[Array], tuple[float, Array]], x: Array, rounds: int, longest: float, settled: float = SETTLED
-) -> Array:
-    """The lowest point found; steps change no number by more than `longest`. A value that is infinite is refused."""
+def minimise(valued: Callable[[Array], tuple[float, Array]], x: Array, settled: float) -> Array:
+    """The lowest point found by BFGS with backtracking, as the barrier is infinite beyond the limits."""
     value, slope = valued(x)
     H, fresh = np.eye(len(x)), True
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         direction = -H @ slope
         if not direction @ slope < 0:
             H, direction, fresh = np.eye(len(x)), -slope, True
         size = np.abs(direction).max(initial=0.0)
         if size == 0:
             break
-        length = min(1.0, longest / size) if not fresh else CAREFUL * longest / size
-        for _ in range(STEP_HALVINGS):
+        length = min(1.0, LONGEST / size) if not fresh else CAREFUL * LONGEST / size
+        for _ in range(25):
             after, turned = valued(x + length * direction)
-            if after <= value + ENOUGH * length * float(direction @ slope):
+            if after <= value + 1e-4 * length * float(direction @ slope):
                 break
             length /= 2
         else:

@@ -24,73 +24,72 @@ from parflex.identification.regressor import ClosedMotion, Regressor, known_forc
 from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, motion, pose
 from parflex.robot.motor_values import by_motor
-from parflex.robot.robot import Robot
 from parflex.symbolic.derivative import gradient
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 AXES = ("x", "y", "z")
-
 AMPLITUDE = 0.5  # rad or typical lengths: half a radian to each side, far from the ends of usual joints
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MotionLimit(Record):
+    """Lowest and highest value of one signal: a column of "q", "qd", "efforts" or "place", and where its slope goes."""
+
+    kind: str
+    name: str
+    signal: str
+    column: int
+    low: float
+    high: float
+    slope: int
+
+    @property
+    def width(self) -> float:
+        """Half of what is between both, or the size of the only one."""
+        if np.isfinite(self.high - self.low):
+            return (self.high - self.low) / 2
+        return max(abs(self.low if np.isfinite(self.low) else self.high), 1e-12)
+
+    def judged(self, values: Array) -> dict[str, Any]:
+        """Largest values with the limits."""
+        low, high = (float(bound) if np.isfinite(bound) else None for bound in (self.low, self.high))
+        if self.kind == "speed":
+            return {"largest": float(np.abs(values).max()), "limit": high}
+        return {"lowest": float(values.min()), "highest": float(values.max()), "limits": [low, high]}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MotionLimits(Record):
     """What a motion must keep: joints, motor rates, efforts, places, and its distance to singular poses."""
 
-    joints: list[tuple[int, int, float, float]]  # coordinate, rate, lowest, highest
-    speed: Array  # of the motors
-    lower: Array  # efforts of the motors
-    upper: Array
-    box: Array  # 3 x 2
+    limits: list[MotionLimit]
     distance: float
     home_spread: float  # of J at home
 
     def judged(self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array) -> dict[str, Any]:
         """Largest values, by kind, each with its limit."""
-        robot = regressor.robot
-        tree, motors = robot.tree, robot.actuated_names
-        result: dict[str, Any] = {"position": {}, "speed": {}, "effort": {}, "workspace": {}}
-        for q, v, low, high in self.joints:
-            values = moving.q[:, q]
-            result["position"][tree.rate_names[v]] = _told(values.min(), values.max(), low, high)
-        rates = moving.qd[:, list(robot.actuated)]
-        for k, name in enumerate(motors):
-            result["speed"][name] = _told(-np.abs(rates[:, k]).max(), np.abs(rates[:, k]).max(), None, self.speed[k])
-            result["effort"][name] = _told(efforts[:, k].min(), efforts[:, k].max(), self.lower[k], self.upper[k])
-        for k, axis in enumerate(AXES[: 2 if tree.planar else 3]):
-            result["workspace"][axis] = _told(place[:, k].min(), place[:, k].max(), *self.box[k])
-        near = float(self.home_spread / self.spread(regressor, moving.J).max())
-        result["distance"] = {"lowest": near, "limit": self.distance}
-        return result
+        signals, result = _signals(moving, efforts, place), dict[str, Any]()
+        for limit in self.limits:
+            values = signals[limit.signal][:, limit.column]
+            result.setdefault(limit.kind, {})[limit.name] = limit.judged(values)
+        near = float(self.home_spread / spread(regressor, moving.J).max())
+        return result | {"distance": {"lowest": near, "limit": self.distance}}
 
     def watched(self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array) -> tuple[Array, Array]:
         """Values (instants x values) and what each may reach at most: of both sides of all limits.
 
         Values with a limit on either side are measured from the middle.
         """
-        values, bounds = [], []
-
-        def both(signal: Array, low: float, high: float) -> None:
-            middle = (low + high) / 2 if np.isfinite(low) and np.isfinite(high) else 0.0
-            values.extend([signal - middle, middle - signal])
-            bounds.extend([high - middle, middle - low])
-
-        for q, _, low, high in self.joints:
-            both(moving.q[:, q], low, high)
-        for k, rate in enumerate(regressor.robot.actuated):
-            both(moving.qd[:, rate], -self.speed[k], self.speed[k])
-            both(efforts[:, k], self.lower[k], self.upper[k])
-        for k in range(2 if regressor.robot.tree.planar else 3):
-            both(place[:, k], float(self.box[k, 0]), float(self.box[k, 1]))
-        values.append(self.spread(regressor, moving.J))
+        signals, values, bounds = _signals(moving, efforts, place), [], []
+        for limit in self.limits:
+            middle = (limit.low + limit.high) / 2 if np.isfinite(limit.high - limit.low) else 0.0
+            off = signals[limit.signal][:, limit.column] - middle
+            values += [off, -off]
+            bounds += [limit.high - middle, middle - limit.low]
+        values.append(spread(regressor, moving.J))
         bounds.append(self.home_spread / self.distance if self.distance else np.inf)
         return np.stack(values, axis=1), np.array(bounds)
-
-    def spread(self, regressor: Regressor, J: Array) -> Array:
-        """Rates of all joints per rate of the motors, in their units: it grows without bound at singular poses."""
-        return np.linalg.norm(in_units(regressor, J), axis=(1, 2))
 
     def slack(
         self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array
@@ -99,40 +98,37 @@ class MotionLimits(Record):
 
         Infinite where one is passed.
         """
-        tree, motors = regressor.robot.tree, list(regressor.robot.actuated)
-        slopes = {
-            "q": np.zeros_like(moving.qd), "qd": np.zeros_like(moving.qd), "J": np.zeros_like(moving.J),
-            "efforts": np.zeros_like(efforts), "place": np.zeros_like(place),
-        }  # fmt: skip
+        signals = _signals(moving, efforts, place)
+        slopes = {word: np.zeros_like(values) for word, values in (signals | {"q": moving.qd, "J": moving.J}).items()}
         total = 0.0
-
-        def two_sided(values: Array, low: float, high: float, into: Array) -> None:
-            nonlocal total
-            width = (high - low) / 2 if np.isfinite(high - low) else max(abs(low if np.isfinite(low) else high), 1e-12)
-            for limit, sign in ((high, 1.0), (low, -1.0)):
-                if np.isfinite(limit):
-                    total += _log(left := sign * (limit - values) / width)
-                    into += sign / width / np.where(left > 0, left, 1.0)
-
-        for q, v, low, high in self.joints:
-            two_sided(moving.q[:, q], low, high, slopes["q"][:, v])
-        for k, rate in enumerate(motors):
-            two_sided(moving.qd[:, rate], -self.speed[k], self.speed[k], slopes["qd"][:, rate])
-            two_sided(efforts[:, k], self.lower[k], self.upper[k], slopes["efforts"][:, k])
-        for k in range(2 if tree.planar else 3):
-            two_sided(place[:, k], float(self.box[k, 0]), float(self.box[k, 1]), slopes["place"][:, k])
+        for limit in self.limits:
+            values = signals[limit.signal][:, limit.column]
+            for bound, sign in ((limit.high, 1.0), (limit.low, -1.0)):
+                if np.isfinite(bound):
+                    left = sign * (bound - values) / limit.width
+                    total += _log(left)
+                    slopes[limit.signal][:, limit.slope] += sign / limit.width / np.where(left > 0, left, 1.0)
         if self.distance:
-            spread = self.spread(regressor, moving.J)
-            most = self.home_spread / self.distance
-            total += _log(left := 1 - spread / most)
+            size, most = spread(regressor, moving.J), self.home_spread / self.distance
+            left = 1 - size / most
+            total += _log(left)
             units = in_units(regressor, np.ones_like(moving.J[:1]))
-            share = 1 / most / np.maximum(spread, 1e-300) / np.where(left > 0, left, 1.0)
+            share = 1 / most / np.maximum(size, 1e-300) / np.where(left > 0, left, 1.0)
             slopes["J"] += share[:, None, None] * moving.J * units**2
         return total, slopes
 
 
+def _signals(moving: ClosedMotion, efforts: Array, place: Array) -> dict[str, Array]:
+    return {"q": moving.q, "qd": moving.qd, "efforts": efforts, "place": place}
+
+
 def _log(left: Array) -> float:
     return float(-np.log(left).sum()) if (left > 0).all() else np.inf
+
+
+def spread(regressor: Regressor, J: Array) -> Array:
+    """Rates of all joints per rate of the motors, in their units: it grows without bound at singular poses."""
+    return np.linalg.norm(in_units(regressor, J), axis=(1, 2))
 
 
 def in_units(regressor: Regressor, J: Array) -> Array:
@@ -145,15 +141,6 @@ def in_units(regressor: Regressor, J: Array) -> Array:
     return np.where(gearing.rotors[:, None], 0.0, scaled) if gearing.any else scaled
 
 
-def _told(low: float, high: float, lowest: float | None, highest: float) -> dict[str, Any]:
-    def bound(value: float | None) -> float | None:
-        return None if value is None or not np.isfinite(value) else float(value)
-
-    if lowest is None:
-        return {"largest": float(high), "limit": bound(highest)}
-    return {"lowest": float(low), "highest": float(high), "limits": [bound(lowest), bound(highest)]}
-
-
 def read_motion_limits(
     regressor: Regressor, amplitude: float | None, velocity_limit: Any, effort_limit: Any,
     workspace: Mapping[str, Any] | None, distance: float,
@@ -163,27 +150,26 @@ def read_motion_limits(
     Without an amplitude motors that have limits in the file keep them.
     """
     robot = regressor.robot
-    tree, joints = robot.tree, []
+    tree, motors, limits = robot.tree, list(robot.actuated_names), list[MotionLimit]()
     for link in tree.links:
         if not link.joint.one_axis:
             continue
         rate, home = link.v.start, float(robot.home[link.q.start])
-        limits = None if link.limits is None else tuple(map(float, link.limits))
-        if rate in robot.actuated:
+        low, high = (-np.inf, np.inf) if link.limits is None else map(float, link.limits)
+        if rate in robot.actuated and (link.limits is None or amplitude is not None):
             reach = (amplitude or AMPLITUDE) * float(robot.gearing.units[rate])
-            low, high = (-np.inf, np.inf) if limits is None else limits
-            if limits is None or amplitude is not None:
-                low, high = max(low, home - reach), min(high, home + reach)
-            joints.append((link.q.start, rate, low, high))
-        elif limits is not None:
-            joints.append((link.q.start, rate, *limits))
-    motors = list(robot.actuated_names)
-    speed = read_velocity_limits(motors, velocity_limit)
-    lower, upper = read_limits(motors, effort_limit)
+            low, high = max(low, home - reach), min(high, home + reach)
+        if rate in robot.actuated or link.limits is not None:
+            limits.append(MotionLimit("position", tree.rate_names[rate], "q", link.q.start, low, high, rate))
+    speed, (lower, upper) = read_velocity_limits(motors, velocity_limit), read_limits(motors, effort_limit)
+    for k, (name, rate) in enumerate(zip(motors, robot.actuated, strict=True)):
+        limits.append(MotionLimit("speed", name, "qd", rate, -speed[k], speed[k], rate))
+        limits.append(MotionLimit("effort", name, "efforts", k, lower[k], upper[k], k))
+    box = _box(workspace)
+    for k, axis in enumerate(AXES[: 2 if tree.planar else 3]):
+        limits.append(MotionLimit("workspace", axis, "place", k, *map(float, box[k]), k))
     home_J = regressor.moved(robot.home[None], *np.zeros((2, 1, len(motors)))).J
-    provisional = MotionLimits(joints, speed, lower, upper, _box(robot, workspace), distance, 1.0)
-    spread = float(provisional.spread(regressor, home_J)[0])
-    return MotionLimits(joints, speed, lower, upper, provisional.box, distance, spread)
+    return MotionLimits(limits, distance, float(spread(regressor, home_J)[0]))
 
 
 def read_velocity_limits(motors: Sequence[str], limit: Any) -> Array:
@@ -196,7 +182,7 @@ def read_velocity_limits(motors: Sequence[str], limit: Any) -> Array:
     return limits
 
 
-def _box(robot: Robot, workspace: Mapping[str, Any] | None) -> Array:
+def _box(workspace: Mapping[str, Any] | None) -> Array:
     box = np.tile([-np.inf, np.inf], (3, 1))
     for axis, pair in (workspace or {}).items():
         if axis not in AXES:

@@ -17,30 +17,27 @@ from parflex.identification.diagnostics import (
     dead_channels,
     failed_validations,
     impossible_parameters,
+    misfits_of_rows,
     open_loops,
     passive_joints,
     position_noise_bias,
     repeated_recordings,
     residuals_above_noise,
     units_and_signs,
-)
-from parflex.identification.estimators import EffortRows, LeastSquaresFit, WeightedRows, fit_rows, total_least_squares
-from parflex.identification.payloads import (
-    payload_warnings,
-    scale_steps,
     unused_payloads,
 )
-from parflex.identification.physical import PhysicalParameters, physical_parameters
+from parflex.identification.estimators import EffortRows, LeastSquaresFit, WeightedRows, fit_rows, total_least_squares
+from parflex.identification.physical import physical_parameters
 from parflex.identification.preprocess import (
     FilterChoice,
+    Prepared,
     choose_filter,
-    differences_hold,
     join_rows,
     motors_with_friction,
     refuse_rest,
+    rows_in_use,
     rows_of_record,
     visited_states,
-    without_reversals,
     without_sticking,
 )
 from parflex.identification.recordings import ColumnMap, Recording, read_column_map, read_recording
@@ -53,22 +50,18 @@ from parflex.identification.regressor_columns import (
     nearest_parameters,
     stacked,
 )
-from parflex.identification.residual_noise import misfits_of_rows
 from parflex.identification.result import (
     SIGNIFICANT,
     Identified,
     identified_parameters,
-    insignificant_parameters,
-    misfit_warnings,
     per_motor,
     prediction_of,
     processing_steps,
-    rest_warnings,
     share,
     undetermined_parameters,
     validation_of,
 )
-from parflex.identification.unknowns import unknowns
+from parflex.identification.unknowns import taken_from_file, unknowns
 from parflex.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -139,114 +132,118 @@ def identify(
     >>> parflex.identify(parflex.load("emps"), "DATA_EMPS.mat", "columns.toml", cutoff=100).parameters
     """
     one_of(estimator, ESTIMATORS, "estimator")
-    motors = list(robot.actuated_names)
-    mapped = read_column_map(columns, motors, passive_joints(robot))
+    mapped = read_column_map(columns, list(robot.actuated_names), passive_joints(robot))
     refuse_unsuited(robot)
     every = unknowns(robot, friction, [keep] if isinstance(keep, str) else keep)
     regressor = Regressor(robot, every, friction)
-    used = [read_recording(item, mapped, robot, keep_spikes, name) for item, name in _named(record, "record")]
+    used, held_out = (
+        [read_recording(item, mapped, robot, keep_spikes, name) for item, name in _named(several, word)]
+        for several, word in ((record, "record"), (validate, "validation"))
+    )
     if not used:
         raise InputError("no record is given", key="record", hint="give at least one file")
-    held_out = [read_recording(item, mapped, robot, keep_spikes, name) for item, name in _named(validate, "validation")]
-    repeated = repeated_recordings(used, held_out)
-    choice = choose_filter(used, cutoff, decimate, least_speed, None)
+    diagnostics = [
+        each.prefixed(f"{Path(item.name).name}: ") for item in [*used, *held_out] for each in item.diagnostics
+    ]
+    diagnostics += repeated_recordings(used, held_out) + unused_payloads(mapped, [*used, *held_out])
+    choice = choose_filter(used, cutoff, decimate, least_speed)
     refuse_rest(used, choice)
     if estimator == "iv" and least_speed is None and motors_with_friction(regressor):
         choice = without_sticking(used, choice)
     base = base_columns(regressor, visited_states(regressor, [*used, *held_out], choice))
     prepared = [_rows(regressor, base, item, choice, estimator == "iv") for item in used]
     rows = join_rows([item[1] for item in prepared])
-    if estimator != "iv":  # instruments undo what noise does, but not what differences do
-        choice, rows, prepared = _with_central_differences(regressor, base, used, choice, rows, prepared)
     suspected = [units_and_signs(regressor, base, item, choice) for item in used] if estimator != "tls" else []
-    solvable, missed, record_base = _identifiable_columns(rows, base)
-    rows, prepared, omitted_rows = without_reversals(rows.columns(solvable), prepared, solvable, choice)
+    independent = independent_columns(stacked(rows.W * rows.mask[:, :, None]), FLAT, base.usual[base.kept])
+    solvable, record_base = independent.kept, grouped_by(base, independent)
+    rows, prepared, omitted_rows = _without_reversals(rows.columns(solvable), prepared, solvable, choice)
     gains: dict[str, dict[str, float]] = {}
-    parts = [item[1].columns(solvable) for item in prepared]
     simulated: SimulatedRecords | None = None
-    first = np.zeros(0)  # parameters by rows, with which simulations begin
     if estimator == "tls":
         fitted, rows, prepared, gains = _with_gains(regressor, mapped, rows, prepared)
-        parts = [item[1].columns(solvable) for item in prepared]  # in N, N m
     elif estimator == "didim":
         from parflex.identification.didim import SimulatedRecords  # brings the control of runs with it
 
         simulated = SimulatedRecords(regressor, base, mapped, choice, used[0].step)
-        first = fit_rows(rows, "wls").values
+        by_rows = fit_rows(rows, "wls")
         try:
-            fitted, rows = simulated.fitted(used, solvable, first, record_base)
+            fitted, rows = simulated.fitted(used, solvable, by_rows, record_base)
         except InputError as error:
             error.hint = next((each.text for each in suspected if each), error.hint)
             raise
     else:
         fitted = fit_rows(rows, "wls" if estimator == "iv" else estimator)
-    essential = _essential(rows, fitted)
+    parts = [item[1].columns(solvable) for item in prepared]
     values = np.zeros(len(base.kept))
     values[solvable] = fitted.values
-    theta, consistent = nearest_parameters(record_base, values, every, solvable), None
-    names = [item.name for item in every]
+    theta = nearest_parameters(record_base, values, every, solvable)
     if simulated is not None:
         predictions, later = (simulated.predictions(several) for several in (used, held_out))
     else:
-        predictions = [
-            prediction_of(item, prepared_record, values) for item, prepared_record in zip(used, prepared, strict=True)
-        ]
-        checked = [rows_of_record(regressor, base, item, choice) for item in held_out]
+        predictions = [prediction_of(item, ready, values) for item, ready in zip(used, prepared, strict=True)]
         whole = base.groups @ np.array(list(theta.values()))  # other motions feel what these records do not tell
-        later = [
-            prediction_of(item, prepared_record, whole) for item, prepared_record in zip(held_out, checked, strict=True)
-        ]
-    diagnostics = [
-        each.prefixed(f"{Path(item.name).name}: ") for item in [*used, *held_out] for each in item.diagnostics
-    ]
-    diagnostics += dead_channels(regressor, used, parts, choice)
-    diagnostics += [each for each in suspected if each]
-    diagnostics += repeated + unused_payloads(mapped, [*used, *held_out])
-    payloads = payload_warnings(regressor, used, parts)
-    diagnostics += payloads
-    diagnostics += contradicting_sensors(regressor, [*used, *held_out], choice)
-    loops = open_loops(regressor, [*used, *held_out], choice)
-    diagnostics += loops
-    kept_columns = [base.kept[k] for k in solvable]
-    if not (payloads or loops):  # these say why residuals are large
-        factors = np.array([item["value"] / item["given"] for item in gains.values()]) if gains else 1.0
-        scaled = [replace(item, effort=item.effort * factors) for item in used]
-        best = fitted.values if simulated is None else first
-        of_rows = [
-            item for record, part in zip(scaled, parts, strict=True)
-            for item in misfits_of_rows(regressor, kept_columns, record, part, best, choice, estimator == "irls")
-        ]  # fmt: skip
-        diagnostics += residuals_above_noise(simulated.misfits() if simulated else of_rows, of_rows)
-    parameters = identified_parameters(regressor, record_base, solvable, fitted, essential)
+        later = [prediction_of(item, _rows(regressor, base, item, choice, False), whole) for item in held_out]
     efforts = np.concatenate([item.measured for item in predictions])
     left = np.concatenate([item.measured - item.predicted for item in predictions])
     errors = per_motor(regressor.rows, efforts, left)
-    unsure = insignificant_parameters(parameters, rows, fitted)
+    parameters = identified_parameters(regressor, record_base, solvable, fitted, _essential(rows, fitted))
+
+    kept_columns = [base.kept[k] for k in solvable]
+    diagnostics += dead_channels(regressor, used, parts, choice)
+    diagnostics += [each for each in suspected if each]
+    diagnostics += contradicting_sensors(regressor, [*used, *held_out], choice)
+    loops = open_loops(regressor, [*used, *held_out], choice)
+    diagnostics += loops
+    if not loops:  # these say why residuals are large
+        factors = np.array([item["value"] / item["given"] for item in gains.values()]) if gains else 1.0
+        best = fitted.values if simulated is None else by_rows.values
+        of_rows = [
+            misfit for item, part in zip(used, parts, strict=True)
+            for misfit in misfits_of_rows(regressor, kept_columns, replace(item, effort=item.effort * factors), part,
+                                          best, choice, estimator == "irls")
+        ]  # fmt: skip
+        diagnostics += residuals_above_noise(simulated.misfits() if simulated else of_rows, of_rows)
     if estimator in ("ols", "wls", "irls"):  # instruments and simulated positions have no noise
         diagnostics += position_noise_bias(regressor, kept_columns, used, parts, choice, fitted)
     diagnostics += impossible_parameters(regressor, record_base, solvable, fitted, parameters, rows)
-    diagnostics += misfit_warnings(errors) + rest_warnings(used, choice, regressor)
     diagnostics += simulated.diagnostics if simulated else []
     diagnostics += failed_validations(regressor.rows, errors, later)
+    consistent = None
     if physical:
         real = physical_parameters(robot, every, record_base, solvable, fitted)
-        theta, consistent = real.theta, _predicting(real, prepared, solvable, left, efforts)
-    steps = processing_steps(used, choice, estimator, fitted, regressor, omitted_rows)
-    steps += scale_steps(regressor, used) if gains else []
-    steps += simulated.steps if simulated else []
+        theta = real.theta
+        measured, predicted = (
+            np.concatenate([part.mask * each for part, each in zip(parts, several, strict=True)])
+            for several in ([part.y for part in parts], [part.W @ real.values for part in parts])
+        )
+        consistent = {
+            "relative_error": share(measured - predicted, measured), "best": share(left, efforts), "moved": real.moved,
+            "smallest": real.smallest,
+        }  # fmt: skip
+    taken = taken_from_file(robot, every)
+    steps = processing_steps(used, choice, estimator, fitted, regressor, omitted_rows, taken)
+    if gains:
+        known = [f"{item.payload[0]:.4g} kg in {Path(item.name).name}" for item in used if item.payload]
+        steps.append(
+            f"gains: they and the parameters are in proportion to what is known ({', '.join(known + taken)}): 1 % of "
+            "that is 1 % of every gain, mass and friction, and no record tells it"
+        )
+    missed = [k for k in range(len(base.kept)) if k not in solvable]
     return Identified(
-        robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,
-        validation_of(regressor.rows, later),
-        undetermined_parameters(base, names, missed, regressor) + unsure, choice, [*predictions, *later],
-        fitted.robust, theta, regressor.rows, [*used, *held_out],
-        steps, tuple(diagnostics),
-        friction, consistent,
+        robot=robot.name, source=robot, parameters=parameters, covariance=fitted.robust,
+        undetermined=undetermined_parameters(base, missed, regressor, parameters, fitted.robust),
+        residuals={item.record: item.measured - item.predicted for item in [*predictions, *later]},
+        diagnostics=tuple(diagnostics), estimator=estimator, gains=gains, condition=fitted.condition,
+        relative_error=share(left, efforts), per_motor=errors, validation=validation_of(regressor.rows, later),
+        filter=choice, predictions=[*predictions, *later], theta=theta, rows=regressor.rows,
+        measurements=[*used, *held_out], steps=steps + (simulated.steps if simulated else []), friction=friction,
+        physical=consistent,
     )  # fmt: skip
 
 
 def _rows(
     regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, by_reference: bool
-) -> tuple[Array, EffortRows, Array]:
+) -> Prepared:
     """Rows of a record; where its loops do not close, the error says with which unit or sign they would."""
     try:
         return rows_of_record(regressor, base, record, choice, by_reference)
@@ -255,36 +252,21 @@ def _rows(
         raise
 
 
-def _with_central_differences(
-    regressor: Regressor, base: BaseColumns, used: list[Recording], choice: FilterChoice, rows: EffortRows,
-    prepared: list[tuple[Array, EffortRows, Array]],
-) -> tuple[FilterChoice, EffortRows, list[tuple[Array, EffortRows, Array]]]:  # fmt: skip
-    """The filter, rows and what is prepared of each record, with central differences where these move nothing."""
-    printed = replace(choice, whole=False)
-    others = [_rows(regressor, base, item, printed, False) for item in used]
-    joint, identifiable = join_rows([item[1] for item in others]), _identifiable_columns(rows, base)[0]
-    if differences_hold(rows.columns(identifiable), joint.columns(identifiable)):
-        return printed, joint, others
-    return choice, rows, prepared
+def _without_reversals(
+    rows: EffortRows, prepared: Sequence[Prepared], identifiable: list[int], choice: FilterChoice
+) -> tuple[EffortRows, list[Prepared], int]:
+    """Rows of all records and what is prepared of each, without rows beside reversals; and how many these are."""
+    used = rows_in_use(rows, [item[1].columns(identifiable) for item in prepared], choice)
+    parts = [
+        (t, replace(item, used=used[part]), by_file)
+        for (t, item, by_file), part in zip(prepared, rows.parts, strict=True)
+    ]  # fmt: skip
+    return replace(rows, used=used), parts, int((rows.mask > 0).sum() - used.sum())
 
 
-def _predicting(
-    consistent: PhysicalParameters, prepared: list[Any], identifiable: list[int], left: Array, efforts: Array
-) -> dict[str, float]:
-    """How efforts are predicted by parameters that can be, beside the best ones."""
-    predicted = np.concatenate(
-        [rows.mask * (rows.W[:, :, identifiable] @ consistent.values) for _, rows, _ in prepared]
-    )
-    measured = np.concatenate([rows.mask * rows.y for _, rows, _ in prepared])
-    return {
-        "relative_error": share(measured - predicted, measured),
-        "best": share(left, efforts),
-        "moved": consistent.moved,
-        "smallest": consistent.smallest,
-    }
-
-
-def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, prepared: list[Any]) -> Any:
+def _with_gains(
+    regressor: Regressor, mapped: ColumnMap, rows: EffortRows, prepared: Sequence[Prepared]
+) -> tuple[LeastSquaresFit, EffortRows, list[Prepared], dict[str, dict[str, float]]]:
     """The fit with drive gains, rows whose efforts have them, and the gains by motor."""
     if regressor.spare:
         raise InputError(
@@ -298,12 +280,11 @@ def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, prepa
         return replace(unscaled, y=(unscaled.y + unscaled.known) * factors - unscaled.known)
 
     gains = {}
-    for k, motor in enumerate(regressor.rows):
+    for motor, factor, deviation, other in zip(regressor.rows, factors, robust, white, strict=True):
         before = mapped.effort[motor].gain
         gains[motor] = {
-            "value": float(before * factors[k]), "deviation": float(abs(before) * robust[k]),
-            "deviation_white": float(abs(before) * white[k]), "relative": float(robust[k] / abs(factors[k])),
-            "given": before,
+            "value": float(before * factor), "deviation": float(abs(before) * deviation),
+            "deviation_white": float(abs(before) * other), "relative": float(deviation / abs(factor)), "given": before,
         }  # fmt: skip
     return fitted, scaled(rows), [(t, scaled(record_rows), by_file) for t, record_rows, by_file in prepared], gains
 
@@ -312,16 +293,6 @@ def _named(records: Any, word: str) -> list[tuple[Any, str]]:
     """Records, and how each is called that is no file: by its number where there are several."""
     every = [] if records is None else [records] if isinstance(records, (str, Path, Mapping)) else list(records)
     return [(record, f"{word} {k}" if len(every) > 1 else word) for k, record in enumerate(every, start=1)]
-
-
-def _identifiable_columns(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int], BaseColumns]:
-    """Base parameters that the record tells, those that it cannot, and how it groups them."""
-    independent = independent_columns(stacked(rows.W * rows.mask[:, :, None]), FLAT, base.usual[base.kept])
-    return (
-        independent.kept,
-        [k for k in range(len(base.kept)) if k not in independent.kept],
-        grouped_by(base, independent),
-    )
 
 
 def _essential(rows: EffortRows, fitted: LeastSquaresFit) -> list[bool]:

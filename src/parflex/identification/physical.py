@@ -17,13 +17,12 @@ from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters
 from parflex.identification.estimators import LeastSquaresFit
 from parflex.identification.regressor_columns import BaseColumns
-from parflex.identification.unknowns import Unknown, characteristic_sizes
+from parflex.identification.unknowns import NEVER_NEGATIVE, Unknown, characteristic_sizes
 from parflex.records import Record
 from parflex.robot.robot import Robot
 
 Array = np.ndarray
 MARGIN = 1e-4  # of the usual mass of a body, and of that on the length of the robot: the least pseudo-inertia
-NEVER_NEGATIVE = ("IA", "FV", "FS", "FV_back", "FS_back", "k", "d")
 SOFT = 1e-6  # squares of deviations, of the first problem: what a number that nothing tells costs, moved by its size
 DUAL = 1e-5  # of the largest eigenvalue: groups are known to as many digits as their columns
 ROOT = np.sqrt(2.0)

@@ -1,21 +1,17 @@
 """Filtering, differentiation and decimation of recordings.
 
-Positions pass a Butterworth low-pass of order four, forwards and backwards. They are differentiated by central
-differences, or frequency by frequency. Efforts and the columns of the regressor pass the same second filter, and every
-n-th sample is kept; edges are cut.
+Positions pass a Butterworth low-pass of order four, forwards and backwards, and are differentiated frequency by
+frequency: differences of neighbours would miss a share (2 pi f h)^2/3 of an acceleration. Efforts and the columns of
+the regressor pass the same second filter, and every n-th sample is kept; edges are cut.
 
 A filter that runs forwards and backwards multiplies each frequency by the square of its gain, which has a closed form
-behind the bilinear transformation, or by its partial fractions where few samples are kept. Records continue at both
-ends by reflection about their first and last samples. Results equal those of `scipy.signal`, whose import is slow.
-
-Central differences have a relative error of (2 pi f h)^2/3 in an acceleration. Where this changes a parameter by a
-share of its deviation, rates come from the spectrum of the positions.
+behind the bilinear transformation. Records continue at both ends by reflection about their first and last samples.
+Results equal those of `scipy.signal`, whose import is slow.
 
 Dry friction makes accelerations jump where a joint reverses. The low-pass rounds that corner of its rate, and the
-filtered rate changes its sign later than the joint does, by up to a tenth of the period of the cutoff. Efforts then
-seem to lead positions. Rows are compared behind a low-pass at twice the cutoff, where signs are nearer to the truth;
-the step of the samples in which the sign changes counts too. Where the difference changes a parameter by a share of its
-deviation, the rows with most of it are left out.
+filtered rate changes its sign later than the joint does, by up to a tenth of the period of the cutoff. Rows are
+compared behind a low-pass at twice the cutoff, where signs are nearer to the truth. If the difference would move a
+parameter by a share of its deviation, rows where it is above the noise are left out.
 
 An encoder rounds positions; a motor that passes a line at most every second sample leaves a staircase. Its error of up
 to half a line lies below the rate of lines, so the highest frequencies, which show white noise, miss it. It is found
@@ -24,15 +20,16 @@ from the values themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from parflex.bodies.rigid import RigidBody
 from parflex.errors import InputError, ParflexError
-from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows
-from parflex.identification.payloads import payload_parameters, payload_rows
+from parflex.forces.base_parameters import PARAMETERS, body_parameters
+from parflex.identification.estimators import MEDIAN, EffortRows, LeastSquaresFit, fit_rows
 from parflex.identification.recordings import Recording
 from parflex.identification.regressor import ClosedMotion, Regressor
 from parflex.identification.regressor_columns import BaseColumns
@@ -40,75 +37,33 @@ from parflex.records import Record
 
 Array = np.ndarray
 
-VISITED = 40  # states of a record
-
-STICKS = 0.1  # of the largest rate: slower joints stick, or low-passes see them stick
-
-NOISY = 4.0  # standard deviations of a rate, of which its sign is sure
-
-SLOW = 0.01  # of the largest rate, as good as at rest
-
+VISITED = 40  # states of a record that determine base parameters
 REST = 1e-9  # of a position: a motor that moves less rests
-
-LINES = 3  # of an encoder, between which positions of a motor at rest flicker
-
 HARDLY = 3.0  # standard deviations of noise behind the low-pass: of noise alone 40 independent values leave 1 +- 0.1
-
-EDGE = 5.0  # periods of the cutoff frequency cut at both ends
-
-SETTLING = 3  # instants kept behind decimation: nearer to an end its low-pass lets noise through, at the end all of it
-
+NOISY = 4.0  # standard deviations of a rate, of which its sign is sure
+STICKS = 0.1  # of the largest rate: slower joints stick, or low-passes see them stick
+EDGE, SETTLING = 5.0, 3  # periods of the cutoff cut at both ends, and instants behind decimation
 FLOOR = 10.0  # times the noise: a frequency with less power is noise
-
 OVER = 10.0  # the cutoff over the highest frequency with power: what is differentiated twice must not be damped
-
 KEPT = 0.4  # of the cutoff: what is kept behind decimation, where the first filter takes nothing
-
 FAINT = 1e-4  # of the power of accelerations: noise may have so much in what is kept, as inertias are too small by more
-
 MOST = 0.999  # of the power of rates
-
-SEGMENTS = 7  # of a record, overlapping by half, at least: the mean of their spectra
-
-LONGEST = 4096  # samples of one of them
-
+SEGMENTS, LONGEST = 7, 4096  # of a record, overlapping by half, at least, and samples of one at most (Welch)
 INSTANTS = 100  # of a record that are kept at least, where it has so many
-
-HIGHEST_CUTOFF = 0.2  # of the sample frequency, the cutoff at most
-
+HIGHEST_CUTOFF = 0.2  # of the sample frequency
 ORDER = 4  # of the Butterworth filter
-
 RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
-
 # periods of the cutoff in which the slowest pole falls to 1e-12, exp(-2 pi sin(pi/8) n), and of the Chebyshev filter,
 # whose slowest pole has 0.073 of the cutoff instead of sin(pi/8), to 1e-8
 REMEMBERED, LONGER = 12, 40
-
 BLOCK = 64  # columns decimated at once: a million numbers of a long record
-
-Prepared = tuple[Array, EffortRows, Array]  # instants, rows and efforts by the file of a record
-
 SHARPER = 2.0  # times the cutoff: kernels are half as long; noise of rates is three times as large
-
-HIGHEST_REVERSAL_CUTOFF = 0.45  # of the sample frequency, that cutoff at most
-
 REVERSALS_HOLD = 0.3  # deviations by which what is at stake may move a parameter: an interval of 95 % then holds 94 %
-
-LEVELS = (2.0, 1.0, 0.5, 0.25)  # times the noise of a row: where more is at stake it is left out
-
-MEDIAN = 1.4826  # a standard deviation over the median of sizes
-
 FEWEST = 3  # rows of a motor per parameter: with fewer left, friction is as good as not recorded
-
-CREEPS = 1e-9  # of a rate: as good as zero, with its sign
-
 SAME = 1e-9  # of the largest position: nearer samples are one line
-
-SLOWEST = 2.0  # samples from line to line, from which a staircase is seen: below, its error is as good as white
-
 LOW = 0.05  # of the gaps between values, below which they may be those of spikes that were replaced
 
-DIFFERENCES_HOLD = 0.5  # deviations by which differences may move a parameter: an interval of 95 % then holds 92 %
+Prepared = tuple[Array, EffortRows, Array]  # instants, rows and efforts by the file of a record
 
 
 def motion_of(
@@ -138,52 +93,50 @@ def visited_states(regressor: Regressor, records: Sequence[Recording], choice: F
 
 def rows_of_record(
     regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, by_reference: bool = False
-) -> tuple[Array, EffortRows, Array]:
+) -> Prepared:
     """Instants, rows of the base parameters, and what the numbers of the robot file give there.
 
     `by_reference`: with the regressor of the reference as instruments, which knows nothing of the noise.
     """
     t, moving = motion_of(regressor, record, choice)
-    instruments = None
+    W, known = regressor.of(moving, base.kept)
+    if record.payload:
+        carried = payload_parameters(regressor, record.payload)
+        known = known + regressor.of(moving, list(carried))[0] @ np.array(list(carried.values()))
+    y = regressor.measured(moving, choice.inside(record.effort)) - known
+    by_file = W @ (base.groups @ np.array([unknown.value for unknown in regressor.unknowns]))
+    parts = [W, y, by_file, moving.qd[:, list(regressor.robot.actuated)], known]
     if by_reference:
         if record.reference is None:
             raise InputError(
                 "instrumental variables need the reference of the motors", file=record.name, key="reference",
                 hint="name its columns in [reference] of the map",
             )  # fmt: skip
-        instruments = motion_of(regressor, record, choice, record.reference)[1]
-    return assembled_rows(regressor, base, record, choice, t, moving, instruments)
-
-
-def assembled_rows(
-    regressor: Regressor, base: BaseColumns, record: Recording, choice: FilterChoice, t: Array, moving: ClosedMotion,
-    instruments: ClosedMotion | None = None,
-) -> tuple[Array, EffortRows, Array]:  # fmt: skip
-    """The same of a motion that is known, with the regressor of another one as instruments."""
-    effort = choice.inside(record.effort)
-    carried = payload_parameters(regressor, record.payload) if record.payload else {}
-    W, known = regressor.of(moving, base.kept)
-    if carried:
-        more, _ = regressor.of(moving, list(carried))
-        known = known + more @ np.array(list(carried.values()))
-    y = regressor.measured(moving, effort) - known
-    by_file = W @ (base.groups @ np.array([unknown.value for unknown in regressor.unknowns]))
-    rate = moving.qd[:, list(regressor.robot.actuated)]
-    both = [W, y, by_file, rate, known]
-    both += [regressor.of(instruments, base.kept)[0]] if instruments is not None else []
-    both += [payload_rows(regressor, moving)] if carried else []
-    thin = [decimate_rows(values, choice) for values in both]
-    used = fast_enough(regressor, thin[3], choice, record.effort)
+        parts.append(regressor.of(motion_of(regressor, record, choice, record.reference)[1], base.kept)[0])
+    W, y, by_file, rate, known, *others = (decimate_rows(values, choice) for values in parts)
+    used = fast_enough(regressor, rate, choice, record.effort)
     if not used.any():
         raise InputError(
             "no sample is left: the motors are slower than the least speed everywhere", file=record.name,
             key="least_speed", value=choice.least_speed, hint="give a smaller one",
         )  # fmt: skip
-    W, y, by_file, rate, known, *extras = thin
-    first, load = extras[0] if instruments is not None else None, extras[-1] if carried else None
     late = late_signs(regressor, base.kept, record, moving, choice)
-    rows = EffortRows(W, y, instruments=first, rate=rate, known=known, used=used, carried=load, late=late)
+    instruments = others[0] if others else None
+    rows = EffortRows(W, y, instruments=instruments, rate=rate, known=known, used=used, late=late)
     return kept_instants(t, choice), rows, by_file
+
+
+def payload_parameters(regressor: Regressor, payload: Sequence[float]) -> dict[int, float]:
+    """Columns of the body that carries the end effector, and what a point mass there adds to each."""
+    tree, (mass, *at) = regressor.robot.tree, payload
+    place = tree.places[tree.end_effector]
+    body = RigidBody.from_centre(mass, at, np.zeros((3, 3))).in_parent(place.rotation, place.position)
+    numbers = dict(zip(PARAMETERS, body_parameters(body), strict=True))
+    return {
+        k: numbers[unknown.symbol]
+        for k, unknown in enumerate(regressor.unknowns)
+        if unknown.of_body and unknown.link == place.link and numbers[unknown.symbol]
+    }
 
 
 def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice, effort: Array) -> Array:
@@ -197,21 +150,20 @@ def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice, effort:
     dead = dead_efforts(effort, rate)
     if dead.any() and not dead.all() and not regressor.spare:
         used[:, dead] = False
-    if not choice.least_speed or not rubbing:
-        return used
-    least = np.array(choice.by_motor)[rubbing] if choice.by_motor else choice.least_speed
-    fast = np.abs(rate[:, rubbing]) >= least
-    if regressor.spare:
-        return used & fast.all(axis=1, keepdims=True)
-    used[:, rubbing] &= fast
+    if choice.least_speed and rubbing:
+        least = np.array(choice.by_motor)[rubbing] if choice.by_motor else choice.least_speed
+        fast = np.abs(rate[:, rubbing]) >= least
+        if regressor.spare:
+            return used & fast.all(axis=1, keepdims=True)
+        used[:, rubbing] &= fast
     return used
 
 
 def dead_efforts(effort: Array, rate: Array) -> Array:
     """Which motors have one effort all the time though their speed changes: nothing was recorded of them."""
     speed = np.abs(rate).max(axis=0)
-    moving = (speed > 0) & (np.ptp(rate, axis=0) > SLOW * speed)
-    return np.asarray(moving & (np.ptp(effort, axis=0) <= REST * np.abs(effort).max(axis=0)))
+    changes = (speed > 0) & (np.ptp(rate, axis=0) > 0.01 * speed)  # at a steady speed an effort may be constant
+    return np.asarray(changes & (np.ptp(effort, axis=0) <= REST * np.abs(effort).max(axis=0)))
 
 
 def motors_with_friction(regressor: Regressor) -> list[int]:
@@ -253,8 +205,6 @@ class FilterChoice(Record):
         The same of each motor where they differ; `least_speed` is the largest.
     why : str
         Where cutoff and decimation come from.
-    whole : bool
-        Whether rates are differentiated frequency by frequency: differences of neighbours miss a part of them.
     """
 
     cutoff: float
@@ -263,7 +213,6 @@ class FilterChoice(Record):
     least_speed: float = 0.0
     why: str = ""
     by_motor: tuple[float, ...] = ()
-    whole: bool = True
 
     @property
     def settling(self) -> int:
@@ -299,10 +248,9 @@ class FilteredMotion(Record):
 
 
 def choose_filter(
-    records: list[Recording], cutoff: float | None, decimate: int | None, least_speed: float | None,
-    frequency: float | None,
-) -> FilterChoice:  # fmt: skip
-    """The filter that is asked for; what is not asked for follows from the robot's frequencies or the record."""
+    records: list[Recording], cutoff: float | None, decimate: int | None, least_speed: float | None
+) -> FilterChoice:
+    """The filter that is asked for; what is not asked for follows from the record."""
     rate = 1 / records[0].step
     for record in records[1:]:
         if abs(record.step * rate - 1) > 1e-3:
@@ -310,31 +258,21 @@ def choose_filter(
                 f"records have different steps, {records[0].step:.4g} s and {record.step:.4g} s", key="record",
                 value=record.name, hint="give records of one sample time, or identify from one of them",
             )  # fmt: skip
-    reasons, bands = [], [band for record in records for band in _bands(record)]
-    if cutoff is not None:
-        reasons.append("cutoff as given")
-    else:
-        cutoff, reason = _spectral_cutoff(records, bands)
-        if frequency is not None and frequency < cutoff:
-            cutoff, reason = frequency, f"the lowest natural frequency {frequency:.4g} Hz of the robot"
+    why = "cutoff as given"
+    if cutoff is None:
+        cutoff, reason = _spectral_cutoff(records)
         if cutoff > HIGHEST_CUTOFF * rate:
             cutoff, reason = HIGHEST_CUTOFF * rate, f"{HIGHEST_CUTOFF:g} of the sample frequency"
-        reasons.append(f"cutoff from {reason}")
+        why = f"cutoff from {reason}"
     if not cutoff < rate / 2:
         raise InputError(
             f"a cutoff of {cutoff:.4g} Hz needs more than {2 * cutoff:.4g} samples per second, the record has "
             f"{rate:.4g}", key="cutoff", value=cutoff, hint=f"give less than {rate / 2:.4g}",
         )  # fmt: skip
-    if decimate is None:
-        fewest = min(len(record.t) for record in records) // INSTANTS
-        decimate = max(1, min(int(rate / cutoff), fewest))
-        reasons.append("as many samples kept as the cutoff needs")
-    else:
-        reasons.append("decimation as given")
-    edge = round(EDGE * rate / cutoff)
-    least = 0.0 if least_speed is None else float(least_speed)
     shortest = min(len(record.t) for record in records)
-    choice = FilterChoice(float(cutoff), decimate, edge, least, "; ".join(reasons))
+    why += "; as many samples kept as the cutoff needs" if decimate is None else "; decimation as given"
+    decimate = decimate or max(1, min(int(rate / cutoff), shortest // INSTANTS))
+    choice = FilterChoice(float(cutoff), decimate, round(EDGE * rate / cutoff), float(least_speed or 0.0), why)
     if shortest < 2 * choice.cut + 10 * decimate:
         raise InputError(
             f"a record of {shortest} samples is too short for {cutoff:.4g} Hz and one of {decimate} samples",
@@ -343,38 +281,24 @@ def choose_filter(
     return choice
 
 
-def cutoff_of(records: list[Recording]) -> float:
-    """The cutoff that spectra of the positions ask for (Hz), whatever is given."""
-    return _spectral_cutoff(records, [band for record in records for band in _bands(record)])[0]
-
-
-def _spectral_cutoff(records: list[Recording], bands: list[_Band]) -> tuple[float, str]:
+def _spectral_cutoff(records: list[Recording]) -> tuple[float, str]:
     """A cutoff from the spectra of the positions, and why."""
-    lowest = max(2 / (record.t[-1] - record.t[0]) for record in records)
-    highest = max([band.highest for band in bands], default=0.0)
-    highest = max(highest, lowest)
-    clean = float(np.exp(np.mean([np.log(band.clean) for band in bands]))) if bands else np.inf
-    cutoff, least = OVER * highest, highest / KEPT
-    reason = f"{OVER:g} times the highest frequency {highest:.3g} Hz of the positions that is above their noise"
-    if clean / KEPT < cutoff:
-        cutoff = max(clean / KEPT, least)
-        reason = f"the noise of accelerations, and the highest frequency {highest:.3g} Hz of the positions above noise"
+    bands = [band for record in records for band in _bands(record)]
     shortest = min(record.t[-1] - record.t[0] for record in records)
+    highest = max([2 / shortest, *(band[0] for band in bands)])
+    clean = float(np.exp(np.mean([np.log(band[1]) for band in bands]))) / KEPT if bands else np.inf
+    cutoff = OVER * highest
+    reason = f"{OVER:g} times the highest frequency {highest:.3g} Hz of the positions that is above their noise"
+    if clean < cutoff:
+        cutoff = max(clean, highest / KEPT)
+        reason = f"the noise of accelerations, and the highest frequency {highest:.3g} Hz of the positions above noise"
     if cutoff < 4 * EDGE / shortest:
         cutoff, reason = 4 * EDGE / shortest, "the length of the record, of which edges are cut"
     return cutoff, reason
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Band(Record):
-    """Of a motor: the frequency at which its motion sinks into noise, and that up to which accelerations are clean."""
-
-    highest: float
-    clean: float
-
-
-def _bands(record: Recording) -> list[_Band]:
-    """Of each motor that moves, from the spectrum of its rates.
+def _bands(record: Recording) -> list[tuple[float, float]]:
+    """Of each motor the frequency at which its motion sinks into noise, and up to which its acceleration is clean.
 
     Positions are quantised or noisy: the power of their differences grows as sin(pi f/fs)^2, and its level follows from
     the highest frequencies, or from the lines of an encoder that are passed so seldom that these have little of it. An
@@ -402,22 +326,18 @@ def _bands(record: Recording) -> list[_Band]:
         # of a rate: noise of the acceleration is level (2 pi f)^2 sin^2, nearly level pi^2 (2 pi)^2 f^4/fs^2
         signal = float(((2 * np.pi * f[: sunk + 1]) ** 2 * power[: sunk + 1]).sum() * f[1])
         noise = max(level, 1e-300) * 4 * np.pi**4 * record.step**2 / 5
-        bands.append(_Band(float(f[most]), float((FAINT * signal / noise) ** 0.2)))
+        bands.append((float(f[most]), float((FAINT * signal / noise) ** 0.2)))
     return bands
 
 
 def filtered_motion(record: Recording, choice: FilterChoice, position: Array | None = None) -> FilteredMotion:
     """Positions filtered forwards and backwards, their rates and accelerations."""
-    values = record.position if position is None else position
-    q, *rates = derivatives(values, 2 * choice.cutoff * record.step, record.step, 2 if choice.whole else 0)
-    central_rates = np.gradient(q, record.step, axis=0)
-    if choice.whole:
-        qd, qdd = rates
-        # beside a reversal dry friction acts along the way from neighbour to neighbour, not by the rate of an instant
-        qd = np.where(np.sign(qd) == np.sign(central_rates), qd, central_rates)
-    else:
-        qd, qdd = central_rates, np.gradient(central_rates, record.step, axis=0)
-    still = motors_at_rest(values, q, 2 * choice.cutoff * record.step)
+    values, band = record.position if position is None else position, 2 * choice.cutoff * record.step
+    q, qd, qdd = derivatives(values, band, record.step)
+    # beside a reversal dry friction acts along the way from neighbour to neighbour, not by the rate of an instant
+    by_neighbours = np.gradient(q, record.step, axis=0)
+    qd = np.where(np.sign(qd) == np.sign(by_neighbours), qd, by_neighbours)
+    still = motors_at_rest(values, q, band)
     # rounding of the filter and an encoder that flickers have signs, too, and positions about which weights vary
     q[:, still], qd[:, still], qdd[:, still] = np.median(values[:, still], axis=0), 0.0, 0.0
     t, q, qd, qdd = (choice.inside(part) for part in (record.t, q, qd, qdd))
@@ -425,13 +345,12 @@ def filtered_motion(record: Recording, choice: FilterChoice, position: Array | N
 
 
 def motors_at_rest(values: Array, smooth: Array, band: float) -> Array:
-    """Which motors rest: positions between a few lines of the encoder, or noise alone.
+    """Which motors rest: positions between three lines of the encoder, or noise alone.
 
     `band` is the share of the spectrum that the low-pass keeps, and so of the power of white noise.
     """
-    constant = np.ptp(values, axis=0) <= REST * np.maximum(np.abs(values).max(axis=0), 1e-6)
-    flickers = np.array([len(np.unique(column)) <= LINES for column in values.T])
-    return np.asarray(constant | flickers | only_noise(values, smooth, band))
+    flickers = np.array([len(np.unique(column)) <= 3 for column in values.T])
+    return np.asarray(flickers | (np.ptp(values, axis=0) <= REST) | only_noise(values, smooth, band))
 
 
 def only_noise(values: Array, smooth: Array, band: float) -> Array:
@@ -453,27 +372,18 @@ def refuse_rest(records: list[Recording], choice: FilterChoice) -> None:
             )  # fmt: skip
 
 
-def rest_thresholds(record: Recording, choice: FilterChoice) -> tuple[Array, Array]:
-    """Of each motor: a speed above the noise of its rate, and the share of samples in which it is slower."""
-    smooth = filtered_motion(record, choice)
-    band = 2 * choice.cutoff * record.step
-    # white noise of positions, from what the low-pass takes away, and what of it passes to the rate
-    noise = (record.position[smooth.kept] - smooth.position).std(axis=0) / np.sqrt(1 - band)
-    noise = noise * 2 * np.pi * choice.cutoff * np.sqrt(band / 3)
-    speed = np.abs(smooth.rate)
-    least = np.maximum(NOISY * noise, SLOW * speed.max(axis=0))
-    return least, (speed < least).mean(axis=0)
-
-
 def without_sticking(records: list[Recording], choice: FilterChoice) -> FilterChoice:
-    """The same, without samples in which motors stick or may stick.
+    """The same, without samples in which motors stick or may stick: slower than noise of rates, or than most are.
 
     There friction has any size, and instruments have its sign at another time.
     """
-    speeds = []
+    speeds, band = [], 2 * choice.cutoff * records[0].step
     for record in records:
-        fastest = np.abs(filtered_motion(record, choice).rate).max(axis=0)
-        speeds.append(np.maximum(rest_thresholds(record, choice)[0], STICKS * fastest))
+        smooth = filtered_motion(record, choice)
+        # white noise of positions, from what the low-pass takes away, and what of it passes to the rate
+        noise = (record.position[smooth.kept] - smooth.position).std(axis=0) / np.sqrt(1 - band)
+        noise = noise * 2 * np.pi * choice.cutoff * np.sqrt(band / 3)
+        speeds.append(np.maximum(NOISY * noise, STICKS * np.abs(smooth.rate).max(axis=0)))
     least = tuple(float(speed) for speed in np.min(speeds, axis=0))
     why = f"{choice.why}; slow samples left out, where motors may stick"
     return replace(choice, least_speed=max(least), by_motor=least, why=why)
@@ -504,90 +414,57 @@ def butterworth(values: Array, band: float) -> Array:
 
 
 def derivatives(values: Array, band: float, step: float, highest: int = 2) -> list[Array]:
-    """The same, its rates, and so on up to the highest derivative by time.
+    """The same, its rates, and so on up to the highest derivative by time: frequencies times powers of 2 pi i f."""
 
-    Each frequency that passes is multiplied by 2 pi i f: differences of neighbours would miss a part of it, of
-    accelerations (2 pi f step)^2/3 by two of them, whatever the noise.
-    """
-    flat = values.reshape(len(values), -1).T
-    count, more = len(values), int(np.ceil(2 * REMEMBERED / band))
-    part = np.pad(flat, ((0, 0), (more, more)), mode="reflect", reflect_type="odd")
-    # without the line from end to end the series has no jump; the filter leaves lines as they are
-    slope = (part[:, -1:] - part[:, :1]) / (part.shape[1] - 1)
-    line = part[:, :1] + slope * np.arange(part.shape[1])
-    size = _quick_size(part.shape[1])
-    f = np.fft.rfftfreq(size)
-    over = np.tan(np.pi / 2 * np.minimum(2 * f, 1.0)) / np.tan(np.pi / 2 * band)
-    spectrum = np.fft.rfft(part - line, size) / (1 + over ** (2 * ORDER))
-    result = []
-    for order in range(highest + 1):
-        smooth = np.fft.irfft(spectrum, size)[:, more : more + count]
-        smooth += (line[:, more : more + count], slope / step, 0.0)[min(order, 2)]
-        result.append(np.ascontiguousarray(smooth.T).reshape(values.shape))
-        spectrum = spectrum * (2j * np.pi * f / step)
-    return result
+    def gain(over: Array) -> Array:
+        return 1 / (1 + over ** (2 * ORDER))
+
+    return _low_passed(values, band, gain, int(np.ceil(2 * REMEMBERED / band)), step, highest)
 
 
 def decimated(values: Array, every: int) -> Array:
-    """Every n-th sample behind the Chebyshev low-pass of `decimate`, forwards and backwards, along the first axis.
-
-    What a sample sends to later and to earlier ones falls by the power of each pole, so that only sums over blocks are
-    carried from one sample that is kept to the next.
-    """
+    """Every n-th sample behind the Chebyshev low-pass of `decimate`, forwards and backwards, along the first axis."""
     flat = values.reshape(len(values), -1)
-    blocks, more = (len(flat) - 1) // every, int(np.ceil(2 * LONGER / BAND))
-    ends = (more * every, (more + blocks) * every - (len(flat) - 1))
-    result = np.empty((blocks + 1, flat.shape[1]))
-    poles, shares, direct = _chebyshev(BAND / every)
-    for start in range(0, flat.shape[1], BLOCK):
-        some = slice(start, start + BLOCK)
-        part = np.pad(flat[:, some], (ends, (0, 0)), mode="reflect", reflect_type="odd")
-        inner = slice(more, more + blocks + 1)
-        sums = _carried(part, poles, every)[inner] + _carried(part[::-1], poles, every)[::-1][inner]
-        at = part[::every][inner]
-        result[:, some] = direct * at + 2 * np.einsum("p,npc->nc", shares, sums - at[:, None]).real
-    return result.reshape(-1, *values.shape[1:])
+    ripple = 10 ** (RIPPLE / 10) - 1
+
+    def gain(over: Array) -> Array:
+        inner = np.cos(POLES * np.arccos(np.minimum(over, 1.0)))
+        return 1 / (1 + ripple * np.where(over > 1, np.cosh(POLES * np.arccosh(np.maximum(over, 1.0))), inner) ** 2)
+
+    more = int(np.ceil(2 * LONGER / BAND)) * every
+    parts = [
+        _low_passed(flat[:, start : start + BLOCK], BAND / every, gain, more, 1.0, 0)[0][::every]
+        for start in range(0, flat.shape[1], BLOCK)
+    ]
+    return np.concatenate(parts, axis=1).reshape(-1, *values.shape[1:])
 
 
-def _carried(values: Array, poles: Array, every: int) -> Array:
-    """Sums of all samples up to every n-th one, each times the power of the poles by how long ago it was."""
-    powers = poles[:, None] ** np.arange(every - 1, -1, -1)
-    blocks = values[1:].reshape(-1, every, values.shape[1])
-    both = np.concatenate([powers.real, powers.imag]) @ blocks
-    sums = np.empty((len(blocks) + 1, len(poles), values.shape[1]), dtype=complex)
-    sums[0] = values[0] / (1 - poles[:, None])  # constant before
-    sums[1:] = both[:, : len(poles)] + 1j * both[:, len(poles) :]
-    once = poles[:, None] ** every
-    for k in range(len(blocks)):
-        sums[k + 1] += once * sums[k]
-    return sums
+def _low_passed(
+    values: Array, band: float, gain: Callable[[Array], Array], more: int, step: float, highest: int
+) -> list[Array]:
+    """Columns times a gain by frequency over cutoff, of both passes, and their derivatives; `more` samples reflected.
 
-
-def _chebyshev(band: float) -> tuple[Array, Array, float]:
-    """Poles above the real axis of the Chebyshev low-pass, their shares in both passes, and that of the sample itself.
-
-    Partial fractions of H(z) H(1/z) behind the bilinear transformation; poles below the axis are conjugate.
+    Frequencies are compared as tan(pi f/fs), by the bilinear transformation.
     """
-    ripple = np.sqrt(10 ** (RIPPLE / 10) - 1)
-    at = np.arcsinh(1 / ripple) / POLES + 1j * np.pi * (2 * np.arange(POLES) + 1 - POLES) / (2 * POLES)
-    analog = -np.tan(np.pi / 2 * band) * np.sinh(at)
-    p = (1 + analog) / (1 - analog)
-    gain = 10 ** (-RIPPLE / 10) * np.prod(np.abs(1 - p) ** 2) / 4**POLES  # an even order has its ripple at rest
-    shares = []
-    for k in np.flatnonzero(p.imag > 0):
-        others = np.prod(p[k] - np.delete(p, k)) * np.prod(1 / p[k] - p)
-        shares.append(gain * ((1 + p[k]) * (1 + 1 / p[k])) ** POLES / (p[k] * others))
-    return p[p.imag > 0], np.array(shares), float(gain / np.prod(p).real)
+    import scipy.fft
 
-
-def _quick_size(least: int) -> int:
-    """The smallest product of twos, threes and fives that is not below: others take Fourier transforms much longer."""
-    best = 1 << (least - 1).bit_length()
-    for five in (5**k for k in range(least.bit_length())):
-        for odd in (five * 3**k for k in range(least.bit_length())):
-            if odd < best:
-                best = min(best, odd << (-(-least // odd) - 1).bit_length())
-    return best
+    flat, count = values.reshape(len(values), -1).T, len(values)
+    part = np.pad(flat, ((0, 0), (more, more)), mode="reflect", reflect_type="odd")
+    # without the line from end to end the series has no jump; the filter changes lines by its gain at rest alone
+    slope = (part[:, -1:] - part[:, :1]) / (part.shape[1] - 1)
+    line = part[:, :1] + slope * np.arange(part.shape[1])
+    size = scipy.fft.next_fast_len(part.shape[1], real=True)
+    f = np.fft.rfftfreq(size)
+    over = np.minimum(np.tan(np.pi / 2 * np.minimum(2 * f, 1.0)) / np.tan(np.pi / 2 * band), 1e12)  # finite powers
+    gains = gain(over)
+    spectrum = np.fft.rfft(part - line, size) * gains
+    result = []
+    for order in range(highest + 1):
+        smooth = np.fft.irfft(spectrum, size)[:, more : more + count]
+        smooth += gains[0] * (line[:, more : more + count], slope / step, 0.0)[min(order, 2)]
+        result.append(np.ascontiguousarray(smooth.T).reshape(values.shape))
+        spectrum = spectrum * (2j * np.pi * f / step)
+    return result
 
 
 def mean_spectrum(values: Array, step: float, size: int) -> tuple[Array, Array]:
@@ -603,39 +480,26 @@ def mean_spectrum(values: Array, step: float, size: int) -> tuple[Array, Array]:
     return np.fft.rfftfreq(size, step), power
 
 
-def without_reversals(
-    rows: EffortRows, prepared: Sequence[Prepared], identifiable: list[int], choice: FilterChoice
-) -> tuple[EffortRows, list[Prepared], int]:
-    """Rows of all records and what is prepared of each, without rows beside reversals; and how many these are."""
-    used = rows_in_use(rows, [item[1].columns(identifiable) for item in prepared], choice)
-    left_out = int((rows.mask > 0).sum() - used.sum())
-    if not left_out:
-        return rows, list(prepared), 0
-    parts = [
-        (t, replace(item, used=used[part]), by_file)
-        for (t, item, by_file), part in zip(prepared, rows.parts, strict=True)
-    ]  # fmt: skip
-    return replace(rows, used=used), parts, left_out
-
-
 def rows_in_use(rows: EffortRows, parts: Sequence[EffortRows], choice: FilterChoice) -> Array:
-    """Which rows (instants x rows, of all records) are used; all where what is at stake moves no parameter."""
+    """Which rows (instants x rows, of all records) are used: all, or without those beside reversals.
+
+    Rows are left out if what is at stake there moves a parameter, and if enough are left.
+    """
     mask = rows.mask > 0
     if all(part.late is None for part in parts):
         return mask
     plain = replace(rows, instruments=None)
     judged = fit_rows(plain, "wls")
-    stake = np.concatenate([reversal_efforts(part, judged.values, choice) for part in parts])
-    noise = _noise(plain, judged)
-    for level in LEVELS:
-        if deviations_moved(judged, plain, stake * mask) < REVERSALS_HOLD:
-            break
-        some = mask & (np.abs(stake) <= level * noise)
-        if (some.sum(axis=0) < FEWEST * rows.W.shape[2] / rows.y.shape[1])[mask.any(axis=0)].any():
-            break  # too few would be left
-        mask = some
-        judged = fit_rows(replace(plain, used=mask), "wls")
-    return mask
+    stake = np.concatenate([reversal_efforts(part, judged.values, choice) for part in parts]) * mask
+    if deviations_moved(judged, plain, stake) < REVERSALS_HOLD:
+        return mask
+    noise = [
+        np.median(np.abs(left[here])) if here.any() else 0.0
+        for left, here in zip(judged.residuals.T, mask.T, strict=True)
+    ]
+    some = mask & (np.abs(stake) <= MEDIAN * np.array(noise))  # reversals are outliers
+    enough = some.sum(axis=0) >= FEWEST * rows.W.shape[2] / rows.y.shape[1]
+    return some if enough[mask.any(axis=0)].all() else mask
 
 
 def reversal_efforts(rows: EffortRows, values: Array, choice: FilterChoice) -> Array:
@@ -646,13 +510,6 @@ def reversal_efforts(rows: EffortRows, values: Array, choice: FilterChoice) -> A
     efforts = np.zeros((count, rows.y.shape[1]))
     np.add.at(efforts, samples, change @ values)
     return decimate_rows(efforts, choice)
-
-
-def _noise(rows: EffortRows, fitted: LeastSquaresFit) -> Array:
-    """Of each row by the median: reversals are outliers."""
-    masked = np.where(rows.mask > 0, np.abs(fitted.residuals), np.nan)
-    masked[:, ~rows.mask.any(axis=0)] = 0.0
-    return MEDIAN * np.nanmedian(masked, axis=0)
 
 
 def deviations_moved(judged: LeastSquaresFit, rows: EffortRows, stake: Array) -> float:
@@ -674,7 +531,7 @@ def late_signs(
     rubbing = sorted({tree.links[unknown.link].v.start for unknown in regressor.unknowns if unknown.symbol == "FS"})
     if not rubbing:
         return None
-    sharper = replace(choice, cutoff=min(SHARPER * choice.cutoff, HIGHEST_REVERSAL_CUTOFF / record.step))
+    sharper = replace(choice, cutoff=min(SHARPER * choice.cutoff, 0.45 / record.step))
     motor_rates = filtered_motion(record, sharper).rate
     if regressor.spare:
         motor_rates = np.einsum("nij,nj->ni", np.linalg.pinv(moving.J[:, list(regressor.robot.actuated)]), motor_rates)
@@ -688,8 +545,8 @@ def late_signs(
         turned = np.flatnonzero(part)
         now = ClosedMotion(moving.q[turned], moving.qd[turned], moving.qdd[turned], moving.J[turned])
         forth, back = now.qd.copy(), now.qd.copy()
-        forth[:, k] *= CREEPS
-        back[:, k] *= -CREEPS
+        forth[:, k] *= 1e-9  # as good as zero, with its sign
+        back[:, k] *= -1e-9
         rows, others = (regressor.of(replace(now, qd=qd), columns)[0] for qd in (forth, back))
         samples.append(turned)
         change.append(part[turned, None, None] * (rows - others))
@@ -729,7 +586,7 @@ def quantised_positions(position: Array) -> QuantisedPositions | None:
     gaps = gaps[gaps > near]
     line = float(np.quantile(gaps, LOW, method="higher")) if len(gaps) else 0.0
     several = float(np.median(jumps[passed])) > 1.5 * line  # lines at once: no staircase, but values held for a while
-    return None if samples < SLOWEST or several else QuantisedPositions(line, samples)
+    return None if samples < 2 or several else QuantisedPositions(line, samples)
 
 
 def quantisation_noise(position: Array) -> Array:
@@ -739,11 +596,3 @@ def quantisation_noise(position: Array) -> Array:
     """
     quantisations = [quantised_positions(column) for column in position.T]
     return np.array([0.0 if quantisation is None else quantisation.as_white for quantisation in quantisations])
-
-
-def differences_hold(whole: EffortRows, by_differences: EffortRows) -> bool:
-    """Whether rows whose rates are differences of neighbours move no parameter of those with whole rates."""
-    plain = replace(whole, instruments=None)
-    judged = fit_rows(plain, "wls")
-    change = (by_differences.W - whole.W) @ judged.values - (by_differences.y - whole.y)
-    return deviations_moved(judged, plain, change * plain.mask) < DIFFERENCES_HOLD

@@ -1,4 +1,4 @@
-"""Recordings: CSV, npz and MATLAB files, column maps, clocks and outliers.
+"""Recordings: CSV, npz, MATLAB and Parquet files, column maps, clocks and outliers.
 
 Time stamps vary about a regular clock for two reasons. Logging software stamps regular samples late; a loop that waits
 samples at changing times, and its stamps are right. Samples that follow their stamps differ from regular ones by rate
@@ -30,64 +30,27 @@ from parflex.robot.robot import Robot
 from parflex.trajectories.files import read_table
 
 Array = np.ndarray
-
-CHANGES = 30  # of a column: fewer do not tell in which rows it changes
-
+FEWEST, CHANGES = 100, 30  # samples of a record, and changes of a column: fewer do not tell in which rows it changes
 STOOD, AT_ONCE = 0.6, 0.9  # share of rows in which values change at most, and in which then all do, where they are held
-
+HELD, FLAT = (
+    0.002,
+    5.0,
+)  # share of efforts at a limit, and of the next value: a smooth maximum has 1/(sqrt(2) - 1) = 2.4
 AT_REST = 1e-6  # rad, or typical lengths: a motor that moves less rests
-
-FEWEST = 100  # samples of a record
-
-HELD = 0.002  # share of samples at the largest effort from which it is a limit
-
-FLAT = 5.0  # times as many as have the next value: a smooth maximum has 1/(sqrt(2) - 1) = 2.4 times as many
-
+NEIGHBOURS = 10  # samples before and behind a jump or a spike
 JUMP = 20.0  # times what neighbouring steps differ by: of white noise the largest of thousands is 5 deviations
-
-JUMP_NEIGHBOURS = 10  # samples before and behind a jump
-
-PASSIVE = "passive"  # word of the columns of joints that are no motors
-
-KEYS = ("time", "position", "effort", "reference", "controller", "payload")
-
-LAWS = {"cascade": ("kp", "kv"), "pd": ("stiffness", "damping"), "ctc": ("Kp", "Kv")}
-
-RATES = ("measured", "differences")
-
-MOST_DELAY = 1000  # samples
-
-ENTRY = ("column", "gain", "offset")
-
-GAP = 1.5  # of the usual step: a longer one is a gap
-
-EVEN = 1e-3  # of a step: stamps that are nearer to a regular clock are regular
-
-FARTHEST = 0.5  # of a step, by which stamps may be off a regular clock: beyond, it is not known which sample is which
-
-PARTS = 10  # of a record, in which the mean lateness is followed
-
-DRIFT = 1e-3  # of the usual step, by which that of a part may differ: accelerations are then off by twice that
-
-ROUGH = 5  # differences, of which a smooth motion leaves nothing
-
-CLOCK_NEIGHBOURS = 4  # samples before and behind, of which a rate is taken
-
-FOLLOW = 0.5  # of the lateness, from which samples follow their stamps rather than a regular clock
-
-SEEN = 0.1  # deviation of that share, with which noise of positions hides it
-
 SPIKE = 10.0  # times the 95 % quantile of residuals, at least: the largest of a million of white noise has 2.5
-
 USUAL = 3.0  # times the median of residuals nearby: about the 95 % quantile of white noise
-
 ALIKE = 0.25  # of a spike: by so much the residuals of five samples may miss its pattern; noise of 0.1 makes 0.15
-
-SPIKE_NEIGHBOURS = 10  # samples before and behind
-
-MANY = 0.01  # of the samples: what comes more often is no spike
-
 PATTERN = {-2: 1 / 6, -1: -2 / 3, 1: -2 / 3, 2: 1 / 6}  # of a spike of one in the residuals of its neighbours
+GAP, EVEN = 1.5, 1e-3  # of the usual step: a longer one is a gap, and stamps that are nearer to a regular clock are so
+FARTHEST = 0.5  # of a step, by which stamps may be off a regular clock: beyond, it is not known which sample is which
+DRIFT = 1e-3  # of the usual step, by which that of a part may differ: accelerations are then off by twice that
+FOLLOW, SEEN = 0.5, 0.1  # share of the lateness from which samples follow stamps, and its deviation that noise hides
+KEYS = ("time", "position", "effort", "reference", "controller", "payload")
+LAWS = {"cascade": ("kp", "kv"), "pd": ("stiffness", "damping"), "ctc": ("Kp", "Kv")}
+RATES = ("measured", "differences")
+ENTRY = ("column", "gain", "offset")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,6 +97,8 @@ def read_recording(
 
 def _table(path: str) -> dict[str, Array]:
     """Columns by name."""
+    if path.endswith(".parquet"):
+        return _parquet(path)
     if not path.endswith(".mat"):
         return read_table(path, "record")
     import scipy.io
@@ -153,28 +118,46 @@ def _table(path: str) -> dict[str, Array]:
     }  # fmt: skip
 
 
+def _parquet(path: str) -> dict[str, Array]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError(
+            "Parquet needs PyArrow, which is not installed", file=path, key="record", value=path,
+            hint="pip install 'parflex[parquet]', or save it as CSV",
+        ) from None  # fmt: skip
+    try:
+        with read_errors(path, "record"):
+            table = pyarrow.parquet.read_table(path)
+    except pyarrow.ArrowException:
+        raise InputError("is not a Parquet file that can be read", file=path, key="record", value=path,
+                         hint="save it again, or as CSV") from None  # fmt: skip
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
 def _measurement(
     name: str, table: Mapping[str, Array], columns: ColumnMap, robot: Robot, keep_spikes: bool
 ) -> Recording:
-    motors = list(robot.actuated_names)
+    motors, steps = list(robot.actuated_names), list[str]()
     t = _read_column(table, columns.time, "time")
-    clock = _clock(t)
+    clock = recorded_clock(t)
+    words = ("position", "effort", *(("reference",) if columns.reference else ()))
     parts = {
-        word: np.stack(
-            [_read_column(table, getattr(columns, word)[motor], f"{word}.{motor}", t) for motor in motors], axis=1
-        )
-        for word in ("position", "effort", *(("reference",) if columns.reference else ()))
+        word: np.stack([_read_column(table, getattr(columns, word)[m], f"{word}.{m}", t) for m in motors], axis=1)
+        for word in words
     }
     passive = {
         joint: _read_column(table, column, f"position.{joint}", t) for joint, column in columns.passive.items()
         if columns.named or _has_numbers(table, column.column, len(t))
     }  # fmt: skip
     every, slow = _every(motors, parts)
-    parts |= {PASSIVE: np.stack(list(passive.values()), axis=1)} if passive else {}
+    if passive:
+        parts["passive"] = np.stack(list(passive.values()), axis=1)
     diagnostics: list[Diagnostic] = []
     if slow:  # what repeats is no measurement: differences of it are zero and then several times too large
         t, parts = t[every], {word: values[every] for word, values in parts.items()}
-        clock = _clock(t)
+        clock = recorded_clock(t)
         rate = 1 / float(np.median(np.diff(t)))
         text = (
             f"{slow} change in one of {every.step} rows, as those of a slow bus: only these rows are used, "
@@ -185,25 +168,22 @@ def _measurement(
         parts[word], messages = without_spikes(f"{word}s", motors, t, parts[word])
         diagnostics += messages
     parts, uneven = resampled(clock, parts)
-    t = clock.regular if uneven else t
+    if uneven:
+        t = clock.regular
+        steps.append(f"clock: {uneven}")
     diagnostics += _beyond_limits(robot, motors, parts["position"])
-    _refuse_rest(robot, parts["position"])
+    travel = np.ptp(parts["position"], axis=0)
+    if (travel / robot.tree.rate_units[list(robot.actuated)] < AT_REST).all():
+        raise InputError(
+            "no motor moves in the record", key="position", value=float(travel.max()), hint="give a record of a motion"
+        )
     _refuse_jumps(motors, t, parts["position"])
-    diagnostics += _limited(motors, parts["effort"])
-    payload = columns.payload.get(Path(name).name, columns.payload.get(name))
-    offset = np.array([columns.position[motor].offset for motor in motors])
     return Recording(
-        name,
-        t,
-        parts["position"],
-        parts["effort"],
-        parts.get("reference"),
-        payload,
-        tuple(diagnostics),
-        offset,
-        [uneven] if uneven else [],
-        dict(zip(passive, parts[PASSIVE].T, strict=True)) if passive else {},
-    )
+        name, t, parts["position"], parts["effort"], parts.get("reference"),
+        columns.payload.get(Path(name).name, columns.payload.get(name)),
+        (*diagnostics, *_limited(motors, parts["effort"])), np.array([columns.position[m].offset for m in motors]),
+        steps, dict(zip(passive, parts["passive"].T, strict=True)) if passive else {},
+    )  # fmt: skip
 
 
 def _has_numbers(table: Mapping[str, Array], column: str, rows: int) -> bool:
@@ -238,22 +218,6 @@ def _read_column(table: Mapping[str, Array], column: Column, key: str, t: Array 
             hint="cut the record there, or give the two parts as two records",
         )  # fmt: skip
     return values * column.gain + column.offset
-
-
-def _clock(t: Array) -> RecordedClock:
-    """The clock of the times of a record, which must grow."""
-    if len(t) < FEWEST:
-        raise InputError(f"the record has {len(t)} samples", key="time", value=len(t), hint=f"give at least {FEWEST}")
-    steps = np.diff(t)
-    usual = float(np.median(steps))
-    back = np.flatnonzero(steps <= 0)
-    if len(back) or usual <= 0:
-        k = int(back[0]) if len(back) else 0
-        raise InputError(
-            f"time does not grow at row {k + 2} (t = {t[k + 1]:.6g} s)", key="time", value=float(t[k + 1]),
-            hint="sort the rows, and leave out those that appear twice",
-        )  # fmt: skip
-    return recorded_clock(t)
 
 
 def _every(motors: Sequence[str], parts: Mapping[str, Array]) -> tuple[slice, str]:
@@ -302,29 +266,14 @@ def _beyond_limits(robot: Robot, motors: Sequence[str], position: Array) -> list
     return result
 
 
-def _refuse_rest(robot: Robot, position: Array) -> None:
-    units = robot.tree.rate_units[list(robot.actuated)]
-    if (np.ptp(position, axis=0) / units < AT_REST).all():
-        raise InputError(
-            "no motor moves in the record", key="position", value=float(np.ptp(position, axis=0).max()),
-            hint="give a record of a motion",
-        )  # fmt: skip
-
-
 def _refuse_jumps(motors: Sequence[str], t: Array, position: Array) -> None:
     """Refuse positions that jump between two samples: an encoder that wraps, a gap that times hide, a wrong value."""
+    beside = np.abs(np.arange(-NEIGHBOURS, NEIGHBOURS + 1)) > 1
     for motor, column in zip(motors, position.T, strict=True):
         steps = np.diff(column)
-        windows = np.lib.stride_tricks.sliding_window_view(
-            np.pad(steps, JUMP_NEIGHBOURS, mode="reflect"), 2 * JUMP_NEIGHBOURS + 1
-        )
-        far = np.abs(steps - np.median(windows, axis=1))
-        around = np.lib.stride_tricks.sliding_window_view(
-            np.pad(far, JUMP_NEIGHBOURS, mode="reflect"), 2 * JUMP_NEIGHBOURS + 1
-        )
-        others = np.delete(around, [JUMP_NEIGHBOURS - 1, JUMP_NEIGHBOURS, JUMP_NEIGHBOURS + 1], axis=1).max(axis=1)
-        line = np.abs(steps[steps != 0]).min(initial=np.inf)  # of an encoder: single ones come and go
-        jumps = np.flatnonzero(far > JUMP * np.maximum(others, max(line, float(np.quantile(far, 0.95)))))
+        far = np.abs(steps - np.median(_windows(steps), axis=1))
+        others = _windows(far)[:, beside].max(axis=1)
+        jumps = np.flatnonzero(far > JUMP * np.maximum(others, _least_size(steps, far)))
         if len(jumps):
             k = int(jumps[0])
             more = f" (and {len(jumps) - 1} times more)" if len(jumps) > 1 else ""
@@ -332,6 +281,18 @@ def _refuse_jumps(motors: Sequence[str], t: Array, position: Array) -> None:
                 f"positions of '{motor}' jump by {steps[k]:.4g} at t = {t[k + 1]:.6g} s{more}", key=f"position.{motor}",
                 value=float(steps[k]), hint="unwrap or repair them, or give the parts before and behind as two records",
             )  # fmt: skip
+
+
+def _windows(values: Array) -> Array:
+    """Each value with its neighbours."""
+    padded = np.pad(values, NEIGHBOURS, mode="reflect")
+    return np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1)
+
+
+def _least_size(steps: Array, left: Array) -> float:
+    """Least size of what is unusual: an encoder line, as single ones come and go, or most of what is left."""
+    line = np.abs(steps[steps != 0]).min(initial=np.inf)
+    return max(float(line), float(np.quantile(np.abs(left), 0.95)))
 
 
 def _limited(motors: Sequence[str], effort: Array) -> list[Diagnostic]:
@@ -427,24 +388,14 @@ def _read_file(path: str | Path) -> dict[str, Any]:
 
 
 def _map(table: Mapping[str, Any], motors: list[str], file: str, passive: Sequence[str]) -> ColumnMap:
-    for key in table:
-        if key not in KEYS:
-            raise InputError(
-                f"unknown key '{key}'", key=key, value=short_text(table[key]), hint=did_you_mean(key, KEYS)
-            )
-    position_table = table.get("position", {})
-    sensors = (
-        {joint: entry for joint, entry in _flat(position_table).items() if joint in passive}
-        if isinstance(position_table, Mapping)
-        else {}
-    )
-    of_motors = (
-        {joint: entry for joint, entry in _flat(position_table).items() if joint not in sensors}
-        if sensors
-        else position_table
-    )
+    _refuse_unknown(table, KEYS)
+    positions = table.get("position", {})
+    sensors: dict[str, Any] = {}
+    if isinstance(positions, Mapping):
+        sensors = {joint: entry for joint, entry in _flat(positions).items() if joint in passive}
+        positions = {joint: entry for joint, entry in _flat(positions).items() if joint not in sensors}
     position, effort = (
-        _columns({**table, "position": of_motors}, key, motors, needed=True) for key in ("position", "effort")
+        _columns({**table, "position": positions}, key, motors, needed=True) for key in ("position", "effort")
     )
     others = {joint: _column(entry, f"position.{joint}") for joint, entry in sensors.items()}
     _refuse_shared({**position, **others}, effort)
@@ -456,22 +407,25 @@ def _map(table: Mapping[str, Any], motors: list[str], file: str, passive: Sequen
 
 def _columns(table: Mapping[str, Any], key: str, motors: list[str], needed: bool = False) -> dict[str, Column]:
     entries = table.get(key, {})
+    if not entries and not needed:
+        return {}
+    of_motors = _of_motors(entries, key, motors, f'add it to [{key}] as JOINT = "COLUMN"')
+    return {motor: _column(entry, f"{key}.{motor}") for motor, entry in of_motors.items()}
+
+
+def _of_motors(entries: Any, key: str, motors: list[str], hint: str) -> dict[str, Any]:
+    """Entries of all motors by name, in their order."""
     if not isinstance(entries, Mapping):
-        raise InputError(
-            f"'{key}' is a table of joints", key=key, value=short_text(entries), hint=f'{key}.JOINT = "COLUMN"'
-        )
+        raise InputError(f"'{key}' is a table of joints", key=key, value=short_text(entries), hint=hint)
     flat = _flat(entries)
     for joint in flat:
         if joint not in motors:
             raise InputError(f"'{joint}' is not a motor", key=f"{key}.{joint}", value=joint,
                              hint=did_you_mean(joint, motors))  # fmt: skip
-    missing = [motor for motor in motors if motor not in flat]
-    if (needed or flat) and missing:
-        raise InputError(
-            f"the {key} of '{missing[0]}' is missing", key=key, value=missing[0],
-            hint=f'add "{missing[0]}" = "COLUMN" to [{key}]',
-        )  # fmt: skip
-    return {motor: _column(flat[motor], f"{key}.{motor}") for motor in motors if motor in flat}
+    missing = next((motor for motor in motors if motor not in flat), None)
+    if missing is not None:
+        raise InputError(f"the {key} of '{missing}' is missing", key=key, value=missing, hint=hint)
+    return {motor: flat[motor] for motor in motors}
 
 
 def _refuse_shared(position: Mapping[str, Column], effort: Mapping[str, Column]) -> None:
@@ -498,6 +452,13 @@ def _flat(table: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return result
 
 
+def _refuse_unknown(table: Mapping[str, Any], words: Sequence[str], key: str = "") -> None:
+    for word in table:
+        if word not in words:
+            raise InputError(f"unknown key '{word}'", key=f"{key}{word}", value=short_text(table[word]),
+                             hint=did_you_mean(word, words))  # fmt: skip
+
+
 def _column(entry: Any, key: str) -> Column:
     if isinstance(entry, str):
         return Column(entry)
@@ -506,10 +467,7 @@ def _column(entry: Any, key: str) -> Column:
             "the name of a column is expected here", key=key, value=short_text(entry),
             hint='write "COLUMN" or { column = "COLUMN", gain = 2.5 }',
         )  # fmt: skip
-    for word in entry:
-        if word not in ENTRY:
-            raise InputError(f"unknown key '{word}'", key=f"{key}.{word}", value=short_text(entry[word]),
-                             hint=did_you_mean(word, ENTRY))  # fmt: skip
+    _refuse_unknown(entry, ENTRY, f"{key}.")
     gain = float(number(entry.get("gain", 1.0), f"{key}.gain"))
     if gain == 0:
         raise InputError("a gain of zero leaves nothing of the column", key=f"{key}.gain", value=0.0,
@@ -524,14 +482,9 @@ def _controller(controller: Any, motors: list[str]) -> FeedbackLaw | None:
         raise InputError("'controller' is a table", key="controller", value=short_text(controller),
                          hint='law = "cascade", kp = ..., kv = ...')  # fmt: skip
     law = controller.get("law", next((name for name, words in LAWS.items() if words[0] in controller), "cascade"))
-    if law not in LAWS:
-        raise InputError(f"there is no law '{law}'", key="controller.law", value=short_text(law),
-                         hint=did_you_mean(str(law), LAWS))  # fmt: skip
+    one_of(law, LAWS, "controller.law")
     words = ("law", "limit", "sample_time", "rates", "delay", *LAWS[law])
-    for word in controller:
-        if word not in words:
-            raise InputError(f"unknown key '{word}'", key=f"controller.{word}", value=short_text(controller[word]),
-                             hint=did_you_mean(word, words))  # fmt: skip
+    _refuse_unknown(controller, words, "controller.")
     for word in LAWS[law]:
         if word not in controller:
             raise InputError(f"key '{word}' is missing", key=f"controller.{word}", hint=f"add {word} = ...")
@@ -543,24 +496,16 @@ def _controller(controller: Any, motors: list[str]) -> FeedbackLaw | None:
     sample = controller.get("sample_time")
     time = None if sample is None else float(number(sample, "controller.sample_time", above=0.0))
     rates = str(one_of(controller.get("rates", "measured"), RATES, "controller.rates"))
-    delay = integer(controller.get("delay", 0), "controller.delay", 0, MOST_DELAY)
+    delay = integer(controller.get("delay", 0), "controller.delay", 0, 1000)
     return FeedbackLaw(law, (first, second), limit, time, rates, delay)
 
 
 def _gains(gains: Any, key: str, motors: list[str]) -> tuple[float, ...]:
     """One gain for all motors, or one for each by name."""
     if not isinstance(gains, Mapping):
-        return (float(number(gains, key)),) * len(motors)
-    flat = _flat(gains)
-    for joint in flat:
-        if joint not in motors:
-            raise InputError(f"'{joint}' is not a motor", key=f"{key}.{joint}", value=joint,
-                             hint=did_you_mean(joint, motors))  # fmt: skip
-    missing = [motor for motor in motors if motor not in flat]
-    if missing:
-        raise InputError(f"the gain of '{missing[0]}' is missing", key=key, value=missing[0],
-                         hint="name all motors, or give one number")  # fmt: skip
-    return tuple(float(number(flat[motor], f"{key}.{motor}")) for motor in motors)
+        gains = dict.fromkeys(motors, gains)
+    entries = _of_motors(gains, key, motors, "name all motors, or give one number")
+    return tuple(float(number(entry, f"{key}.{motor}")) for motor, entry in entries.items())
 
 
 def _payloads(table: Any) -> dict[str, tuple[float, float, float, float]]:
@@ -604,9 +549,16 @@ class RecordedClock(Record):
 
 
 def recorded_clock(t: Array) -> RecordedClock:
-    """The clock of stamps that grow; refuses gaps, drifts and stamps that may be those of other samples."""
+    """The clock of stamps; refuses few of them, gaps, drifts and stamps that may be those of other samples."""
+    if len(t) < FEWEST:
+        raise InputError(f"the record has {len(t)} samples", key="time", value=len(t), hint=f"give at least {FEWEST}")
     steps = np.diff(t)
-    usual = float(np.median(steps))
+    usual, k = float(np.median(steps)), int(np.argmin(steps))
+    if steps[k] <= 0:
+        raise InputError(
+            f"time does not grow at row {k + 2} (t = {t[k + 1]:.6g} s)", key="time", value=float(t[k + 1]),
+            hint="sort the rows, and leave out those that appear twice",
+        )  # fmt: skip
     k = int(np.argmax(steps))
     if steps[k] > GAP * usual:
         raise InputError(
@@ -616,7 +568,7 @@ def recorded_clock(t: Array) -> RecordedClock:
     place = np.arange(len(t)) - (len(t) - 1) / 2
     step = float(place @ t) / float(place @ place)
     regular = t.mean() + step * place
-    edges = np.linspace(0, len(t), PARTS + 1).astype(int)
+    edges = np.linspace(0, len(t), 11).astype(int)
     slices = [slice(a, b) for a, b in pairwise(edges)]
     mean = np.array([(t - regular)[part].mean() for part in slices])
     at = np.array([place[part].mean() for part in slices])
@@ -639,14 +591,10 @@ def recorded_clock(t: Array) -> RecordedClock:
 
 def followed_share(clock: RecordedClock, positions: Array) -> tuple[float, float]:
     """Which share of the lateness of stamps samples have, and its deviation: 1 where they follow, 0 where regular."""
-    step = float(clock.regular[1] - clock.regular[0])
-    rate = np.zeros_like(positions)
-    rate[CLOCK_NEIGHBOURS:-CLOCK_NEIGHBOURS] = (
-        positions[2 * CLOCK_NEIGHBOURS :] - positions[: -2 * CLOCK_NEIGHBOURS]
-    ) / (2 * CLOCK_NEIGHBOURS * step)
-    inside = slice(CLOCK_NEIGHBOURS, len(positions) - CLOCK_NEIGHBOURS)
-    along = np.diff(rate[inside] * clock.late[inside, None], ROUGH, axis=0)
-    rough = np.diff(positions[inside], ROUGH, axis=0)
+    near = 4  # samples before and behind, of which a rate is taken
+    inside = slice(near, len(positions) - near)
+    rate = (positions[2 * near :] - positions[: -2 * near]) / (clock.regular[2 * near] - clock.regular[0])
+    along, rough = (np.diff(part, 5, axis=0) for part in (rate * clock.late[inside, None], positions[inside]))
     share, spread = 0.0, np.inf
     for _ in range(3):  # motors count by what is left of them
         power = np.maximum(((rough - share * along) ** 2).mean(axis=0), 1e-300)
@@ -679,7 +627,7 @@ def without_spikes(word: str, motors: Sequence[str], t: Array, values: Array) ->
     cleaned, messages = values, []
     for k, motor in enumerate(motors):
         at = spikes(values[:, k])
-        if not len(at) or len(at) > MANY * len(t):
+        if not 0 < len(at) <= 0.01 * len(t):  # what comes more often is no spike
             continue
         cleaned = values.copy() if cleaned is values else cleaned
         cleaned[at, k] = values[at, k] - _residuals(values[:, k])[at]
@@ -693,25 +641,17 @@ def without_spikes(word: str, motors: Sequence[str], t: Array, values: Array) ->
 
 
 def spikes(column: Array) -> Array:
-    """Which samples are spikes."""
-    left = _residuals(column)
-    steps = np.abs(np.diff(column))
-    line = steps[steps > 0].min(initial=np.inf)  # of an encoder: single ones come and go
-    if not np.isfinite(line):
+    """Which samples are spikes: far from their neighbours, with the residuals of a single sample."""
+    left, steps = _residuals(column), np.diff(column)
+    if not steps.any():
         return np.zeros(0, dtype=int)
-    least = SPIKE * max(line, float(np.quantile(np.abs(left), 0.95)))
-    far = np.flatnonzero(np.abs(left) > least)
-    return np.array([k for k in far if _alone(left, int(k))], dtype=int)
-
-
-def _alone(left: Array, k: int) -> bool:
-    """Whether a large residual is that of one sample."""
-    if not 4 <= k < len(left) - 4:
-        return False
-    near = np.abs(left[max(k - SPIKE_NEIGHBOURS, 0) : k + SPIKE_NEIGHBOURS + 1])
-    if abs(left[k]) <= SPIKE * USUAL * float(np.median(near)):
-        return False
-    return all(abs(left[k + j] - share * left[k]) <= ALIKE * abs(left[k]) for j, share in PATTERN.items())
+    inner = np.arange(4, len(column) - 4)
+    far = inner[np.abs(left[inner]) > SPIKE * _least_size(steps, left)]
+    near = np.median(_windows(np.abs(left))[far], axis=1)
+    alone = np.abs(left[far]) > SPIKE * USUAL * near
+    for j, share in PATTERN.items():
+        alone &= np.abs(left[far + j] - share * left[far]) <= ALIKE * np.abs(left[far])
+    return far[alone]
 
 
 def _residuals(column: Array) -> Array:

@@ -1,56 +1,39 @@
-"""The result of an identification: parameters, deviations, errors, warnings."""
+"""The result of an identification: base parameters, predictions, errors, and the robot file with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from parflex.diagnostics import Diagnostic, reported
+from parflex.fit import Estimate, Fit
 from parflex.identification.estimators import EffortRows, LeastSquaresFit
-from parflex.identification.preprocess import FilterChoice, cutoff_of, rest_thresholds
+from parflex.identification.preprocess import FilterChoice
 from parflex.identification.recordings import Recording
 from parflex.identification.regressor import Regressor
 from parflex.identification.regressor_columns import BaseColumns, grouped_text
-from parflex.identification.unknowns import taken_from_file
-from parflex.records import Answer, Record, brief, count_of
+from parflex.records import Record, brief, count_of
 
 Array = np.ndarray
-
 SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
-
-INERT = ("M", "ZZ", "IA")  # what every robot has
-
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
-
-WIDER = 3.0  # times its deviation alone: others beside it are why a parameter is not sure
-
-ALIKE = 0.9  # cosine of two columns, from which one stands for the other
-
-RESTS = 0.1  # of the samples
-
-UNEXPLAINED = 0.3  # of the efforts
 
 
 def share(part: Array, whole: Array) -> float:
     """The norm of one over that of the other, without what is left out (NaN)."""
-    part, whole = (np.where(np.isfinite(values), values, 0.0) for values in (part, whole))
-    return float(np.linalg.norm(part)) / max(float(np.linalg.norm(whole)), 1e-300)
+    return float(np.linalg.norm(np.nan_to_num(part))) / max(float(np.linalg.norm(np.nan_to_num(whole))), 1e-300)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class IdentifiedParameter(Record):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class IdentifiedParameter(Estimate):
     """A base parameter.
 
     Attributes
     ----------
-    value : float
-        Its value (SI).
-    unit : str
-        Its unit.
     deviation : float
         Standard deviation, robust to correlation of the residuals.
     deviation_white : float
@@ -65,14 +48,17 @@ class IdentifiedParameter(Record):
         The combination of parameters of the file that it stands for.
     """
 
-    value: float
-    unit: str
     deviation: float
     deviation_white: float
     relative: float
     essential: bool
     file_value: float
     made_of: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        words = ("value", "unit", "deviation", "deviation_white", "relative", "essential", "file_value", "made_of")
+        return {word: self[word] for word in words}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,18 +91,18 @@ class Prediction(Record):
         return share(self.measured - self.predicted, self.measured)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Identified(Answer):
-    """Parameters of a robot from records.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Identified(Fit):
+    """Base parameters of a robot from recordings.
 
     Attributes
     ----------
-    robot : str
-        Its name.
+    parameters : dict[str, IdentifiedParameter]
+        Base parameters by name; their covariance is the robust one.
+    undetermined : list[dict[str, str]]
+        Parameters that the record or the motors do not excite: name, why.
     estimator : str
         How they were found.
-    parameters : dict[str, IdentifiedParameter]
-        Base parameters by name.
     gains : dict[str, dict[str, float]]
         Of drives, where they were looked for: value, deviation, deviation_white, relative.
     condition : float
@@ -127,87 +113,62 @@ class Identified(Answer):
         Of each motor: noise (N, N m), relative_error, largest (N, N m).
     validation : dict[str, Any] | None
         On records that were not used: relative_error, per_motor, records; None: there are none.
-    undetermined : list[dict[str, str]]
-        Parameters that the record or the motors do not excite: name, why.
     filter : FilterChoice
         What was done to the records.
     predictions : list[Prediction]
         Efforts of all records.
-    covariance : Array
-        Of the parameters, robust.
     theta : dict[str, float]
         All parameters by name, nearest to those of the file among those that fit.
     rows : list[str]
         What rows of efforts are called: motors, or independent rates where motors are spare.
-    measurements : list[Measurement]
+    measurements : list[Recording]
         The records as they were read.
     steps : list[str]
-        What was done, in words.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
+        What was done, step by step: its name, and how.
     friction : str
         Friction of motors that was looked for.
     physical : dict[str, float] | None
-        Where parameters of bodies that can be were asked for: relative_error by them, that of the best parameters
+        Where physically consistent parameters were asked for: relative_error by them, that of the best parameters
         (best), deviations by which base parameters moved (moved), smallest eigenvalue of the pseudo-inertias over
         the usual mass (smallest).
     """
 
-    robot: str
-    estimator: str
     parameters: dict[str, IdentifiedParameter]
+    estimator: str
     gains: dict[str, dict[str, float]]
     condition: float
     relative_error: float
     per_motor: dict[str, dict[str, float]]
     validation: dict[str, Any] | None
-    undetermined: list[dict[str, str]]
     filter: FilterChoice
-    predictions: list[Prediction] = field(repr=False, default_factory=list)
-    covariance: Array = field(repr=False, default_factory=lambda: np.zeros((0, 0)))
-    theta: dict[str, float] = field(repr=False, default_factory=dict)
-    rows: list[str] = field(default_factory=list)
-    measurements: list[Recording] = field(repr=False, default_factory=list)
-    steps: list[str] = field(default_factory=list)
-    diagnostics: tuple[Diagnostic, ...] = ()
-    friction: str = "file"
-    physical: dict[str, float] | None = None
+    predictions: list[Prediction] = field(repr=False)
+    theta: dict[str, float] = field(repr=False)
+    rows: list[str]
+    measurements: list[Recording] = field(repr=False)
+    steps: list[str]
+    friction: str
+    physical: dict[str, float] | None
 
-    @property
-    def used(self) -> int:
-        """Number of records that the parameters were found from; those of the validation stand behind them."""
-        later = 0 if self.validation is None else len(self.validation["records"])
-        return len(self.measurements) - later
+    def to_file(self, path: str | Path) -> Sequence[Diagnostic]:
+        """Write a robot file that extends that of the robot by all parameters; return diagnostics of the file."""
+        from parflex.identification.robot_update import write_robot  # reads the result
 
-    @property
-    def values(self) -> Array:
-        """Values of the parameters in their order."""
-        return np.array([parameter.value for parameter in self.parameters.values()])
+        used = self.measurements[: len(self.measurements) - len((self.validation or {"records": []})["records"])]
+        names = [Path(recording.name).name for recording in used]
+        return write_robot(self.source, self.theta, self.friction, f"{self.estimator} from {', '.join(names)}", path)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
+        words = ("gains", "condition", "relative_error", "per_motor", "validation", "undetermined", "physical")
         return {
             "robot": self.robot,
             "estimator": self.estimator,
-            "parameters": {
-                name: {
-                    "value": parameter.value, "unit": parameter.unit, "deviation": parameter.deviation,
-                    "deviation_white": parameter.deviation_white, "relative": parameter.relative,
-                    "essential": parameter.essential, "file_value": parameter.file_value, "made_of": parameter.made_of,
-                }
-                for name, parameter in self.parameters.items()
-            },
-            "gains": self.gains,
-            "condition": self.condition,
-            "relative_error": self.relative_error,
-            "per_motor": self.per_motor,
-            "validation": self.validation,
-            "undetermined": self.undetermined,
-            "physical": self.physical,
+            "parameters": {name: parameter.as_dict() for name, parameter in self.parameters.items()},
+            **{word: getattr(self, word) for word in words},
             "filter": self.filter.as_dict(),
             "steps": self.steps,
             **reported(self.diagnostics),
-        }  # fmt: skip
+        }
 
     def _told(self) -> str:
         return (
@@ -222,15 +183,15 @@ def identified_parameters(
     """Parameters that a record tells, by name."""
     names = [unknown.name for unknown in regressor.unknowns]
     by_file = base.groups @ np.array([unknown.value for unknown in regressor.unknowns])
-    white, robust = (np.sqrt(np.maximum(np.diag(C), 0.0)) for C in (fitted.white, fitted.robust))
+    white, robust = (np.sqrt(np.maximum(np.diag(C), 0.0)).tolist() for C in (fitted.white, fitted.robust))
     parameters = {}
     for place, k in enumerate(identifiable):
-        unknown = regressor.unknowns[base.kept[k]]
-        value = float(fitted.values[place])
+        unknown, value, deviation = regressor.unknowns[base.kept[k]], float(fitted.values[place]), robust[place]
         parameters[unknown.name] = IdentifiedParameter(
-            value, unknown.unit, float(robust[place]), float(white[place]),
-            float(robust[place] / abs(value)) if value else float("inf"), essential[place], float(by_file[k]),
-            grouped_text(base, names, k),
+            value=value, deviation=deviation, unit=unknown.unit,
+            interval=(value - SIGNIFICANT * deviation, value + SIGNIFICANT * deviation), deviation_white=white[place],
+            relative=deviation / abs(value) if value else float("inf"), essential=essential[place],
+            file_value=float(by_file[k]), made_of=grouped_text(base, names, k),
         )  # fmt: skip
     return parameters
 
@@ -272,9 +233,14 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
 
 
 def undetermined_parameters(
-    base: BaseColumns, names: list[str], missed: list[int], regressor: Regressor
-) -> list[dict[str, str]]:
-    """Parameters that no motion of the motors excites, and those that this record does not."""
+    base: BaseColumns, missed: list[int], regressor: Regressor, parameters: dict[str, IdentifiedParameter],
+    robust: Array,
+) -> list[dict[str, str]]:  # fmt: skip
+    """Parameters that no motion of the motors excites, those that this record does not, and those that noise hides.
+
+    The last are masses and inertias where none of them is sure: others are small beside a sure one.
+    """
+    names = [unknown.name for unknown in regressor.unknowns]
     grouped = {int(k) for row in base.groups for k in np.flatnonzero(row)}
     why = "the motion of the record does not excite it: record an exciting motion, such as that of parflex excite"
     result = [{"name": names[base.kept[k]], "why": why} for k in missed]
@@ -283,111 +249,46 @@ def undetermined_parameters(
         unknown = regressor.unknowns[k]
         if unknown.value and k not in grouped and not (planar and len(unknown.symbol) > 1):
             result.append({"name": unknown.name, "why": "no motion of the motors tells it"})
+    inert = [k for k, name in enumerate(parameters) if name.partition("[")[0] in ("M", "ZZ", "IA")]
+    shown, known = list(parameters), list(parameters.values())
+    if any(known[k].relative <= UNSURE for k in inert):
+        return result
+    deviation = np.sqrt(np.maximum(np.diag(robust), 1e-300))
+    correlation = np.abs(robust / np.outer(deviation, deviation)) - np.eye(len(robust))
+    for k in inert:
+        nearest = int(np.argmax(correlation[k]))
+        beside = (
+            f", and its correlation with {shown[nearest]} is {correlation[k, nearest]:.3g}" if len(known) > 1 else ""
+        )
+        why = f"its deviation is {100 * known[k].relative:.3g} % of it{beside}"
+        result.append({"name": shown[k], "why": f"{why}: record a larger motion that moves it apart from others"})
     return result
 
 
-def insignificant_parameters(
-    parameters: Mapping[str, IdentifiedParameter], rows: EffortRows, fitted: LeastSquaresFit
-) -> list[dict[str, str]]:
-    """Masses and inertias where none of them is sure: others do nearly the same, or motions are hardly above noise."""
-    inert = {name: parameter for name, parameter in parameters.items() if name.partition("[")[0] in INERT}
-    if any(parameter.relative <= UNSURE for parameter in inert.values()):
-        return []  # others are small beside them
-    names = list(parameters)
-    together = _alike(rows, fitted)
-    return [
-        {"name": name, "why": f"its deviation is {100 * parameter.relative:.3g} % of it: "
-         f"{_uncertainty_reason(parameter, names, *together[names.index(name)])}"} for name, parameter in inert.items()
-    ]  # fmt: skip
-
-
-def _uncertainty_reason(
-    parameter: IdentifiedParameter, names: list[str], wider: float, nearest: int, cosine: float
-) -> str:
-    if not wider > WIDER:
-        return "the motion of the record is hardly above the noise"
-    whose = f"{names[nearest]} has nearly the same effect (cosine {cosine:.4g})" if cosine > ALIKE else (
-        "others have nearly the same effect together"
-    )  # fmt: skip
-    noise = "" if parameter.relative <= UNSURE * wider else ", and the motion is hardly above the noise"
-    return f"in the motion of the record {whose}, which makes it {wider:.2g} times as large{noise}"
-
-
-def _alike(rows: EffortRows, fitted: LeastSquaresFit) -> list[tuple[float, int, float]]:
-    """Of each column: how much larger its deviation is beside the others than alone, the nearest one, its cosine."""
-    weights = fitted.weights if fitted.weights.shape == rows.y.shape else rows.mask
-    flat = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
-    flat = flat / np.maximum(np.linalg.norm(flat, axis=0), 1e-300)
-    cosines = np.abs(flat.T @ flat) - np.eye(flat.shape[1])
-    R = np.linalg.qr(flat, mode="r")
-    wider = np.linalg.norm(np.linalg.pinv(R), axis=1)  # roots of the variance inflation factors
-    return [(float(w), int(row.argmax()), float(row.max())) for w, row in zip(wider, cosines, strict=True)]
-
-
-def misfit_warnings(motors: Mapping[str, Mapping[str, float]]) -> list[Diagnostic]:
-    """Diagnostics of efforts that the model does not explain."""
-    text = (
-        "the model leaves {:.3g} % of the efforts of '{}' unexplained, its relative error: check time unit, columns, "
-        "gaps and outliers"
-    )
-    return [
-        Diagnostic(
-            "unexplained-effort", text.format(100 * errors["relative_error"], name), name, errors["relative_error"]
-        )
-        for name, errors in motors.items() if errors["relative_error"] > UNEXPLAINED
-    ]  # fmt: skip
-
-
-def rest_warnings(used: list[Recording], choice: FilterChoice, regressor: Regressor) -> list[Diagnostic]:
-    """Diagnostics of motors with Coulomb friction that rest long, or seem to by noise, where nothing is left out."""
-    if choice.least_speed:
-        return []
-    tree = regressor.robot.tree
-    rubbing = {unknown.link for unknown in regressor.unknowns if unknown.symbol in ("FS", "FS_back")}
-    messages = []
-    for record in used:
-        for j, (k, least, part) in enumerate(
-            zip(regressor.robot.actuated, *rest_thresholds(record, choice), strict=True)
-        ):
-            if not (tree.link_of_rate[k] in rubbing and RESTS < part < 1):
-                continue
-            name = f"{Path(record.name).name}: '{tree.rate_names[k]}'"
-            lower = cutoff_of(used)
-            if lower < choice.cutoff and rest_thresholds(record, replace(choice, cutoff=lower))[1][j] <= RESTS:
-                text = (
-                    f"{name} has a rate below its noise in {100 * part:.3g} % of the samples, where its Coulomb "
-                    f"friction has no sign, but not behind a lower cutoff: use {lower:.2g} Hz"
-                )
-            else:
-                text = (
-                    f"{name} rests in {100 * part:.3g} % of the samples, where its Coulomb friction has no sign: leave "
-                    f"them out by a least speed of {least:.2g}"
-                )
-            messages.append(Diagnostic("long-rest", text, tree.rate_names[k], float(part)))
-    return messages
-
-
 def processing_steps(
-    used: list[Recording], choice: Any, estimator: str, fitted: LeastSquaresFit, regressor: Regressor, omitted_rows: int
-) -> list[str]:
-    """Return the processing steps in words; `omitted_rows` is the number of rows left out at reversals."""
-    taken = taken_from_file(regressor.robot, regressor.unknowns)
-    left_out = [f"samples slower than {choice.least_speed:.3g} left out"] if choice.least_speed else []
-    if omitted_rows:
-        left_out.append(
-            f"{omitted_rows} of {fitted.residuals.size} rows left out beside reversals, where the low-pass of "
-            "positions moves the instant at which dry friction changes its sign"
-        )
+    used: list[Recording], choice: FilterChoice, estimator: str, fitted: LeastSquaresFit, regressor: Regressor,
+    omitted_rows: int, taken: Sequence[str],
+) -> list[str]:  # fmt: skip
+    """Return the steps, each with its name; `omitted_rows` were left out at reversals, `taken` is from the file."""
     samples = sum(len(record.t) for record in used)
+    steps = [f"recordings: {count_of(samples, 'sample')} of {len(used)}, {1 / used[0].step:.6g} per second"]
+    steps += [f"{Path(record.name).name}: {text}" for record in used for text in record.steps]
+    steps += [
+        f"low-pass of positions: Butterworth of order 4 at {choice.cutoff:.4g} Hz, forwards and backwards "
+        f"({choice.why}); rates and accelerations from the same spectrum",
+        f"decimation: {choice.cut} samples cut at both ends; efforts and regressor low-passed alike, one of "
+        f"{choice.decimate} kept",
+    ]
+    if choice.least_speed:
+        steps.append(f"slow samples: those slower than {choice.least_speed:.3g} left out")
+    if omitted_rows:
+        steps.append(
+            f"reversals: {omitted_rows} of {fitted.residuals.size} rows left out, where the low-pass of positions "
+            "moves the instant at which dry friction changes its sign"
+        )
+    steps += [f"taken from the file as they are: {', '.join(taken)}"] if taken else []
     return [
-        f"{samples} samples of {len(used)} record{'s' if len(used) > 1 else ''}, {1 / used[0].step:.6g} per second",
-        *(f"{Path(record.name).name}: {text}" for record in used for text in record.steps),
-        f"positions: Butterworth low-pass of order 4 at {choice.cutoff:.4g} Hz, forwards and backwards ({choice.why}); "
-        f"rates and accelerations {'from the same spectrum' if choice.whole else 'by central differences'}",
-        f"{choice.cut} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "
-        "kept",
-        "; ".join(left_out) or "no sample left out",
-        *([f"taken from the file as they are: {', '.join(taken)}"] if taken else []),
-        f"{estimator}: {len(fitted.residuals)} instants of {', '.join(regressor.rows)}; residuals correlated over "
-        f"{fitted.lag} instants",
-    ]  # fmt: skip
+        *steps,
+        f"{estimator}: {len(fitted.residuals)} instants of {', '.join(regressor.rows)}; deviations by "
+        "blocks of instants",
+    ]

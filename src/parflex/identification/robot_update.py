@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,56 +10,45 @@ import numpy as np
 
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
+from parflex.fit import extended_name
 from parflex.forces.base_parameters import PARAMETERS, body_parameters
-from parflex.identification.result import Identified
-from parflex.identification.unknowns import SPRINGS, fields_of, linear_elements
+from parflex.identification.unknowns import NEVER_NEGATIVE, SPRINGS, fields_of, linear_elements
 from parflex.io import check_writable, refuse_overwrite, write_text
+from parflex.parameters.robot_file import extending_file_text
 from parflex.robot.load import FRICTION as TERMS
 from parflex.robot.robot import Robot
 from parflex.robotfile import schema
-from parflex.robotfile.read import catalogue_names
 from parflex.tree.build import read_body
 from parflex.tree.tree import Link
 
 Array = np.ndarray
 FRICTION = {"FV": "viscous", "FS": "coulomb", "FV_back": "viscous_back", "FS_back": "coulomb_back", "offset": "offset"}
-NEVER_NEGATIVE = ("FV", "FS", "FV_back", "FS_back", "IA", "k", "d")
 CHANGED = 1e-12  # of its size: what differs less is the same
 
 
-def write_robot(robot: Robot, identified: Identified, path: str | Path) -> list[Diagnostic]:
-    """Write the file; gives diagnostics."""
+def write_robot(
+    robot: Robot, theta: Mapping[str, float], friction: str, source: str, path: str | Path
+) -> list[Diagnostic]:
+    """Write the file of a robot with parameters that were identified by the `source`; return diagnostics."""
     check_robot_target(path, robot)
     refuse_overwrite([path], robot.files)
-    rows, diagnostics = changed_rows(robot, identified.theta, identified.friction)
-    acting, more = changed_elements(robot, identified.theta)
-    diagnostics += more
-    lines = [
-        "format = 1",
-        f'name = "{robot.name}-identified"',
-        f'extends = "{_parent(robot, Path(path))}"',
-        "",
-        "[reference]",
-        f'source = "identified by {identified.estimator} from {_files(identified)}"',
-    ]
-    leg_of = _leg_of(robot)
-    legs = {"frame": {name: value for name, value in rows.items() if name in leg_of}}
-    legs |= {kind: {name: value for name, value in some.items() if name in leg_of} for kind, some in acting.items()}
-    if any(legs.values()):
-        lines += _legs(robot, legs)
-    for name, tables in rows.items():
-        if name in leg_of:
-            continue
-        platform = robot.description.platform is not None and name == robot.description.platform.name
-        lines += ["", "[platform]" if platform else "[[frame]]"] + ([] if platform else [f'name = "{name}"'])
-        lines += [f"{key} = {_written(value)}" for key, value in tables.items()]
-    for kind, some in acting.items():
-        for name, numbers in some.items():
-            if name not in leg_of:
-                lines += ["", f"[[{kind}]]", f'name = "{name}"']
-                lines += [f"{key} = {_written(value)}" for key, value in numbers.items()]
-    write_text(path, "\n".join(lines) + "\n")
-    return diagnostics
+    rows, diagnostics = changed_rows(robot, theta, friction)
+    acting, more = changed_elements(robot, theta)
+    platform, leg_of = robot.description.platform, _leg_of(robot)
+    printable = "".join(letter for letter in source if letter.isprintable())
+    settings: dict[str, Any] = {"reference.source": f"identified by {printable}"}
+    in_legs: dict[str, dict[str, dict[str, Any]]] = {}
+    for kind, some in {"frame": rows, **acting}.items():
+        for name, table in some.items():
+            if name in leg_of:
+                in_legs.setdefault(kind, {})[name] = table
+                continue
+            place = "platform" if platform is not None and name == platform.name else f"{kind}.{name}"
+            settings |= {f"{place}.{key}": value for key, value in table.items()}
+    if in_legs:
+        settings |= _leg_settings(robot, in_legs, leg_of)
+    write_text(path, extending_file_text(extended_name(robot), robot, settings, Path(path), "identified"))
+    return diagnostics + more
 
 
 def check_robot_target(path: str | Path, robot: Robot | None = None) -> None:
@@ -75,21 +63,6 @@ def check_robot_target(path: str | Path, robot: Robot | None = None) -> None:
     if Path(path).suffix != ".toml":
         raise InputError("a robot file ends in .toml", key="out", value=str(path), hint=f"{Path(path).stem}.toml")
     check_writable(path)
-
-
-def _files(identified: Identified) -> str:
-    names = [Path(recording.name).name for recording in identified.measurements[: identified.used]]
-    return ", ".join(
-        "".join(letter for letter in name if letter.isprintable() and letter not in '"\\') for name in names
-    )
-
-
-def _parent(robot: Robot, path: Path) -> str:
-    """What the file extends: a name of the catalogue, or the path from its own folder."""
-    stem = Path(robot.file).stem
-    if stem in catalogue_names() and not Path(robot.file).exists():
-        return stem
-    return Path(os.path.relpath(Path(robot.file).resolve(), path.resolve().parent)).as_posix()
 
 
 def changed_rows(
@@ -211,34 +184,32 @@ def _khalil(frame: schema.Frame) -> dict[str, float]:
     return {s: float(v) for s, v in zip(PARAMETERS, body_parameters(read_body(frame.inertia)), strict=True)}
 
 
-def _legs(robot: Robot, rows: Mapping[str, Mapping[str, dict[str, Any]]]) -> list[str]:
-    """Rows of legs by kind: each number is a value per leg, and the one row of all legs names it."""
+def _leg_settings(
+    robot: Robot, rows: Mapping[str, Mapping[str, dict[str, Any]]], leg_of: Mapping[str, str]
+) -> dict[str, Any]:
+    """Settings of legs: each number is a column with a value per leg, and the one row of all legs names it."""
     table = robot.written.table.get("legs") if robot.written is not None else None
     if not isinstance(table, dict):
         raise InputError(
             "a robot with several families of legs cannot be extended by numbers of single legs", key="out",
             value=robot.name, hint="take the numbers from the answer",
         )  # fmt: skip
-    legs, leg_of = list(table["names"]), _leg_of(robot)
-    several: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    several: dict[str, dict[str, dict[str, Any]]] = {}
     for kind, some in rows.items():
-        for name, tables in some.items():
-            leg = leg_of[name]
-            several.setdefault((kind, name.removeprefix(f"{leg}.")), {})[leg] = tables
-    columns, lines = [], []
-    for place, ((kind, part_name), by_leg) in enumerate(several.items()):
-        lines += ["", f"[[legs.{kind}]]", f'name = "{part_name}"']
+        for name, values in some.items():
+            several.setdefault(f"{kind}.{name.removeprefix(f'{leg_of[name]}.')}", {})[leg_of[name]] = values
+    settings: dict[str, Any] = {}
+    for place, (row, by_leg) in enumerate(several.items()):
         first = next(iter(by_leg.values()))
         for key, value in first.items():
-            parts = value if isinstance(value, dict) else {"": value}
             named = {}
-            for part in parts:
-                numbers = [_of(by_leg.get(leg, first)[key], part) for leg in legs]
-                word = f"{key}_{place}_{part}".strip("_") if part else f"{key}_{place}"
-                columns.append(f"{word} = [{', '.join(repr(float(number)) for number in numbers)}]")
+            for part in value if isinstance(value, dict) else ("",):
+                word = f"{key}_{place}_{part}".strip("_")
+                entries = [by_leg.get(leg, first)[key] for leg in table["names"]]
+                settings[f"legs.{word}"] = [float(entry[part] if part else entry) for entry in entries]
                 named[part] = word
-            lines.append(f"{key} = {_written(named if isinstance(value, dict) else named[''])}")
-    return ["", "[legs]", *columns, *lines]
+            settings[f"legs.{row}.{key}"] = named if isinstance(value, dict) else named[""]
+    return settings
 
 
 def _leg_of(robot: Robot) -> dict[str, str]:
@@ -248,13 +219,3 @@ def _leg_of(robot: Robot) -> dict[str, str]:
     return result | {
         spring.name: leg for spring in robot.tree.springs for leg in legs if spring.name.startswith(f"{leg}.")
     }  # fmt: skip
-
-
-def _of(value: Any, part: str) -> float:
-    return value[part] if part else value
-
-
-def _written(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_written(entry)}" for key, entry in value.items()) + " }"
-    return f'"{value}"' if isinstance(value, str) else repr(float(value))

@@ -52,6 +52,8 @@ OF_JOINTS = {  # in terms of a joint that slides and one that turns
 
 SPRINGS = ("k", "d", "k_rest")
 
+NEVER_NEGATIVE = ("IA", "FV", "FS", "FV_back", "FS_back", "k", "d")
+
 ALL = "all"  # what keeps all springs and dampers
 
 

@@ -1,4 +1,4 @@
-"""Diagnostics before the fit, by frequencies of the file: other units than Hz, omitted gravity."""
+"""Diagnostics before the fit, by frequencies of the file: their unit, omitted gravity."""
 
 from __future__ import annotations
 
@@ -12,41 +12,31 @@ from parflex.errors import ParflexError
 from parflex.updating.fit import FitProblem
 from parflex.updating.measured import MeasuredMode
 from parflex.updating.modes import PoseModes, modes_at
-from parflex.updating.pairing import ALONE, FREQUENCY_WIDTH, first_pairs, modes_needed
+from parflex.updating.pairing import modes_needed
 
-UNITS = {"rad/s": 2 * np.pi, "rpm": 60.0, "kHz": 1e-3}  # numbers of each in one Hz
-FAR = 2 * FREQUENCY_WIDTH  # numbers that are not known well seldom change frequencies by more; units do it by 6 or more
+FAR = 3.0  # times: numbers that are not known well seldom change frequencies by more; units do it by 6 or more
 COUNTS = 0.5  # deviations of a measured frequency, by which gravity may change it
-FEWEST = 2  # measured frequencies: one may be off by any factor
 
 
 def unit_warnings(
     rows: Sequence[MeasuredMode], models: Mapping[str, PoseModes], of_pose: Mapping[str, Sequence[int]]
 ) -> list[Diagnostic]:
-    """A diagnostic that names the unit in which frequencies are near those of the file, where they are not in Hz."""
-    if len(rows) < FEWEST or _off(rows, models, of_pose, 1.0) <= FAR:
-        return []
-    for name, factor in UNITS.items():
-        if _off(rows, models, of_pose, factor) <= FAR:
-            text = (
-                f"measured frequencies are about {factor:.4g} times those of the file: if they are in {name}, divide "
-                f"frequency_hz and deviation_hz by {factor:.6g}"
-            )
-            return [Diagnostic("suspected-units", text, name, factor)]
-    return []
-
-
-def _off(
-    rows: Sequence[MeasuredMode], models: Mapping[str, PoseModes], of_pose: Mapping[str, Sequence[int]], factor: float
-) -> float:
-    """Median of the distances between measured and computed frequencies, as logarithms of their ratios."""
-    distances = []
+    """A diagnostic where frequencies are far from those of the file: by their number, or else by their order."""
+    ratios = []
     for pose, indices in of_pose.items():
-        several = [replace(rows[k], frequency=rows[k].frequency / factor) for k in indices]
-        for row, mode in zip(several, first_pairs(several, models[pose]).modes, strict=True):
-            lost = FREQUENCY_WIDTH * np.sqrt(ALONE)
-            distances.append(lost if mode < 0 else abs(np.log(row.frequency / models[pose].frequencies[mode])))
-    return float(np.median(distances))
+        ranked = sorted(indices, key=lambda k: rows[k].frequency)
+        for place, k in enumerate(ranked):
+            mode = place if rows[k].mode is None else (rows[k].mode or 1) - 1
+            model = models[pose].frequencies
+            ratios += [rows[k].frequency / model[mode]] if mode < len(model) else []
+    ratio = float(np.exp(np.median(np.log(ratios)))) if len(ratios) > 1 else 1.0  # one may be off by any factor
+    if 1 / FAR < ratio < FAR:
+        return []
+    text = (
+        f"measured frequencies are about {ratio:.4g} times those of the file: check that frequency_hz is in Hz (rad/s "
+        "are 6.283 times as many, rpm 60 times, kHz 0.001 times), and the numbers of the file"
+    )
+    return [Diagnostic("suspected-units", text, value=ratio)]
 
 
 def gravity_warnings(fitting: FitProblem) -> list[Diagnostic]:
@@ -71,7 +61,7 @@ def gravity_warnings(fitting: FitProblem) -> list[Diagnostic]:
                 f"({error.message})"
             )
             return [Diagnostic("neglected-gravity", text, pose)]
-        for row, mode in zip(rows, fitting.pairs[pose], strict=True):
+        for row, mode in zip(rows, fitting.pairing.pairs[pose], strict=True):
             if not 0 <= mode < len(rest):
                 continue
             far = abs(float(rest[mode] - start[mode])) / row.deviation

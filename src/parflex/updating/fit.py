@@ -1,5 +1,11 @@
 """Weighted least squares of measured modes with priors.
 
+Starts are the file and points of a Sobol sequence over the priors, as frequencies may have several solutions: two
+springs may change places, and a symmetric file is a saddle between both. All starts are fitted without a model error
+first, and each numbers modes as its model does. Only if the best of these fits leaves more than chance, all are fitted
+again with a model error and the mode numbers of the file: with a model error, another order of modes may leave less by
+chance. Minima within the 95 % region of a better one are that one; others of a cost within it are reported.
+
 Unknowns are shares of numbers of a robot file. Weights hold the deviations, the discretisation error of elements, and a
 model error: a share of all frequencies (of all damping ratios) that makes the weighted residuals as large as expected
 (Paule and Mandel), if they are larger than chance.
@@ -23,7 +29,8 @@ large as these.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.optimize
@@ -35,42 +42,20 @@ from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.updating.measured import MeasuredMode
 from parflex.updating.modes import PoseModes, modes_at
-from parflex.updating.pairing import (
-    PairingState,
-    Pairs,
-    first_pairs,
-    followed_pairs,
-    modes_needed,
-    pair_again,
-    same_pairs,
-)
+from parflex.updating.pairing import ALONE, followed_pairs, modes_needed, paired_modes, same_pairs
 from parflex.updating.rebound_robots import ReboundRobots
 
 Array = np.ndarray
-
-MOST_STEPS = 12  # of Gauss's method without a model error: it converges in fewer, or hardly at all
-
-MOST_ROUNDS = 30  # of Gauss's method and the model error
-
-SETTLED = 1e-6  # of the numbers, by which a round may still change them
-
-NEAR = 1e-3  # of the deviation of a number: the same
-
-HALVINGS = 8
-
-WIDENINGS = 12  # rounds in which the error of the model is found
-
-STEADY = 0.03  # of it, by which it may still change
-
+Progress = Callable[[int, int], None]
+SETTLED = 1e-9  # of the numbers and the cost, by which the last step may change them
+WIDENINGS, STEADY = 12, 0.03  # rounds in which the error of the model is found, and what the last may change of it
 PAIRINGS = 4  # rounds in which measured modes find their partners
-
-UNSEEN = 1e-12  # of the largest motion of a mode, at a sensor: rounding
-
 NO_PRIOR = 1e3  # of a number, its deviation without a prior: wider than any answer of use
-
 CHANCE = 0.05  # of sums of squares of residuals that are as large as their deviations say are larger
-
 EQUAL = 1.0  # information of the measurements over that of the prior, where both determine a direction alike
+NEAREST, FARTHEST = 0.2, 2.5  # of a number, which starts do not pass, and deviations of the prior: 99 % are nearer
+PER_NUMBER, MOST = 4, 8  # starts besides the file: eight fits cost seconds, and no few starts reach all corners
+SHAPES = 0.1  # deviation of a MAC of a measured shape with its own mode
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +77,18 @@ class FittedModes(Record):
     models: dict[str, PoseModes]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Pairing(Record):
+    """Models by pose, the mode of each measured one there, from which modes are followed; shares of the model error.
+
+    The error is a share of all frequencies, and one of all damping ratios.
+    """
+
+    base: dict[str, PoseModes] = field(default_factory=dict)
+    pairs: dict[str, list[int]] = field(default_factory=dict)
+    error: Array = field(default_factory=lambda: np.zeros(2))
+
+
 class FitProblem:
     """What was measured, how it is paired, and the search for the numbers."""
 
@@ -110,20 +107,21 @@ class FitProblem:
         self.kind = np.array([0] * len(self.rows) + [1] * len(self.damped))
         self.y = np.array([row.frequency for row in rows] + [float(rows[k].damping or 0) for k in self.damped])
         self.given = np.array([row.deviation for row in rows] + [rows[k].damping_deviation for k in self.damped])
-        self.error = np.zeros(2)  # of the model: shares of frequencies and of damping ratios
         self.starts = 1  # from which the numbers were looked for
         self.apart = np.zeros(len(self.rows), dtype=bool)
-        self.base: dict[str, PoseModes] = {}
-        self.pairs: dict[str, list[int]] = {}
-        self.others: dict[str, list[list[int]]] = {}
         self.states: dict[str, str] = {}  # that the model of the file is linearised about
+        self.pairing = Pairing()
         for pose, indices in self.of_pose.items():
             several = [self.rows[k] for k in indices]
             there = modes_at(robot, pose, case, modes_needed(several))
             self.states[pose], model = there.model.about, there.at_sensors(self._sensors(pose))
-            _refuse_more(pose, several, len(model.frequencies))
-            self._pair(pose, model, first_pairs(several, model))
-        self.start = dict(self.base)
+            count = len(model.frequencies)
+            for row in several:
+                if (row.mode or 0) > count:
+                    raise InputError(f"mode {row.mode} is measured at '{pose}', and the robot has {count}", key="mode",
+                                     value=row.mode, hint="leave it out")  # fmt: skip
+            self._pair(pose, model, paired_modes(several, model))
+        self.start = dict(self.pairing.base)
 
     # -- the model ---------------------------------------------------------------------------------------------------
 
@@ -132,28 +130,32 @@ class FitProblem:
 
     def unresponsive_sensors(self) -> list[str]:
         """Sensors that see nothing of any mode of the model at a pose, where none there sees anything."""
-        blind = [model.sensors for model in self.start.values() if len(model.sensors) and not _moves(model)]
+        blind = [
+            model.sensors
+            for model in self.start.values()
+            if len(model.sensors) and not np.abs(model.seen).max() > 1e-12 * np.abs(model.shapes).max()
+        ]  # rounding
         return list(dict.fromkeys(f"'{name}'" for several in blind for name in several))
 
     def numbers(self) -> list[int | None]:
         """Of each measured mode the number of its partner in the model that it is followed from, from 1."""
         numbers: list[int | None] = [None] * len(self.rows)
         for pose, indices in self.of_pose.items():
-            for k, mode in zip(indices, self.pairs[pose], strict=True):
+            for k, mode in zip(indices, self.pairing.pairs[pose], strict=True):
                 numbers[k] = mode + 1 if mode >= 0 else None
         return numbers
 
-    def _pair(self, pose: str, model: PoseModes, pairs: Pairs) -> None:
-        self.base[pose], self.pairs[pose], self.others[pose] = model, pairs.modes, pairs.others
+    def _pair(self, pose: str, model: PoseModes, pairs: list[int]) -> None:
+        now = self.pairing
+        self.pairing = replace(now, base=now.base | {pose: model}, pairs=now.pairs | {pose: pairs})
 
-    def partners(self) -> PairingState:
-        """How modes are paired now."""
-        return PairingState(dict(self.base), dict(self.pairs), dict(self.others), self.error)
+    @property
+    def error(self) -> Array:
+        """Error of the model: shares of all frequencies and of all damping ratios."""
+        return self.pairing.error
 
-    def restore(self, state: PairingState) -> None:
-        """Pairs as they were."""
-        self.base, self.pairs, self.others = dict(state.base), dict(state.pairs), dict(state.others)
-        self.error = state.error
+    def _with_error(self, error: Array) -> None:
+        self.pairing = replace(self.pairing, error=error)
 
     def at(self, shares: Array, every: bool = True, counted: bool = False) -> FittedModes:
         """The model with these shares of the first numbers; of modes that are held out only if every one is asked.
@@ -170,9 +172,9 @@ class FitProblem:
             there = design.modes(pose, modes_needed([self.rows[k] for k in indices]))
             models[pose] = now = there.at_sensors(self._sensors(pose))
             if counted:
-                self._pair(pose, now, first_pairs([self.rows[k] for k in indices], now))
-            paired = [(k, mode) for k, mode in zip(indices, self.pairs[pose], strict=True) if mode >= 0]
-            partners, macs = followed_pairs([mode for _, mode in paired], self.base[pose], now)
+                self._pair(pose, now, paired_modes([self.rows[k] for k in indices], now))
+            paired = [(k, mode) for k, mode in zip(indices, self.pairing.pairs[pose], strict=True) if mode >= 0]
+            partners, macs = followed_pairs([mode for _, mode in paired], self.pairing.base[pose], now)
             for (k, _), mode, mac in zip(paired, partners, macs, strict=True):
                 modes[k], row_macs[k], excess[k] = mode, mac, now.excess[mode]
                 if self.apart[k] and not every:
@@ -215,11 +217,6 @@ class FitProblem:
         """Deviations of the model from the robot: elements that are too few, and its error."""
         return np.hypot(self.few(fit), self.by_model(fit))
 
-    def cost(self, fit: FittedModes, weights: Array) -> float:
-        """Half the sum of squares of residuals over deviations, with the prior."""
-        left = ((self.y - fit.values) * weights)[weights > 0]
-        return 0.5 * float(left @ left + (((fit.shares - 1) / self.prior) ** 2).sum())
-
     def weights(self, fit: FittedModes) -> Array:
         """One over the deviations of what is used, and zero else."""
         return np.where(self.used(fit), 1 / self.spread(fit), 0.0)
@@ -247,66 +244,37 @@ class FitProblem:
 
     # -- search ------------------------------------------------------------------------------------------------------
 
-    def gauss_step(self, fit: FittedModes) -> tuple[Array, Array]:
-        """To where the model would fit best if it were linear, and deviations of the numbers there."""
-        weights = self.weights(fit)
+    def fitted(self, fit: FittedModes) -> FittedModes:
+        """The best shares from those of a fit, with its pairs, weights and model error."""
+        weights, known = self.weights(fit), {fit.shares.tobytes(): fit}
         used = weights > 0
-        S = fit.slopes[used] * weights[used, None]
-        left = ((self.y - fit.values) * weights)[used]
-        A = S.T @ S + np.diag(1 / self.prior**2)
-        step = np.linalg.lstsq(A, S.T @ left - (fit.shares - 1) / self.prior**2, rcond=None)[0]
-        return step, np.sqrt(np.abs(np.diag(np.linalg.pinv(A))))
 
-    def stepped(self, fit: FittedModes) -> tuple[FittedModes, bool]:
-        """A step of Gauss's method, halved until it is one down; and whether it was too small to matter."""
-        weights = self.weights(fit)
-        step, sure = self.gauss_step(fit)
-        step *= min(1.0, 0.5 / max(float(np.abs(step / fit.shares).max()), 1e-300))  # numbers keep their signs
-        if (np.abs(step) < np.maximum(SETTLED, NEAR * sure)).all():
-            return fit, True
-        cost = self.cost(fit, weights)
-        for halved in range(HALVINGS):
+        def at(shares: Array) -> FittedModes:
+            key = shares.tobytes()
+            if key not in known:
+                known[key] = self.at(shares, every=False)
+            return known[key]
+
+        def left(shares: Array) -> Array:
             try:
-                trial = self.at(fit.shares + step / 2**halved, every=False)
-            except ParflexError:
-                continue
-            if self.cost(trial, weights) < cost:
-                return trial, False
-        return fit, True
+                residuals = (at(shares).values - self.y) * weights
+            except ParflexError:  # no robot has these numbers: the step is shortened
+                return np.full(used.sum() + len(shares), np.inf)
+            return np.concatenate([np.nan_to_num(residuals[used]), (shares - 1) / self.prior])
 
-    def freedoms(self, fit: FittedModes, kind: int) -> float:
-        """Of frequencies or damping ratios: how many more there are than the numbers take."""
-        used = self.used(fit)
-        S = self.information(fit)
-        taken = np.einsum("ij,jk,ik->i", S, self.covariance(fit), S)
-        of_kind = self.kind[used] == kind
-        return float(of_kind.sum() - taken[of_kind].sum())
+        def slopes(shares: Array) -> Array:
+            return np.vstack([(at(shares).slopes * weights[:, None])[used], np.diag(1 / self.prior)])
 
-    def _share(self, fit: FittedModes, kind: int, freedoms: float) -> float:
-        """The error of the model with which weighted residuals are as many as freedoms."""
-        of_kind = self.used(fit) & (self.kind == kind)
-        if not freedoms:
-            return 0.0
-        left, sizes = (self.y - fit.values)[of_kind], np.abs(self.y[of_kind])
-        fixed = (self.given**2 + self.few(fit) ** 2 + self.by_damping(fit) ** 2)[of_kind]
+        result = scipy.optimize.least_squares(
+            left, fit.shares, slopes, bounds=(0.0, np.inf), x_scale=np.minimum(self.prior, 1.0), xtol=SETTLED,
+            ftol=SETTLED**1.5, gtol=SETTLED,
+        )  # fmt: skip
+        return at(result.x)
 
-        def over(share: float) -> float:
-            return float((left**2 / (fixed + (share * sizes) ** 2)).sum()) - freedoms
-
-        high = float(np.sqrt((left**2 / sizes**2).sum() / freedoms)) + 1e-12
-        return float(scipy.optimize.brentq(over, 0.0, high)) if over(0.0) > 0 else 0.0
-
-    def plain(self, fit: FittedModes, leads: Callable[[FittedModes, Array], FittedModes | None]) -> FittedModes:
-        """Return the best shares without a model error, or the known fit to which the next step leads."""
-        self.error = np.zeros(2)
-        for _ in range(MOST_STEPS):
-            known = leads(fit, self.gauss_step(fit)[0])
-            if known is not None:
-                return known
-            fit, small = self.stepped(fit)
-            if small:
-                break
-        return fit
+    def plain(self, fit: FittedModes) -> FittedModes:
+        """The best shares without a model error."""
+        self._with_error(np.zeros(2))
+        return self.fitted(fit)
 
     def explains(self, fit: FittedModes) -> bool:
         """Whether the residuals of a fit without a model error may be chance."""
@@ -317,30 +285,39 @@ class FitProblem:
 
         The first error is that of the model as it is: steps with too small deviations would go far for little.
         """
-        self.error = np.zeros(2)
-        self.error = np.array([self._share(fit, kind, self._freedoms(fit, kind)) for kind in (0, 1)])
-        for number in range(MOST_ROUNDS):
-            fit, small = self.stepped(fit)
-            last = self.error
-            if number < WIDENINGS:
-                self.error = np.array([self._error(fit, kind) for kind in (0, 1)])
-            if small and np.abs(self.error - last).max() <= STEADY * self.error.max():
+        self._with_error(np.zeros(2))
+        self._with_error(np.array([self._error(fit, kind, chance=1.0) for kind in (0, 1)]))
+        for _ in range(WIDENINGS):
+            fit, last = self.fitted(fit), self.error
+            self._with_error(np.array([self._error(fit, kind) for kind in (0, 1)]))
+            if np.abs(self.error - last).max() <= STEADY * self.error.max():
                 break
-        return fit
+        return self.fitted(fit)
 
-    def _error(self, fit: FittedModes, kind: int) -> float:
-        """The error of the model, or none where residuals may be chance."""
-        freedoms = self._freedoms(fit, kind)
-        of_kind = self.used(fit) & (self.kind == kind)
-        spread = np.hypot(np.hypot(self.given, self.few(fit)), self.by_damping(fit))
-        plain = float((((self.y - fit.values) / spread)[of_kind] ** 2).sum())
-        by_chance = not freedoms or plain < scipy.special.chdtri(freedoms, CHANCE)
-        return 0.0 if by_chance else self._share(fit, kind, freedoms)
+    def freedoms(self, fit: FittedModes, kind: int) -> float:
+        """Of frequencies or damping ratios: how many more there are than the numbers take."""
+        S = self.information(fit)
+        taken = np.einsum("ij,jk,ik->i", S, self.covariance(fit), S)
+        of_kind = self.kind[self.used(fit)] == kind
+        return float(of_kind.sum() - taken[of_kind].sum())
 
-    def _freedoms(self, fit: FittedModes, kind: int) -> float:
-        """Freedoms, or none where there are too few to show an error."""
+    def _error(self, fit: FittedModes, kind: int, chance: float = CHANCE) -> float:
+        """The error of the model with which weighted residuals are as many as freedoms; none where they may be chance.
+
+        Fewer freedoms than a half show no error.
+        """
         freedoms = self.freedoms(fit, kind)
-        return freedoms if freedoms > 0.5 else 0.0
+        of_kind = self.used(fit) & (self.kind == kind)
+        left, sizes = (self.y - fit.values)[of_kind], np.abs(self.y[of_kind])
+        fixed = (self.given**2 + self.few(fit) ** 2 + self.by_damping(fit) ** 2)[of_kind]
+
+        def over(share: float) -> float:
+            return float((left**2 / (fixed + (share * sizes) ** 2)).sum()) - freedoms
+
+        if freedoms <= 0.5 or over(0.0) <= 0 or over(0.0) + freedoms < scipy.special.chdtri(freedoms, chance):
+            return 0.0
+        high = float(np.sqrt((left**2 / sizes**2).sum() / freedoms)) + 1e-12
+        return float(scipy.optimize.brentq(over, 0.0, high))
 
     def paired(self, fit: FittedModes, search: Callable[[FittedModes], FittedModes]) -> tuple[FittedModes, bool]:
         """The best shares, with partners by the updated model; and whether pairs were settled."""
@@ -348,15 +325,15 @@ class FitProblem:
             fit = self.at(search(fit).shares)
             changed = False
             for pose, indices in self.of_pose.items():
-                several = [self.rows[k] for k in indices]
-                if all(row.mode is not None for row in several):
-                    continue
-                now = fit.models[pose]
-                pairs = pair_again(several, [fit.modes[k] for k in indices], now)
-                self.others[pose] = pairs.others
-                if not same_pairs(pairs.modes, [fit.modes[k] for k in indices], now):
+                several, now, before = (
+                    [self.rows[k] for k in indices],
+                    fit.models[pose],
+                    [fit.modes[k] for k in indices],
+                )
+                pairs = paired_modes(several, now, before)
+                if any(row.mode is None for row in several) and not same_pairs(pairs, before, now):
                     changed = True
-                    self.base[pose], self.pairs[pose] = now, pairs.modes
+                    self._pair(pose, now, pairs)
             if not changed:
                 return fit, True
             fit = self.at(fit.shares, every=False)
@@ -364,22 +341,119 @@ class FitProblem:
 
     def before(self, fit: FittedModes, first: FittedModes) -> FittedModes:
         """The model of the file beside all that was measured, with the partners that were found."""
-        if all(self.base[pose] is self.start[pose] for pose in self.of_pose):
+        if all(self.pairing.base[pose] is self.start[pose] for pose in self.of_pose):
             return first
-        self.base = dict(fit.models)
-        self.pairs = {pose: [fit.modes[k] for k in indices] for pose, indices in self.of_pose.items()}
+        pairs = {pose: [fit.modes[k] for k in indices] for pose, indices in self.of_pose.items()}
+        self.pairing = replace(self.pairing, base=dict(fit.models), pairs=pairs)
         return self.at(np.ones(len(self.keys)))
 
+    def cost(self, fit: FittedModes) -> float:
+        """Sum of squares of residuals, priors and shapes over their deviations, and of modes without a partner.
 
-def _moves(model: PoseModes) -> bool:
-    return bool(np.abs(model.seen).max() > UNSEEN * np.abs(model.shapes).max())
+        Deviations that the model error widens cost twice the logarithm of that, as in -2 log of the likelihood.
+        """
+        used, spread = self.used(fit), self.spread(fit)
+        total = float(
+            (((self.y - fit.values) / spread)[used] ** 2).sum() + (((fit.shares - 1) / self.prior) ** 2).sum()
+        )
+        total += 2 * float(np.log(spread / np.hypot(self.given, self.few(fit)))[used].sum())
+        for k in np.flatnonzero(~self.apart):
+            row, mode = self.rows[k], fit.modes[k]
+            if mode < 0:
+                total += ALONE
+            elif len(row.shape) > 1:
+                total += ((1 - fit.models[row.pose].mac(row.shape, mode)) / SHAPES) ** 2
+        return total
 
 
-def _refuse_more(pose: str, rows: Sequence[MeasuredMode], count: int) -> None:
-    for row in rows:
-        if (row.mode or 0) > count:
-            raise InputError(f"mode {row.mode} is measured at '{pose}', and the robot has {count}", key="mode",
-                             value=row.mode, hint="leave it out")  # fmt: skip
+@dataclass(frozen=True, eq=False, repr=False)
+class Solution(Record):
+    """A fit with its pairs and model error, its cost, and the inverse of the covariance of its shares."""
+
+    fit: FittedModes
+    pairing: Pairing
+    settled: bool  # pairs of modes without a number
+    cost: float
+    precision: Array
+
+    def near(self, shares: Array) -> bool:
+        """Whether shares are within the 95 % region of this solution."""
+        away = shares - self.fit.shares
+        return float(away @ self.precision @ away) < region(len(shares))
+
+
+def region(count: int) -> float:
+    """Return the increase of the cost at the border of the 95 % region of so many numbers."""
+    return float(scipy.special.chdtri(count, CHANCE))
+
+
+def solutions(fitting: FitProblem, start: FittedModes, steps: FitProgress) -> tuple[list[Solution], FittedModes]:
+    """Return the best solution, then others within its 95 % region, and the best fit without a model error.
+
+    Pairs and model error of the fitting are those of the best solution.
+    """
+    import scipy.stats.qmc  # half a second, which the command line does not wait for
+
+    first, size = fitting.pairing, len(fitting.prior)
+    count = min(PER_NUMBER * size, MOST)
+    places = scipy.stats.qmc.Sobol(size, scramble=False).random(count) + 0.5 / count
+    scale = np.where(fitting.prior < NO_PRIOR, fitting.prior, 1.0)
+    points = np.maximum(1 + FARTHEST * scale * (2 * places - 1), NEAREST)
+    fitting.starts = 1 + len(points)
+    steps.expect(fitting.starts)
+    result = [_solution(fitting, start, fitting.plain)]
+    steps.step()
+    for shares in points:
+        with suppress(ParflexError):  # a robot with these numbers does not vibrate, or cannot be assembled
+            result.append(_solution(fitting, fitting.at(shares, every=False, counted=True), fitting.plain))
+        steps.step()
+    result = _distinct(result)
+    plain, fitting.pairing = result[0].fit, result[0].pairing
+    if not fitting.explains(plain):
+        steps.expect(1 + len(result))
+        begun, result = [start.shares, *(solution.fit.shares for solution in result)], []
+        for shares in begun:
+            fitting.pairing = first
+            result.append(_solution(fitting, fitting.at(shares, every=False), fitting.weighed))
+            steps.step()
+        result = _distinct(result)
+        fitting.pairing = result[0].pairing
+    return result, plain
+
+
+def _distinct(candidates: Sequence[Solution]) -> list[Solution]:
+    """Return the solution of the least cost, then those of a cost within its 95 % region that are apart."""
+    candidates = sorted(candidates, key=lambda solution: solution.cost)
+    distinct: list[Solution] = []
+    for solution in candidates:
+        likely = solution.cost < candidates[0].cost + region(len(solution.precision))
+        if likely and not any(each.near(solution.fit.shares) for each in distinct):
+            distinct.append(solution)
+    return distinct
+
+
+def _solution(fitting: FitProblem, start: FittedModes, search: Callable[[FittedModes], FittedModes]) -> Solution:
+    fit, settled = fitting.paired(start, search)
+    S = fitting.information(fit)
+    return Solution(fit, fitting.pairing, settled, fitting.cost(fit), S.T @ S + np.diag(1 / fitting.prior**2))
+
+
+class FitProgress:
+    """Counts steps, and tells how many are done of those that are known; an error of the model makes them more."""
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.progress, self.done, self.known = progress, 0, 0
+
+    def expect(self, count: int) -> None:
+        """So many more are to come."""
+        self.known += count
+        if self.progress is not None and self.known:
+            self.progress(self.done, self.known)
+
+    def step(self) -> None:
+        """One is done."""
+        self.done += 1
+        self.expect(max(self.done - self.known, 0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.optimize
 
-from parflex.records import Record
 from parflex.updating.measured import MeasuredMode
 from parflex.updating.modes import PoseModes
 
@@ -17,25 +15,6 @@ BEYOND = 4  # modes that are computed beyond the highest one that is measured
 FREQUENCY_WIDTH = 0.15  # of a frequency: what numbers that are not known well do to it
 MAC_WIDTH = 0.25
 ALONE = 9.0  # cost above which a measured mode has no partner: 57 % of frequency, or a MAC of 0.25
-CLOSE = 1.0  # cost by which another mode may be the partner as well
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Pairs(Record):
-    """Modes of the model, from 0, or -1 for none, and modes that would do nearly as well."""
-
-    modes: list[int]
-    others: list[list[int]]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PairingState(Record):
-    """How measured modes are paired, and with which error of the model."""
-
-    base: dict[str, PoseModes]
-    pairs: dict[str, list[int]]
-    others: dict[str, list[list[int]]]
-    error: Array
 
 
 def modes_needed(measured: Sequence[MeasuredMode]) -> int:
@@ -43,30 +22,28 @@ def modes_needed(measured: Sequence[MeasuredMode]) -> int:
     return max(max((row.mode or 0 for row in measured), default=0), len(measured)) + BEYOND
 
 
-def pairing_costs(measured: Sequence[MeasuredMode], model: PoseModes) -> Array:
-    """What it takes to pair measured modes (rows) with those of the model: squared distances over usual ones."""
-    ratio = np.array([row.frequency for row in measured])[:, None] / model.frequencies[None, :]
-    costs = (np.log(ratio) / FREQUENCY_WIDTH) ** 2
-    for k, row in enumerate(measured):
-        if len(row.shape) > 1:
-            macs = np.array([model.mac(row.shape, mode) for mode in range(len(model.frequencies))])
-            costs[k] += ((1 - macs) / MAC_WIDTH) ** 2
-    return costs
+def paired_modes(
+    measured: Sequence[MeasuredMode], model: PoseModes, followed: Sequence[int] | None = None
+) -> list[int]:
+    """Modes of the model, from 0, or -1 for none: by number, others so that frequencies and shapes fit best.
+
+    `followed` are partners of the numbered ones in a model that was updated.
+    """
+    numbered = followed or [(row.mode or 0) - 1 for row in measured]
+    pairs = [mode if row.mode is not None else -1 for row, mode in zip(measured, numbered, strict=True)]
+    rows = [k for k, row in enumerate(measured) if row.mode is None]
+    left = [k for k in range(len(model.frequencies)) if k not in pairs]
+    if rows and left:
+        costs = [[_cost(measured[k], model, mode) for mode in left] + [ALONE] * len(rows) for k in rows]
+        for row, column in zip(*scipy.optimize.linear_sum_assignment(np.array(costs)), strict=True):
+            pairs[rows[row]] = left[column] if column < len(left) else -1
+    return pairs
 
 
-def first_pairs(measured: Sequence[MeasuredMode], model: PoseModes) -> Pairs:
-    """By their number; others so that frequencies and shapes fit best."""
-    pairs = [row.mode - 1 if row.mode is not None else -1 for row in measured]
-    cost = pairing_costs(measured, model)
-    return _assigned(pairs, [k for k, mode in enumerate(pairs) if mode < 0], cost, model)
-
-
-def pair_again(measured: Sequence[MeasuredMode], pairs: Sequence[int], model: PoseModes) -> Pairs:
-    """Those without a number once more, by a model that was updated."""
-    partners = [mode if row.mode is not None else -1 for row, mode in zip(measured, pairs, strict=True)]
-    return _assigned(
-        partners, [k for k, row in enumerate(measured) if row.mode is None], pairing_costs(measured, model), model
-    )
+def _cost(row: MeasuredMode, model: PoseModes, mode: int) -> float:
+    """What it takes to pair a measured mode with one of the model: squared distances over usual ones."""
+    cost = (np.log(row.frequency / model.frequencies[mode]) / FREQUENCY_WIDTH) ** 2
+    return float(cost + ((1 - model.mac(row.shape, mode)) / MAC_WIDTH) ** 2 if len(row.shape) > 1 else cost)
 
 
 def same_pairs(pairs: Sequence[int], other_pairs: Sequence[int], model: PoseModes) -> bool:
@@ -77,25 +54,9 @@ def same_pairs(pairs: Sequence[int], other_pairs: Sequence[int], model: PoseMode
     )
 
 
-def _assigned(pairs: list[int], rows: list[int], cost: Array, model: PoseModes) -> Pairs:
-    left = [k for k in range(cost.shape[1]) if k not in pairs]
-    if rows and left:
-        alone = np.full((len(rows), len(rows)), ALONE)
-        chosen = scipy.optimize.linear_sum_assignment(np.hstack([cost[np.ix_(rows, left)], alone]))
-        for row, column in zip(*chosen, strict=True):
-            pairs[rows[row]] = left[column] if column < len(left) else -1
-    others: list[list[int]] = [[] for _ in pairs]
-    for k in rows:
-        if pairs[k] >= 0:
-            near = np.flatnonzero(cost[k] < min(cost[k, pairs[k]] + CLOSE, ALONE))
-            others[k] = [int(mode) for mode in near if mode not in model.equal(pairs[k])]
-    return Pairs(pairs, others)
-
-
 def followed_pairs(pairs: Sequence[int], before: PoseModes, now: PoseModes) -> tuple[list[int], list[float]]:
     """The same modes of a changed model, by the likeness of their shapes, with it; of equal modes that of all."""
-    all_macs = now.likeness(before)
-    rows = list(pairs)
+    all_macs, rows = now.likeness(before), list(pairs)
     chosen, columns = scipy.optimize.linear_sum_assignment(-all_macs[rows])
     places = dict(zip(chosen, columns, strict=True))
     partners = _in_order(rows, [int(places[k]) for k in range(len(rows))], now)

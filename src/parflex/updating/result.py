@@ -11,47 +11,65 @@ import numpy as np
 import scipy.special
 
 from parflex.diagnostics import Diagnostic
+from parflex.fit import Estimate, Fit, extended_name
 from parflex.io import refuse_overwrite
 from parflex.parameters.robot_file import redesigned, write_design
-from parflex.records import Answer, brief
-from parflex.robot.robot import Robot
-from parflex.updating.fit import NO_PRIOR, FitProblem, FittedModes, shared_errors, undetermined
-from parflex.updating.starts import Solution
+from parflex.records import brief
+from parflex.updating.fit import NO_PRIOR, FitProblem, FittedModes, Solution, shared_errors, undetermined
 
 Array = np.ndarray
-
 STRAINED = 3.0  # deviations of its prior, beyond which a number is one of 300 by chance
-
 UNLIKE = 0.8  # MAC below which a mode is another one
-
 MOST_NAMED = 3  # pairs in doubt, other solutions
-
-SURELY = 1e-6  # of a row, that others must tell
-
+FEW = 3.0  # freedoms below which an error is known to a factor of three at best
+COUNTS = 1e-3  # of a number, a shift by few elements that is told
 TAKEN_UP = (
     "intervals hold it as one error of each mode at all poses, but not what the numbers take up of it: they are of "
     "this model, and may be far from those of the robot"
 )
 
-FEW = 3.0  # freedoms below which an error is known to a factor of three at best
 
-COUNTS = 1e-3  # of a number, a shift by few elements that is told
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class UpdatedParameter(Estimate):
+    """A number of the robot file; deviation, interval, relative and told are None where it is undetermined.
+
+    Attributes
+    ----------
+    before : float
+        Its value in the file.
+    relative : float | None
+        Deviation over the value.
+    prior : float | None
+        Deviation before anything was measured; None: no prior.
+    told : float | None
+        Share of the prior that is gone.
+    """
+
+    before: float
+    relative: float | None
+    prior: float | None
+    told: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        words = ("value", "before", "deviation", "interval", "relative", "prior", "told")
+        return {word: self[word] for word in words}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Updated(Answer):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Updated(Fit):
     """Numbers of a robot file that fit measured modes.
 
     Attributes
     ----------
-    robot : str
-        Its name.
-    parameters : dict[str, dict[str, Any]]
-        By key: value, before, deviation, interval (95 %, not beyond zero: numbers keep their signs), relative, prior
-        (deviation before; None: no prior), told (share of the prior that is gone). Deviation, interval,
-        relative and told are None where a number is undetermined.
-    covariance : Array
-        Of the parameters, behind the measurements and the prior; with the error of the model where there is one.
+    parameters : dict[str, UpdatedParameter]
+        By key; intervals of 95 % do not pass zero, as numbers keep their signs. Their covariance is that behind the
+        measurements and the prior, with the error of the model where there is one.
+    undetermined : list[dict[str, float]]
+        Combinations of the parameters, in shares of their priors, that the measurements determine less than the prior
+        does. A parameter is undetermined if they make up more than half of its variance.
+    residuals : dict[str, Array]
+        Measured less fitted frequencies by pose (Hz).
     cosines : Array
         Between the columns of the weighted sensitivities: near 1 or -1 frequencies hardly separate two parameters.
     pairs : list[dict[str, Any]]
@@ -72,52 +90,42 @@ class Updated(Answer):
         In the order of covariance and cosines.
     unpaired : list[dict[str, Any]]
         Measured modes without a partner: pose, measured.
-    diagnostics : tuple[Diagnostic, ...]
-        Diagnostics.
     alternatives : list[dict[str, Any]]
         Other solutions that fit within 95 % of the region of the best one: parameters (by key: value, deviation) and
         more, by how much their sum of squares of residuals and priors, and of shapes, is larger (deviations that are
         wider than given cost twice the logarithm of that); held_out_after, as in errors.
-    undetermined : list[dict[str, float]]
-        Combinations of the parameters, in shares of their priors, that the measurements determine less than the prior
-        does. A parameter is undetermined if they make up more than half of its variance.
     """
 
-    robot: str
-    parameters: dict[str, dict[str, Any]]
-    covariance: Array
+    parameters: dict[str, UpdatedParameter]
     cosines: Array
     pairs: list[dict[str, Any]]
     macs: dict[str, Array]
     model_error: float
     model_share: dict[str, float]
     errors: dict[str, float]
-    keys: list[str] = field(default_factory=list)
+    keys: list[str]
     unpaired: list[dict[str, Any]] = field(default_factory=list)
-    diagnostics: tuple[Diagnostic, ...] = ()
     alternatives: list[dict[str, Any]] = field(default_factory=list)
-    undetermined: list[dict[str, float]] = field(default_factory=list)
+
+    def to_file(self, path: str | Path) -> Sequence[Diagnostic]:
+        """Write a robot file that extends that of the robot by the numbers."""
+        robot, settings = self.source, {key: parameter.value for key, parameter in self.parameters.items()}
+        refuse_overwrite([path], robot.files)
+        write_design(extended_name(robot), robot, redesigned(robot, settings), settings, Path(path), "updated")
+        return ()
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
+        words = ("robot", "keys", "pairs", "unpaired", "model_error", "model_share", "errors", "alternatives")
         return {
-            "robot": self.robot, "parameters": self.parameters, "keys": self.keys,
-            "covariance": self.covariance.tolist(), "cosines": self.cosines.tolist(), "pairs": self.pairs,
-            "macs": {pose: matrix.tolist() for pose, matrix in self.macs.items()}, "unpaired": self.unpaired,
-            "model_error": self.model_error, "model_share": self.model_share, "errors": self.errors,
-            "alternatives": self.alternatives, "undetermined": self.undetermined,
+            **{word: getattr(self, word) for word in (*words, "undetermined")},
+            "parameters": {key: parameter.as_dict() for key, parameter in self.parameters.items()},
+            "covariance": self.covariance.tolist(), "cosines": self.cosines.tolist(),
+            "macs": {pose: matrix.tolist() for pose, matrix in self.macs.items()},
         }  # fmt: skip
 
     def _told(self) -> str:
         return f"{brief(self.robot)}: {len(self.parameters)} numbers, relative error {self.errors['after']:.3g}"
-
-
-def write_updated(source: str, robot: Robot, updated: Updated, path: str) -> str:
-    """Write a robot file that extends the first one by the numbers that differ; gives its path."""
-    refuse_overwrite([path], robot.files)
-    settings = {key: parameter["value"] for key, parameter in updated.parameters.items()}
-    write_design(source, robot, redesigned(robot, settings), settings, Path(path), "updated")
-    return path
 
 
 class FitReport:
@@ -155,55 +163,49 @@ class FitReport:
         lost = [{"pose": item.pose, "measured": item.frequency}
                 for item, mode in zip(fitting.rows, self.fit.modes, strict=True) if mode < 0]  # fmt: skip
         others = [self._alternative(item) for item in self.others]
+        residuals = fitting.y - self.fit.values
         return Updated(
-            fitting.robot.name, parameters, self.covariance * np.outer(fitting.first, fitting.first), self.cosines,
-            pairs, self._macs(), error, shares, self._errors(pairs), fitting.keys, lost,
-            (*_of_others(others), *before, *self._diagnostics(pairs, parameters, lost)), others,
-            [dict(zip(fitting.keys, map(float, item), strict=True)) for item in self.undetermined.combinations],
+            robot=fitting.robot.name, source=fitting.robot, parameters=parameters,
+            covariance=self.covariance * np.outer(fitting.first, fitting.first), cosines=self.cosines, pairs=pairs,
+            undetermined=[dict(zip(fitting.keys, map(float, item), strict=True))
+                          for item in self.undetermined.combinations],
+            residuals={pose: residuals[indices] for pose, indices in fitting.of_pose.items()},
+            diagnostics=(*_of_others(others), *before, *self._diagnostics(pairs, lost)),
+            macs=self._macs(), model_error=error, model_share=shares, errors=self._errors(pairs), keys=fitting.keys,
+            unpaired=lost, alternatives=others,
         )  # fmt: skip
 
     def _alternative(self, solution: Solution) -> dict[str, Any]:
         """Another solution: its numbers, its cost beyond that of the best, and its error of held out frequencies."""
-        fitting, partners = self.fitting, self.fitting.partners()
-        fitting.restore(solution.partners)
+        fitting, pairing = self.fitting, self.fitting.pairing
+        fitting.pairing = solution.pairing
         deviations = np.sqrt(np.diag(fitting.covariance(solution.fit)))
         open_ones = undetermined(fitting, solution.fit).numbers
-        fitting.restore(partners)
+        fitting.pairing = pairing
+        columns = zip(fitting.keys, fitting.first, solution.fit.shares, deviations, open_ones, strict=True)
         numbers = {
             key: {"value": float(first * share), "deviation": None if unknown else float(abs(first) * deviation)}
-            for key, first, share, deviation, unknown in zip(
-                fitting.keys, fitting.first, solution.fit.shares, deviations, open_ones, strict=True
-            )
+            for key, first, share, deviation, unknown in columns
         }
         result = {"parameters": numbers, "more": solution.cost - self.best.cost}
-        rows = range(len(fitting.rows))
-        apart = [k for k in rows if fitting.apart[k] and np.isfinite(solution.fit.values[k])]
-        if apart:
-            off = solution.fit.values[apart] / fitting.y[apart] - 1
-            result["held_out_after"] = float(np.sqrt(np.mean(off**2)))
-        return result
+        off = (solution.fit.values / fitting.y - 1)[: len(fitting.rows)][fitting.apart]
+        off = off[np.isfinite(off)]
+        return result | ({"held_out_after": float(np.sqrt(np.mean(off**2)))} if len(off) else {})
 
-    def _parameters(self) -> dict[str, dict[str, Any]]:
+    def _parameters(self) -> dict[str, UpdatedParameter]:
         fitting, result = self.fitting, {}
-        deviations = np.sqrt(np.diag(self.covariance))
         for key, first, share, deviation, prior, unknown in zip(
-            fitting.keys,
-            fitting.first,
-            self.fit.shares,
-            deviations,
-            fitting.prior,
-            self.undetermined.numbers,
-            strict=True,
-        ):
-            ends = sorted(first * max(share + side * self.width * deviation, 0.0) for side in (-1, 1))  # signs are kept
-            result[key] = {
-                "value": float(first * share), "before": float(first),
-                "deviation": None if unknown else float(abs(first) * deviation),
-                "interval": None if unknown else [float(end) for end in ends],
-                "relative": None if unknown else float(deviation / abs(share)),
-                "prior": float(abs(first) * prior) if prior < NO_PRIOR else None,
-                "told": None if unknown else float(1 - min(deviation / prior, 1.0)),
-            }  # fmt: skip
+            fitting.keys, fitting.first, self.fit.shares, np.sqrt(np.diag(self.covariance)), fitting.prior,
+            self.undetermined.numbers, strict=True,
+        ):  # fmt: skip
+            low, high = sorted(float(first * max(share + side * self.width * deviation, 0.0)) for side in (-1, 1))
+            result[key] = UpdatedParameter(
+                value=float(first * share), before=float(first),
+                deviation=None if unknown else float(abs(first) * deviation),
+                interval=None if unknown else (low, high), relative=None if unknown else float(deviation / abs(share)),
+                prior=float(abs(first) * prior) if prior < NO_PRIOR else None,
+                told=None if unknown else float(1 - min(deviation / prior, 1.0)),
+            )  # fmt: skip
         return result
 
     def _beside(self, entry: int) -> dict[str, Any]:
@@ -217,39 +219,30 @@ class FitReport:
             "interval": [finite_or_none(after - reach), finite_or_none(after + reach)],
         }  # fmt: skip
 
-    def _prediction_halfwidth(self, entry: int) -> float:
-        """How far from the model that all other rows give a frequency may be measured: mode and noise, 95 %."""
-        fitting, slope = self.fitting, self.fit.slopes[entry]
-        spread = float(fitting.spread(self.fit)[entry]) ** 2
-        variance = float(slope @ self.covariance @ slope)
-        if not fitting.apart[entry]:  # without its own row: that of a linear fit
-            leverage = float(slope @ self.plain @ slope) / spread
-            variance = variance / (1 - leverage) if leverage < 1 - SURELY else np.inf
-        return float(self.width * np.sqrt(variance + spread))
+    def _possible_frequencies(self, k: int) -> list[float]:
+        """Frequencies of other modes that a measured one may be, which is paired by its frequency and shape.
 
-    def _possible_frequencies(self, pose: str, k: int, others: Sequence[int]) -> list[float]:
-        """Frequencies of other modes that a measured one may be, as far as all deviations let it.
-
-        One that is outside of its interval may be any that is nearer. The mode of another measured one may be meant
-        where that one may be this mode in turn.
+        It may be so far from its mode as its interval reaches. The mode of another measured one is meant only if that
+        one may be this mode in turn.
         """
-        frequencies, y, partner = self.fit.models[pose].frequencies, self.fitting.y, self.fit.modes[k]
-        now = abs(frequencies[partner] - y[k])
-        reach = max(self._prediction_halfwidth(k), now if not _within(self._beside(k)) else 0.0)
-        taken = {self.fit.modes[j]: j for j in self.fitting.of_pose[pose] if j != k}
+        fitting, row, partner = self.fitting, self.fitting.rows[k], self.fit.modes[k]
+        model, reach = self.fit.models[row.pose], self.width * np.hypot(self.predicted, fitting.given)
+        taken = {self.fit.modes[j]: j for j in fitting.of_pose[row.pose] if j != k}
 
-        def may(mode: int) -> bool:
-            free = mode not in taken or abs(frequencies[partner] - y[taken[mode]]) <= self._prediction_halfwidth(
-                taken[mode]
-            )
-            return free and abs(frequencies[mode] - y[k]) <= reach
+        def may(j: int, mode: int) -> bool:
+            return bool(abs(model.frequencies[mode] - fitting.y[j]) <= reach[j])
 
-        return [float(frequencies[mode]) for mode in others if may(mode)]
+        equal = set(model.equal(partner).tolist())
+        others = [mode for mode in range(len(model.frequencies)) if mode not in equal] if row.mode is None else []
+        return [
+            float(model.frequencies[mode]) for mode in others
+            if may(k, mode) and (mode not in taken or may(taken[mode], partner))
+        ]  # fmt: skip
 
     def _pairs(self) -> list[dict[str, Any]]:
         fitting, pairs = self.fitting, []
         for pose, indices in fitting.of_pose.items():
-            for place, k in enumerate(indices):
+            for k in indices:
                 row, mode = fitting.rows[k], self.fit.modes[k]
                 if mode < 0:
                     continue
@@ -260,7 +253,7 @@ class FitReport:
                     "mac_of": "measured" if shaped else "model",
                     "held_out": bool(fitting.apart[k]), "row": k,
                 }  # fmt: skip
-                if near := self._possible_frequencies(pose, k, fitting.others[pose][place]):
+                if near := self._possible_frequencies(k):
                     pair["also"] = near
                 if k in fitting.damped:
                     pair["damping"] = self._beside(len(fitting.rows) + fitting.damped.index(k))
@@ -292,10 +285,7 @@ class FitReport:
 
     # -- diagnostics -------------------------------------------------------------------------------------------------
 
-    def _diagnostics(
-        self, pairs: Sequence[Mapping[str, Any]], parameters: Mapping[str, Mapping[str, Any]],
-        lost: Sequence[Mapping[str, Any]],
-    ) -> list[Diagnostic]:  # fmt: skip
+    def _diagnostics(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[Diagnostic]:
         """Diagnostics: what the measurements leave to the priors, and what the model does not fit."""
         keys, error = self.fitting.keys, self.fitting.error
         messages = self._undetermined_warning()

@@ -7,7 +7,6 @@ the keys.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +26,7 @@ from parflex.statics.modes import Modes
 
 Array = np.ndarray
 SAME = 1e-12  # of the size of the robot: rounding of positions
+KINEMATICS = ("at", "link_jacobians", "closure_jacobian", "reduction")  # of a configuration, that other numbers leave
 
 
 def stand_alike(one: Configuration, other: Configuration) -> bool:
@@ -44,37 +44,6 @@ def stand_alike(one: Configuration, other: Configuration) -> bool:
         a.shape == b.shape and np.abs(a - b).max(initial=0.0) <= SAME * max(np.abs(a).max(initial=0.0), 1.0)
         for a, b in pairs
     )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class StillConfiguration(Configuration):
-    """A robot that stands and moves as another one does: its kinematics are those of `like`."""
-
-    like: Configuration | None = None
-
-    @cached_property
-    def at(self) -> Any:
-        """Poses of all links."""
-        assert self.like is not None
-        return self.like.at
-
-    @cached_property
-    def link_jacobians(self) -> Any:
-        """J_v, J_w of all links."""
-        assert self.like is not None
-        return self.like.link_jacobians
-
-    @cached_property
-    def closure_jacobian(self) -> Array:
-        """J_tot."""
-        assert self.like is not None
-        return self.like.closure_jacobian
-
-    @cached_property
-    def reduction(self) -> Any:
-        """Independent rates, and all rates per independent one."""
-        assert self.like is not None
-        return self.like.reduction
 
 
 class StillPose:
@@ -96,7 +65,8 @@ class StillPose:
             return None
         held = held_robot(acting_robot(robot, given.without), self.here.q, given)
         first, loading = self._held
-        here = StillConfiguration(held, self.here.q, first.reduction.partition, like=first)
+        here = Configuration(held, self.here.q, first.reduction.partition)
+        here.__dict__.update({word: getattr(first, word) for word in KINEMATICS})
         if cables_at_rest_length(here) or (given.about is None and prestressed_parts(here)):
             return None
         return about_pose(here, loading)

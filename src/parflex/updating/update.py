@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,10 @@ from parflex.errors import InputError
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase, read_load_case
 from parflex.updating.diagnostics import gravity_warnings, unit_warnings
-from parflex.updating.fit import FitProblem
+from parflex.updating.fit import FitProblem, FitProgress, Progress, solutions
 from parflex.updating.frequency_response import is_responses, modes_of_responses
 from parflex.updating.measured import MeasuredMode, read_held_out, read_rows, read_table
 from parflex.updating.result import FitReport, Updated
-from parflex.updating.starts import FitProgress, Progress, solutions
 
 Array = np.ndarray
 PRIOR = 0.3  # of a number, its deviation before anything was measured
@@ -96,7 +96,7 @@ def update(
     circumstances = ResponseCase(
         **vars(read_load_case(load_case, lock=lock, about=about, servo=servo, without=without))
     )
-    fitting = FitProblem(robot, keys, first, rows, checked_priors(prior, keys, PRIOR), circumstances)
+    fitting = FitProblem(robot, keys, first, rows, checked_priors(prior, keys), circumstances)
     fitting.apart = np.array(read_held_out(hold_out, [row.pose for row in rows], fitting.numbers()))
     units = unit_warnings(rows, fitting.start, fitting.of_pose)
     diagnostics += units + gravity_warnings(fitting)
@@ -146,22 +146,14 @@ def read_measured(source: Any, steps: FitProgress | None = None) -> tuple[list[M
     return modes, diagnostics + messages
 
 
-def checked_priors(prior: Any, keys: Sequence[str], usual: float) -> Array:
+def checked_priors(prior: Any, keys: Sequence[str]) -> Array:
     """Deviations before anything is measured, as shares; infinite: none."""
     table = prior if isinstance(prior, Mapping) else dict.fromkeys(keys, prior)
-    for key in table:
+    for key, value in table.items():
         if key not in keys:
             raise InputError(f"'{key}' has a prior and does not vary", key="prior", value=str(key),
                              hint=f"name keys that vary: {', '.join(keys)[:80]}")  # fmt: skip
-    shares = []
-    for key in keys:
-        value = table.get(key, usual)
-        try:
-            share = float(value) if not isinstance(value, bool) else float("nan")
-        except (TypeError, ValueError):
-            share = float("nan")
-        if not share > 0:
+        if not isinstance(value, Real) or isinstance(value, bool) or not value > 0:
             raise InputError(f"the prior of '{key}' is not a positive number", key="prior", value=str(value),
-                             hint=f"give a share of the number, e.g. {usual}")  # fmt: skip
-        shares.append(share)
-    return np.array(shares)
+                             hint=f"give a share of the number, e.g. {PRIOR}")  # fmt: skip
+    return np.array([float(table.get(key, PRIOR)) for key in keys])
