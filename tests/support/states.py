@@ -88,6 +88,7 @@ def random_states(robot: Robot, count: int, seed: int, draws: Draws, spread: flo
         except ParflexError:
             draws.unreachable += 1
             continue
+        assert configuration.closure_error < 1e-12  # Newton's method ends at rounding, not at its limit of 1e-10
         condition = configuration.condition
         if max(condition.platform, condition.closures, *condition.legs.values(), 1.0) > CONDITION_LIMIT:
             draws.rejected += 1

@@ -84,7 +84,7 @@ class Assembler(ClosureParts):
         if shafts:
             reached = follow_to_target(self, target, q, part)
             if reached is not None:
-                return reached, True
+                return self.newton(reached, part.columns, part.rows)[0], True
             for shaft, counted in shafts.items():
                 if shaft in self.periodic and abs(target.values[shaft] - q[shaft]) > np.pi:
                     self._refuse_uncounted_rotations(shaft, counted)
