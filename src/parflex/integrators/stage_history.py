@@ -40,17 +40,6 @@ def initialise_history(system: Any, work: Any, tableau: Any, h: float, q: Array,
 
 
 @inner
-def _lagrange(weights: Array, points: Array, first: int, place: float) -> None:
-    """Weights of the polynomial through the points from number `first` on, at a place, which may be beyond them."""
-    for j in range(first, len(points)):
-        weight = 1.0
-        for i in range(first, len(points)):
-            if i != j:
-                weight *= (place - points[i]) / (points[j] - points[i])
-        weights[j] = weight
-
-
-@inner
 def _extrapolation_weights(weights: Array, c: Array, twice: Array, latest: float, before: float) -> None:
     """Weights of the known stages at those of the next step, in whose length the others are.
 
@@ -59,11 +48,17 @@ def _extrapolation_weights(weights: Array, c: Array, twice: Array, latest: float
     stages, nodes = len(c), weights[3 * len(c)]
     for j in range(stages):
         nodes[j], nodes[stages + j] = (c[j] - 1.0) * before - latest, (c[j] - 1.0) * latest
-    for i in range(stages):
-        _lagrange(weights[i], nodes, 0, c[i])
-        _lagrange(weights[2 * stages + i], nodes, stages, c[i])
-    for i in range(stages):
-        for j in range(2 * stages):
+    for j in range(2 * stages):
+        for i in range(stages):
+            recent, older = 1.0, 1.0
+            for m in range(2 * stages):
+                if m != j:
+                    factor = (c[i] - nodes[m]) / (nodes[j] - nodes[m])
+                    recent, older = (recent * factor, older) if m >= stages else (recent, older * factor)
+            weights[i, j] = recent * older
+            if j >= stages:
+                weights[2 * stages + i, j - stages] = recent
+        for i in range(stages):
             total = 0.0
             for m in range(stages):
                 total += twice[i, m] * weights[m, j]
@@ -95,7 +90,7 @@ def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd:
             for k in range(count):
                 by_place[k] += weight * row[k]
         for j in range(stages):
-            row, weight = work.past[j], weights[2 * stages + i, stages + j]
+            row, weight = work.past[j], weights[2 * stages + i, j]
             for k in range(count):
                 by_past[k] += weight * row[k]
         row = work.acceleration[i]
@@ -201,6 +196,18 @@ def record_start(system: Any, work: Any, row: int) -> None:
 
 
 @inner
+def value_at(points: Array, first: int, share: float) -> None:
+    """Weights of the polynomial through the known points at a share of the step, which may be beyond it."""
+    last = points.shape[1]
+    for j in range(first, last):
+        weight = 1.0
+        for i in range(first, last):
+            if i != j:
+                weight *= (share - points[0, i]) / (points[0, j] - points[0, i])
+        points[1, j] = weight
+
+
+@inner
 def step_error(work: Any, first: int, constant: float, metres: Array) -> float:
     """Error of the positions in a step (m): the highest derivative of the polynomial through the known accelerations.
 
@@ -249,7 +256,7 @@ def _state_inside(
     for k in range(len(system.simple)):
         q[system.simple[k, 0]] += share * length * qd[system.free[system.simple[k, 1]]]
     for i in range(len(c)):
-        _lagrange(points[1], points[0], first, share * c[i])
+        value_at(points, first, share * c[i])
         weight, lever = share * length * b[i], share * length * (1.0 - c[i])
         for j in range(first, len(history)):
             part = weight * points[1, j]
