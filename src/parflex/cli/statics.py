@@ -22,7 +22,6 @@ from parflex.io import atomic_file
 def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> None:
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
     from parflex import deflection, equilibrium, linear_model
-    from parflex.forces.section_forces import beam_tables
     from parflex.robot.beam_nodes import at_nodes
     from parflex.statics.linear_model import about_equilibrium
     from parflex.statics.stiffness import deflection_at, stiffness_of
@@ -51,7 +50,8 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         "efforts": deflected.efforts,
         "section_forces": deflected.sections,
         **(
-            {"beams": beam_tables(deflected.beams), "largest_stress": deflected.largest_stress}
+            {"beams": {name: beam.table() for name, beam in deflected.beams.items()}}
+            | {"largest_stress": deflected.largest_stress}
             if deflected.beams
             else {}
         ),

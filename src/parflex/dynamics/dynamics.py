@@ -538,7 +538,8 @@ def _given(
         motor_accelerations = np.array([requested.joints.get(k, 0.0) for k in motors])
         return np.eye(robot.tree.n)[motors], motor_accelerations - b[motors]
     requested.refuse_contradicted()
-    requested.refuse_impossible()
+    if requested.values.any():
+        requested.solve([])  # which refuses impossible accelerations
     count = len(requested.values)
     if not count == requested.rank == len(motors):
         given, wanted = count_of(count, "acceleration"), count_of(len(motors), "motor")

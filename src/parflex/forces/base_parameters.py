@@ -35,27 +35,16 @@ ROUNDING = 1e-13  # of what a link carries: sums of a hundred bodies stay below,
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Answer):
-    """Names and values of the base parameters, and a robot that has only them.
+    """Base parameters: their `names`, such as "ZZ[2]", `values` (kg, kg m, kg m^2), and a `robot` with no others.
 
-    Attributes
-    ----------
-    names : list[str]
-        Base parameters, e.g. "ZZ[2]".
-    values : Array
-        Their values (kg, kg m, kg m^2).
-    grouped : dict[str, str]
-        Parameter grouped by rank -> where it went.
-    after_rules : int
-        Number of parameters that the rules alone leave.
-    robot : Robot
-        A robot that has only the base parameters.
+    `grouped` says where each parameter went that rank has grouped; `after_rules` is how many the rules alone leave.
     """
 
-    names: list[str]  # e.g. "ZZ[2]"
-    values: Array  # kg, kg m, kg m^2
-    grouped: dict[str, str]  # parameter that was grouped by rank -> where it went
-    after_rules: int  # number of parameters that the rules alone leave
-    robot: Robot  # which has only the base parameters
+    names: list[str]
+    values: Array
+    grouped: dict[str, str]
+    after_rules: int
+    robot: Robot
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:

@@ -16,7 +16,7 @@ import scipy
 
 from parflex.checks import short_text, table
 from parflex.closure.constraints import Distance
-from parflex.errors import InputError, SingularError, did_you_mean
+from parflex.errors import InputError, did_you_mean
 from parflex.recursion.dynamics import NewtonEuler, joint_forces, mass_matrix, newton_euler
 from parflex.recursion.energy import LinkWrenches, add_wrenches, line_between, wrench_on_link
 from parflex.recursion.kinematics import Pose, motion
@@ -69,15 +69,6 @@ def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> LinkWrenche
         if place.link >= 0:
             add_wrenches(result, {place.link: wrench_on_link(at, place, wrench[:3], wrench[3:])})
     return result
-
-
-def singular_inertia_error() -> SingularError:
-    """What is said where a mass matrix is singular for every pose."""
-    return SingularError(
-        "the direct model is undefined: a joint moves nothing that has inertia",
-        key="motor_inertia",
-        hint="include the motor inertia (motor-inertia), or give an inertia to what the joint moves",
-    )
 
 
 def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> Array:

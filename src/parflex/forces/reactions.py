@@ -10,7 +10,7 @@ from parflex.closure.constraints import Coupling, Distance, Loop
 from parflex.closure.mobility import rank
 from parflex.diagnostics import Diagnostic
 from parflex.forces.forces import Wrench, checked_wrenches, element_values, multipliers_of, tree_newton_euler
-from parflex.forces.section_forces import beam_tables, largest_stress_of, loads_of_beams
+from parflex.forces.section_forces import largest_stress_of, loads_of_beams
 from parflex.recursion.dynamics import carry_wrenches
 from parflex.recursion.energy import LinkWrenches, add_wrenches
 from parflex.recursion.kinematics import Pose
@@ -66,7 +66,8 @@ def reactions_of(
         entry["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
     reactions: dict[str, Any] = {"joints": joints, "closures": closures, "couplings": couplings, "elements": elements}
     beams = loads_of_beams(configuration, qd, qdd, result, checked_wrenches(robot.tree, wrenches))
-    reactions |= {"beams": beam_tables(beams), "largest_stress": largest_stress_of(beams)}
+    reactions["beams"] = {name: beam.table() for name, beam in beams.items()}
+    reactions["largest_stress"] = largest_stress_of(beams)
     return {key: value for key, value in reactions.items() if value or key in ("joints", "closures")}
 
 

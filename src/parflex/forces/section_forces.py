@@ -141,11 +141,6 @@ def beam_loads(
     }
 
 
-def beam_tables(beams: Mapping[str, BeamLoads]) -> dict[str, Any]:
-    """Tables of all beams by name."""
-    return {name: beam.table() for name, beam in beams.items()}
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ElementRows(Record):
     """An element of a beam in many rows, in the axes of its root: its motion, and the wrenches on it at its origin."""
@@ -475,7 +470,14 @@ def read_beam(robot: Robot, beam: str, quantity: str, word: str) -> BeamChain:
     """The beam of a section quantity; raise where the robot has none, or where its quantity is not determined."""
     chains = beam_chains(robot)
     if beam not in chains:
-        raise InputError(_not_a_beam_message(robot, beam), key="outputs", value=word, hint=did_you_mean(beam, chains))
+        link = robot.tree.places[beam].link if beam in robot.tree.places else -1
+        body = robot.tree.links[link].body if link >= 0 else None
+        text = f"'{beam}' is not a beam: rigid bodies have no sections"
+        if beam not in robot.tree.places:
+            text = f"there is no beam '{beam}'"
+        elif body is not None and body.size and not body.by_tip:
+            text = f"'{beam}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
+        raise InputError(text, key="outputs", value=word, hint=did_you_mean(beam, chains))
     if robot.tree.planar and quantity not in (*(FORCES[k] for k in IN_PLANE), STRESS):
         text = f"a planar robot does not say what '{beam}' carries as {quantity}"
         raise InputError(text, key="outputs", value=word, hint="ask for N, Vy, Mz or stress")
@@ -496,13 +498,3 @@ def read_beam_position(where: str, beam: str, key: str, word: str) -> float:
         hint = "give a number from 0 (its frame) to 1 (its tip)"
         raise InputError(f"the place '{where}' is not on the beam '{beam}'", key=key, value=word, hint=hint)
     return s
-
-
-def _not_a_beam_message(robot: Robot, name: str) -> str:
-    if name not in robot.tree.places:
-        return f"there is no beam '{name}'"
-    link = robot.tree.places[name].link
-    body = robot.tree.links[link].body if link >= 0 else None
-    if body is not None and body.size and not body.by_tip:
-        return f"'{name}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
-    return f"'{name}' is not a beam: rigid bodies have no sections"

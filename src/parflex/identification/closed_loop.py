@@ -17,7 +17,7 @@ from parflex.codegen.tracer import Tracer
 from parflex.control.control import LoopSettings, SampledRun
 from parflex.control.laws import Gains, make_law
 from parflex.control.plant import Plant
-from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_tree
+from parflex.dynamics.contact_state import with_gates_for_run, with_stiction
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.identification.recordings import ColumnMap, FeedbackLaw, Recording
@@ -280,9 +280,7 @@ class PlantMembers:
             numbers = by_link.get(j, {})
             terms = _terms(link, numbers, by_direction(every, j), j in motors)
             links.append(replace(link, body=_body(link, numbers), terms=terms))
-        changed = with_tree(
-            self.regressor.robot, replace(with_element_numbers(tree, elements), links=tuple(links))
-        )  # fmt: skip
+        changed = self.regressor.robot.on_tree(replace(with_element_numbers(tree, elements), links=tuple(links)))
         return with_gates_for_run(with_stiction(changed, False))
 
     def plant(self, values: Array, carried: Mapping[int, float] = {}) -> Plant:
@@ -314,7 +312,7 @@ class PlantMembers:
                 by_element.setdefault(unknown.element, {})[unknown.symbol] = (
                     3 if unknown.symbol == "k_rest" else 2
                 ) * unknown.value + OFF
-        return with_tree(first, replace(with_element_numbers(first.tree, by_element), links=tuple(links)))
+        return first.on_tree(replace(with_element_numbers(first.tree, by_element), links=tuple(links)))
 
 
 def _body(link: Link, numbers: Mapping[str, float]) -> Any:

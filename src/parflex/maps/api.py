@@ -181,7 +181,7 @@ def many_frequencies(
         )
         rows.solve(threads, progress)
         rows.say(3)
-        warn_beyond_band(robot, rows.frequencies, 2)
+        warn_beyond_band(robot, rows.frequencies)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons, rows.why)
     plain = FrequencyRows(
         robot,
@@ -197,7 +197,7 @@ def many_frequencies(
     batch = plain.all(threads, progress)
     plain.say(batch.status)
     batch.warn(3)
-    warn_beyond_band(robot, batch.values["frequencies"], 2)
+    warn_beyond_band(robot, batch.values["frequencies"])
     warn_of_few_elements(robot, batch.values["frequencies"], pose_of, conditions, modes, 2)
     return ManyFrequencies(
         batch.values["frequencies"], batch.status, plain.solver, batch.values.get("shapes"), batch.reasons, plain.why
@@ -229,7 +229,7 @@ def _responses(
     if not conditions.at_equilibrium:
         warn_of_balanced(batch.balanced, len(values), 4)
     frequencies = np.stack([batch.values[f"frequency:{k}"] for k in numbers], axis=1)
-    warn_beyond_band(robot, frequencies, 3)
+    warn_beyond_band(robot, frequencies)
 
     def pose_of(row: int) -> dict[str, float]:
         return dict(zip(coordinates, values[row].tolist(), strict=True))
@@ -350,7 +350,7 @@ def many_responses(
     batch = solve_rows(rows, threads, progress)
     warn_of_first_order(robot, requested, batch.values, conditions, batch.rests, 2)
     modes = [batch.values[response.name].ravel() for response in requested if response.kind == "frequency"]
-    warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]), 2)
+    warn_beyond_band(robot, np.concatenate([np.zeros(0), *modes]))
     if modes and not columns:
         numbers = [int(response.name.partition(":")[2] or 1) for response in requested if response.kind == "frequency"]
         warn_of_few_elements(

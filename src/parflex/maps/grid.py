@@ -236,7 +236,7 @@ def frequency_map(
     if BatchResult({}, store.status, store.reasons).unstable.any():
         BatchResult({}, store.status, [store.reasons[k] for k in store.reason.ravel().tolist()]).warn(2)
     warn_of_first_order(robot, requested, store.values, conditions, results.rests, 2)
-    warn_beyond_band(robot, store.values["frequencies"], 2)
+    warn_beyond_band(robot, store.values["frequencies"])
 
     def cell(row: int) -> dict[str, float]:
         at = np.unravel_index(row, store.shape)

@@ -273,7 +273,7 @@ class PoseStatics:
         for k, spring in enumerate(springs):
             if spring.play:
                 springs[k] = replace(spring, offset=spring.offset + next(side), play=0.0)
-        return PoseStatics(_with(self.robot, springs=tuple(springs)), self.loading), q
+        return PoseStatics(self.robot.on_tree(replace(self.robot.tree, springs=tuple(springs))), self.loading), q
 
 
 def closed_motion(robot: Robot, q: Array, motion: Array, dependent: Array) -> tuple[Array, bool]:
@@ -316,14 +316,8 @@ def _taut(start: Configuration, loading: AppliedLoads) -> Equilibria | None:
     if not slack:
         return None
     springs = tuple(e.as_spring() if e.name in slack else e for e in robot.tree.elements)
-    near = find_equilibria(PoseStatics(_with(robot, elements=springs), loading), start.q[None])
+    near = find_equilibria(PoseStatics(robot.on_tree(replace(robot.tree, elements=springs)), loading), start.q[None])
     return find_equilibria(PoseStatics(robot, loading), near.q) if near.ok[0] else None
-
-
-def _with(robot: Robot, **parts: Any) -> Robot:
-    """Return the robot with other springs or elements, which change neither its home nor its closures."""
-    tree = replace(robot.tree, **parts)
-    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
 
 
 def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> SingularError:

@@ -15,7 +15,6 @@ Modes beyond the requested ones take part because refinement may change their or
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,8 +26,9 @@ from parflex.bodies.elastic import Body
 from parflex.bodies.reduced_beam import ReducedBeam, ReducedLine
 from parflex.closure.mobility import null_space
 from parflex.diagnostics import Diagnostic
-from parflex.errors import InputError, ParflexWarning
+from parflex.errors import InputError
 from parflex.records import Record, count_of
+from parflex.robot.batches import warn
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import eigen_pairs
@@ -375,11 +375,10 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diag
     return [Diagnostic("beyond-band", text, lowest, highest)]
 
 
-def warn_beyond_band(robot: Robot, frequencies: Array, level: int, what: str = "frequencies of the map") -> None:
+def warn_beyond_band(robot: Robot, frequencies: Array, what: str = "frequencies of the map") -> None:
     """Warn once of the highest of all frequencies (Hz), in any order."""
     values = np.asarray(frequencies, dtype=float).ravel()
-    for diagnostic in band_warnings(robot, values[np.isfinite(values)], what):
-        warnings.warn(ParflexWarning(diagnostic), stacklevel=level + 1)
+    warn(band_warnings(robot, values[np.isfinite(values)], what))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

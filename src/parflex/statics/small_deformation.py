@@ -11,7 +11,7 @@ from parflex.diagnostics import Diagnostic
 from parflex.recursion.dynamics import NewtonEuler
 from parflex.robot.configuration import Configuration
 from parflex.spatial.linear import eigen_pairs
-from parflex.tree.tree import Link, Tree, beam_elements, beam_root
+from parflex.tree.tree import Tree, beam_elements, beam_root
 
 Array = np.ndarray
 
@@ -21,20 +21,6 @@ AXIAL_STIFFNESS_LIMIT = 0.4
 # rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
 FIRST_ORDER_ROTATION = 0.1
 NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: beyond, a warning is given
-
-
-def deflections(tree: Tree, q: Array) -> dict[str, float]:
-    """For each flexible body with a known limit: its largest deflection at a node, relative to that limit.
-
-    `q` may have rows of positions; the largest of all rows is given.
-    """
-    rows = np.atleast_2d(q)
-    return {link.name: _largest(link, rows) / link.body.small for link in tree.links if link.body.small}
-
-
-def _largest(link: Link, rows: Array) -> float:
-    displacements = [np.linalg.norm(rows[:, link.e] @ node.Phi_d.T, axis=1).max() for node in link.body.nodes.values()]
-    return float(max(displacements, default=0.0))
 
 
 def axial_loads(tree: Tree, q: Array) -> dict[str, tuple[float, float]]:
@@ -146,7 +132,10 @@ def first_order_warnings(turned: float) -> list[Diagnostic]:
 
 def _bending_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     """A diagnostic about the body whose deflection exceeds the limit of its theory most."""
-    shares = deflections(tree, q)
+    rows, shares = np.atleast_2d(q), dict[str, float]()
+    for link in (link for link in tree.links if link.body.small):
+        sizes = [np.linalg.norm(rows[:, link.e] @ node.Phi_d.T, axis=1).max() for node in link.body.nodes.values()]
+        shares[link.name] = float(max(sizes, default=0.0)) / link.body.small
     worst = max(shares, key=lambda name: shares[name], default=None)
     if worst is None or shares[worst] <= 1.0:
         return []
