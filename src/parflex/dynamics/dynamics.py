@@ -639,7 +639,15 @@ def _driven(
     parts = robot.tree.components
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
     desired = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
-    notes = [*check_system(configuration, frame), *_growth_warnings(configuration)]
+    notes, open_text = check_system(configuration, frame), ""
+    if actuation_redundancy(robot) > 0:
+        open_text = "how the deformations go on depends on how spare motors share the efforts: it is not judged"
+    else:
+        try:
+            notes += zero_dynamics(robot, configuration).diagnostics
+        except SingularError as error:
+            open_text = f"the elastic zero dynamics are unknown: {error.message}"
+    notes += [Diagnostic("unknown-zero-dynamics", open_text)] if open_text else []
     return configuration.frame_rows(frame)[parts], desired, notes
 
 
@@ -658,14 +666,3 @@ def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool)
         "holding efforts; compute the deflection ('parflex stiffness'), or use the configuration of an equilibrium"
     )
     return [Diagnostic("not-in-equilibrium", text, name, float(size.max()))]
-
-
-def _growth_warnings(configuration: Configuration) -> list[Diagnostic]:
-    """Whether the deformations would grow while the end effector is driven."""
-    if actuation_redundancy(configuration.robot) > 0:
-        text = "how the deformations go on depends on how spare motors share the efforts: it is not judged"
-        return [Diagnostic("unknown-zero-dynamics", text)]
-    try:
-        return zero_dynamics(configuration.robot, configuration).diagnostics
-    except SingularError as error:
-        return [Diagnostic("unknown-zero-dynamics", f"the elastic zero dynamics are unknown: {error.message}")]

@@ -141,7 +141,7 @@ def _positive(A: Array, b: Array) -> Array:
     return np.linalg.lstsq(A / np.outer(size, size), b / size, rcond=1e-13)[0] / size
 
 
-def multipliers_of(configuration: Configuration, f: Array, tau: Array) -> Array:
+def multipliers_of(configuration: Configuration, f: Array, tau: Array | float = 0.0) -> Array:
     """Multipliers of least norm of all rows, theory (18), for forces of the open tree and efforts of the motors."""
     robot = configuration.robot
     missing = f.copy()

@@ -631,9 +631,7 @@ def motor_residual(form: Legs, values: Sequence[Array], motors: Array) -> Array:
 
 def _split(freedom: Array, planar: bool) -> tuple[Array, Array]:
     """A vector and an angular one from the components of the platform's freedoms."""
-    if planar:
-        return np.array([freedom[0], freedom[1], 0.0]), np.array([0.0, 0.0, freedom[2]])
-    return freedom[:3], freedom[3:6]
+    return vectors_to_space(planar, freedom[:2], freedom[2:3]) if planar else (freedom[:3], freedom[3:6])
 
 
 def plain_values(legs: Legs, values: Sequence[Array], near: Array) -> dict[int, Any]:

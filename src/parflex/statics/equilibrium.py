@@ -23,7 +23,7 @@ from parflex.forces.effort_allocation import (
     is_specified,
     read_allocation,
 )
-from parflex.forces.forces import Values, element_values
+from parflex.forces.forces import Values, element_values, multipliers_of
 from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.configuration import Configuration, Pose, configure
@@ -32,7 +32,7 @@ from parflex.robot.robot import Robot
 from parflex.statics.equilibrium_solver import Equilibria, States, find_equilibria, find_on_flanks, is_positive
 from parflex.statics.linear_system import StiffnessSolver, moving_names, rate_units, slack_cables
 from parflex.statics.load_case import LoadCase, LoadKeywords, Lock, full_load_case
-from parflex.statics.loads import AppliedLoads, least_multipliers, prepare_loads, tangent_stiffness
+from parflex.statics.loads import AppliedLoads, prepare_loads, tangent_stiffness
 from parflex.statics.small_deformation import element_advice
 
 Array = np.ndarray
@@ -79,7 +79,7 @@ class Equilibrium(Answer):
     def elements(self) -> Values:
         """Length, rate and force of each element between two points (m, m/s, N)."""
         here = self.configuration
-        return element_values(here, None, least_multipliers(here, self.loading.forces(here)))
+        return element_values(here, None, multipliers_of(here, self.loading.forces(here)))
 
     @property
     def stable(self) -> bool:
@@ -193,7 +193,7 @@ def _deformed_equilibrium(
     solution = equilibrium_of(robot, start, held_case)
     here, loading = solution.configuration, solution.loading
     held = loading.forces(here)  # by the standing motors
-    held -= here.closure_jacobian.T @ least_multipliers(here, held)
+    held -= here.closure_jacobian.T @ multipliers_of(here, held)
     held[here.robot.free] = 0.0
     return here, (loading.tau + held)[list(robot.actuated)]
 

@@ -15,7 +15,7 @@ import numpy as np
 from parflex.diagnostics import Diagnostic
 from parflex.errors import SingularError
 from parflex.forces.effort_allocation import driven_cables, slack_warnings
-from parflex.forces.forces import element_values
+from parflex.forces.forces import element_values, multipliers_of
 from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.beam_nodes import at_nodes
@@ -35,7 +35,6 @@ from parflex.statics.loads import (
     are,
     element_stiffness,
     equilibrium_reason,
-    least_multipliers,
     multipliers,
     prepare_loads,
     prestressed_parts,
@@ -177,7 +176,7 @@ def _pushing_cables(model: LinearModel) -> list[Diagnostic]:
             F = F + model.K_tot @ here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))
         except SingularError:  # nothing holds the loads, so there is no tension to report
             return []
-    return slack_warnings(here.robot, element_values(here, None, least_multipliers(here, F)))
+    return slack_warnings(here.robot, element_values(here, None, multipliers_of(here, F)))
 
 
 def _model(here: Configuration, start: Configuration, loading: AppliedLoads, K: Array, D_tot: Array) -> LinearModel:

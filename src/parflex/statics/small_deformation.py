@@ -18,8 +18,6 @@ Array = np.ndarray
 # of the bending stiffness of an element: beyond, what a normal force N adds needs more elements. It is N L^2 = EI of
 # one clamped at its root, which is then up to 5 % off where N varies along it, and 1 % under loads at its ends
 AXIAL_STIFFNESS_LIMIT = 0.4
-# rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
-FIRST_ORDER_ROTATION = 0.1
 NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: beyond, a warning is given
 
 
@@ -117,17 +115,6 @@ def element_advice(tree: Tree, q: Array, reached: float) -> str:
 def deflection_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     """Diagnostics of bodies whose deflection or axial load exceeds the limits of their theory."""
     return [*_bending_warnings(tree, q), *axial_warnings(tree, q)]
-
-
-def first_order_warnings(turned: float) -> list[Diagnostic]:
-    """A diagnostic where a deflection of first order turns some body (rad) beyond what that holds for."""
-    if turned <= FIRST_ORDER_ROTATION:
-        return []
-    text = (
-        f"bodies turn by up to {turned:.2g} rad as they deflect: first order does not hold beyond "
-        f"{FIRST_ORDER_ROTATION} rad, so ask about='equilibrium'"
-    )
-    return [Diagnostic("beyond-first-order", text, value=turned)]
 
 
 def _bending_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
