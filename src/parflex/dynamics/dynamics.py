@@ -426,10 +426,7 @@ def is_joint_motion(robot: Robot, *motion_tables: Mapping[str, float] | None) ->
 
 
 def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = None) -> Any:
-    """A state of the general form at a pose: the equations of the programs, with numbers.
-
-    Dependent rates are those that suit this pose, so that every regular pose is answered.
-    """
+    """A state of the general form with numbers, with dependent rates that suit this pose."""
     robot = configuration.robot
     form: Any = choose(robot, ModelRequest("numbers", at=configuration))
     return form.here(qd, checked_wrenches(robot.tree, wrenches))
@@ -617,10 +614,7 @@ def _driven(
     qd: Array,
     b: Array,
 ) -> tuple[Array, Array, list[Diagnostic]]:
-    """Rows of what drives a flexible robot, per rate, their accelerations less the bias, and diagnostics.
-
-    Motors, or all components of the end effector; what is not given does not accelerate.
-    """
+    """Rows of motors or of the end effector, accelerations (else zero) less the bias, and diagnostics."""
     robot, frame = configuration.robot, configuration.robot.tree.end_effector
     if is_joint_motion(robot, velocity, acceleration) or not (velocity or acceleration):
         elastic = elastic_names(robot.tree)

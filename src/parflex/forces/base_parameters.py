@@ -225,11 +225,7 @@ def cleaned_body(body: RigidBody, scale: Array) -> RigidBody:
 
 
 def grouped_tree(tree: Tree) -> Tree:
-    """The tree of rigid links with bodies grouped towards the ground.
-
-    The rounding of a link is judged beside what it carries, which is all that was handed to it, and not beside the
-    heaviest link of the robot, next to which a small wrist is nothing.
-    """
+    """The tree of rigid links with bodies grouped towards the ground, without rounding beside what each carries."""
     carried = np.array([moments_scale(link.body.as_rigid(), tree.length) for link in tree.links]).reshape(-1, 3)
     for j in reversed(range(len(tree.links))):
         if tree.links[j].parent >= 0:

@@ -112,10 +112,7 @@ class EffortAllocation(Record):
         return self._with_taut_cables(result, configuration, A, f)
 
     def solve_program(self, A: Array, g: Array) -> Array:
-        """Return efforts with A tau = g over any scalar, by arithmetic without branches; limits change none.
-
-        The preload is `near`.
-        """
+        """Return efforts with A tau = g over any scalar, without branches and limits; the preload is `near`."""
         if self.near is None:
             return least_norm(A, g, self.weights)
         return self.near + least_norm(A, g - A @ self.near, self.weights)
@@ -371,10 +368,7 @@ def internal_basis(A: Array, weights: Array | None = None) -> Array:
 
 
 def shortest_within(N: Array, tau: Array, lower: Array, upper: Array) -> Array | None:
-    """Return the shortest z with lower <= tau + N z <= upper, or None if there is none.
-
-    With N^T W N = 1 the shortest z changes the efforts least in the weighted norm.
-    """
+    """Return the shortest z with lower <= tau + N z <= upper, or None; with N^T W N = 1 efforts change least."""
     G, h = _one_sided(N, tau, lower, upper)
     scale = max(float(np.abs(tau).max(initial=0.0)), float(np.abs(h).max(initial=0.0)), 1e-300)
     if not len(h) or h.max() <= 0:

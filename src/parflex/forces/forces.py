@@ -32,10 +32,7 @@ Values = dict[str, dict[str, Any]]
 def tree_forces(
     configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrench | None = None, weight: float = 1.0
 ) -> Array:
-    """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included.
-
-    `weight` is the share of gravity that acts.
-    """
+    """F = M_tot qdd + c_tot along all rates, joint terms and wrenches included; `weight` is the share of gravity."""
     recursion = tree_newton_euler(configuration, qd, qdd, wrenches, weight=weight)
     return recursion.forces + joint_forces(configuration.robot.tree, configuration.q, qd, qdd)
 

@@ -88,10 +88,7 @@ class BeamLoads(Record):
         return forces[..., FORCES.index(word)]
 
     def at_ends(self, tree: Tree) -> list[dict[str, Any]]:
-        """The same, but for stress, at both ends of each element, with the names of the nodes there.
-
-        Nodes beside those of the file end no element.
-        """
+        """The same, but for stress, at both ends of each element of the file, with the names of the nodes there."""
         entries, links = [], (*self.chain.links, self.chain.tip)
         nodes = [number for number, j in enumerate(links) if j not in self.chain.added]
         for first, after in pairwise(nodes):
@@ -162,10 +159,7 @@ class ElementRows(Record):
 
 
 class InnerLoad(NamedTuple):
-    """Something that acts on an element between its ends: a wrench on a frame, or an end of an element between points.
-
-    `part` is a share of an element of the beam, `sign` that of the force of an element between points.
-    """
+    """A wrench on a frame, or `sign` times the force of an element between points, at a `part` of an element."""
 
     part: float
     place: Place
@@ -191,10 +185,7 @@ def element_signals_of(
     tree: Tree, at: Pose, moving: Motion, recursion: NewtonEuler, chains: Iterable[BeamChain],
     wrenches: Mapping[str, Array],
 ) -> dict[int, Array]:  # fmt: skip
-    """Of each element of beams a, w, al of its root, the wrench at its tip and its inner loads; over any scalar.
-
-    Wrenches are about its root and in its axes; `wrenches` are wrenches on frames, in world axes.
-    """
+    """Of each element a, w, al of its root, wrench at the tip, inner loads, all about its root, in its axes."""
     result = {}
     for j, k in ((j, k) for chain in chains for j, k in pairwise((*chain.links, chain.tip))):
         force, moment = at.to_parent(tree, k, recursion.f[k]), at.to_parent(tree, k, recursion.m[k])

@@ -274,10 +274,7 @@ def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
 
 
 def cheapest_closures(robot: Robot) -> Closures:
-    """The closures of a robot, taken as closed, each seen from the end from which it costs least.
-
-    From there fewer entries of the joints' columns change: seen from a leg's end, axes of its last joints are fixed.
-    """
+    """The closures, each seen from the end from which fewer entries of the columns of joints change with the pose."""
     tree, loops = robot.tree, []
     joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
     draws = (np.random.default_rng(seed).uniform(-1, 1, len(robot.home)) for seed in range(2))  # any poses serve

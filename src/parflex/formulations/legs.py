@@ -480,10 +480,7 @@ class PlatformEquations:
 
     @cached_property
     def columns(self) -> Array:
-        """Wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)].
-
-        Below it, for a flexible platform, J_e^-T of [Long2014, eq. (33)].
-        """
+        """Wrench on the platform per effort, J_r^-T of [Khalil2007, eq. (80)], over J_e^-T of [Long2014, eq. (33)]."""
         columns: list[Any] = [None] * len(self.form.robot.actuated)
         for state, joint, motor in self.motors():
             force = from_leg_axes(state.leg, state.at, solve(state.J.T, np.eye(state.leg.tree.n)[joint]))

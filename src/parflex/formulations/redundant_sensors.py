@@ -224,10 +224,7 @@ def _moving(form: RedundantSets, at: LinkPoses, rates: Array, accelerations: Arr
 
 # -- efforts -------------------------------------------------------------------------------------------
 def redundant_effort(form: RedundantSets, q: Any, qd: Array, qdd: Array, wrenches: Given | None = None) -> Array:
-    """D qdd + C qd + G - F_ext: efforts of the motors for accelerations of [q_a, q_s].
-
-    `q` are all positions; `wrenches` act on frames, in world axes. More motors than freedoms share what is needed.
-    """
+    """D qdd + C qd + G - F_ext: efforts for accelerations of [q_a, q_s], at all positions `q`, shared if redundant."""
     tree = form.robot.tree
     if len(form.motors) == len(form.control):
         motors, units = [int(k) for k in form.motors], tree.rate_units[form.motors]
@@ -244,10 +241,7 @@ def redundant_effort(form: RedundantSets, q: Any, qd: Array, qdd: Array, wrenche
 
 
 def to_motors(form: RedundantSets, at: LinkPoses, forces: Array) -> Array:
-    """T^T (f_r + J_C^T f_x) of forces along all rates.
-
-    J_C T is the motion of the platform per motor, so one system in the forces of the loops gives both parts.
-    """
+    """T^T (f_r + J_C^T f_x) of forces along all rates; one system in the forces of the loops gives both parts."""
     tree, part, motors = form.robot.tree, form.general.partition, form.motors
     refuse_losses(form.robot.closures, BY_SENSORS)
     J = form.robot.closures.jacobian(at, jacobians(tree, at))
@@ -296,10 +290,7 @@ def _equations(form: RedundantSets, at: LinkPoses) -> tuple[Array, Array, Array]
 
 
 def geometry_gaps(form: RedundantSets, q: Any) -> Array:
-    """Return lengths in metres that vanish where positions fit the sensors best, over any scalar.
-
-    With sensors in passive joints these are slopes of half the squared openings, else the openings themselves.
-    """
+    """Return lengths (m) that vanish at the best fit: openings, or slopes of half their squares, over any scalar."""
     tree = form.robot.tree
     at = pose(tree, q)
     if not form.overdetermined:

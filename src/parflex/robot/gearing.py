@@ -153,10 +153,7 @@ def _followed(part: Sequence[Coupling], known: dict[int, Any]) -> dict[int, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FollowingJoint(Record):
-    """A joint that stands where a coupling puts it: the one of its joints that `own` numbers.
-
-    `spring` is the number of the coupling among those of the tree.
-    """
+    """The joint of a coupling that `own` numbers, which stands where it puts it; `spring` is its number in the tree."""
 
     row: Coupling
     spring: int
@@ -188,10 +185,7 @@ class FollowingJoint(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CouplingOrder(Record):
-    """Joints that follow before and after loops close; couplings that the pose stretches, and those it leaves open.
-
-    A pose that leaves some open is the one nearest to home: it is found alone.
-    """
+    """Joints that follow before and after loops close; couplings that a pose stretches, or leaves open which moves."""
 
     target: Target  # with all that is known before loops close
     before: tuple[FollowingJoint, ...] = ()
@@ -243,10 +237,7 @@ def _following(rows: dict[int, Coupling], known: set[int]) -> list[FollowingJoin
 def place_following_joints(
     joints: Sequence[FollowingJoint], q: Array, position_numbers: Array, designed: Mapping[Place, int] | None = None
 ) -> None:
-    """Put joints where they follow, in rows of the positions `position_numbers`.
-
-    `designed` are columns of the same rows with numbers of designs, by where these stand in the robot.
-    """
+    """Put joints where they follow, in rows of positions, with numbers of designs in the columns `designed`."""
     place = {int(k): column for column, k in enumerate(position_numbers)}
     for joint in joints:
         joint.put(q, place, designed or {})

@@ -86,10 +86,7 @@ class Legs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlatformMotion(Record):
-    """World rotation and position, velocity, angular velocity, acceleration less gravity, angular acceleration.
-
-    Of a flexible platform also its elastic coordinates and their rates.
-    """
+    """World R, p, velocities, acceleration less gravity, angular acceleration; coordinates and rates of its modes."""
 
     R: Array
     p: Array
@@ -193,10 +190,7 @@ def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) ->
 
 
 def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
-    """A chain with every joint along or about the z axis of its link, as rows of a table have it.
-
-    The second axis of a universal joint is x: the axes of its link are named anew, and with them what it carries.
-    """
+    """A chain with every joint along or about the z axis of its link; the axes of other links are named anew."""
     aligned, named = [], np.eye(3)  # `named`: axes of the link before in those of the file
     for link in links:
         rotation, position = named.T @ link.rotation, named.T @ link.position
@@ -208,10 +202,7 @@ def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
 
 
 def end_masses_on_platform(form: Legs) -> Legs:
-    """The same robot with the mass of each last link moved to the platform.
-
-    A point mass in the centre of a ball or on the axis of a hinge belongs to either side, so the forces do not change.
-    """
+    """The same robot with the mass of each last link in its end, which belongs to either side, on the platform."""
     body, legs, masses = form.body, [], []
     for leg in form.legs:
         last, m = leg.tree.links[-1], leg.tree.links[-1].body.m

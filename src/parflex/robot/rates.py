@@ -80,10 +80,7 @@ class RequestedRates:
 
     @cached_property
     def resolution(self) -> float:
-        """Limit of singular values of the rows along allowed motions, and of relative residuals, that are rounding.
-
-        Positions that close the loops less well turn the null space by the closure error times the condition number.
-        """
+        """Limit of singular values of rows, and of residuals, that are rounding; open loops turn allowed motions."""
         J, rank = self.here.scaled_closure_jacobian[:, self.here.robot.free], self.here.robot.mobility.rank
         error = self.here.closure_error / self.here.robot.tree.length * mobility.condition(J, rank) if rank else 0.0
         return max(mobility.RANK_TOLERANCE, error)

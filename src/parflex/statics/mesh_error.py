@@ -266,10 +266,7 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InnerMotions(Record):
-    """Of an element held at both ends: stiffness, mass and G (of a unit of axial force), and their coupling with x.
-
-    x is the twist of the root (v, w in its axes) and the elastic coordinates: of the tip, and of modes that are kept.
-    """
+    """Stiffness, mass and G of an element held at both ends, and their coupling with root twist and own coordinates."""
 
     K_ii: Array
     M_ii: Array

@@ -18,14 +18,13 @@ Array = np.ndarray
 # of the bending stiffness of an element: beyond, what a normal force N adds needs more elements. It is N L^2 = EI of
 # one clamped at its root, which is then up to 5 % off where N varies along it, and 1 % under loads at its ends
 AXIAL_STIFFNESS_LIMIT = 0.4
+# rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
+FIRST_ORDER_ROTATION = 0.1
 NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: beyond, a warning is given
 
 
 def axial_loads(tree: Tree, q: Array) -> dict[str, tuple[float, float]]:
-    """Of each element, the normal force (N, tension positive) where it is largest, and its share of the stiffness.
-
-    The share is of the bending stiffness; `q` may have rows of positions.
-    """
+    """The largest normal force (N) of each element over rows `q`, and its share of the bending stiffness."""
     rows = np.atleast_2d(q)
     loads: dict[str, tuple[float, float]] = {}
     softenings: dict[int, list[float]] = {}  # elements of a beam share their body

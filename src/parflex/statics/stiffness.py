@@ -29,12 +29,10 @@ from parflex.statics.linear_model import LinearAnswer, LinearModel, about_pose, 
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import AppliedLoads, has_force_elements
-from parflex.statics.small_deformation import deflection_warnings, stress_warnings
+from parflex.statics.small_deformation import FIRST_ORDER_ROTATION, deflection_warnings, stress_warnings
 
 Array = np.ndarray
 RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below are rigid
-# rad: what first order leaves out is of the square of turns, so that lengths across are off by half of this, 5 %
-FIRST_ORDER_ROTATION = 0.1
 IN_IT = 0.3  # of a rigid direction: components of it in any axis; one in all three has 0.58 in each
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 

@@ -83,10 +83,7 @@ class ZeroDynamics(Answer):
 
 
 def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
-    """World twist of a frame per independent rate, translations in typical lengths; as many rows as motors.
-
-    `spare` motors may be more.
-    """
+    """World twist of a frame per independent rate in typical lengths, a row for each motor, or fewer if `spare`."""
     robot, rows = here.robot, here.frame_rows(frame) @ here.J
     rows[:3] /= robot.tree.length
     rows = rows[robot.tree.components]
