@@ -36,11 +36,6 @@ def with_stops(robot: Robot, damped: bool = True) -> Robot:
     return robot.on_tree(replace(robot.tree, links=tuple(links)))
 
 
-def with_trace_gates(robot: Robot) -> Robot:
-    """The robot with gates of its own, where its contacts have gates: each trace puts its symbols into them."""
-    return robot if robot.tree.gates is None else robot.on_tree(with_gates(robot.tree))
-
-
 def with_gates_for_run(robot: Robot) -> Robot:
     """The robot for a run in time: its contacts and the joints that may stick, if there are any, have gates."""
     sticks = any(link.terms.rubbing is not None for link in robot.tree.links)

@@ -104,7 +104,10 @@ class EffortAllocation(Record):
         preload = self._preload_efforts(N)
         tau = least + preload
         if self.bounded:
-            free = self._free_directions(N)
+            free = N  # internal efforts without effect on the preloaded motors
+            if self.preloaded:
+                _, values, Vt = np.linalg.svd(N[list(self.preloaded)], full_matrices=True)
+                free = N @ Vt[int(np.sum(values > IDLE * values.max(initial=0.0))) :].T
             tau = tau + free @ self._shift_to_limits(tau, free, N)
         result = AllocatedEfforts(tau, self._report(tau, least, preload, redundancy), [self._diagnostic()])
         if configuration is None or f is None or self.has_preload or not driven_cables(configuration.robot):
@@ -195,13 +198,6 @@ class EffortAllocation(Record):
             hint = "name fewer motors, or efforts in the ratio of the internal ones"
             raise InputError(f"{text}{float(self.preload[worst]):.6g}", key="preload", value=name, hint=hint)
         return N @ z
-
-    def _free_directions(self, N: Array) -> Array:
-        """Return internal efforts without effect on the preloaded motors, with N^T W N = 1."""
-        if not self.preloaded:
-            return N
-        _, values, Vt = np.linalg.svd(N[list(self.preloaded)], full_matrices=True)
-        return N @ Vt[int(np.sum(values > IDLE * values.max(initial=0.0))) :].T
 
     def _shift_to_limits(self, tau: Array, free: Array, N: Array) -> Array:
         """Return the shortest z with tau + free @ z within the limits; raise InputError with the nearest efforts."""

@@ -113,10 +113,7 @@ def checked_wrenches(tree: Tree, wrenches: Any, batch: bool = False) -> dict[str
 
 
 def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) -> tuple[Array, Array]:
-    """All rates behind an impulse that gives the motors new rates, and the impulses of the motors.
-
-    Their work is p . (before + after) / 2 over the motors: all that the kinetic energy changes by.
-    """
+    """All rates behind an impulse that gives motors new rates, and their impulses p: work p . (before + after) / 2."""
     robot, N = here.robot, here.motions
     M = mass_matrix(robot.tree, here.at)
     motors = list(robot.actuated)

@@ -454,10 +454,7 @@ class LegState(Record):
 
 # -- equations of the platform and its legs --------------------------------------------------------------
 class PlatformEquations:
-    """Wrenches and inertia of the platform and its legs, along its freedoms in world axes and its elastic unknowns.
-
-    `values` are joint values of each leg. The acceleration of the platform is less gravity.
-    """
+    """Wrenches and inertia of platform and legs along freedoms in world axes and elastic unknowns."""
 
     def __init__(self, form: Legs, values: Sequence[Array], platform: PlatformMotion) -> None:
         self.form, self.platform, self.elastic, self.R = form, platform, form.elastic, platform.R
@@ -488,10 +485,7 @@ class PlatformEquations:
         return np.array(columns).T
 
     def loads(self, passive: bool) -> tuple[Array, Array, Array]:
-        """What moves the platform and its legs, elastic rows of the platform, and forces in the rows of the motors.
-
-        The platform's modes are reduced to the elastic unknowns. `passive`: without what motors carry themselves.
-        """
+        """What moves platform and legs, elastic rows, forces of motors; `passive`: without loads of motors alone."""
         motors: Array = np.zeros(len(self.form.robot.actuated), dtype=object)
         leg_forces = []
         for state in self.states:

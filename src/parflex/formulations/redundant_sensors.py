@@ -95,10 +95,7 @@ class RedundantSensorFormulation(Formulation):
         return {"effort": redundant_effort(self._shared, *state, motion["qdd"])}
 
     def law(self, state: tuple[Array, Array], reference: Sequence[Array], Kp: Any, Kv: Any) -> Array:
-        """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r, for a reference with two rates.
-
-        Without sensed joints it is the classical one. Errors of angles are in (-pi, pi].
-        """
+        """Extended (without sensors classical) computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r."""
         (q, qd), (positions, rates, accelerations), form = state, reference, self._shared
         differences = positions - np.asarray(q)[form.positions]
         pairs = zip(differences, form.turns, strict=True)

@@ -235,10 +235,7 @@ class SubstructureState(Record):
 def substructure_state(
     form: Substructures, q: Any, independent: Array, external: Given | None = None
 ) -> SubstructureState:
-    """Inertia A and forces f with A x + f = forces of the motors, for closed positions and independent rates.
-
-    Theory (31). `external` wrenches act on frames, at their origins, in world axes.
-    """
+    """A and f with A x + f = forces of the motors, theory (31), under `external` wrenches on frames in world axes."""
     at = pose(form.robot.tree, q)
     rates = SubstructureRates(form, at, independent)
     empty = np.zeros((form.size, form.size), dtype=object), np.zeros(form.size, dtype=object)
@@ -282,10 +279,7 @@ def _add_wrench(state: SubstructureState, link: int, force: Array, moment: Array
 
 
 def _add_bending(state: SubstructureState, link: int, bend: Array) -> None:
-    """Forces along the elastic coordinates of a body: of a beam they are wrenches on its two ends, theory (29).
-
-    Those along the modes of a reduced beam act on these.
-    """
+    """Forces along elastic coordinates: of a beam wrenches on its ends, theory (29), and along its modes themselves."""
     beam = next((beam for beam in state.form.beams if beam.link == link), None)
     if beam is None:
         modal = next(modal for modal in state.form.modal if modal.link == link)
@@ -595,10 +589,7 @@ class StepMatrix:
         return self._beams[beam.link]
 
     def correction(self, factors: Factors, miss: Array) -> tuple[Array, Array]:
-        """What Newton changes the free accelerations by that miss those of the direct model by `miss`.
-
-        Then how a change of rates by that changes the rates of `turning` positions.
-        """
+        """Newton step of accelerations that `miss` the direct model, and of rates of `turning` positions."""
         stiff, damped = self._apart(self._forces, miss)
         rhs = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
         x = np.zeros(self.form.size, dtype=object)

@@ -142,7 +142,7 @@ class Configuration(Answer):
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
     ) -> Array:
-        """All accelerations (m/s^2, rad/s^2) from `given` ones at rates `qd_tot`; else the least of what `like` names."""
+        """All accelerations (m/s^2, rad/s^2) from `given` ones at rates `qd_tot`; else those of `like` are least."""
         bias = Bias(qd_tot, self.acceleration_bias(qd_tot))
         requested = requested_rates(self, given or {}, bias)
         requested.refuse_contradicted()

@@ -90,10 +90,7 @@ def _allowed_motions(J: Array, rank: int) -> Array:
 
 
 def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> Gearing:
-    """Rotors of a robot: joints of couplings whose links carry nothing, close no loop and are not its end.
-
-    `plain` are units of all rates where no gear changes them, over any scalar; None: those of the tree.
-    """
+    """Rotors: joints of couplings that carry nothing, close no loop and are no end; `plain` units are of the tree."""
     couplings = [row for row in closures.constraints if isinstance(row, Coupling)]
     units, rotors = np.array(tree.rate_units if plain is None else plain), np.zeros(tree.n, dtype=bool)
     if not couplings:

@@ -212,7 +212,10 @@ def end_masses_on_platform(form: Legs) -> Legs:
         masses.append(float(m))
         body = body + RigidBody.from_centre(m, leg.attachment, np.zeros((3, 3)))
     if form.elastic is not None:
-        return replace(form, legs=tuple(legs), elastic=form.elastic.with_point_masses(masses))
+        platform = form.elastic.body
+        for node, mass in zip(form.elastic.nodes, masses, strict=True):
+            platform = platform.with_point_mass(node, mass)
+        return replace(form, legs=tuple(legs), elastic=elastic_platform(platform, form.elastic.nodes))
     return replace(form, body=body, legs=tuple(legs))
 
 
@@ -296,11 +299,6 @@ class ElasticPlatform(Record):
     lift: Array  # N x d
     rest: Array  # Pi, N x N
 
-    @property
-    def size(self) -> int:
-        """Number of elastic unknowns."""
-        return len(self.M_y)
-
     def place(self, leg: int, e: Array) -> Array:
         """An attachment in platform axes."""
         return self.nodes[leg].r0 + self.nodes[leg].Phi_d @ e
@@ -312,13 +310,6 @@ class ElasticPlatform(Record):
     def accelerations(self, y: Array, s: Array) -> Array:
         """Of all modes, theory (34); `s` are the elastic rows without edd, the platform's accelerations included."""
         return self.lift @ y - self.rest @ s
-
-    def with_point_masses(self, masses: list[float]) -> ElasticPlatform:
-        """The platform with a point mass on each attachment."""
-        body = self.body
-        for node, mass in zip(self.nodes, masses, strict=True):
-            body = body.with_point_mass(node, mass)
-        return elastic_platform(body, self.nodes)
 
 
 def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:

@@ -79,7 +79,7 @@ def check_limits(
 
 
 def limit_margin(links: Iterable[Link], q: Array, joint: str = "") -> Any:
-    """Return the distance of the joint nearest to its limits as share of its range, over any scalar; negative outside."""
+    """Return the distance of the joint nearest to its limits as share of its range, negative outside."""
     margins = []
     for link in links:
         if link.limits is not None and joint in ("", link.name):

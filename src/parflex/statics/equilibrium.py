@@ -135,10 +135,7 @@ def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibri
 
 
 def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) -> Equilibrium:
-    """The equilibrium near a pose at which springs are under tension; refused in a sentence where there is none.
-
-    Answers about it say why in their warnings.
-    """
+    """The equilibrium near a pose at which springs are under tension, the subject of answers that say `why`."""
     try:
         solution = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
@@ -307,11 +304,7 @@ def find_equilibrium(start: Configuration, loading: AppliedLoads) -> tuple[Confi
 
 
 def _taut(start: Configuration, loading: AppliedLoads) -> Equilibria | None:
-    """Return the equilibrium at which loads pull slack cables taut; None if no cable is slack.
-
-    A slack cable has no stiffness. Springs in place of these cables push too, and bring the robot near to the
-    equilibrium.
-    """
+    """Return the equilibrium at which loads pull slack cables taut, near that of springs in their place."""
     robot, slack = start.robot, slack_cables(start)
     if not slack:
         return None

@@ -117,10 +117,7 @@ class Equilibria(Record):
 
 @dataclass(eq=False, repr=False)
 class Inverse(Record):
-    """Inverses of rows of stiffnesses without units; motions without stiffness are left out.
-
-    `free` has these motions by row, mass-normalised, with the rows that give the force along each.
-    """
+    """Inverses of rows of stiffnesses; `free` has mass-normalised motions without stiffness by row, and force rows."""
 
     matrices: Array
     free: dict[int, tuple[Array, Array]]

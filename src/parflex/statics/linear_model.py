@@ -131,10 +131,7 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seq
 def linearisation_state(
     robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()
 ) -> Equilibrium | tuple[Configuration, AppliedLoads]:
-    """Return the equilibrium that a load case is about, or the undeformed pose and its loads.
-
-    Frames inside beams become nodes, as do places of wrenches that deform the robot.
-    """
+    """Return the equilibrium of a load case, or the pose and its loads; `frames` inside beams become nodes."""
     robot, pose = at_nodes(robot, pose, [*frames, *case.deforming_frames])
     if case.at_equilibrium:
         return equilibrium_of(robot, pose, case)

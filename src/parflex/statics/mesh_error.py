@@ -350,10 +350,7 @@ def inner_motions_of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
 
 
 def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diagnostic]:
-    """A diagnostic about frequencies (Hz) beyond those for which a beam is reduced: modes, lowest first, or `what`.
-
-    Their errors have a bound in the frequencies found, too: lambda >= lambda_k mu/(mu + lambda_k), theory (56).
-    """
+    """A diagnostic about modes (or `what`) beyond the band of a reduced beam, whose error theory (56) bounds."""
     reductions = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
     lowest = min(reductions, key=lambda name: reductions[name].band, default="")
     beyond = np.flatnonzero(np.asarray(frequencies) > reductions[lowest].band) if lowest else np.zeros(0, dtype=int)
@@ -415,11 +412,7 @@ def check_convergence_share(converge: Any) -> float:
 
 
 def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagnostic]:
-    """Diagnostics of what stays as it is while beams are refined; a robot without beams is refused.
-
-    `names` are frames that the answer is about: nodes between elements that the robot was loaded with are elsewhere
-    after a refinement.
-    """
+    """Diagnostics of what stays while beams are refined; refused without beams, or with inner nodes among `names`."""
     tree, beams = robot.tree, beam_links(robot)
     modal = ", ".join(repr(link.name) for link in tree.links if link.body.size and not link.body.by_tip)
     reduced = ", ".join(repr(frame.name) for frame in robot.description.frame if frame.beam and frame.beam.reduce)
