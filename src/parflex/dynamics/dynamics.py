@@ -42,14 +42,7 @@ from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
 from parflex.recursion.kinematics import motion
 from parflex.robot.batches import answer_rows, is_batch
-from parflex.robot.configuration import (
-    Configuration,
-    Pose,
-    all_accelerations,
-    all_rates,
-    configure,
-    refuse_dependent,
-)
+from parflex.robot.configuration import Configuration, Pose, all_accelerations, all_rates, configure, refuse_dependent
 from parflex.robot.coordinate_names import elastic_names
 from parflex.robot.limits import efforts_of_file, limit_warnings
 from parflex.robot.load import acting_configuration
@@ -57,13 +50,7 @@ from parflex.robot.motor_values import Effort, read_efforts
 from parflex.robot.pose_input import read_motion
 from parflex.robot.rates import Bias, requested_rates
 from parflex.robot.robot import Robot, effort_units
-from parflex.robot.states import (
-    ToleranceFactors,
-    as_numbers,
-    closed_positions,
-    common_batch,
-    refuse_infinite,
-)
+from parflex.robot.states import ToleranceFactors, as_numbers, closed_positions, common_batch, refuse_infinite
 from parflex.spatial.linear import least_norm
 from parflex.statics.linear_system import missing_inertia
 from parflex.statics.small_deformation import deflection_warnings

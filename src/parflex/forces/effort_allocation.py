@@ -109,7 +109,12 @@ class EffortAllocation(Record):
                 _, values, Vt = np.linalg.svd(N[list(self.preloaded)], full_matrices=True)
                 free = N @ Vt[int(np.sum(values > IDLE * values.max(initial=0.0))) :].T
             tau = tau + free @ self._shift_to_limits(tau, free, N)
-        result = AllocatedEfforts(tau, self._report(tau, least, preload, redundancy), [self._diagnostic()])
+        criteria = [" and of the preload"] * self.has_preload + [", within their limits"] * self.bounded
+        text = (
+            f"there are more motors than degrees of freedom: the efforts are those of {self._norm}{''.join(criteria)}"
+        )
+        notes = [Diagnostic("redundant-motors", f"{text}{MIXED * (self.mixed and self.weights is None)}")]
+        result = AllocatedEfforts(tau, self._report(tau, least, preload, redundancy), notes)
         if configuration is None or f is None or self.has_preload or not driven_cables(configuration.robot):
             return result
         return self._with_taut_cables(result, configuration, A, f)
@@ -264,15 +269,6 @@ class EffortAllocation(Record):
                 report["at_limit"] += [name] * bool(at[k])
         return report
 
-    def _diagnostic(self) -> Diagnostic:
-        criteria = [" and of the preload"] * self.has_preload + [", within their limits"] * self.bounded
-        mixed = MIXED if self.mixed and self.weights is None else ""
-        text = f"there are more motors than degrees of freedom: the efforts are those of {self._norm}"
-        return Diagnostic("redundant-motors", f"{text}{''.join(criteria)}{mixed}")
-
-
-# -- criteria from keywords ------------------------------------------------------------------------------------------
-
 
 def actuation_redundancy(robot: Robot) -> int:
     """Return the number of motors beyond the degrees of freedom of a robot with rigid bodies."""
@@ -354,9 +350,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and not np.isnan(float(value))
 
 
-# -- internal efforts within limits, in floats -----------------------------------------------------------------------
-
-
 def internal_basis(A: Array, weights: Array | None = None) -> Array:
     """Return internal efforts, one column for each redundant motor, with N^T W N = 1."""
     units = np.ones(A.shape[1]) if weights is None else 1 / np.sqrt(weights)
@@ -418,9 +411,6 @@ def _nearest_outside(N: Array, tau: Array, lower: Array, upper: Array) -> tuple[
         z = scale * found.x[:count] if found.x is not None else z
     efforts = tau + N @ z
     return efforts, np.maximum(np.maximum(lower - efforts, efforts - upper), 0.0)
-
-
-# -- driven cables ---------------------------------------------------------------------------------------------------
 
 
 def driven_cables(robot: Robot) -> list[str]:

@@ -190,16 +190,12 @@ class LegFormulation(Formulation):
     @property
     def because(self) -> list[str]:
         """What a leg is reduced to, and how its joints follow."""
-        solved = {
-            "two bars" if isinstance(leg.geometry, TwoRevoluteLeg) else "a slide on crossed hinges"
-            for leg in self.legs.legs
-        }
-        closed_form = f"Joint values follow from the platform in closed form ({', '.join(sorted(solved))})."
-        text = [
-            f"Each of {len(self.legs.legs)} legs is reduced to its effect on the platform at its end; one "
-            f"{len(self.robot.actuated)} x {len(self.robot.actuated)} solve is left. "
-            + ("Joint values are given." if self.question.positions_are_inputs else closed_form)
-        ]
+        two_bars = {isinstance(leg.geometry, TwoRevoluteLeg) for leg in self.legs.legs}
+        kinds = ", ".join(sorted("two bars" if kind else "a slide on crossed hinges" for kind in two_bars))
+        closed_form = f"Joint values follow from the platform in closed form ({kinds})."
+        values = "Joint values are given." if self.question.positions_are_inputs else closed_form
+        reduced = f"Each of {len(self.legs.legs)} legs is reduced to its effect on the platform at its end"
+        text = [f"{reduced}; one {len(self.robot.actuated)} x {len(self.robot.actuated)} solve is left. {values}"]
         if self.legs.elastic is not None:
             text.append(
                 "The platform is flexible: attachments move with its modes, and instead of their accelerations the "

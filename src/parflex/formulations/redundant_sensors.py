@@ -495,17 +495,10 @@ def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) ->
         return PlatformConstraint(closures, weights)
     inverse = np.linalg.pinv(block) * weights
     inverse = np.where(np.abs(inverse) < CLEAN * np.abs(inverse).max(), 0.0, inverse)
-    points = (
-        len(bodies) == 1
-        and not any(link.parent == bodies[0] for link in tree.links)
-        and all(
-            len(loop.translations) == (2 if tree.planar else 3)
-            and loop.turning == "free"
-            and loop.first.link == bodies[0] != loop.second.link
-            for loop in loops
-        )
-    )
-    quadratic = _quadratic(loops, inverse) if points else None
+    rows, alone = 2 if tree.planar else 3, len(bodies) == 1 and all(link.parent != bodies[0] for link in tree.links)
+    free = (len(loop.translations) == rows and loop.turning == "free" for loop in loops)
+    on_platform = (loop.first.link == bodies[0] != loop.second.link for loop in loops)
+    quadratic = _quadratic(loops, inverse) if alone and all(free) and all(on_platform) else None
     return PlatformConstraint(closures, weights, inverse, quadratic)
 
 

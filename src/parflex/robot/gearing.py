@@ -240,9 +240,6 @@ def place_following_joints(
         joint.put(q, place, designed or {})
 
 
-# -- couplings in words ------------------------------------------------------------------------------------------------
-
-
 def loss_text(coupling: Coupling | CoupledSpring) -> str:
     """Return the efficiencies of a coupling with losses."""
     if not coupling.lossy:

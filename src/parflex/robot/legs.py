@@ -26,15 +26,7 @@ from parflex.bodies.modal import without_rounding_differences
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.leg_geometry import Angle, TwoRevoluteLeg, UniversalPrismaticLeg, recognise_leg
 from parflex.records import Record
-from parflex.recursion.kinematics import (
-    Motion,
-    Pose,
-    acceleration_matrix,
-    jacobians,
-    motion,
-    place_jacobian,
-    pose,
-)
+from parflex.recursion.kinematics import Motion, Pose, acceleration_matrix, jacobians, motion, place_jacobian, pose
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import cross

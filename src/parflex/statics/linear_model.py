@@ -22,12 +22,7 @@ from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type
-from parflex.statics.equilibrium import (
-    Equilibrium,
-    equilibrium_near,
-    equilibrium_of,
-    equilibrium_with_taut_cables,
-)
+from parflex.statics.equilibrium import Equilibrium, equilibrium_near, equilibrium_of, equilibrium_with_taut_cables
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import (

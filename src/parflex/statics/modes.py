@@ -426,9 +426,6 @@ def default_number_of_modes(
     return count or USUAL
 
 
-# -- modes along a path of poses -------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class TrackedModes(Answer):
     """Branches along a path: `frequencies` (Hz, places x branches) and mass-normalised `shapes` (m, rad).
