@@ -311,7 +311,7 @@ def energies(
     rows, poses = as_numbers(velocity, "velocity") if is_batch(velocity) else None, pose
     if rows is not None:
         poses = as_numbers(pose if is_batch(pose) else configure(robot, pose).q[None], "pose")
-        count = common_batch({"pose": poses, "velocity": rows})
+        count = common_batch({"pose": poses, "velocity": rows}) or 0
         poses, rows = (np.broadcast_to(array, (count, array.shape[1])) for array in (poses, rows))
 
     def at(number: int, pose: Any) -> tuple[float, ...]:

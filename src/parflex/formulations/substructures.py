@@ -551,10 +551,10 @@ class StepMatrix:
             rates, *matrices = self._beam(beam)
             acting = [(into, M) for into, M in zip((stiff, damped), matrices, strict=True) if np.any(M != 0)]
             states, arrays = [into for into, _ in acting], [rates, *(M for _, M in acting)]
-            bent = [] if qd is None else [qd[form.robot.tree.links[beam.link].e_v]]
+            strained = [] if qd is None else [qd[form.robot.tree.links[beam.link].e_v]]
             key = "elastic matrices" if qd is None else "elastic forces"
             if states:
-                assemble_beam(states, beam, _elastic_loads, key, *bent, *arrays)
+                assemble_beam(states, beam, _elastic_loads, key, *strained, *arrays)
         for modal in form.modal:
             link, free, slots = form.robot.tree.links[modal.link], list(modal.free), modal.slots
             e, bent = self.state.at.q[link.e], None if qd is None else qd[link.e_v][free]
