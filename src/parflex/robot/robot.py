@@ -207,7 +207,7 @@ class Robot(Answer):
         return value
 
     def on_tree(self, tree: Tree) -> Robot:
-        """The same robot on another tree with the same coordinates, whose loops close and move alike."""
+        """The same robot on another `tree` with the same coordinates, whose loops close and move alike."""
         closures = replace(self.closures, tree=tree)
         return replace(self, tree=tree, closures=closures, known_home=self.home, known_mobility=self.known[1])
 
