@@ -13,7 +13,6 @@ from support.robots import load_robot, robot_file, write_robot
 
 import parflex
 from parflex import InputError, ParflexError, ParflexWarning, UnreachableError
-from parflex.dynamics.contact_state import with_tree
 
 SPACED = 2001  # samples of a motion: between them smooth motions of a second exceed samples by less than NEAR
 NEAR = 1e-3  # of a range: limits so near to it are not drawn
@@ -33,7 +32,7 @@ def length(angle):
 def limited(robot, **limits):
     """The robot with limits of joints: {joint: {key: value}}."""
     links = tuple(replace(link, **limits.get(link.name, {})) for link in robot.tree.links)
-    return with_tree(robot, replace(robot.tree, links=links))
+    return robot.on_tree(replace(robot.tree, links=links))
 
 
 def warned(capsys, *words) -> list[str]:

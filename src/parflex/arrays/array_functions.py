@@ -435,7 +435,7 @@ class StateCalls:
             answered, doubtful, far = (False, False, ()) if checks is None else self._judge(checks, state, rules)
             if answered:
                 if doubtful:
-                    notes.warns(row, lambda state=state: self._result(state, rules).diagnostics)
+                    notes.warns(row, partial(lambda state: self._result(state, rules).diagnostics, state))
                 continue
             out[row] = np.nan
             if far in reasons:

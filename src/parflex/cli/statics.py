@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 def stiffness(robot: Divided, case: LoadCase, *, pose: Any = None, frame: str | None = None) -> Answer:
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
     from parflex import deflection, equilibrium, linear_model
-    from parflex.forces.section_forces import beam_tables
     from parflex.robot.beam_nodes import at_nodes
     from parflex.statics.linear_model import about_equilibrium
     from parflex.statics.stiffness import deflection_at, stiffness_of
@@ -49,7 +48,7 @@ def stiffness(robot: Divided, case: LoadCase, *, pose: Any = None, frame: str | 
     }
     most = deflected.largest_stress
     if deflected.beams:
-        answer |= {"beams": beam_tables(deflected.beams), "largest_stress": most}
+        answer |= {"beams": {name: beam.table() for name, beam in deflected.beams.items()}, "largest_stress": most}
     if deflected.elements:
         answer["elements"] = deflected.elements
     if result.model.loading.internal is not None:

@@ -14,11 +14,10 @@ from parflex.codegen.options import Options
 from parflex.codegen.tracer import Outputs, Tracer
 from parflex.dynamics.dynamics import mass_matrix
 from parflex.errors import InputError
-from parflex.formulations.coordinates import fitted_rates
 from parflex.recursion.kinematics import jacobians, motion, place_jacobian
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
-from parflex.spatial.linear import solve
+from parflex.spatial.linear import least_squares, solve
 
 Array = np.ndarray
 
@@ -73,7 +72,7 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     reference_acceleration = np.concatenate([tracer.group("acceleration", 3), tracer.group("angular_acceleration", 3)])
     Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
     J_a = form.moving(q, np.zeros(len(form.independent))).J_a
-    state = form.moving(q, fitted_rates(robot, J_a, rates))
+    state = form.moving(q, least_squares(J_a, rates, robot.tree.rate_units[list(robot.actuated)]))
     place = tree.places[tree.end_effector]
     R, p = state.at.of(place)
     J_v, J_w = place_jacobian(tree, state.at, jacobians(tree, state.at), place)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from parflex.closure.constraints import Coupling
-from parflex.dynamics.contact_state import with_trace_gates
 from parflex.errors import InputError, did_you_mean
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
+from parflex.tree.force_elements import with_gates
 
 if TYPE_CHECKING:
     from parflex.formulations.base import ModelRequest
@@ -71,7 +71,9 @@ def prepared_robot(robot: Robot, model: str, options: Options) -> Robot:
         if not robot.tree.has(frame, "wrench_frames"):
             hint = did_you_mean(frame, robot.tree.places)
             raise InputError(f"there is no frame '{frame}'", key="wrench_frames", value=frame, hint=hint)
-    robot = with_trace_gates(acting_robot(robot, options.without))
+    robot = acting_robot(robot, options.without)
+    if robot.tree.gates is not None:  # each trace puts its symbols into gates of its own
+        robot = robot.on_tree(with_gates(robot.tree))
     if not options.friction_width:
         return robot
     width = options.friction_width

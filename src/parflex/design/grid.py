@@ -237,7 +237,7 @@ def frequency_map(
         warn_of_balanced(results.counted.balanced, int(reached.sum()), 3)
     warn_of_unstable([store.reasons[k] for k in store.reason.tolist()], 3)
     warn_of_first_order(robot, requested, store.values, conditions, results.rests, 2)
-    warn_beyond_band(robot, store.values["frequencies"], 2)
+    warn_beyond_band(robot, store.values["frequencies"])
     warn_of_few_elements(robot, store.values["frequencies"], batch.pose_of, conditions, modes, 2)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))

@@ -25,7 +25,7 @@ def frequency(state: DesignState, argument: str) -> Any:
     """The natural frequency of mode k (1: the lowest), or the lowest in a band LOW-HIGH (Hz)."""
     held = HeldState(state)
     number, modes = _mode(held, argument)
-    warn_beyond_band(state.robot, modes.frequencies[number], 2, f"frequency:{argument or 1}")
+    warn_beyond_band(state.robot, modes.frequencies[number], f"frequency:{argument or 1}")
     return frequency_of(held, modes, number)
 
 

@@ -11,7 +11,6 @@ from parflex.errors import InputError
 from parflex.robot.robot import Robot
 from parflex.tree.force_elements import has_contacts, joint_stop, with_gates
 from parflex.tree.friction import StictionJoint
-from parflex.tree.tree import Tree
 
 Array = np.ndarray
 
@@ -34,24 +33,13 @@ def with_stops(robot: Robot, damped: bool = True) -> Robot:
     if all(link.terms.stop is None for link in links):
         hint = "give joints with limits e.g. stop = { stiffness = 1e5, damping = 100 }, or omit the stops"
         raise InputError("no joint of the robot has a stop", key="stops", value=robot.name, hint=hint)
-    return with_tree(robot, replace(robot.tree, links=tuple(links)))
-
-
-def with_trace_gates(robot: Robot) -> Robot:
-    """The robot with gates of its own, where its contacts have gates: each trace puts its symbols into them."""
-    return robot if robot.tree.gates is None else with_tree(robot, with_gates(robot.tree))
+    return robot.on_tree(replace(robot.tree, links=tuple(links)))
 
 
 def with_gates_for_run(robot: Robot) -> Robot:
     """The robot for a run in time: its contacts and the joints that may stick, if there are any, have gates."""
     sticks = any(link.terms.rubbing is not None for link in robot.tree.links)
-    return with_tree(robot, with_gates(robot.tree)) if sticks or has_contacts(robot.tree) else robot
-
-
-def with_tree(robot: Robot, tree: Tree) -> Robot:
-    """The same robot on another tree with the same coordinates."""
-    closures = replace(robot.closures, tree=tree)
-    return replace(robot, tree=tree, closures=closures, known_home=robot.home, known_mobility=robot.known[1])
+    return robot.on_tree(with_gates(robot.tree)) if sticks or has_contacts(robot.tree) else robot
 
 
 def limits_without_stop(robot: Robot) -> list[str]:
@@ -99,4 +87,4 @@ def with_stiction(robot: Robot, driven: bool) -> Robot:
         elif terms.rubs:
             terms = replace(terms, width=DRIVEN_FRICTION_WIDTH)
         links.append(replace(link, terms=terms))
-    return with_tree(robot, replace(robot.tree, links=tuple(links)))
+    return robot.on_tree(replace(robot.tree, links=tuple(links)))

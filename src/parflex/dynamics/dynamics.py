@@ -42,14 +42,7 @@ from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
 from parflex.recursion.kinematics import motion
 from parflex.robot.batches import answer_rows, is_batch
-from parflex.robot.configuration import (
-    Configuration,
-    Pose,
-    all_accelerations,
-    all_rates,
-    configure,
-    refuse_dependent,
-)
+from parflex.robot.configuration import Configuration, Pose, all_accelerations, all_rates, configure, refuse_dependent
 from parflex.robot.coordinate_names import elastic_names
 from parflex.robot.limits import efforts_of_file, limit_warnings
 from parflex.robot.load import acting_configuration
@@ -57,13 +50,7 @@ from parflex.robot.motor_values import Effort, read_efforts
 from parflex.robot.pose_input import read_motion
 from parflex.robot.rates import Bias, requested_rates
 from parflex.robot.robot import Robot, effort_units
-from parflex.robot.states import (
-    ToleranceFactors,
-    as_numbers,
-    closed_positions,
-    common_batch,
-    refuse_infinite,
-)
+from parflex.robot.states import ToleranceFactors, as_numbers, closed_positions, common_batch, refuse_infinite
 from parflex.spatial.linear import least_norm
 from parflex.statics.linear_system import missing_inertia
 from parflex.statics.small_deformation import deflection_warnings
@@ -324,7 +311,7 @@ def energies(
     rows, poses = as_numbers(velocity, "velocity") if is_batch(velocity) else None, pose
     if rows is not None:
         poses = as_numbers(pose if is_batch(pose) else configure(robot, pose).q[None], "pose")
-        count = common_batch({"pose": poses, "velocity": rows})
+        count = common_batch({"pose": poses, "velocity": rows}) or 0
         poses, rows = (np.broadcast_to(array, (count, array.shape[1])) for array in (poses, rows))
 
     def at(number: int, pose: Any) -> tuple[float, ...]:
@@ -426,10 +413,7 @@ def is_joint_motion(robot: Robot, *motion_tables: Mapping[str, float] | None) ->
 
 
 def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = None) -> Any:
-    """A state of the general form at a pose: the equations of the programs, with numbers.
-
-    Dependent rates are those that suit this pose, so that every regular pose is answered.
-    """
+    """A state of the general form with numbers, with dependent rates that suit this pose."""
     robot = configuration.robot
     form: Any = choose(robot, ModelRequest("numbers", at=configuration))
     return form.here(qd, checked_wrenches(robot.tree, wrenches))
@@ -538,7 +522,8 @@ def _given(
         motor_accelerations = np.array([requested.joints.get(k, 0.0) for k in motors])
         return np.eye(robot.tree.n)[motors], motor_accelerations - b[motors]
     requested.refuse_contradicted()
-    requested.refuse_impossible()
+    if requested.values.any():
+        requested.solve([])  # which refuses impossible accelerations
     count = len(requested.values)
     if not count == requested.rank == len(motors):
         given, wanted = count_of(count, "acceleration"), count_of(len(motors), "motor")
@@ -616,10 +601,7 @@ def _driven(
     qd: Array,
     b: Array,
 ) -> tuple[Array, Array, list[Diagnostic]]:
-    """Rows of what drives a flexible robot, per rate, their accelerations less the bias, and diagnostics.
-
-    Motors, or all components of the end effector; what is not given does not accelerate.
-    """
+    """Rows of motors or of the end effector, accelerations (else zero) less the bias, and diagnostics."""
     robot, frame = configuration.robot, configuration.robot.tree.end_effector
     if is_joint_motion(robot, velocity, acceleration) or not (velocity or acceleration):
         elastic = elastic_names(robot.tree)
@@ -638,7 +620,15 @@ def _driven(
     parts = robot.tree.components
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
     desired = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
-    notes = [*check_system(configuration, frame), *_growth_warnings(configuration)]
+    notes, open_text = check_system(configuration, frame), ""
+    if actuation_redundancy(robot) > 0:
+        open_text = "how the deformations go on depends on how spare motors share the efforts: it is not judged"
+    else:
+        try:
+            notes += zero_dynamics(robot, configuration).diagnostics
+        except SingularError as error:
+            open_text = f"the elastic zero dynamics are unknown: {error.message}"
+    notes += [Diagnostic("unknown-zero-dynamics", open_text)] if open_text else []
     return configuration.frame_rows(frame)[parts], desired, notes
 
 
@@ -657,14 +647,3 @@ def equilibrium_warnings(configuration: Configuration, qdd: Array, moving: bool)
         "holding efforts; compute the deflection ('parflex stiffness'), or use the configuration of an equilibrium"
     )
     return [Diagnostic("not-in-equilibrium", text, name, float(size.max()))]
-
-
-def _growth_warnings(configuration: Configuration) -> list[Diagnostic]:
-    """Whether the deformations would grow while the end effector is driven."""
-    if actuation_redundancy(configuration.robot) > 0:
-        text = "how the deformations go on depends on how spare motors share the efforts: it is not judged"
-        return [Diagnostic("unknown-zero-dynamics", text)]
-    try:
-        return zero_dynamics(configuration.robot, configuration).diagnostics
-    except SingularError as error:
-        return [Diagnostic("unknown-zero-dynamics", f"the elastic zero dynamics are unknown: {error.message}")]

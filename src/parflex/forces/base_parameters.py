@@ -35,27 +35,16 @@ ROUNDING = 1e-13  # of what a link carries: sums of a hundred bodies stay below,
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Answer):
-    """Names and values of the base parameters, and a robot that has only them.
+    """Base parameters: their `names`, such as "ZZ[2]", `values` (kg, kg m, kg m^2), and a `robot` with no others.
 
-    Attributes
-    ----------
-    names : list[str]
-        Base parameters, e.g. "ZZ[2]".
-    values : Array
-        Their values (kg, kg m, kg m^2).
-    grouped : dict[str, str]
-        Parameter grouped by rank -> where it went.
-    after_rules : int
-        Number of parameters that the rules alone leave.
-    robot : Robot
-        A robot that has only the base parameters.
+    `grouped` says where each parameter went that rank has grouped; `after_rules` is how many the rules alone leave.
     """
 
-    names: list[str]  # e.g. "ZZ[2]"
-    values: Array  # kg, kg m, kg m^2
-    grouped: dict[str, str]  # parameter that was grouped by rank -> where it went
-    after_rules: int  # number of parameters that the rules alone leave
-    robot: Robot  # which has only the base parameters
+    names: list[str]
+    values: Array
+    grouped: dict[str, str]
+    after_rules: int
+    robot: Robot
 
     @property
     def diagnostics(self) -> Sequence[Diagnostic]:
@@ -115,16 +104,6 @@ def _symmetric_part(body: RigidBody, axis: int, empty: str) -> RigidBody:
     )
 
 
-def _check(robot: Robot, samples: int) -> None:
-    """Flexible bodies are not given by ten parameters each."""
-    bent = next((link.name for link in robot.tree.links if link.body.size), None)
-    if bent is not None:
-        text = f"'{bent}' is flexible, and base parameters are defined for rigid bodies only"
-        raise InputError(text, key="base_parameters", value=bent, hint="load the robot with rigid=True")
-    if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 10_000:
-        raise InputError("the number of samples must be positive", key="samples", value=samples, hint="give e.g. 40")
-
-
 def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) -> BaseParameters:
     """Base inertial parameters of the open tree of legs and platform, or of the closed robot.
 
@@ -144,11 +123,16 @@ def base_parameters(robot: Robot, samples: int = 40, *, closed: bool = False) ->
     --------
     >>> parflex.base_parameters(parflex.load("rx90")).names[:2]
     """
-    _check(robot, samples)
+    bent = next((link.name for link in robot.tree.links if link.body.size), None)
+    if bent is not None:
+        text = f"'{bent}' is flexible, and base parameters are defined for rigid bodies only"
+        raise InputError(text, key="base_parameters", value=bent, hint="load the robot with rigid=True")
+    if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 10_000:
+        raise InputError("the number of samples must be positive", key="samples", value=samples, hint="give e.g. 40")
     tree = regrouped_tree(robot.tree)
     labels = [f"{parameter}[{link.name}]" for link in tree.links for parameter in PARAMETERS]
     values = np.concatenate([body_parameters(link.body.as_rigid()) for link in tree.links])
-    matrix = _closed_regressor(robot, tree, samples) if closed else _stacked_regressor(tree, samples)
+    matrix = _sampled_regressor(robot, tree, samples, closed)
     size = np.abs(matrix).max(axis=0)
     ruled_out = _regrouped_columns(tree)
     candidates = [k for k in range(len(labels)) if size[k] > 1e-10 * size.max() and k not in ruled_out]
@@ -185,19 +169,13 @@ def _regrouped_columns(tree: Tree) -> set[int]:
     return columns
 
 
-def _stacked_regressor(tree: Tree, samples: int) -> Array:
-    rng = np.random.default_rng(0)
-    rows = []
-    for _ in range(samples):
-        q = tree.moved(tree.start, rng.uniform(-1, 1, tree.n) * 2)
-        rows.append(_regressor(tree, q, rng.uniform(-2, 2, tree.n), rng.uniform(-4, 4, tree.n)))
-    return np.concatenate(rows)
-
-
-def _closed_regressor(robot: Robot, tree: Tree, samples: int) -> Array:
-    """Return rows of forces along independent rates at closed states, each state scaled by its largest entry."""
+def _sampled_regressor(robot: Robot, tree: Tree, samples: int, closed: bool) -> Array:
+    """Return rows of forces at random states of the tree, or along independent rates at closed ones, scaled each."""
     rng, reach = np.random.default_rng(0), REACH
     rows: list[Array] = []
+    while not closed and len(rows) < samples:
+        q = tree.moved(tree.start, rng.uniform(-1, 1, tree.n) * 2)
+        rows.append(_regressor(tree, q, rng.uniform(-2, 2, tree.n), rng.uniform(-4, 4, tree.n)))
     motors = [
         (robot.tree.rate_names[k], robot.tree.links[robot.tree.link_of_rate[k]].q.start, k) for k in robot.actuated
     ]
@@ -236,11 +214,7 @@ def cleaned_body(body: RigidBody, scale: Array) -> RigidBody:
 
 
 def grouped_tree(tree: Tree) -> Tree:
-    """The tree of rigid links with bodies grouped towards the ground.
-
-    The rounding of a link is judged beside what it carries, which is all that was handed to it, and not beside the
-    heaviest link of the robot, next to which a small wrist is nothing.
-    """
+    """The tree of rigid links with bodies grouped towards the ground, without rounding beside what each carries."""
     carried = np.array([moments_scale(link.body.as_rigid(), tree.length) for link in tree.links]).reshape(-1, 3)
     for j in reversed(range(len(tree.links))):
         if tree.links[j].parent >= 0:

@@ -59,10 +59,7 @@ class CouplingLosses(Record):
         return losses, self.pushes.T @ losses
 
     def settled(self, evaluate: Callable[[Array], tuple[Any, Array]], per_loss: Array) -> tuple[Any, Array]:
-        """An answer that is not linear in the losses, and their forces along all rates, both as they fit each other.
-
-        `evaluate` gives it for forces of losses, with what the rows then give; `per_loss` is about the change of that.
-        """
+        """An answer that is not linear in the losses, by `evaluate`, and their forces along all rates, as both fit."""
         K, losses = self.efforts(per_loss), np.zeros(len(self.gears))
         for _ in range(SETTLING):
             forces = self.pushes.T @ losses
@@ -77,11 +74,7 @@ class CouplingLosses(Record):
         raise SingularError(text, key="efficiency", value=name, hint=hint)
 
     def _solved(self, start: Array, K: Array) -> Array:
-        """Losses where efforts are start + K losses, and losses the share of efforts that the direction of power says.
-
-        Newton on what is linear for each direction: exact after one step for one gear. With numbers, all directions
-        are tried, and only one may fit.
-        """
+        """Losses in efforts start + K losses, by Newton; with numbers the one direction of power that fits."""
         count = len(self.gears)
         if scalar_type(start, K, self.turns) is not object and count <= MAX_ENUMERATED_GEARS:
             return self._consistent_losses(start, K)
@@ -145,10 +138,7 @@ def coupling_losses(closures: Closures, reduction: Reduction, qd: Array) -> Coup
 def with_losses(
     state: Any, solved: Callable[[Array, Array], tuple[Array, Array]], c: Array, accelerations: Array
 ) -> tuple[Array, Array, Any]:
-    """Efforts and independent accelerations with what gears lose, and the forces of the losses along all rates.
-
-    `solved` returns both for forces along the independent rates, here `c`, and for `accelerations`.
-    """
+    """Efforts and accelerations with losses, `solved` for forces `c` and `accelerations`; forces of the losses."""
     (tau, qdd), losses = solved(c, accelerations), state.losses
     if losses is None:
         return tau, qdd, 0.0

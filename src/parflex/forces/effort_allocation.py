@@ -104,18 +104,23 @@ class EffortAllocation(Record):
         preload = self._preload_efforts(N)
         tau = least + preload
         if self.bounded:
-            free = self._free_directions(N)
+            free = N  # internal efforts without effect on the preloaded motors
+            if self.preloaded:
+                _, values, Vt = np.linalg.svd(N[list(self.preloaded)], full_matrices=True)
+                free = N @ Vt[int(np.sum(values > IDLE * values.max(initial=0.0))) :].T
             tau = tau + free @ self._shift_to_limits(tau, free, N)
-        result = AllocatedEfforts(tau, self._report(tau, least, preload, redundancy), [self._diagnostic()])
+        criteria = [" and of the preload"] * self.has_preload + [", within their limits"] * self.bounded
+        text = (
+            f"there are more motors than degrees of freedom: the efforts are those of {self._norm}{''.join(criteria)}"
+        )
+        notes = [Diagnostic("redundant-motors", f"{text}{MIXED * (self.mixed and self.weights is None)}")]
+        result = AllocatedEfforts(tau, self._report(tau, least, preload, redundancy), notes)
         if configuration is None or f is None or self.has_preload or not driven_cables(configuration.robot):
             return result
         return self._with_taut_cables(result, configuration, A, f)
 
     def solve_program(self, A: Array, g: Array) -> Array:
-        """Return efforts with A tau = g over any scalar, by arithmetic without branches; limits change none.
-
-        The preload is `near`.
-        """
+        """Return efforts with A tau = g over any scalar, without branches and limits; the preload is `near`."""
         if self.near is None:
             return least_norm(A, g, self.weights)
         return self.near + least_norm(A, g - A @ self.near, self.weights)
@@ -199,13 +204,6 @@ class EffortAllocation(Record):
             raise InputError(f"{text}{float(self.preload[worst]):.6g}", key="preload", value=name, hint=hint)
         return N @ z
 
-    def _free_directions(self, N: Array) -> Array:
-        """Return internal efforts without effect on the preloaded motors, with N^T W N = 1."""
-        if not self.preloaded:
-            return N
-        _, values, Vt = np.linalg.svd(N[list(self.preloaded)], full_matrices=True)
-        return N @ Vt[int(np.sum(values > IDLE * values.max(initial=0.0))) :].T
-
     def _shift_to_limits(self, tau: Array, free: Array, N: Array) -> Array:
         """Return the shortest z with tau + free @ z within the limits; raise InputError with the nearest efforts."""
         lower, upper = self._bounds(len(tau))
@@ -270,15 +268,6 @@ class EffortAllocation(Record):
                 report["limits"][name] = [None if np.isinf(end) else float(end) for end in (lower[k], upper[k])]
                 report["at_limit"] += [name] * bool(at[k])
         return report
-
-    def _diagnostic(self) -> Diagnostic:
-        criteria = [" and of the preload"] * self.has_preload + [", within their limits"] * self.bounded
-        mixed = MIXED if self.mixed and self.weights is None else ""
-        text = f"there are more motors than degrees of freedom: the efforts are those of {self._norm}"
-        return Diagnostic("redundant-motors", f"{text}{''.join(criteria)}{mixed}")
-
-
-# -- criteria from keywords ------------------------------------------------------------------------------------------
 
 
 def actuation_redundancy(robot: Robot) -> int:
@@ -361,9 +350,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and not np.isnan(float(value))
 
 
-# -- internal efforts within limits, in floats -----------------------------------------------------------------------
-
-
 def internal_basis(A: Array, weights: Array | None = None) -> Array:
     """Return internal efforts, one column for each redundant motor, with N^T W N = 1."""
     units = np.ones(A.shape[1]) if weights is None else 1 / np.sqrt(weights)
@@ -371,10 +357,7 @@ def internal_basis(A: Array, weights: Array | None = None) -> Array:
 
 
 def shortest_within(N: Array, tau: Array, lower: Array, upper: Array) -> Array | None:
-    """Return the shortest z with lower <= tau + N z <= upper, or None if there is none.
-
-    With N^T W N = 1 the shortest z changes the efforts least in the weighted norm.
-    """
+    """Return the shortest z with lower <= tau + N z <= upper, or None; with N^T W N = 1 efforts change least."""
     G, h = _one_sided(N, tau, lower, upper)
     scale = max(float(np.abs(tau).max(initial=0.0)), float(np.abs(h).max(initial=0.0)), 1e-300)
     if not len(h) or h.max() <= 0:
@@ -428,9 +411,6 @@ def _nearest_outside(N: Array, tau: Array, lower: Array, upper: Array) -> tuple[
         z = scale * found.x[:count] if found.x is not None else z
     efforts = tau + N @ z
     return efforts, np.maximum(np.maximum(lower - efforts, efforts - upper), 0.0)
-
-
-# -- driven cables ---------------------------------------------------------------------------------------------------
 
 
 def driven_cables(robot: Robot) -> list[str]:

@@ -16,7 +16,7 @@ import scipy
 
 from parflex.checks import short_text, table
 from parflex.closure.constraints import Distance
-from parflex.errors import InputError, SingularError, did_you_mean
+from parflex.errors import InputError, did_you_mean
 from parflex.recursion.dynamics import NewtonEuler, joint_forces, mass_matrix, newton_euler
 from parflex.recursion.energy import LinkWrenches, add_wrenches, line_between, wrench_on_link
 from parflex.recursion.kinematics import Pose, motion
@@ -32,10 +32,7 @@ Values = dict[str, dict[str, Any]]
 def tree_forces(
     configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrench | None = None, weight: float = 1.0
 ) -> Array:
-    """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included.
-
-    `weight` is the share of gravity that acts.
-    """
+    """F = M_tot qdd + c_tot along all rates, joint terms and wrenches included; `weight` is the share of gravity."""
     recursion = tree_newton_euler(configuration, qd, qdd, wrenches, weight=weight)
     return recursion.forces + joint_forces(configuration.robot.tree, configuration.q, qd, qdd)
 
@@ -69,15 +66,6 @@ def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> LinkWrenche
         if place.link >= 0:
             add_wrenches(result, {place.link: wrench_on_link(at, place, wrench[:3], wrench[3:])})
     return result
-
-
-def singular_inertia_error() -> SingularError:
-    """What is said where a mass matrix is singular for every pose."""
-    return SingularError(
-        "the direct model is undefined: a joint moves nothing that has inertia",
-        key="motor_inertia",
-        hint="include the motor inertia (motor-inertia), or give an inertia to what the joint moves",
-    )
 
 
 def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> Array:
@@ -125,10 +113,7 @@ def checked_wrenches(tree: Tree, wrenches: Any, batch: bool = False) -> dict[str
 
 
 def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) -> tuple[Array, Array]:
-    """All rates behind an impulse that gives the motors new rates, and the impulses of the motors.
-
-    Their work is p . (before + after) / 2 over the motors: all that the kinetic energy changes by.
-    """
+    """All rates behind an impulse that gives motors new rates, and their impulses p: work p . (before + after) / 2."""
     robot, N = here.robot, here.motions
     M = mass_matrix(robot.tree, here.at)
     motors = list(robot.actuated)
@@ -150,7 +135,7 @@ def _positive(A: Array, b: Array) -> Array:
     return np.linalg.lstsq(A / np.outer(size, size), b / size, rcond=1e-13)[0] / size
 
 
-def multipliers_of(configuration: Configuration, f: Array, tau: Array) -> Array:
+def multipliers_of(configuration: Configuration, f: Array, tau: Array | float = 0.0) -> Array:
     """Multipliers of least norm of all rows, theory (18), for forces of the open tree and efforts of the motors."""
     robot = configuration.robot
     missing = f.copy()

@@ -10,7 +10,7 @@ from parflex.closure.constraints import Coupling, Distance, Loop
 from parflex.closure.mobility import rank
 from parflex.diagnostics import Diagnostic
 from parflex.forces.forces import Wrench, checked_wrenches, element_values, multipliers_of, tree_newton_euler
-from parflex.forces.section_forces import beam_tables, largest_stress_of, loads_of_beams
+from parflex.forces.section_forces import largest_stress_of, loads_of_beams
 from parflex.recursion.dynamics import carry_wrenches
 from parflex.recursion.energy import LinkWrenches, add_wrenches
 from parflex.recursion.kinematics import Pose
@@ -34,14 +34,13 @@ def reactions_of(
     """Wrenches in all joints and closures: multipliers of least norm, theory (18), then Newton-Euler with them."""
     robot = configuration.robot
     lam = multipliers_of(configuration, f, tau)
-    undetermined = _undetermined(configuration)
+    loose_rows, loose = _undetermined(configuration)
     loop_wrenches, acting = closure_loads(robot, configuration.at, lam)
     closures: dict[str, Any] = {
         name: {"force": force.tolist(), "moment": moment.tolist()} for name, (force, moment) in loop_wrenches.items()
     }
     result = tree_newton_euler(configuration, qd, qdd, wrenches, more=acting)
-    loose = _undetermined_joints(configuration, undetermined)
-    if len(undetermined):
+    if loose_rows:
         text = "the robot is over-constrained: reactions marked undetermined are those of least norm"
         diagnostics.append(Diagnostic("undetermined-forces", text))
     joints = {
@@ -60,13 +59,13 @@ def reactions_of(
     elements = {
         name: {**value, "undetermined": False} for name, value in element_values(configuration, qd, lam).items()
     }
-    for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True):
-        kinds = {Coupling: couplings, Distance: elements}
-        entry = kinds.get(type(row), closures)[row.name]
-        entry["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
+    kinds = {Coupling: couplings, Distance: elements}
+    for row in robot.closures.rows:
+        kinds.get(type(row), closures)[row.name]["undetermined"] = row.name in loose_rows
     reactions: dict[str, Any] = {"joints": joints, "closures": closures, "couplings": couplings, "elements": elements}
     beams = loads_of_beams(configuration, qd, qdd, result, checked_wrenches(robot.tree, wrenches))
-    reactions |= {"beams": beam_tables(beams), "largest_stress": largest_stress_of(beams)}
+    reactions["beams"] = {name: beam.table() for name, beam in beams.items()}
+    reactions["largest_stress"] = largest_stress_of(beams)
     return {key: value for key, value in reactions.items() if value or key in ("joints", "closures")}
 
 
@@ -77,19 +76,17 @@ def has_reaction(link: Link) -> bool:
 
 def undetermined_reactions(configuration: Configuration) -> set[str]:
     """Joints and closures whose reactions are not unique."""
-    robot, undetermined = configuration.robot, _undetermined(configuration)
-    parts = zip(robot.closures.slices(), robot.closures.rows, strict=True)
-    rows = {row.name for part, row in parts if len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9}
-    return rows | _undetermined_joints(configuration, undetermined)
+    rows, joints = _undetermined(configuration)
+    return rows | joints
 
 
-def _undetermined(configuration: Configuration) -> Array:
-    """Rows: combinations of multipliers that act on nothing."""
-    rows = configuration.scaled_closure_jacobian[:, configuration.robot.free]
-    if not len(rows):
-        return np.zeros((0, 0))
-    U, _, _ = np.linalg.svd(rows)
-    return (U[:, rank(rows) :] * configuration.robot.closures.row_units()[:, None]).T
+def _undetermined(configuration: Configuration) -> tuple[set[str], set[str]]:
+    """Closures, and joints, whose reactions change with combinations of multipliers that act on nothing."""
+    closures, J = configuration.robot.closures, configuration.scaled_closure_jacobian[:, configuration.robot.free]
+    combinations = (np.linalg.svd(J)[0][:, rank(J) :] * closures.row_units()[:, None]).T if len(J) else np.zeros((0, 0))
+    parts = zip(closures.slices(), closures.rows, strict=True)
+    rows = {row.name for part, row in parts if len(combinations) and np.abs(combinations[:, part]).max() > 1e-9}
+    return rows, _undetermined_joints(configuration, combinations)
 
 
 def closure_loads(robot: Robot, at: Pose, lam: Array) -> tuple[dict[str, tuple[Array, Array]], LinkWrenches]:

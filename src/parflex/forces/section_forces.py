@@ -88,10 +88,7 @@ class BeamLoads(Record):
         return forces[..., FORCES.index(word)]
 
     def at_ends(self, tree: Tree) -> list[dict[str, Any]]:
-        """The same, but for stress, at both ends of each element, with the names of the nodes there.
-
-        Nodes beside those of the file end no element.
-        """
+        """The same, but for stress, at both ends of each element of the file, with the names of the nodes there."""
         entries, links = [], (*self.chain.links, self.chain.tip)
         nodes = [number for number, j in enumerate(links) if j not in self.chain.added]
         for first, after in pairwise(nodes):
@@ -141,11 +138,6 @@ def beam_loads(
     }
 
 
-def beam_tables(beams: Mapping[str, BeamLoads]) -> dict[str, Any]:
-    """Tables of all beams by name."""
-    return {name: beam.table() for name, beam in beams.items()}
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ElementRows(Record):
     """An element of a beam in many rows, in the axes of its root: its motion, and the wrenches on it at its origin."""
@@ -167,10 +159,7 @@ class ElementRows(Record):
 
 
 class InnerLoad(NamedTuple):
-    """Something that acts on an element between its ends: a wrench on a frame, or an end of an element between points.
-
-    `part` is a share of an element of the beam, `sign` that of the force of an element between points.
-    """
+    """A wrench on a frame, or `sign` times the force of an element between points, at a `part` of an element."""
 
     part: float
     place: Place
@@ -196,10 +185,7 @@ def element_signals_of(
     tree: Tree, at: Pose, moving: Motion, recursion: NewtonEuler, chains: Iterable[BeamChain],
     wrenches: Mapping[str, Array],
 ) -> dict[int, Array]:  # fmt: skip
-    """Of each element of beams a, w, al of its root, the wrench at its tip and its inner loads; over any scalar.
-
-    Wrenches are about its root and in its axes; `wrenches` are wrenches on frames, in world axes.
-    """
+    """Of each element a, w, al of its root, wrench at the tip, inner loads, all about its root, in its axes."""
     result = {}
     for j, k in ((j, k) for chain in chains for j, k in pairwise((*chain.links, chain.tip))):
         force, moment = at.to_parent(tree, k, recursion.f[k]), at.to_parent(tree, k, recursion.m[k])
@@ -475,7 +461,14 @@ def read_beam(robot: Robot, beam: str, quantity: str, word: str) -> BeamChain:
     """The beam of a section quantity; raise where the robot has none, or where its quantity is not determined."""
     chains = beam_chains(robot)
     if beam not in chains:
-        raise InputError(_not_a_beam_message(robot, beam), key="outputs", value=word, hint=did_you_mean(beam, chains))
+        link = robot.tree.places[beam].link if beam in robot.tree.places else -1
+        body = robot.tree.links[link].body if link >= 0 else None
+        text = f"'{beam}' is not a beam: rigid bodies have no sections"
+        if beam not in robot.tree.places:
+            text = f"there is no beam '{beam}'"
+        elif body is not None and body.size and not body.by_tip:
+            text = f"'{beam}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
+        raise InputError(text, key="outputs", value=word, hint=did_you_mean(beam, chains))
     if robot.tree.planar and quantity not in (*(FORCES[k] for k in IN_PLANE), STRESS):
         text = f"a planar robot does not say what '{beam}' carries as {quantity}"
         raise InputError(text, key="outputs", value=word, hint="ask for N, Vy, Mz or stress")
@@ -496,13 +489,3 @@ def read_beam_position(where: str, beam: str, key: str, word: str) -> float:
         hint = "give a number from 0 (its frame) to 1 (its tip)"
         raise InputError(f"the place '{where}' is not on the beam '{beam}'", key=key, value=word, hint=hint)
     return s
-
-
-def _not_a_beam_message(robot: Robot, name: str) -> str:
-    if name not in robot.tree.places:
-        return f"there is no beam '{name}'"
-    link = robot.tree.places[name].link
-    body = robot.tree.links[link].body if link >= 0 else None
-    if body is not None and body.size and not body.by_tip:
-        return f"'{name}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
-    return f"'{name}' is not a beam: rigid bodies have no sections"

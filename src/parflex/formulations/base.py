@@ -19,9 +19,8 @@ from parflex.closure.constraints import Closures, Loop
 from parflex.closure.leg_geometry import Angle
 from parflex.closure.partition import Partition, choose_partition
 from parflex.closure.targets import Target
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.effort_allocation import EffortAllocation
-from parflex.forces.forces import singular_inertia_error
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
@@ -189,7 +188,9 @@ class Formulation(ABC):
         try:
             return state.pushed(tau)[0]
         except np.linalg.LinAlgError:
-            raise singular_inertia_error() from None
+            text = "the direct model is undefined: a joint moves nothing that has inertia"
+            hint = "include the motor inertia (motor-inertia), or give an inertia to what the joint moves"
+            raise SingularError(text, key="motor_inertia", hint=hint) from None
 
     def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointTangent]) -> Any:
         """The sparse matrix of an implicit step, where the form has one; `joints` are slopes of the joints' forces."""
@@ -273,10 +274,7 @@ def regular_leg_blocks(robot: Robot) -> list[tuple[Array, Array]]:
 
 
 def cheapest_closures(robot: Robot) -> Closures:
-    """The closures of a robot, taken as closed, each seen from the end from which it costs least.
-
-    From there fewer entries of the joints' columns change: seen from a leg's end, axes of its last joints are fixed.
-    """
+    """The closures, each seen from the end from which fewer entries of the columns of joints change with the pose."""
     tree, loops = robot.tree, []
     joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
     draws = (np.random.default_rng(seed).uniform(-1, 1, len(robot.home)) for seed in range(2))  # any poses serve

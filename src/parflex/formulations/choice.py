@@ -83,9 +83,6 @@ def _inverse_leaves_motion_free(robot: Robot, question: ModelRequest) -> bool:
     return question.model == "inverse" and joint_coordinates and not robot.tree.elastic and robot.is_underactuated
 
 
-# -- the general form: which rates are independent ------------------------------------------------------------------
-
-
 def _general(robot: Robot, question: ModelRequest) -> GeneralFormulation:
     """The general form, with the independent rates that the question needs."""
     model = question.model

@@ -322,11 +322,6 @@ COORDINATES = {
 }
 
 
-def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
-    """Independent rates for rates of the motors; of more motors than freedoms, those that fit all of them best."""
-    return least_squares(J_a, values, robot.tree.rate_units[list(robot.actuated)])
-
-
 def inertia_along(M: Array, rows: Array, units: Array) -> Array:
     """The mass matrix in rates that are `rows` of the rates of M; of more rows than rates in their least squares."""
     P = least_squares(rows, np.eye(len(rows), dtype=scalar_type(rows)), units)

@@ -190,16 +190,12 @@ class LegFormulation(Formulation):
     @property
     def because(self) -> list[str]:
         """What a leg is reduced to, and how its joints follow."""
-        solved = {
-            "two bars" if isinstance(leg.geometry, TwoRevoluteLeg) else "a slide on crossed hinges"
-            for leg in self.legs.legs
-        }
-        closed_form = f"Joint values follow from the platform in closed form ({', '.join(sorted(solved))})."
-        text = [
-            f"Each of {len(self.legs.legs)} legs is reduced to its effect on the platform at its end; one "
-            f"{len(self.robot.actuated)} x {len(self.robot.actuated)} solve is left. "
-            + ("Joint values are given." if self.question.positions_are_inputs else closed_form)
-        ]
+        two_bars = {isinstance(leg.geometry, TwoRevoluteLeg) for leg in self.legs.legs}
+        kinds = ", ".join(sorted("two bars" if kind else "a slide on crossed hinges" for kind in two_bars))
+        closed_form = f"Joint values follow from the platform in closed form ({kinds})."
+        values = "Joint values are given." if self.question.positions_are_inputs else closed_form
+        reduced = f"Each of {len(self.legs.legs)} legs is reduced to its effect on the platform at its end"
+        text = [f"{reduced}; one {len(self.robot.actuated)} x {len(self.robot.actuated)} solve is left. {values}"]
         if self.legs.elastic is not None:
             text.append(
                 "The platform is flexible: attachments move with its modes, and instead of their accelerations the "
@@ -454,10 +450,7 @@ class LegState(Record):
 
 # -- equations of the platform and its legs --------------------------------------------------------------
 class PlatformEquations:
-    """Wrenches and inertia of the platform and its legs, along its freedoms in world axes and its elastic unknowns.
-
-    `values` are joint values of each leg. The acceleration of the platform is less gravity.
-    """
+    """Wrenches and inertia of platform and legs along freedoms in world axes and elastic unknowns."""
 
     def __init__(self, form: Legs, values: Sequence[Array], platform: PlatformMotion) -> None:
         self.form, self.platform, self.elastic, self.R = form, platform, form.elastic, platform.R
@@ -480,10 +473,7 @@ class PlatformEquations:
 
     @cached_property
     def columns(self) -> Array:
-        """Wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)].
-
-        Below it, for a flexible platform, J_e^-T of [Long2014, eq. (33)].
-        """
+        """Wrench on the platform per effort, J_r^-T of [Khalil2007, eq. (80)], over J_e^-T of [Long2014, eq. (33)]."""
         columns: list[Any] = [None] * len(self.form.robot.actuated)
         for state, joint, motor in self.motors():
             force = from_leg_axes(state.leg, state.at, solve(state.J.T, np.eye(state.leg.tree.n)[joint]))
@@ -491,10 +481,7 @@ class PlatformEquations:
         return np.array(columns).T
 
     def loads(self, passive: bool) -> tuple[Array, Array, Array]:
-        """What moves the platform and its legs, elastic rows of the platform, and forces in the rows of the motors.
-
-        The platform's modes are reduced to the elastic unknowns. `passive`: without what motors carry themselves.
-        """
+        """What moves platform and legs, elastic rows, forces of motors; `passive`: without loads of motors alone."""
         motors: Array = np.zeros(len(self.form.robot.actuated), dtype=object)
         leg_forces = []
         for state in self.states:
@@ -631,9 +618,7 @@ def motor_residual(form: Legs, values: Sequence[Array], motors: Array) -> Array:
 
 def _split(freedom: Array, planar: bool) -> tuple[Array, Array]:
     """A vector and an angular one from the components of the platform's freedoms."""
-    if planar:
-        return np.array([freedom[0], freedom[1], 0.0]), np.array([0.0, 0.0, freedom[2]])
-    return freedom[:3], freedom[3:6]
+    return vectors_to_space(planar, freedom[:2], freedom[2:3]) if planar else (freedom[:3], freedom[3:6])
 
 
 def plain_values(legs: Legs, values: Sequence[Array], near: Array) -> dict[int, Any]:

@@ -95,10 +95,7 @@ class RedundantSensorFormulation(Formulation):
         return {"effort": redundant_effort(self._shared, *state, motion["qdd"])}
 
     def law(self, state: tuple[Array, Array], reference: Sequence[Array], Kp: Any, Kv: Any) -> Array:
-        """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r, for a reference with two rates.
-
-        Without sensed joints it is the classical one. Errors of angles are in (-pi, pi].
-        """
+        """Extended (without sensors classical) computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r."""
         (q, qd), (positions, rates, accelerations), form = state, reference, self._shared
         differences = positions - np.asarray(q)[form.positions]
         pairs = zip(differences, form.turns, strict=True)
@@ -224,10 +221,7 @@ def _moving(form: RedundantSets, at: LinkPoses, rates: Array, accelerations: Arr
 
 # -- efforts -------------------------------------------------------------------------------------------
 def redundant_effort(form: RedundantSets, q: Any, qd: Array, qdd: Array, wrenches: Given | None = None) -> Array:
-    """D qdd + C qd + G - F_ext: efforts of the motors for accelerations of [q_a, q_s].
-
-    `q` are all positions; `wrenches` act on frames, in world axes. More motors than freedoms share what is needed.
-    """
+    """D qdd + C qd + G - F_ext: efforts for accelerations of [q_a, q_s], at all positions `q`, shared if redundant."""
     tree = form.robot.tree
     if len(form.motors) == len(form.control):
         motors, units = [int(k) for k in form.motors], tree.rate_units[form.motors]
@@ -244,10 +238,7 @@ def redundant_effort(form: RedundantSets, q: Any, qd: Array, qdd: Array, wrenche
 
 
 def to_motors(form: RedundantSets, at: LinkPoses, forces: Array) -> Array:
-    """T^T (f_r + J_C^T f_x) of forces along all rates.
-
-    J_C T is the motion of the platform per motor, so one system in the forces of the loops gives both parts.
-    """
+    """T^T (f_r + J_C^T f_x) of forces along all rates; one system in the forces of the loops gives both parts."""
     tree, part, motors = form.robot.tree, form.general.partition, form.motors
     refuse_losses(form.robot.closures, BY_SENSORS)
     J = form.robot.closures.jacobian(at, jacobians(tree, at))
@@ -296,10 +287,7 @@ def _equations(form: RedundantSets, at: LinkPoses) -> tuple[Array, Array, Array]
 
 
 def geometry_gaps(form: RedundantSets, q: Any) -> Array:
-    """Return lengths in metres that vanish where positions fit the sensors best, over any scalar.
-
-    With sensors in passive joints these are slopes of half the squared openings, else the openings themselves.
-    """
+    """Return lengths (m) that vanish at the best fit: openings, or slopes of half their squares, over any scalar."""
     tree = form.robot.tree
     at = pose(tree, q)
     if not form.overdetermined:
@@ -507,17 +495,10 @@ def platform_constraint(robot: Robot, bodies: list[int], platform: list[int]) ->
         return PlatformConstraint(closures, weights)
     inverse = np.linalg.pinv(block) * weights
     inverse = np.where(np.abs(inverse) < CLEAN * np.abs(inverse).max(), 0.0, inverse)
-    points = (
-        len(bodies) == 1
-        and not any(link.parent == bodies[0] for link in tree.links)
-        and all(
-            len(loop.translations) == (2 if tree.planar else 3)
-            and loop.turning == "free"
-            and loop.first.link == bodies[0] != loop.second.link
-            for loop in loops
-        )
-    )
-    quadratic = _quadratic(loops, inverse) if points else None
+    rows, alone = 2 if tree.planar else 3, len(bodies) == 1 and all(link.parent != bodies[0] for link in tree.links)
+    free = (len(loop.translations) == rows and loop.turning == "free" for loop in loops)
+    on_platform = (loop.first.link == bodies[0] != loop.second.link for loop in loops)
+    quadratic = _quadratic(loops, inverse) if alone and all(free) and all(on_platform) else None
     return PlatformConstraint(closures, weights, inverse, quadratic)
 
 

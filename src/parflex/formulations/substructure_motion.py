@@ -31,10 +31,7 @@ Tip = tuple[Array, Array, Array]  # angular velocity in the axes of the root, th
 
 
 class FreeMotions(NamedTuple):
-    """Motions that a joint leaves free, per rate; its rates and unknowns.
-
-    With `absolute` the unknowns are the turning of the frame itself about its axes.
-    """
+    """Motions that a joint leaves free, per rate; rates, and unknowns: if `absolute` the turning of the frame."""
 
     S_v: Array
     S_w: Array
@@ -233,10 +230,7 @@ def _over(columns: tuple[int, ...], carried: MovingFrame) -> Array:
 
 
 class SubstructureRates:
-    """Twists of links in their own axes, all rates of the tree, and rates of the closures as joints (`hinge`).
-
-    `before` are angular velocities of links at tips of beams, in the axes of the beam's root.
-    """
+    """Twists of links, all rates, rates of closures (`hinge`), rotation of tips in axes of roots (`before`)."""
 
     def __init__(self, form: Substructures, at: Pose, independent: Array) -> None:
         tree = form.robot.tree

@@ -235,10 +235,7 @@ class SubstructureState(Record):
 def substructure_state(
     form: Substructures, q: Any, independent: Array, external: Given | None = None
 ) -> SubstructureState:
-    """Inertia A and forces f with A x + f = forces of the motors, for closed positions and independent rates.
-
-    Theory (31). `external` wrenches act on frames, at their origins, in world axes.
-    """
+    """A and f with A x + f = forces of the motors, theory (31), under `external` wrenches on frames in world axes."""
     at = pose(form.robot.tree, q)
     rates = SubstructureRates(form, at, independent)
     empty = np.zeros((form.size, form.size), dtype=object), np.zeros(form.size, dtype=object)
@@ -282,10 +279,7 @@ def _add_wrench(state: SubstructureState, link: int, force: Array, moment: Array
 
 
 def _add_bending(state: SubstructureState, link: int, bend: Array) -> None:
-    """Forces along the elastic coordinates of a body: of a beam they are wrenches on its two ends, theory (29).
-
-    Those along the modes of a reduced beam act on these.
-    """
+    """Forces along elastic coordinates: of a beam wrenches on its ends, theory (29), and along its modes themselves."""
     beam = next((beam for beam in state.form.beams if beam.link == link), None)
     if beam is None:
         modal = next(modal for modal in state.form.modal if modal.link == link)
@@ -557,10 +551,10 @@ class StepMatrix:
             rates, *matrices = self._beam(beam)
             acting = [(into, M) for into, M in zip((stiff, damped), matrices, strict=True) if np.any(M != 0)]
             states, arrays = [into for into, _ in acting], [rates, *(M for _, M in acting)]
-            bent = [] if qd is None else [qd[form.robot.tree.links[beam.link].e_v]]
+            strained = [] if qd is None else [qd[form.robot.tree.links[beam.link].e_v]]
             key = "elastic matrices" if qd is None else "elastic forces"
             if states:
-                assemble_beam(states, beam, _elastic_loads, key, *bent, *arrays)
+                assemble_beam(states, beam, _elastic_loads, key, *strained, *arrays)
         for modal in form.modal:
             link, free, slots = form.robot.tree.links[modal.link], list(modal.free), modal.slots
             e, bent = self.state.at.q[link.e], None if qd is None else qd[link.e_v][free]
@@ -595,10 +589,7 @@ class StepMatrix:
         return self._beams[beam.link]
 
     def correction(self, factors: Factors, miss: Array) -> tuple[Array, Array]:
-        """What Newton changes the free accelerations by that miss those of the direct model by `miss`.
-
-        Then how a change of rates by that changes the rates of `turning` positions.
-        """
+        """Newton step of accelerations that `miss` the direct model, and of rates of `turning` positions."""
         stiff, damped = self._apart(self._forces, miss)
         rhs = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
         x = np.zeros(self.form.size, dtype=object)

@@ -16,7 +16,7 @@ from parflex.codegen.tracer import Tracer
 from parflex.control.control import LoopSettings, SampledRun
 from parflex.control.laws import Gains, make_law
 from parflex.control.plant import Plant
-from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_tree
+from parflex.dynamics.contact_state import with_gates_for_run, with_stiction
 from parflex.errors import InputError
 from parflex.forces.base_parameters import PARAMETERS, body_from_parameters, body_parameters
 from parflex.identification.recordings import ColumnMap, FeedbackLaw, Recording
@@ -265,7 +265,7 @@ class PlantMembers:
             terms = _terms(link, numbers, by_direction(every, j), j in motors)
             links.append(replace(link, body=_body(link, numbers), terms=terms))
         changed = replace(with_element_numbers(tree, elements), links=tuple(links))
-        return with_gates_for_run(with_stiction(with_tree(self.regressor.robot, changed), False))
+        return with_gates_for_run(with_stiction(self.regressor.robot.on_tree(changed), False))
 
 
 def _body(link: Link, numbers: Mapping[str, float]) -> Any:

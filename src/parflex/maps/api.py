@@ -167,7 +167,7 @@ def many_frequencies(
     if not conditions.at_equilibrium:
         warn_of_balanced(found.balanced, int(((found.status == OK) | (found.status == SINGULAR)).sum()), 3)
     frequencies = found.modal("frequency", modes)
-    warn_beyond_band(robot, frequencies, 2)
+    warn_beyond_band(robot, frequencies)
     if not columns:
         warn_of_few_elements(robot, frequencies, batch.pose_of, conditions, modes, 2)
     whole = conditions.at_equilibrium or shapes == "all" or (columns and has_force_elements(robot.tree))

@@ -1,7 +1,6 @@
-"""Nodes at places inside beam elements, for answers that depend on the deflection of an element between its nodes.
+"""Nodes at places inside beam elements: shape functions are exact where loads act at nodes alone.
 
-Shape functions are exact where loads act at nodes alone. A frame that carries a wrench, or whose stiffness or
-deflection is requested, therefore becomes a node.
+A frame that carries a wrench, or whose stiffness or deflection is requested, therefore becomes a node.
 """
 
 from __future__ import annotations
@@ -33,10 +32,7 @@ def is_between(robot: Robot, frame: str) -> bool:
 
 
 def with_nodes_at(robot: Robot, frames: Iterable[str]) -> Robot:
-    """Return the robot with its beams divided at frames between nodes; cached by the places of these frames.
-
-    Other nodes keep their names. The new nodes are named by their place, such as `arm@0.37`.
-    """
+    """Return the robot with its beams divided at frames between nodes; new nodes have names such as `arm@0.37`."""
     nodes = tuple(sorted({node for frame in frames if (node := _node_needed(robot, frame))}))
     if not nodes:
         return robot
@@ -61,10 +57,7 @@ def at_nodes(robot: Robot, pose: Pose | None, frames: Iterable[str]) -> tuple[Ro
 
 
 def _node_needed(robot: Robot, frame: str) -> str | None:
-    """Return the name of the node that a frame needs, if any.
-
-    None so near to a node that shape functions are exact to rounding, and on beams with locked elastic coordinates.
-    """
+    """Return the node that a frame needs; None on beams with locked coordinates, and to rounding at a node."""
     if not is_between(robot, frame):
         return None
     tree = robot.tree

@@ -142,10 +142,7 @@ class Configuration(Answer):
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
     ) -> Array:
-        """All accelerations (m/s^2, rad/s^2) from `given` ones, at all rates `qd_tot` (m/s, rad/s).
-
-        Where none is given, what `like` names accelerates as little as the mechanism allows.
-        """
+        """All accelerations (m/s^2, rad/s^2) from `given` ones at rates `qd_tot`; else those of `like` are least."""
         bias = Bias(qd_tot, self.acceleration_bias(qd_tot))
         requested = requested_rates(self, given or {}, bias)
         requested.refuse_contradicted()
@@ -161,11 +158,7 @@ class Configuration(Answer):
 
     @cached_property
     def resting(self) -> list[Array]:
-        """Rows whose deformation is penalised: 1/2 ed^T M_ee ed of flexible bodies, then all of it, springs too.
-
-        The energy of the elastic rates weighs them, so that neither units nor coordinates matter; rates without mass
-        are left to the second block.
-        """
+        """Rows that are to rest: 1/2 ed^T M_ee ed of flexible bodies, then deformations without mass and of springs."""
         robot, units = self.robot, self.robot.tree.rate_units
         n, elastic = robot.tree.n, [k for k in robot.tree.elastic if k not in robot.locked]
         blocks = []
@@ -349,10 +342,7 @@ class Configuration(Answer):
         return ", ".join(f"'{name}'" for name in names[:4])
 
     def platform_freedom(self, frame: str | None = None) -> tuple[Array, list[str]]:
-        """S with V = S V_r: the world twist of a frame from as many of its components as it has freedoms.
-
-        `frame`: None is the end effector. [Khalil2007, eq. (9)]; found by rank, never written by hand.
-        """
+        """S with V = S V_r: the twist of `frame` (None: the end effector) by components, [Khalil2007, eq. (9)]."""
         frame = frame or self.robot.tree.end_effector
         twist = self.frame_rows(frame)[:, self.robot.free] * self.robot.tree.rate_units[self.robot.free]
         motions = twist @ self.null_space
@@ -566,10 +556,7 @@ def refuse_dependent(configuration: Configuration, what: str) -> None:
 
 
 def _refuse_misfits(robot: Robot, values: Array, rows: Array, key: str, what: str, limit: float) -> None:
-    """Raise where rates or accelerations move a locked joint or open a loop.
-
-    `rows` are those of the closures, `limit` in typical lengths.
-    """
+    """Raise where rates or accelerations move a locked joint or open `rows` of closures; `limit` in typical lengths."""
     for k in sorted(robot.locked):
         if abs(values[k]) > limit * robot.tree.rate_units[k]:
             name = robot.tree.rate_names[k]

@@ -51,11 +51,7 @@ class Reader:
         return InputError(message, key=self.key, file=self.file, value=value, hint=hint)
 
     def coordinate(self, word: str) -> Coordinate | None:
-        """Return the coordinate that a word names; None for words of none.
-
-        Its name is `x` for `tip.x` where the end effector is `tip` and no joint is called `x`, `left` for `qleft`, and
-        `theta` for `theta_deg`.
-        """
+        """Return the coordinate that a word names, such as `x` of `tip.x` or `theta` of `theta_deg`; else None."""
         tree = self.tree
         if word in elastic_names(tree):
             return Coordinate(word, 1.0, tree.position_names.index(word), tree.rate_names.index(word))
@@ -116,10 +112,7 @@ class Reader:
 
 
 def read_columns(tree: Tree, words: Sequence[str], key: str = "pose") -> tuple[tuple[str, ...], Array]:
-    """Return the names of coordinates, and their units; words of none stay as they are.
-
-    Raises `InputError` where two words are the same coordinate.
-    """
+    """Return the names of coordinates, and their units; words of none stay as they are, and none may come twice."""
     reader = Reader(tree, key)
     coordinates = [reader.coordinate(word) or Coordinate(word) for word in words]
     for coordinate, word in zip(coordinates, words, strict=True):

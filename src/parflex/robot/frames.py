@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from parflex.closure.targets import Target
 from parflex.records import NamedMatrix, Unpacked, name_list
 from parflex.robot.batches import answer_rows, is_batch
-from parflex.robot.configuration import Configuration, Pose, configure
+from parflex.robot.configuration import Pose, configure
 from parflex.robot.home import mobility_with
-from parflex.robot.robot import Robot, frames_at
+from parflex.robot.robot import Robot
 
 Array = np.ndarray
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
@@ -66,29 +65,20 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
     --------
     >>> position, rotation = parflex.frames(robot, "home")["platform"]
     """
-    if not is_batch(pose):
-        configuration = configure(robot, pose)
-        places = frames_at(robot, configuration.q)
-        return _Frames({name: FramePose(*place) for name, place in places.items()}, partial(_place, configuration))
-    names = list(frames_at(robot, robot.home))
+    place_or_rows = pose if is_batch(pose) else configure(robot, pose)
 
     def rows(*names: str) -> Iterator[FramePose]:
-        """Poses of these frames in every row."""
+        """Poses of these frames, in every row of a batch."""
 
-        def ask(_: int, row: Array) -> list[Array]:
-            configuration = configure(robot, row)
-            places = [_place(configuration, name) for name in names]
-            return [part for place in places for part in (place.position, place.rotation)]
+        def ask(_: int, row: Any) -> list[Array]:
+            here = configure(robot, row)
+            return [part for name in names for part in here.at.of(robot.tree.place(name))[::-1]]
 
-        parts = iter(answer_rows(pose, ask, *((3,), (3, 3)) * len(names)))
+        parts = iter(answer_rows(place_or_rows, ask, *((3,), (3, 3)) * len(names)))
         return (FramePose(position, rotation) for position, rotation in zip(parts, parts, strict=True))
 
+    names = list(robot.tree.places)
     return _Frames(zip(names, rows(*names), strict=True), lambda name: next(rows(name)))
-
-
-def _place(configuration: Configuration, name: str) -> FramePose:
-    rotation, position = configuration.at.of(configuration.robot.tree.place(name))
-    return FramePose(position, rotation)
 
 
 class _Frames(dict[str, FramePose]):

@@ -90,10 +90,7 @@ def _allowed_motions(J: Array, rank: int) -> Array:
 
 
 def find_gearing(tree: Tree, closures: Closures, plain: Array | None = None) -> Gearing:
-    """Rotors of a robot: joints of couplings whose links carry nothing, close no loop and are not its end.
-
-    `plain` are units of all rates where no gear changes them, over any scalar; None: those of the tree.
-    """
+    """Rotors: joints of couplings that carry nothing, close no loop and are no end; `plain` units are of the tree."""
     couplings = [row for row in closures.constraints if isinstance(row, Coupling)]
     units, rotors = np.array(tree.rate_units if plain is None else plain), np.zeros(tree.n, dtype=bool)
     if not couplings:
@@ -153,10 +150,7 @@ def _followed(part: Sequence[Coupling], known: dict[int, Any]) -> dict[int, Any]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FollowingJoint(Record):
-    """A joint that stands where a coupling puts it: the one of its joints that `own` numbers.
-
-    `spring` is the number of the coupling among those of the tree.
-    """
+    """The joint of a coupling that `own` numbers, which stands where it puts it; `spring` is its number in the tree."""
 
     row: Coupling
     spring: int
@@ -188,10 +182,7 @@ class FollowingJoint(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CouplingOrder(Record):
-    """Joints that follow before and after loops close; couplings that the pose stretches, and those it leaves open.
-
-    A pose that leaves some open is the one nearest to home: it is found alone.
-    """
+    """Joints that follow before and after loops close; couplings that a pose stretches, or leaves open which moves."""
 
     target: Target  # with all that is known before loops close
     before: tuple[FollowingJoint, ...] = ()
@@ -243,16 +234,10 @@ def _following(rows: dict[int, Coupling], known: set[int]) -> list[FollowingJoin
 def place_following_joints(
     joints: Sequence[FollowingJoint], q: Array, position_numbers: Array, designed: Mapping[Place, int] | None = None
 ) -> None:
-    """Put joints where they follow, in rows of the positions `position_numbers`.
-
-    `designed` are columns of the same rows with numbers of designs, by where these stand in the robot.
-    """
+    """Put joints where they follow, in rows of positions, with numbers of designs in the columns `designed`."""
     place = {int(k): column for column, k in enumerate(position_numbers)}
     for joint in joints:
         joint.put(q, place, designed or {})
-
-
-# -- couplings in words ------------------------------------------------------------------------------------------------
 
 
 def loss_text(coupling: Coupling | CoupledSpring) -> str:

@@ -26,15 +26,7 @@ from parflex.bodies.modal import without_rounding_differences
 from parflex.bodies.rigid import RigidBody
 from parflex.closure.leg_geometry import Angle, TwoRevoluteLeg, UniversalPrismaticLeg, recognise_leg
 from parflex.records import Record
-from parflex.recursion.kinematics import (
-    Motion,
-    Pose,
-    acceleration_matrix,
-    jacobians,
-    motion,
-    place_jacobian,
-    pose,
-)
+from parflex.recursion.kinematics import Motion, Pose, acceleration_matrix, jacobians, motion, place_jacobian, pose
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve
 from parflex.spatial.rotations import cross
@@ -86,10 +78,7 @@ class Legs:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PlatformMotion(Record):
-    """World rotation and position, velocity, angular velocity, acceleration less gravity, angular acceleration.
-
-    Of a flexible platform also its elastic coordinates and their rates.
-    """
+    """World R, p, velocities, acceleration less gravity, angular acceleration; coordinates and rates of its modes."""
 
     R: Array
     p: Array
@@ -193,10 +182,7 @@ def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) ->
 
 
 def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
-    """A chain with every joint along or about the z axis of its link, as rows of a table have it.
-
-    The second axis of a universal joint is x: the axes of its link are named anew, and with them what it carries.
-    """
+    """A chain with every joint along or about the z axis of its link; the axes of other links are named anew."""
     aligned, named = [], np.eye(3)  # `named`: axes of the link before in those of the file
     for link in links:
         rotation, position = named.T @ link.rotation, named.T @ link.position
@@ -208,10 +194,7 @@ def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
 
 
 def end_masses_on_platform(form: Legs) -> Legs:
-    """The same robot with the mass of each last link moved to the platform.
-
-    A point mass in the centre of a ball or on the axis of a hinge belongs to either side, so the forces do not change.
-    """
+    """The same robot with the mass of each last link in its end, which belongs to either side, on the platform."""
     body, legs, masses = form.body, [], []
     for leg in form.legs:
         last, m = leg.tree.links[-1], leg.tree.links[-1].body.m
@@ -221,7 +204,10 @@ def end_masses_on_platform(form: Legs) -> Legs:
         masses.append(float(m))
         body = body + RigidBody.from_centre(m, leg.attachment, np.zeros((3, 3)))
     if form.elastic is not None:
-        return replace(form, legs=tuple(legs), elastic=form.elastic.with_point_masses(masses))
+        platform = form.elastic.body
+        for node, mass in zip(form.elastic.nodes, masses, strict=True):
+            platform = platform.with_point_mass(node, mass)
+        return replace(form, legs=tuple(legs), elastic=elastic_platform(platform, form.elastic.nodes))
     return replace(form, body=body, legs=tuple(legs))
 
 
@@ -305,11 +291,6 @@ class ElasticPlatform(Record):
     lift: Array  # N x d
     rest: Array  # Pi, N x N
 
-    @property
-    def size(self) -> int:
-        """Number of elastic unknowns."""
-        return len(self.M_y)
-
     def place(self, leg: int, e: Array) -> Array:
         """An attachment in platform axes."""
         return self.nodes[leg].r0 + self.nodes[leg].Phi_d @ e
@@ -321,13 +302,6 @@ class ElasticPlatform(Record):
     def accelerations(self, y: Array, s: Array) -> Array:
         """Of all modes, theory (34); `s` are the elastic rows without edd, the platform's accelerations included."""
         return self.lift @ y - self.rest @ s
-
-    def with_point_masses(self, masses: list[float]) -> ElasticPlatform:
-        """The platform with a point mass on each attachment."""
-        body = self.body
-        for node, mass in zip(self.nodes, masses, strict=True):
-            body = body.with_point_mass(node, mass)
-        return elastic_platform(body, self.nodes)
 
 
 def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:

@@ -79,10 +79,7 @@ def check_limits(
 
 
 def limit_margin(links: Iterable[Link], q: Array, joint: str = "") -> Any:
-    """Return the distance of the joint nearest to its limits as share of its range, over any scalar; negative outside.
-
-    Raises `InputError` where the joint, or every joint, has no limits.
-    """
+    """Return the distance of the joint nearest to its limits as share of its range, negative outside."""
     margins = []
     for link in links:
         if link.limits is not None and joint in ("", link.name):
@@ -131,10 +128,7 @@ def refuse_violations(violations: Iterable[Violation]) -> None:
 
 
 def efforts_of_file(efforts: Values, lower: Array | None, upper: Array | None) -> Values:
-    """Return the efforts of motors without limits of a call, which override those of the file.
-
-    `lower` and `upper` are the limits of the call in the order of the efforts; None or infinite: none.
-    """
+    """Return the efforts of motors without `lower` and `upper` limits of a call, which override those of the file."""
     if lower is None or upper is None:
         return efforts
     stated = np.isfinite(lower) | np.isfinite(upper)

@@ -122,10 +122,7 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> InputError:
 
 
 def with_numbers(robot: Robot, description: schema.RobotFile, payload: Sequence[float] | None = None) -> Robot:
-    """A robot of the same file with other numbers in it, with the same actuation, working mode and elements.
-
-    Without a `payload` it carries that of the robot.
-    """
+    """A robot of the same file with other numbers, the same choices and elements, and its own or another `payload`."""
     mode = robot.working_mode if robot.working_mode in description.working_modes else None
     actuation = robot.actuation if robot.actuation in description.actuation else None
     return _build(description, robot.file, payload or robot.payload, actuation, mode, robot.refine, robot.nodes)
@@ -386,10 +383,7 @@ TERMS: dict[str, Callable[[Tree], Tree]] = {
 
 
 def refuse_needed_flexibility(robot: Robot) -> None:
-    """Raise where bodies of the flexible `robot` must deform at home, or where a motor moves because they do.
-
-    Without motors the whole robot counts as one.
-    """
+    """Raise where bodies must deform at home, or where a motor (without any: the robot) moves because they do."""
     tree, bodies = robot.tree, dict[str, list[int]]()
     for number, link in enumerate(tree.links):
         if link.body.size:

@@ -46,10 +46,7 @@ TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1
 def read_pose(
     tree: Tree, conditions: Mapping[str, float], key: str, file: str | None, near: Array | None = None
 ) -> Target:
-    """The target that a table of coordinates and other conditions asks for.
-
-    Of a direction with two components the third has the sign that it has at `near`, all positions of a pose.
-    """
+    """The target of coordinates and conditions; a third component of a direction has the sign that it has at `near`."""
     return _PoseReader(tree, key, file).target(conditions, near)
 
 
@@ -267,10 +264,7 @@ def _quaternion(parts: Mapping[str, float]) -> Array:
 
 
 def complete_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q: Array) -> Target | None:
-    """The target with what it leaves open about the same body, or about the motors, kept as it is at `q`.
-
-    None if nothing is open. A pose `x=0.1` of a robot with six freedoms means: only x changes.
-    """
+    """The target with what it leaves open about the same body, or the motors, as at `q`; None if nothing is open."""
     placed_frames = [frame for frame in target.frames if isinstance(frame, FrameTarget)]
     if len(placed_frames) < len(target.frames):
         return None  # other conditions leave open what no coordinates tell
@@ -302,10 +296,7 @@ def complete_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target,
 def read_motion(
     tree: Tree, components: Mapping[str, float], key: str
 ) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
-    """Rates of joints by number, and of frames: world components 0..2 of velocity and 3..5 of angular velocity.
-
-    A name of a rate means that rate, as in answers: of joints with several axes along their moving axes.
-    """
+    """Rates of joints by number (words of rates mean these), and world components 0..5 of the twists of frames."""
     reader, joints, frames = _PoseReader(tree, key), dict[int, float](), dict[str, dict[int, float]]()
     for word, value in components.items():
         number = reader.finite(word, value)

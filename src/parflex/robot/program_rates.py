@@ -19,11 +19,7 @@ Array = np.ndarray
 
 
 def independent_rates(robot: Robot) -> Array:
-    """Return the numbers of the independent rates that the programs of a robot take.
-
-    The platform's, if legs carry it; all free rates of a rigid tree; otherwise those independent at home, or the
-    motors, if a flexible robot cannot be driven by the rates at home.
-    """
+    """Return the independent rates of programs: the platform on legs, a rigid tree, those at home, or the motors."""
     legs = find_legs(robot)
     if not isinstance(legs, str):
         link = robot.tree.links[legs.platform]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy
@@ -39,48 +39,39 @@ class Bias(Record):
     b: Array
 
 
-@dataclass(frozen=True, eq=False)
 class RequestedRates:
-    """Rates, or accelerations with a `bias`, of joints by number and of components of frames by name."""
+    """Rates, or accelerations with a `bias`, of joints by number and of components of frames by name.
 
-    here: Configuration
-    joints: Mapping[int, float]
-    frames: Mapping[str, Mapping[int, float]]
-    bias: Bias | None = None
+    `rows` are those of the components per unit of all rates and `values` the components less their bias, both divided
+    by `units`: 1 for rotations, the typical length for translations, so that a robot of any size has equal rows.
+    """
 
-    @property
-    def key(self) -> str:
-        """Name of the argument."""
-        return "velocity" if self.bias is None else "acceleration"
+    def __init__(
+        self,
+        here: Configuration,
+        joints: Mapping[int, float],
+        frames: Mapping[str, Mapping[int, float]],
+        bias: Bias | None = None,
+    ) -> None:
+        self.here, self.joints, self.frames, self.bias = here, joints, frames, bias
+        self.key, self._per_time = ("velocity", "/s") if bias is None else ("acceleration", "/s2")
+        tree, numbers = here.robot.tree, list(joints)
+        self._moving = None if bias is None else motion(tree, here.at, bias.qd, bias.b)
+        self._parts = [(frame, component) for frame, parts in frames.items() for component in parts]
+        self._given = np.array([*joints.values(), *(frames[frame][component] for frame, component in self._parts)])
+        lengths = [1.0 if component > 2 else tree.length for _, component in self._parts]
+        self.units = np.concatenate([tree.rate_units[numbers], lengths])
+        rows = [np.eye(tree.n)[numbers], *(here.frame_rows(frame)[list(parts)] for frame, parts in frames.items())]
+        self.rows = np.concatenate(rows) / self.units[:, None]
+        self._drift = np.zeros(len(self._given))  # the part of the requested components that the rates cause
+        if bias is not None:
+            drift = [self.frame_bias(frame)[list(parts)] for frame, parts in frames.items()]
+            self._drift = np.concatenate([bias.b[numbers], *drift])
+        self.values = (self._given - self._drift) / self.units
 
     def frame_bias(self, frame: str) -> Array:
         """Return the world acceleration of a frame due to the rates alone; zero for rates."""
         return np.zeros(6) if self._moving is None else self.here.frame_acceleration(frame, self._moving)
-
-    @cached_property
-    def rows(self) -> Array:
-        """Requested components per unit of all rates, divided by `units`."""
-        n = self.here.robot.tree.n
-        blocks = [np.eye(n)[list(self.joints)]]
-        blocks += [self.here.frame_rows(frame)[list(parts)] for frame, parts in self.frames.items()]
-        return np.concatenate(blocks) / self.units[:, None]
-
-    @cached_property
-    def values(self) -> Array:
-        """Requested components less their bias, divided by `units`."""
-        return (self._given - self._drift) / self.units
-
-    @cached_property
-    def units(self) -> Array:
-        """1 for rotations, the typical length for translations: with these a robot of any size has equal rows."""
-        tree = self.here.robot.tree
-        lengths = [1.0 if component > 2 else tree.length for _, component, _ in self._parts]
-        return np.concatenate([tree.rate_units[list(self.joints)], lengths])
-
-    @cached_property
-    def _parts(self) -> list[tuple[str, int, float]]:
-        """Frame, component and value of each component of a frame."""
-        return [(frame, c, value) for frame, parts in self.frames.items() for c, value in parts.items()]
 
     @property
     def block(self) -> PriorityBlock:
@@ -89,19 +80,12 @@ class RequestedRates:
 
     @cached_property
     def resolution(self) -> float:
-        """Limit of singular values of the rows along allowed motions, and of relative residuals, that are rounding.
+        """Limit of singular values of rows, and of residuals, that are rounding; open loops turn allowed motions."""
+        J, rank = self.here.scaled_closure_jacobian[:, self.here.robot.free], self.here.robot.mobility.rank
+        error = self.here.closure_error / self.here.robot.tree.length * mobility.condition(J, rank) if rank else 0.0
+        return max(mobility.RANK_TOLERANCE, error)
 
-        The limit is that of all ranks of mechanisms. Positions that close the loops less well turn the null space by
-        the closure error times the condition number.
-        """
-        J = self.here.scaled_closure_jacobian[:, self.here.robot.free]
-        rank = self.here.robot.mobility.rank
-        null_space_error = (
-            self.here.closure_error / self.here.robot.tree.length * mobility.condition(J, rank) if rank else 0.0
-        )
-        return max(mobility.RANK_TOLERANCE, null_space_error)
-
-    @cached_property
+    @property
     def rank(self) -> int:
         """Number of requested components that are independent."""
         sizes = np.linalg.svd(self.rows @ self.here.motions, compute_uv=False)
@@ -130,37 +114,35 @@ class RequestedRates:
         # blocked rates are zero in J; in a null space they are rounding, with a sign that lossy gears would use
         return self.here.J @ solution[self.here.reduction.partition.independent]
 
-    def refuse_impossible(self) -> None:
-        """Raise where the mechanism cannot have the requested components together."""
-        if self.values.any():
-            self.solve([])
-
     def refuse_contradicted(self) -> None:
         """Raise where rates or accelerations of joints contradict couplings; locked joints rest."""
         robot = self.here.robot
         joint_rates = {**dict.fromkeys(robot.locked, 0.0), **self.joints}
         conflict = contradiction(robot.closures.constraints, robot.tree, joint_rates, offsets=False)
         if conflict is not None:
-            raise InputError(
-                conflict.message(self.key, self._per_time), key=self.key, value=conflict.joint, hint=conflict.hint
-            )
+            text = conflict.message(self.key, self._per_time)
+            raise InputError(text, key=self.key, value=conflict.joint, hint=conflict.hint)
 
     def _refuse(self, missed: Array) -> None:
-        size = np.linalg.norm(self._given / self.units) + np.linalg.norm(self._drift / self.units)
+        """Raise where the mechanism cannot have the requested components together."""
+        size, tree = (
+            np.linalg.norm(self._given / self.units) + np.linalg.norm(self._drift / self.units),
+            self.here.robot.tree,
+        )
         if self.bias is not None:  # components that the rates do not accelerate have the rounding of those that they do
-            rate_units = self.here.robot.tree.rate_units
-            size += np.linalg.norm(self.bias.b / rate_units) + np.linalg.norm(self.bias.qd / rate_units) ** 2
+            size += np.linalg.norm(self.bias.b / tree.rate_units) + np.linalg.norm(self.bias.qd / tree.rate_units) ** 2
         limit = max(self.resolution * float(size), ROUNDING)
         if np.linalg.norm(missed) <= limit:
             return
         self.here.refuse_singular_legs()
         worst = int(np.abs(missed).argmax())
         others = [k for k in range(len(missed)) if k != worst]
-        solution, _ = solve_by_priority(
-            self.here.motions, [PriorityBlock(self.rows[others], self.values[others], self.resolution)]
-        )
+        block = PriorityBlock(self.rows[others], self.values[others], self.resolution)
+        solution, _ = solve_by_priority(self.here.motions, [block])
         possible = float(self._drift[worst] + self.units[worst] * (self.rows[worst] @ solution))
-        name, unit = self._words[worst]
+        words = [(tree.rate_names[k], _unit_of(tree, k)) for k in self.joints]
+        words += [(f"{frame}.{_part(tree, c)}", "m" if c < 3 else "rad") for frame, c in self._parts]
+        name, unit = words[worst]
         possible = 0.0 if abs(possible) <= limit * self.units[worst] else possible
         requested_value, per = float(self._given[worst]), f"{unit}{self._per_time}"
         text = (
@@ -174,42 +156,13 @@ class RequestedRates:
         """Describe what the frame of a component, or the mechanism, can do at this pose."""
         if number < len(self.joints):
             return f"the mechanism has {count_of(self.here.motions.shape[1], 'degree')} of freedom here"
-        tree, frame = self.here.robot.tree, self._parts[number - len(self.joints)][0]
+        tree, (frame, _) = self.here.robot.tree, self._parts[number - len(self.joints)]
         lengths = np.r_[np.full(3, tree.length), np.ones(3)]
         along = self.here.frame_rows(frame) @ self.here.motions / lengths[:, None]
         _, R, order = scipy.linalg.qr(along.T, mode="economic", pivoting=True)
         free = sorted(order[: int(np.sum(np.abs(np.diag(R)) > self.resolution))])
         names = ", ".join(_part(tree, k) for k in free)
         return f"'{frame}' has {count_of(len(free), 'degree')} of freedom here{': ' * bool(free)}{names}"
-
-    @property
-    def _per_time(self) -> str:
-        return "/s" if self.bias is None else "/s2"
-
-    @cached_property
-    def _moving(self) -> Any:
-        if self.bias is None:
-            return None
-        return motion(self.here.robot.tree, self.here.at, self.bias.qd, self.bias.b)
-
-    @cached_property
-    def _given(self) -> Array:
-        return np.array([*self.joints.values(), *(value for _, _, value in self._parts)])
-
-    @cached_property
-    def _drift(self) -> Array:
-        """The part of the requested components that the rates cause."""
-        if self.bias is None:
-            return np.zeros(len(self._given))
-        parts = [self.frame_bias(frame)[list(components)] for frame, components in self.frames.items()]
-        return np.concatenate([self.bias.b[list(self.joints)], *parts])
-
-    @property
-    def _words(self) -> list[tuple[str, str]]:
-        """Names and units of the components."""
-        tree = self.here.robot.tree
-        joint_names = [(tree.rate_names[k], _unit_of(tree, k)) for k in self.joints]
-        return joint_names + [(f"{frame}.{_part(tree, c)}", "m" if c < 3 else "rad") for frame, c, _ in self._parts]
 
 
 def requested_rates(

@@ -206,6 +206,11 @@ class Robot(Answer):
         value: T = self.cache[key]
         return value
 
+    def on_tree(self, tree: Tree) -> Robot:
+        """The same robot on another `tree` with the same coordinates, whose loops close and move alike."""
+        closures = replace(self.closures, tree=tree)
+        return replace(self, tree=tree, closures=closures, known_home=self.home, known_mobility=self.known[1])
+
     def locking(self, rates: Collection[int]) -> Robot:
         """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
         locked = self.locked | frozenset(rates)

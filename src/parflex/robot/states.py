@@ -140,10 +140,7 @@ def _refuse_open_loops(robot: Robot, q: Array, limit: float) -> None:
 
 
 def close_positions(robot: Robot, positions: Any) -> Array:
-    """Closed positions near those that are given; of an array of the independent ones, with these as they are.
-
-    A leading axis is a batch.
-    """
+    """Closed positions near those given, or with the independent ones as given; a leading axis is a batch."""
     q = as_numbers(positions, "q")
     if q.ndim == 2:
         rows = []

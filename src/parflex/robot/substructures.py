@@ -153,11 +153,7 @@ class Substructures(CutRobot):
 
 
 def find_substructures(robot: Robot, preferred: str = "root") -> Substructures | None:
-    """The pieces of a robot, or None where some loop needs the general reduction.
-
-    `preferred` chooses among equivalent ways to write the same model: whether a piece moves freely with the root of a
-    beam, the tip of one or the link at a closure. The independent rates do not depend on it.
-    """
+    """The pieces of a robot, or None; `preferred` chooses among equivalent ways, with the same independent rates."""
     result = substructures_or_reason(robot, preferred)
     return None if isinstance(result, str) else result
 
@@ -299,10 +295,7 @@ def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] 
 
 
 def merged_bodies(cut: CutRobot) -> dict[int, RigidBody]:
-    """Rigid bodies, those fixed to each other as one, in the frame of a link that needs no turning.
-
-    What is fixed to a flexible body that is not cut is part of that body.
-    """
+    """Rigid bodies, those fixed to each other (but not to a modal body) as one, in the frame of a link."""
     tree, modal_links = cut.robot.tree, {modal.link for modal in cut.modal}
     references = {piece.reference for piece in cut.pieces}
     roots = {beam.link for beam in cut.beams}
@@ -468,10 +461,7 @@ class ClosureJoint(Record):
 
     @property
     def loose(self) -> bool:
-        """Whether its few equations cost less than its rates: it leaves more free than it holds, or as much and slides.
-
-        Measured on a beam behind such a closure: 1.05 to 1.65 times the operators with rates.
-        """
+        """Whether its few equations cost less than its rates: it leaves more free than it holds, or slides as much."""
         return self.size > self.loop.size or (self.size == self.loop.size and self.slides)
 
     @property

@@ -23,7 +23,7 @@ from parflex.forces.effort_allocation import (
     is_specified,
     read_allocation,
 )
-from parflex.forces.forces import Values, element_values
+from parflex.forces.forces import Values, element_values, multipliers_of
 from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.configuration import Configuration, Pose, configure
@@ -32,7 +32,7 @@ from parflex.robot.robot import Robot
 from parflex.statics.equilibrium_solver import Equilibria, States, find_equilibria, find_on_flanks, is_positive
 from parflex.statics.linear_system import StiffnessSolver, moving_names, rate_units, slack_cables
 from parflex.statics.load_case import LoadCase, LoadKeywords, Lock, full_load_case
-from parflex.statics.loads import AppliedLoads, least_multipliers, prepare_loads, tangent_stiffness
+from parflex.statics.loads import AppliedLoads, prepare_loads, tangent_stiffness
 from parflex.statics.small_deformation import element_advice
 
 Array = np.ndarray
@@ -79,7 +79,7 @@ class Equilibrium(Answer):
     def elements(self) -> Values:
         """Length, rate and force of each element between two points (m, m/s, N)."""
         here = self.configuration
-        return element_values(here, None, least_multipliers(here, self.loading.forces(here)))
+        return element_values(here, None, multipliers_of(here, self.loading.forces(here)))
 
     @property
     def stable(self) -> bool:
@@ -135,10 +135,7 @@ def equilibrium_of(robot: Robot, pose: Pose | None, case: LoadCase) -> Equilibri
 
 
 def equilibrium_near(robot: Robot, at: Configuration, why: str, case: LoadCase) -> Equilibrium:
-    """The equilibrium near a pose at which springs are under tension; refused in a sentence where there is none.
-
-    Answers about it say why in their warnings.
-    """
+    """The equilibrium near a pose at which springs are under tension, the subject of answers that say `why`."""
     try:
         solution = equilibrium_of(robot, Configuration(robot, at.q), case)
     except SingularError as error:
@@ -193,7 +190,7 @@ def _deformed_equilibrium(
     solution = equilibrium_of(robot, start, held_case)
     here, loading = solution.configuration, solution.loading
     held = loading.forces(here)  # by the standing motors
-    held -= here.closure_jacobian.T @ least_multipliers(here, held)
+    held -= here.closure_jacobian.T @ multipliers_of(here, held)
     held[here.robot.free] = 0.0
     return here, (loading.tau + held)[list(robot.actuated)]
 
@@ -273,7 +270,7 @@ class PoseStatics:
         for k, spring in enumerate(springs):
             if spring.play:
                 springs[k] = replace(spring, offset=spring.offset + next(side), play=0.0)
-        return PoseStatics(_with(self.robot, springs=tuple(springs)), self.loading), q
+        return PoseStatics(self.robot.on_tree(replace(self.robot.tree, springs=tuple(springs))), self.loading), q
 
 
 def closed_motion(robot: Robot, q: Array, motion: Array, dependent: Array) -> tuple[Array, bool]:
@@ -307,23 +304,13 @@ def find_equilibrium(start: Configuration, loading: AppliedLoads) -> tuple[Confi
 
 
 def _taut(start: Configuration, loading: AppliedLoads) -> Equilibria | None:
-    """Return the equilibrium at which loads pull slack cables taut; None if no cable is slack.
-
-    A slack cable has no stiffness. Springs in place of these cables push too, and bring the robot near to the
-    equilibrium.
-    """
+    """Return the equilibrium at which loads pull slack cables taut, near that of springs in their place."""
     robot, slack = start.robot, slack_cables(start)
     if not slack:
         return None
     springs = tuple(replace(e, kind="spring") if e.name in slack else e for e in robot.tree.elements)
-    near = find_equilibria(PoseStatics(_with(robot, elements=springs), loading), start.q[None])
+    near = find_equilibria(PoseStatics(robot.on_tree(replace(robot.tree, elements=springs)), loading), start.q[None])
     return find_equilibria(PoseStatics(robot, loading), near.q) if near.ok[0] else None
-
-
-def _with(robot: Robot, **parts: Any) -> Robot:
-    """Return the robot with other springs or elements, which change neither its home nor its closures."""
-    tree = replace(robot.tree, **parts)
-    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
 
 
 def _refusal(start: Configuration, loading: AppliedLoads, found: Equilibria) -> SingularError:

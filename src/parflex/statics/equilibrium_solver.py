@@ -117,10 +117,7 @@ class Equilibria(Record):
 
 @dataclass(eq=False, repr=False)
 class Inverse(Record):
-    """Inverses of rows of stiffnesses without units; motions without stiffness are left out.
-
-    `free` has these motions by row, mass-normalised, with the rows that give the force along each.
-    """
+    """Inverses of rows of stiffnesses; `free` has mass-normalised motions without stiffness by row, and force rows."""
 
     matrices: Array
     free: dict[int, tuple[Array, Array]]
@@ -226,7 +223,11 @@ def _corrected(
     step, along_step = np.zeros_like(across[:, :-1]), np.zeros(len(rows))  # without units, and the stiffness along it
     for number in itertools.count():  # bounds fall below rounding, which ends it
         inverse, loads = inverse_of(model, at), np.stack([at.force, at.load], axis=2)
-        x, more, ahead = _newton_step(inverse, loads, at.over_rates(across[going]))
+        solved, plane = inverse.matrices @ loads, at.over_rates(across[going])
+        away, ahead = solved[:, :, 0], -solved[:, :, 1]  # motions per load factor
+        with np.errstate(all="ignore"):
+            more = np.sum(plane[:, :-1] * away, axis=1) / (plane[:, -1] + np.sum(plane[:, :-1] * ahead, axis=1))
+        x = more[:, None] * ahead - away
         size, bound = np.sqrt(np.sum(x * x, axis=1) + more * more), CONTRACTION**number * reach[going]
         if number == 0:
             stands = size <= NEAR
@@ -254,15 +255,6 @@ def _corrected(
         at = model.states(point.q[going], point.share[going], rows[going])
         point.states = point.states.put(going, at)
     return point
-
-
-def _newton_step(inverse: Inverse, loads: Array, plane: Array) -> tuple[Array, Array, Array]:
-    """Return steps of the independent rates and the load factor in planes, and motions per load factor."""
-    solved = inverse.matrices @ loads
-    away, ahead = solved[:, :, 0], -solved[:, :, 1]
-    with np.errstate(all="ignore"):
-        more = np.sum(plane[:, :-1] * away, axis=1) / (plane[:, -1] + np.sum(plane[:, :-1] * ahead, axis=1))
-    return more[:, None] * ahead - away, more, ahead
 
 
 def _over_all_rates(model: StaticModel, at: States, ahead: Array) -> Array:

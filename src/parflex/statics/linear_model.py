@@ -15,19 +15,14 @@ import numpy as np
 from parflex.diagnostics import Diagnostic
 from parflex.errors import SingularError
 from parflex.forces.effort_allocation import driven_cables, slack_warnings
-from parflex.forces.forces import element_values
+from parflex.forces.forces import element_values, multipliers_of
 from parflex.records import Answer, brief, count_of
 from parflex.recursion.dynamics import mass_matrix as tree_mass_matrix
 from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import scalar_type
-from parflex.statics.equilibrium import (
-    Equilibrium,
-    equilibrium_near,
-    equilibrium_of,
-    equilibrium_with_taut_cables,
-)
+from parflex.statics.equilibrium import Equilibrium, equilibrium_near, equilibrium_of, equilibrium_with_taut_cables
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
 from parflex.statics.loads import (
@@ -35,7 +30,6 @@ from parflex.statics.loads import (
     are,
     element_stiffness,
     equilibrium_reason,
-    least_multipliers,
     multipliers,
     prepare_loads,
     prestressed_parts,
@@ -132,10 +126,7 @@ def linear_model_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seq
 def linearisation_state(
     robot: Robot, pose: Pose | None, case: LoadCase, frames: Sequence[str] = ()
 ) -> Equilibrium | tuple[Configuration, AppliedLoads]:
-    """Return the equilibrium that a load case is about, or the undeformed pose and its loads.
-
-    Frames inside beams become nodes, as do places of wrenches that deform the robot.
-    """
+    """Return the equilibrium of a load case, or the pose and its loads; `frames` inside beams become nodes."""
     robot, pose = at_nodes(robot, pose, [*frames, *case.deforming_frames])
     if case.at_equilibrium:
         return equilibrium_of(robot, pose, case)
@@ -177,7 +168,7 @@ def _pushing_cables(model: LinearModel) -> list[Diagnostic]:
             F = F + model.K_tot @ here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))
         except SingularError:  # nothing holds the loads, so there is no tension to report
             return []
-    return slack_warnings(here.robot, element_values(here, None, least_multipliers(here, F)))
+    return slack_warnings(here.robot, element_values(here, None, multipliers_of(here, F)))
 
 
 def _model(here: Configuration, start: Configuration, loading: AppliedLoads, K: Array, D_tot: Array) -> LinearModel:

@@ -23,28 +23,8 @@ About = Literal["undeformed", "equilibrium"]
 class LoadCase:
     """How a robot is held and loaded, and the state that a linear model is about.
 
-    Functions of statics and vibration take these values as keywords, or one load case as `load_case`.
-
-    Attributes
-    ----------
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None: the equilibrium under loads or prestressed springs, else the undeformed pose.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    servo_damping : float or Mapping[str, float], default None
-        Damping of the servos (N s/m, N m s/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    effort : Effort, default None
-        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    weights : Mapping[str, float], default None
-        Weights of the squared efforts of redundant motors; those not named have 1.
-    preload : Mapping[str, float], default None
-        Internal efforts by motor, of one motor for each degree of actuation redundancy (N, N m).
+    Functions of statics and vibration take `lock`, `about`, `servo`, `servo_damping`, `wrench`, `effort`, `without`,
+    `weights` and `preload` as keywords, described there, or all of them in one load case as `load_case`.
     """
 
     lock: Lock = "actuators"

@@ -106,13 +106,6 @@ def multipliers(configuration: Configuration, F: Array) -> Array:
     return lam
 
 
-def least_multipliers(configuration: Configuration, F: Array) -> Array:
-    """Lam of all rows with F = J_tot^T lam along the free rates; of least norm where the robot is over-constrained."""
-    free = configuration.robot.free
-    rows = configuration.closure_jacobian[:, free]
-    return np.linalg.lstsq(rows.T, F[free], rcond=1e-12)[0] if len(rows) else np.zeros(0)
-
-
 def tangent_stiffness(configuration: Configuration, loading: AppliedLoads, acting: Array | None = None) -> Array:
     """K = dc/dq of the reduced forces along the independent rates; `acting` are the forces F where they are known."""
     return configuration.J.T @ forces_along(configuration, loading, configuration.J, acting)
@@ -296,10 +289,16 @@ def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
     One pass of the recursion over dual numbers. Where the elements alone are not in balance, turns of the axes in which
     rates are measured make the derivative unsymmetric; its symmetric part is the second derivative.
     """
-    tree = configuration.robot.tree
-    dual_pose = pose(tree, tree.moved(configuration.q, seed_slopes(np.eye(tree.n))))
+    tree, here = configuration.robot.tree, configuration
+    dual_pose = pose(tree, tree.moved(here.q, seed_slopes(np.eye(tree.n))))
     K = slopes(carry_wrenches(tree, dual_pose, element_wrenches(tree, dual_pose, None)).forces, tree.n)
-    return (K + K.T) / 2, _damping(configuration)
+    D = np.zeros((tree.n, tree.n))
+    for element in tree.elements:
+        if element.acts and not (element.damping == 0 and element.speed_curve is None):
+            length, row = length_row(here, element)
+            tension = element.tension(length, Dual(0.0, np.ones(1)))  # slope over the rate of the length
+            D = D + (tension.slope[0] if isinstance(tension, Dual) else 0.0) * np.outer(row, row)  # of any scalar
+    return (K + K.T) / 2, D
 
 
 def has_force_elements(tree: Tree) -> bool:
@@ -311,15 +310,3 @@ def length_row(here: Configuration, element: Any) -> tuple[Any, Array]:
     """Length of an element between two points, and its change per rate of the open tree."""
     across, length, _ = line_between(here.at, (element.first, element.second), element.name)
     return length, across @ (_velocity_rows(here, element.second) - _velocity_rows(here, element.first)) / length
-
-
-def _damping(configuration: Configuration) -> Array:
-    """Slope of the tension over the rate of the length, along the line between the points."""
-    D = np.zeros((configuration.robot.tree.n, configuration.robot.tree.n))
-    for element in configuration.robot.tree.elements:
-        if not element.acts or (element.damping == 0 and element.speed_curve is None):
-            continue
-        length, row = length_row(configuration, element)
-        tension = element.tension(length, Dual(0.0, np.ones(1)))
-        D = D + (tension.slope[0] if isinstance(tension, Dual) else 0.0) * np.outer(row, row)  # of any scalar
-    return D

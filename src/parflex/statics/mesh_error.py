@@ -15,7 +15,6 @@ Modes beyond the requested ones take part because refinement may change their or
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,8 +26,9 @@ from parflex.bodies.elastic import Body
 from parflex.bodies.reduced_beam import ReducedBeam, ReducedLine
 from parflex.closure.mobility import null_space
 from parflex.diagnostics import Diagnostic
-from parflex.errors import InputError, ParflexWarning
+from parflex.errors import InputError
 from parflex.records import Record, count_of
+from parflex.robot.batches import warn
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import eigen_pairs
@@ -266,10 +266,7 @@ def element_warnings(frequencies: Array, errors: ElementErrors, what: str = "") 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InnerMotions(Record):
-    """Of an element held at both ends: stiffness, mass and G (of a unit of axial force), and their coupling with x.
-
-    x is the twist of the root (v, w in its axes) and the elastic coordinates: of the tip, and of modes that are kept.
-    """
+    """Stiffness, mass and G of an element held at both ends, and their coupling with root twist and own coordinates."""
 
     K_ii: Array
     M_ii: Array
@@ -353,10 +350,7 @@ def inner_motions_of_reduced(element: Body, line: ReducedLine) -> InnerMotions:
 
 
 def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diagnostic]:
-    """A diagnostic about frequencies (Hz) beyond those for which a beam is reduced: modes, lowest first, or `what`.
-
-    Their errors have a bound in the frequencies found, too: lambda >= lambda_k mu/(mu + lambda_k), theory (56).
-    """
+    """A diagnostic about modes (or `what`) beyond the band of a reduced beam, whose error theory (56) bounds."""
     reductions = {link.name: link.body.reduced for link in robot.tree.links if link.body.reduced is not None}
     lowest = min(reductions, key=lambda name: reductions[name].band, default="")
     beyond = np.flatnonzero(np.asarray(frequencies) > reductions[lowest].band) if lowest else np.zeros(0, dtype=int)
@@ -375,11 +369,10 @@ def band_warnings(robot: Robot, frequencies: Array, what: str = "") -> list[Diag
     return [Diagnostic("beyond-band", text, lowest, highest)]
 
 
-def warn_beyond_band(robot: Robot, frequencies: Array, level: int, what: str = "frequencies of the map") -> None:
+def warn_beyond_band(robot: Robot, frequencies: Array, what: str = "frequencies of the map") -> None:
     """Warn once of the highest of all frequencies (Hz), in any order."""
     values = np.asarray(frequencies, dtype=float).ravel()
-    for diagnostic in band_warnings(robot, values[np.isfinite(values)], what):
-        warnings.warn(ParflexWarning(diagnostic), stacklevel=level + 1)
+    warn(band_warnings(robot, values[np.isfinite(values)], what))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -419,11 +412,7 @@ def check_convergence_share(converge: Any) -> float:
 
 
 def refinement_messages(robot: Robot, names: Collection[str] = ()) -> list[Diagnostic]:
-    """Diagnostics of what stays as it is while beams are refined; a robot without beams is refused.
-
-    `names` are frames that the answer is about: nodes between elements that the robot was loaded with are elsewhere
-    after a refinement.
-    """
+    """Diagnostics of what stays while beams are refined; refused without beams, or with inner nodes among `names`."""
     tree, beams = robot.tree, beam_links(robot)
     modal = ", ".join(repr(link.name) for link in tree.links if link.body.size and not link.body.by_tip)
     reduced = ", ".join(repr(frame.name) for frame in robot.description.frame if frame.beam and frame.beam.reduce)

@@ -142,10 +142,7 @@ def check_modes(modes: object) -> None:
 
 
 def modes_of(model: LinearModel, modes: int | None = None, or_fewer: bool = False) -> Modes:
-    """Lowest modes of a linear model: six, or all if there are fewer, unless it is said how many; `or_fewer`: at most.
-
-    More than there are is refused without it.
-    """
+    """Lowest modes of a linear model: six, or all if there are fewer; more than there are only with `or_fewer`."""
     if modes is not None:
         check_modes(modes)
     here, count = model.configuration, len(model.names)
@@ -358,10 +355,7 @@ def _shares(names: Iterable[str | None], energies: Iterable[float], total: float
 
 
 def _strain(here: Configuration, shape: Array) -> tuple[Array, Array, dict[str, float]]:
-    """Twice the energy that a motion strains the body and the joint of each link and each element between points with.
-
-    What a preload or tension adds to the stiffness is left out.
-    """
+    """Twice the strain energy of body and joint of each link and of each element between points, without preload."""
     tree = here.robot.tree
     bending, springs = np.zeros(len(tree.links)), np.zeros(len(tree.links))
     for j, link in enumerate(tree.links):
@@ -382,10 +376,7 @@ def _strain(here: Configuration, shape: Array) -> tuple[Array, Array, dict[str, 
 
 
 def _kinetic(here: Configuration, shape: Array, normal: Array | None, bent: list[Array]) -> tuple[Array, float | None]:
-    """Twice the kinetic energy of each link, and the share of what moves as a mirror in the plane would show it.
-
-    `bent` has the part in the plane of the elastic coordinates of each link.
-    """
+    """Twice the kinetic energy of each link, and its share in the plane, in which elastic coordinates have `bent`."""
     energies, inside, outside = [], 0.0, 0.0
     links = zip(here.robot.tree.links, here.link_jacobians, here.at.rotation, bent, strict=True)
     for link, (J_v, J_w), R, planar_part in links:
@@ -402,10 +393,7 @@ def _kinetic(here: Configuration, shape: Array, normal: Array | None, bent: list
 
 
 def plane_normal(here: Configuration) -> Array | None:
-    """Normal of the plane in which the joints move the robot: z of a planar robot, else the axis of all hinges.
-
-    None where hinges are not parallel, slides or screws leave the plane, or no hinge says what the plane is.
-    """
+    """Normal of the plane in which hinges and slides move the robot, None where there is none."""
     tree = here.robot.tree
     if tree.planar:
         return np.array([0.0, 0.0, 1.0])
@@ -436,9 +424,6 @@ def default_number_of_modes(
     except ParflexError:  # what cannot be asked at home may be asked elsewhere, or is refused there
         return USUAL
     return count or USUAL
-
-
-# -- modes along a path of poses -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)

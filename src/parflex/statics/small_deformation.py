@@ -11,7 +11,7 @@ from parflex.diagnostics import Diagnostic
 from parflex.recursion.dynamics import NewtonEuler
 from parflex.robot.configuration import Configuration
 from parflex.spatial.linear import eigen_pairs
-from parflex.tree.tree import Link, Tree, beam_elements, beam_root
+from parflex.tree.tree import Tree, beam_elements, beam_root
 
 Array = np.ndarray
 
@@ -23,25 +23,8 @@ FIRST_ORDER_ROTATION = 0.1
 NEGLECTED_STIFFNESS = 0.1  # of the stiffness of a mode, or a twentieth of its frequency: beyond, a warning is given
 
 
-def deflections(tree: Tree, q: Array) -> dict[str, float]:
-    """For each flexible body with a known limit: its largest deflection at a node, relative to that limit.
-
-    `q` may have rows of positions; the largest of all rows is given.
-    """
-    rows = np.atleast_2d(q)
-    return {link.name: _largest(link, rows) / link.body.small for link in tree.links if link.body.small}
-
-
-def _largest(link: Link, rows: Array) -> float:
-    displacements = [np.linalg.norm(rows[:, link.e] @ node.Phi_d.T, axis=1).max() for node in link.body.nodes.values()]
-    return float(max(displacements, default=0.0))
-
-
 def axial_loads(tree: Tree, q: Array) -> dict[str, tuple[float, float]]:
-    """Of each element, the normal force (N, tension positive) where it is largest, and its share of the stiffness.
-
-    The share is of the bending stiffness; `q` may have rows of positions.
-    """
+    """The largest normal force (N) of each element over rows `q`, and its share of the bending stiffness."""
     rows = np.atleast_2d(q)
     loads: dict[str, tuple[float, float]] = {}
     softenings: dict[int, list[float]] = {}  # elements of a beam share their body
@@ -133,20 +116,12 @@ def deflection_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     return [*_bending_warnings(tree, q), *axial_warnings(tree, q)]
 
 
-def first_order_warnings(turned: float) -> list[Diagnostic]:
-    """A diagnostic where a deflection of first order turns some body (rad) beyond what that holds for."""
-    if turned <= FIRST_ORDER_ROTATION:
-        return []
-    text = (
-        f"bodies turn by up to {turned:.2g} rad as they deflect: first order does not hold beyond "
-        f"{FIRST_ORDER_ROTATION} rad, so ask about='equilibrium'"
-    )
-    return [Diagnostic("beyond-first-order", text, value=turned)]
-
-
 def _bending_warnings(tree: Tree, q: Array) -> list[Diagnostic]:
     """A diagnostic about the body whose deflection exceeds the limit of its theory most."""
-    shares = deflections(tree, q)
+    rows, shares = np.atleast_2d(q), dict[str, float]()
+    for link in (link for link in tree.links if link.body.small):
+        sizes = [np.linalg.norm(rows[:, link.e] @ node.Phi_d.T, axis=1).max() for node in link.body.nodes.values()]
+        shares[link.name] = float(max(sizes, default=0.0)) / link.body.small
     worst = max(shares, key=lambda name: shares[name], default=None)
     if worst is None or shares[worst] <= 1.0:
         return []

@@ -15,7 +15,7 @@ import numpy as np
 from parflex.diagnostics import Diagnostic, with_code
 from parflex.errors import InputError
 from parflex.forces.effort_allocation import slack_warnings
-from parflex.forces.forces import checked_wrenches, element_values
+from parflex.forces.forces import checked_wrenches, element_values, multipliers_of
 from parflex.forces.section_forces import BeamLoads, largest_stress_of, loads_of_beams, missing_stress_warning
 from parflex.records import Answer, brief, count_of, name_list
 from parflex.robot.beam_nodes import at_nodes
@@ -28,8 +28,8 @@ from parflex.statics.equilibrium import Equilibrium, equilibrium_of
 from parflex.statics.linear_model import LinearAnswer, LinearModel, about_pose, linear_model_of, linearisation_state
 from parflex.statics.linear_system import StiffnessSolver
 from parflex.statics.load_case import About, LoadCase, LoadKeywords, Lock, full_load_case
-from parflex.statics.loads import AppliedLoads, has_force_elements, least_multipliers
-from parflex.statics.small_deformation import deflection_warnings, first_order_warnings, stress_warnings
+from parflex.statics.loads import AppliedLoads, has_force_elements
+from parflex.statics.small_deformation import FIRST_ORDER_ROTATION, deflection_warnings, stress_warnings
 
 Array = np.ndarray
 RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below are rigid
@@ -183,7 +183,11 @@ def deflection_of(robot: Robot, pose: Pose | None, case: LoadCase, frames: Seque
         nodes = link.body.nodes.values()
         rotations += [J_w @ step, *(J_w @ step + node.Phi_r @ step[link.e_v] for node in nodes)]
     largest = float(np.linalg.norm(rotations, axis=1).max())
-    return replace(result, diagnostics=(*result.diagnostics, *first_order_warnings(largest)))
+    if largest <= FIRST_ORDER_ROTATION:
+        return result
+    text = f"bodies turn by up to {largest:.2g} rad as they deflect: first order does not hold beyond "
+    text += f"{FIRST_ORDER_ROTATION} rad, so ask about='equilibrium'"
+    return replace(result, diagnostics=(*result.diagnostics, Diagnostic("beyond-first-order", text, value=largest)))
 
 
 def deflection_at(equilibrium: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
@@ -206,7 +210,7 @@ def _inside(
 ) -> Deflection:
     """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
     held_robot = here.robot
-    lam = least_multipliers(here, loading.forces(here) + strain)
+    lam = multipliers_of(here, loading.forces(here) + strain)
     needed = loading.closed_forces(here, lam) + strain
     efforts = {}
     for k in robot.actuated:

@@ -83,10 +83,7 @@ class ZeroDynamics(Answer):
 
 
 def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
-    """World twist of a frame per independent rate, translations in typical lengths; as many rows as motors.
-
-    `spare` motors may be more.
-    """
+    """World twist of a frame per independent rate in typical lengths, a row for each motor, or fewer if `spare`."""
     robot, rows = here.robot, here.frame_rows(frame) @ here.J
     rows[:3] /= robot.tree.length
     rows = rows[robot.tree.components]
@@ -136,7 +133,9 @@ def held_frame(robot: Robot, pose: Pose | None = None, wrench: Wrench | None = N
         tangent = np.concatenate([P @ tangent_stiffness(here, replace(acting, tau=tau)), driven_rows(here, frame)])
         x = np.full(len(units), np.nan)
         with suppress(np.linalg.LinAlgError):
-            x = np.linalg.solve(tangent * units, -np.concatenate([P @ missing, _frame_error(here, frame, R, p)]))
+            R_here, p_here = here.at.of(robot.tree.places[frame])
+            error = np.concatenate([(p_here - p) / robot.tree.length, vector_from_rotation(R_here @ R.T)])
+            x = np.linalg.solve(tangent * units, -np.concatenate([P @ missing, error[robot.tree.components]]))
         if not np.isfinite(x).all():
             break
         size = float(np.abs(x).max(initial=0.0))
@@ -161,13 +160,6 @@ def _motor_free_combinations(here: Configuration) -> Array:
     """P: combinations of the reduced forces in which no motor acts."""
     units = rate_units(here)
     return scipy.linalg.null_space(here.J_a * units).T * units
-
-
-def _frame_error(here: Configuration, frame: str, R: Array, p: Array) -> Array:
-    """How far a frame is from where it is held, as the rows of `driven_rows`."""
-    R_frame, position = here.at.of(here.robot.tree.places[frame])
-    error = np.concatenate([(position - p) / here.robot.tree.length, vector_from_rotation(R_frame @ R.T)])
-    return error[here.robot.tree.components]
 
 
 def zero_dynamics(robot: Robot, pose: Pose | None = None, wrench: Wrench | None = None) -> ZeroDynamics:
