@@ -52,8 +52,8 @@ from parflex.trajectories.frames import FrameTrajectory
 from parflex.trajectories.trajectory import Trajectory
 
 LOG = logging.getLogger("parflex")
-MOST_RUN_COORDINATES = 800  # of a robot in time: programs of more take minutes to make
 Array = np.ndarray
+MOST_RUN_COORDINATES = 800  # of a robot in time: programs of more take minutes to make
 OFF = 0.02  # of the deflection: twice the converge=1e-2 that is advised, as the estimate is right within a third
 ENOUGH_RESPONSE = 0.01  # of the deflection: the number of elements in warnings is that for this error
 UNKNOWN = 0.5  # of the deflection: beyond, first order says no more than that it is much

@@ -28,6 +28,7 @@ from parflex.simulation.problem import Problem, metres_per_position
 from parflex.trajectories.trajectory import Trajectory
 from parflex.tree.tree import Tree
 
+Array = np.ndarray
 STEP = 5e-4  # s, or a twentieth of the run: the first step
 
 # of how far the robot has moved, at least of a small part of its typical length, so that a robot which begins to move
@@ -40,7 +41,6 @@ LEAST = 1e-12  # typical lengths: errors of steps below it are rounding
 SHARE_OF_ITERATION, MOST_OF_ITERATION = 1e-3, 1e-10  # of the tolerance of a step, and in typical lengths
 SHARE_OF_TIME, SHARE_OF_PIECE = 1 / 20, 1 / 4  # of a run, of a piece of what is given: the longest step
 SHORT_PIECE = 0.2  # s: those of tables and sampled functions say nothing of how fast they change
-Array = np.ndarray
 MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps
 LARGE = 2e-3  # of the range of the end effector: errors of a run that it tells of
 VISIBLE = 0.01  # of how far the robot moves: sums of errors of steps, as of the energy balance
