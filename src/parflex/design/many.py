@@ -139,7 +139,7 @@ def many_responses(
     modes = [one for one in requested if one.kind == "frequency"]
     if modes:
         frequencies = np.stack([found.values[one.name] for one in modes], axis=1)
-        warn_beyond_band(robot, frequencies, 2)
+        warn_beyond_band(robot, frequencies)
     if modes and not columns:
         highest = max(one.mode for one in modes)
         warn_of_few_elements(robot, frequencies, batch.pose_of, conditions, highest, 2)
