@@ -87,7 +87,7 @@ class Fit(Answer):
         return {name: item.interval for name, item in self.parameters.items()}
 
     def to_file(self, path: str | Path) -> Sequence[Diagnostic]:
-        """Write a robot file that extends that of the robot by the estimates; return diagnostics of the file."""
+        """Write a robot file to `path` that extends that of the robot by the estimates; return its diagnostics."""
         raise NotImplementedError
 
 

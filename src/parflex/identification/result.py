@@ -95,10 +95,14 @@ class Prediction(Record):
 class Identified(Fit):
     """Base parameters of a robot from recordings.
 
+    `robot`, `source` and `diagnostics` are as in every fit; `residuals` are of efforts, by recording.
+
     Attributes
     ----------
     parameters : dict[str, IdentifiedParameter]
-        Base parameters by name; their covariance is the robust one.
+        Base parameters by name.
+    covariance : Array
+        Covariance of the parameters, robust to correlation of the residuals.
     undetermined : list[dict[str, str]]
         Parameters that the record or the motors do not excite: name, why.
     estimator : str
@@ -150,7 +154,7 @@ class Identified(Fit):
     physical: dict[str, float] | None
 
     def to_file(self, path: str | Path) -> Sequence[Diagnostic]:
-        """Write a robot file that extends that of the robot by all parameters; return diagnostics of the file."""
+        """Write a robot file to `path` that extends that of the robot by all parameters; return its diagnostics."""
         from parflex.identification.robot_update import write_robot  # reads the result
 
         used = self.measurements[: len(self.measurements) - len((self.validation or {"records": []})["records"])]

@@ -60,11 +60,14 @@ class UpdatedParameter(Estimate):
 class Updated(Fit):
     """Numbers of a robot file that fit measured modes.
 
+    `robot`, `source` and `diagnostics` are as in every fit.
+
     Attributes
     ----------
     parameters : dict[str, UpdatedParameter]
-        By key; intervals of 95 % do not pass zero, as numbers keep their signs. Their covariance is that behind the
-        measurements and the prior, with the error of the model where there is one.
+        By key; intervals of 95 % do not pass zero, as numbers keep their signs.
+    covariance : Array
+        Covariance behind the measurements and the prior, with the error of the model where there is one.
     undetermined : list[dict[str, float]]
         Combinations of the parameters, in shares of their priors, that the measurements determine less than the prior
         does. A parameter is undetermined if they make up more than half of its variance.
@@ -108,7 +111,7 @@ class Updated(Fit):
     alternatives: list[dict[str, Any]] = field(default_factory=list)
 
     def to_file(self, path: str | Path) -> Sequence[Diagnostic]:
-        """Write a robot file that extends that of the robot by the numbers."""
+        """Write a robot file to `path` that extends that of the robot by the numbers."""
         robot, settings = self.source, {key: parameter.value for key, parameter in self.parameters.items()}
         refuse_overwrite([path], robot.files)
         write_design(extended_name(robot), robot, redesigned(robot, settings), settings, Path(path), "updated")
