@@ -20,13 +20,13 @@ from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.errors import ParflexError
 from parflex.parameters.design_numbers import DesignNumbers, Path, number_at
-from parflex.parameters.traced_numbers import TracedDecisions, holds, trace_file
+from parflex.parameters.traced_numbers import same_reading, trace_file
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.robotfile.read import apply_settings
 from parflex.spatial.batched import VariedNumberError
 from parflex.symbolic.derivative import jacobian
-from parflex.symbolic.expression import Expression, Graph
+from parflex.symbolic.expression import Expression
 
 Array = np.ndarray
 
@@ -48,51 +48,6 @@ def traced_program(
             return None
 
     return cached(kind, name, build)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TracedFile(Record):
-    """Numbers of a robot by keys, where they stand, and what the reading decided by; zeros with slopes are not zero."""
-
-    graph: Graph
-    keys: tuple[str, ...]
-    symbols: tuple[Expression, ...]
-    numbers: tuple[Expression, ...]
-    places: tuple[tuple[Path, ...], ...]
-    decisions: TracedDecisions
-
-    @property
-    def checks(self) -> dict[str, list[Expression]]:
-        """What tells designs that are read otherwise: what was compared with zero, and what must be finite."""
-        decided = self.decisions
-        return {
-            "compared": [Expression(self.graph, edge) for edge, _ in decided.compared],
-            "finite": [Expression(self.graph, edge) for edge in sorted(decided.finite)],
-        }
-
-    @property
-    def compared(self) -> tuple[tuple[str, bool], ...]:
-        """How it was compared, and the answer."""
-        return tuple((how, bool(answer)) for (_, how), answer in self.decisions.compared.items())
-
-    def robot_of(self, robot: Robot) -> Robot:
-        """The robot with expressions in the place of its numbers."""
-        nominal = np.zeros(len(self.places))
-        design_numbers = DesignNumbers(robot, self.keys, self.places, nominal, nominal[None], np.zeros(1, dtype=bool))
-        return design_numbers.with_numbers(dict(enumerate(self.numbers)))
-
-
-def traced_file(robot: Robot, keys: Sequence[str]) -> TracedFile:
-    """The file read with symbols at some keys."""
-    decisions, symbols, traced = trace_file(robot, keys, parting=True)
-    places = tuple(tuple(paths) for _, paths in traced)
-    numbers = tuple(x.expression for x, _ in traced)
-    return TracedFile(decisions.graph, tuple(keys), tuple(symbols), numbers, places, decisions)
-
-
-def same_reading(compared: Sequence[tuple[str, bool]], values: Array) -> bool:
-    """Whether all that was compared with zero came out as where the file was traced."""
-    return all(holds(x, how) == answer for x, (how, answer) in zip(values, compared, strict=True))
 
 
 def name_of_file(robot: Robot, keys: Sequence[str], *more: Any) -> str | None:
@@ -124,8 +79,7 @@ class SlopeProgram(Record):
         with np.errstate(all="ignore"):
             outputs = np.array(run(self.program, columns, functions_of("numpy")), dtype=float)
         count, ends = len(self.places), np.cumsum([len(self.places), len(self.entries), len(self.compared)])
-        checks = outputs[ends[1] : ends[2]]
-        if not same_reading(self.compared, checks) or not np.isfinite(outputs).all():
+        if not same_reading(self.compared, outputs[None, ends[1] : ends[2]]) or not np.isfinite(outputs).all():
             return None
         slopes = np.zeros((len(keys), 1, count))
         for (k, number), slope in zip(self.entries, outputs[count : ends[1]], strict=True):
@@ -144,10 +98,11 @@ def numbers_by_program(robot: Robot, keys: Sequence[str]) -> DesignNumbers | Non
 
 def _traced(robot: Robot, keys: Sequence[str]) -> SlopeProgram | None:
     """The file read with symbols, and its numbers differentiated."""
-    file = traced_file(robot, keys)
-    rows = jacobian(file.numbers, file.symbols)
+    file = trace_file(robot, keys, parting=True)
+    numbers = [x.expression for x in file.numbers]
+    rows = jacobian(numbers, file.symbols)
     entries = [(k, i) for i, row in enumerate(rows) for k, x in enumerate(row) if isinstance(x, Expression) or x]
-    outputs = {"number": list(file.numbers), "slope": [rows[i][k] for k, i in entries], **file.checks}
+    outputs = {"number": numbers, "slope": [rows[i][k] for k, i in entries], **file.checks}
     arrays = {name: np.array(expressions, dtype=object) for name, expressions in outputs.items() if expressions}
     program = make_program(file.graph, "slopes", arrays, quick=True)
     return SlopeProgram(program, file.places, tuple(entries), file.compared)

@@ -17,8 +17,9 @@ import numpy as np
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.parameter_slopes import same_reading, traced_file, traced_program
-from parflex.parameters.design_numbers import number_at
+from parflex.design.parameter_slopes import traced_program
+from parflex.parameters.design_numbers import DesignNumbers, number_at
+from parflex.parameters.traced_numbers import same_reading, trace_file
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
 from parflex.recursion.energy import kinetic_energy
@@ -64,7 +65,7 @@ class ModeFormProgram(Record):
         groups = {"key": key_values, "q": configuration.q, "phi": columns, "nu": nu, "square": np.array([square])}
         outputs = np.stack([self._run({**groups, "phi": columns[k], "nu": nu[k]}) for k in range(len(pairs))])
         ends = np.cumsum([len(self.keys), len(self.joints), len(self.compared)])
-        if not np.isfinite(outputs).all() or not same_reading(self.compared, outputs[0, ends[1] : ends[2]]):
+        if not np.isfinite(outputs).all() or not same_reading(self.compared, outputs[:1, ends[1] : ends[2]]):
             return None
         along = np.zeros((len(pairs), robot.tree.nq))
         along[:, self.joints] = outputs[:, ends[0] : ends[1]]
@@ -115,12 +116,14 @@ def _traced(
     robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]
 ) -> ModeFormProgram | None:
     """The form of the robot with expressions for its numbers, and its backward derivatives."""
-    file = traced_file(robot, keys)
+    file = trace_file(robot, keys, parting=True)
     graph, tree = file.graph, robot.tree
     joints = np.array([i for link in tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
     q: Array = np.zeros(tree.nq, dtype=object)
     q[joints] = [graph.symbol(f"q[{k}]") for k in joints]
-    twin = acting_robot(file.robot_of(robot), without)
+    nominal = np.zeros(len(file.places))
+    numbers = DesignNumbers(robot, tuple(keys), file.places, nominal, nominal[None], np.zeros(1, dtype=bool))
+    twin = acting_robot(numbers.with_numbers(dict(enumerate(x.expression for x in file.numbers))), without)
     tree = replace(twin.tree, known_length=robot.tree.length)  # a scale of solvers, which no form has in it
     twin = replace(twin, tree=tree, closures=replace(twin.closures, tree=tree), known_home=robot.home)
     held = held_robot(twin, q, LoadCase(lock, servo=servo), robot)

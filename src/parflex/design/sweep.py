@@ -32,6 +32,8 @@ from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file, check_writable, read_npz
 from parflex.maps.batch_result import BatchResult
 from parflex.maps.closed_rows import OK
+from parflex.maps.files import FOREIGN
+from parflex.maps.positions import WAITING
 from parflex.parameters.robot_file import working_mode_starts
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
@@ -43,17 +45,11 @@ Array = np.ndarray
 
 FORMAT = 2  # of tables: raise it when their numbers mean something else
 
-_RESERVED_COLUMNS = ("status", "reason", "settings")  # of a table of an earlier sweep
-
 MOST = 50_000_000  # designs: their numbers alone are gigabytes
 
 TAKEN = ("status", "reason", "settings")  # names in the table
 
 Chunk = tuple[int, int]  # first design, and that after the last
-
-WAITING = -1  # state of a design that is not computed
-
-FOREIGN = (OSError, ValueError, KeyError, AttributeError, TypeError, IndexError)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -385,9 +381,7 @@ def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[Diagnosti
 
 def _read_npz(path: Path) -> dict[str, Array]:
     columns = read_npz(path)
-    return {
-        key: np.asarray(values, dtype=float).ravel() for key, values in columns.items() if key not in _RESERVED_COLUMNS
-    }
+    return {key: np.asarray(values, dtype=float).ravel() for key, values in columns.items() if key not in TAKEN}
 
 
 def _read_csv(path: Path) -> dict[str, Array]:

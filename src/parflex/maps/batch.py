@@ -314,7 +314,7 @@ class Batch:
 
     def solve(self, rows: slice | Array) -> BatchResult:
         """Return the answers of some rows."""
-        rows = np.arange(self.count)[rows]
+        rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         found = BatchResult.empty(self.shapes, len(rows))
         here = self._finite(found, rows)
         own: Array | None = None  # rows of the numbers of designs
@@ -363,12 +363,12 @@ class Batch:
     def _placed(self, found: BatchResult, here: Array, poses: Array, own: Array | None) -> Positions:
         """Positions of rows; those that have none are marked."""
         placed = self.positions(poses, own)
-        reasons: dict[int, str] = {}
-        for k in np.flatnonzero(placed.status != OK).tolist():
-            state = int(placed.status[k])
-            if placed.said is None and state not in reasons:
-                reasons[state] = self.positions.why(state)
-            found.mark(int(here[k]), state, reasons[state] if placed.said is None else placed.said[k])
+        found.status[here] = placed.status
+        bad = np.flatnonzero(placed.status != OK)
+        states = np.unique(placed.status[bad]).tolist() if placed.said is None else []
+        why = {state: self.positions.why(state) for state in states}
+        for k, row in zip(bad.tolist(), here[bad].tolist(), strict=True):
+            found.reasons[row] = why[int(placed.status[k])] if placed.said is None else placed.said[k]
         return placed
 
     def _measured(self, whole: Array) -> dict[str, Array]:

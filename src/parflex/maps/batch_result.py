@@ -57,7 +57,7 @@ class BatchResult(Record):
         for name, part_values in part.values.items():
             self.values[name][rows] = part_values
         self.status[rows] = part.status
-        for row, reason in zip(rows.tolist(), part.reasons, strict=True):
+        for row, reason in zip(rows.tolist(), part.reasons, strict=True) if any(part.reasons) else ():
             self.reasons[row] = reason
         self.rests[rows] = part.rests
         self.count(part)

@@ -25,11 +25,10 @@ from parflex.errors import ParflexError
 from parflex.maps.kinematics import BatchProgram
 from parflex.maps.simd import LANES, NONE, call_lanes, lane_buffers
 from parflex.parameters.design_numbers import DesignNumbers, design_numbers, number_at
-from parflex.parameters.traced_numbers import TracedNumber, holds, trace_file
+from parflex.parameters.traced_numbers import TracedFile, same_reading, trace_file
 from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import VariedNumberError
-from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
 
@@ -87,20 +86,12 @@ class NumberProgram(Record):
             held = TracedNumbers(kernel, np.ascontiguousarray(columns))
             alone |= odd_rows(kernel, held.keys, self.compared, size)
         else:
-            held = np.empty((len(columns), size))
-            self._interpreted(columns, held, alone)
+            with np.errstate(all="ignore"):  # designs are too few to compile
+                outputs = self.batch(columns)
+            same = same_reading(self.compared, outputs[:, size : size + len(self.compared)])
+            held, alone = outputs[:, :size].copy(), ~(same & np.isfinite(outputs).all(axis=1))
         name, samples = self.name, self.samples
         return DesignNumbers(robot, tuple(keys), self.places, self.nominal, held, alone, name=name, samples=samples)
-
-    def _interpreted(self, columns: Array, values: Array, alone: Array) -> None:
-        """The same where designs are too few to compile."""
-        size = len(self.places)
-        with np.errstate(all="ignore"):
-            outputs = self.batch(columns).T
-        alone |= ~np.isfinite(outputs).all(axis=0)
-        for k, (how, answer) in enumerate(self.compared):
-            alone |= holds(outputs[size + k], how) != answer
-        values[:] = outputs[:size].T
 
 
 def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:
@@ -138,49 +129,36 @@ def _traced_if_covered(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any] | 
 
 def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
     """The file read with symbols."""
-    decisions, _, traced = trace_file(robot, keys)
-    graph, nominal_values = decisions.graph, [number_at(robot, key) for key in keys]
-    groups, samples = _alike(graph, traced, np.array(nominal_values))
+    file, nominal_values = trace_file(robot, keys), [number_at(robot, key) for key in keys]
+    groups, samples = _alike(file, np.array(nominal_values))
     known = all(nominal_values) and np.isfinite(samples).all()  # nothing says how far a key at zero would have to go
-    checks = [(edge, how, answer) for (edge, how), answer in decisions.compared.items()]
-    outputs = {
-        "number": np.array([x.expression for x, _ in groups], dtype=object),
-        "compared": np.array([Expression(graph, edge) for edge, _, _ in checks], dtype=object),
-        "finite": np.array([Expression(graph, edge) for edge in sorted(decisions.finite)], dtype=object),
-    }
-    program = make_program(
-        graph, "numbers", {name: expressions for name, expressions in outputs.items() if len(expressions)}, quick=True
-    )
+    outputs = {"number": [file.numbers[own[0]].expression for own in groups], **file.checks}
+    arrays = {name: np.array(expressions, dtype=object) for name, expressions in outputs.items() if len(expressions)}
     return {
-        "program": cache.program_to_plain(program),
-        "places": [places for _, places in groups],
-        "compared": [[how, bool(answer)] for _, how, answer in checks],
-        "nominal": [x.nominal for x, _ in groups],
+        "program": cache.program_to_plain(make_program(file.graph, "numbers", arrays, quick=True)),
+        "places": [[place for k in own for place in file.places[k]] for own in groups],
+        "compared": [list(check) for check in file.compared],
+        "nominal": [file.numbers[own[0]].nominal for own in groups],
         "samples": samples.tolist() if known else None,
     }
 
 
-def _alike(
-    graph: Graph, traced: list[tuple[TracedNumber, list]], nominal_values: Array
-) -> tuple[list[tuple[TracedNumber, list]], Array]:
+def _alike(file: TracedFile, nominal_values: Array) -> tuple[list[list[int]], Array]:
     """Numbers that are the same in any design, however they were computed, are one; with some designs of them."""
-    if not traced:
+    if not file.numbers:
         return [], np.zeros((ALIKE, 0))
-    names = np.array([x.expression for x, _ in traced], dtype=object)
-    program = make_program(graph, "alike", {"number": names}, quick=True)
+    names = np.array([x.expression for x in file.numbers], dtype=object)
+    program = make_program(file.graph, "alike", {"number": names}, quick=True)
     around = nominal_values * (1 + np.random.default_rng(1).uniform(-0.03, 0.03, (ALIKE, len(nominal_values))))
     around += (nominal_values == 0) * np.random.default_rng(2).uniform(-1e-3, 1e-3, (ALIKE, len(nominal_values)))
     columns = [around[:, int(name[4:-1])] for name in program.inputs]
     with np.errstate(all="ignore"):
         values = [np.broadcast_to(sample, (ALIKE,)) for sample in run(program, columns, functions_of("numpy"))]
-    groups: dict[tuple[str, ...], tuple[TracedNumber, list, Array]] = {}
-    for k, ((x, places), sample) in enumerate(zip(traced, values, strict=True)):
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for k, sample in enumerate(values):
         known = np.isfinite(sample).all()  # what cannot be told there is no other number
-        name = tuple(format(value, DIGITS) for value in sample) if known else (str(k),)
-        groups.setdefault(name, (x, [], sample))[1].extend(places)
-    return [(x, places) for x, places, _ in groups.values()], np.stack(
-        [sample for _, _, sample in groups.values()], axis=1
-    )
+        groups.setdefault(tuple(format(x, DIGITS) for x in sample) if known else (str(k),), []).append(k)
+    return list(groups.values()), np.stack([values[own[0]] for own in groups.values()], axis=1)
 
 
 @inner

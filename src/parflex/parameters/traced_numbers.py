@@ -8,15 +8,18 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from parflex.parameters.design_numbers import Path, leaves, number_at, reread_file
+from parflex.records import Record
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import BatchedNumber, Decisions, VariedNumberError
 from parflex.symbolic.expression import Expression, Graph
 
+Array = np.ndarray
 LARGEST_POWER = 8
 HOW = ("lt", "le", "gt", "ge", "eq", "ne")  # a number beside zero
 
@@ -183,16 +186,47 @@ class TracedNumber(BatchedNumber):
         return 0.5 * (self + other + abs(self - other))
 
 
-def trace_file(
-    robot: Robot, keys: Sequence[str], parting: bool = False
-) -> tuple[TracedDecisions, list[Expression], list[tuple[TracedNumber, list[Path]]]]:
-    """Read the file of a robot with symbols at keys; return its decisions, the symbols, and numbers with their places.
+@dataclass(frozen=True, eq=False, repr=False)
+class TracedFile(Record):
+    """Numbers of a robot as expressions of symbols for keys, the places of each, and what the reading decided by."""
+
+    graph: Graph
+    symbols: tuple[Expression, ...]
+    numbers: tuple[TracedNumber, ...]
+    places: tuple[tuple[Path, ...], ...]
+    decisions: TracedDecisions
+
+    @property
+    def checks(self) -> dict[str, list[Expression]]:
+        """What tells designs that are read otherwise: what was compared with zero, and what must be finite."""
+        decided = self.decisions
+        return {
+            "compared": [Expression(self.graph, edge) for edge, _ in decided.compared],
+            "finite": [Expression(self.graph, edge) for edge in sorted(decided.finite)],
+        }
+
+    @property
+    def compared(self) -> tuple[tuple[str, bool], ...]:
+        """How it was compared, and the answer."""
+        return tuple((how, bool(answer)) for (_, how), answer in self.decisions.compared.items())
+
+
+def same_reading(compared: Sequence[tuple[str, bool]], values: Array) -> Array:
+    """Return in which rows all that was compared with zero comes out as where the file was traced."""
+    same = np.ones(len(values), dtype=bool)
+    for column, (how, answer) in zip(values.T, compared, strict=True):
+        same &= holds(column, how) == answer
+    return same
+
+
+def trace_file(robot: Robot, keys: Sequence[str], parting: bool = False) -> TracedFile:
+    """Read the file of a robot with symbols at keys.
 
     Numbers are `parting` as in `TracedDecisions`. Raises `VariedNumberError` where a number cannot be traced.
     """
     graph = Graph()
     decisions = TracedDecisions(graph, parting)
-    symbols = [graph.symbol(f"key[{k}]") for k in range(len(keys))]
+    symbols = tuple(graph.symbol(f"key[{k}]") for k in range(len(keys)))
     settings = {key: TracedNumber(number_at(robot, key), x, decisions) for key, x in zip(keys, symbols, strict=True)}
     traced: dict[int, tuple[TracedNumber, list[Path]]] = {}
     for name, part in reread_file(robot, settings)[1].items():
@@ -201,7 +235,8 @@ def trace_file(
                 traced.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
             elif isinstance(x, BatchedNumber):
                 raise VariedNumberError("a number is not traced")
-    return decisions, symbols, list(traced.values())
+    numbers, places = tuple(x for x, _ in traced.values()), tuple(tuple(paths) for _, paths in traced.values())
+    return TracedFile(graph, symbols, numbers, places, decisions)
 
 
 def _nominal(x: Any) -> float:
