@@ -252,7 +252,7 @@ def _bending(length: Any, Ps: Any) -> tuple[tuple[Array, Array], tuple[Array, Ar
 
 def carried(x: Array) -> Array:
     """Motions of places at each x along a beam by the motion of its root: n x 6 x 6."""
-    motions = np.repeat(np.eye(6, dtype=scalar_type(x))[None], len(x), axis=0)
+    motions: Array = np.repeat(np.eye(6, dtype=scalar_type(x))[None], len(x), axis=0)
     motions[:, 1, 5], motions[:, 2, 4] = x, -x
     return motions
 

@@ -184,7 +184,7 @@ class ElasticBody(Body):
     affine: AffineShapes | None = field(default=None, repr=False)  # S and G of the bare body, written shorter
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]
         """Number of elastic coordinates."""
         return len(self.S) - 1
 
@@ -243,7 +243,7 @@ class ElasticBody(Body):
         return mass if self.spin is None else mass + self.spin[1:, 1:]
 
     @cached_property
-    def acting(self) -> tuple[MeanStrain, ...]:
+    def acting(self) -> tuple[MeanStrain, ...]:  # type: ignore[override]
         """The elongations of second order that act."""
         return tuple(strain for strain in self.strains if strain.acts)
 
@@ -316,7 +316,7 @@ class ElasticBody(Body):
         return 0.5 * (twist @ self.inertia_matrix(e) @ twist)
 
     @cached_property
-    def two_node(self) -> TwoNodeBeam | None:
+    def two_node(self) -> TwoNodeBeam | None:  # type: ignore[override]
         """The form by the motion of both ends of a body whose coordinates are those of its one tip; else None."""
         from parflex.bodies.two_node import two_node_beam
 

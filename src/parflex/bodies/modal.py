@@ -101,14 +101,14 @@ def checked(data: ModalData) -> ModalData:
         valid = name and "." not in name and name.strip() == name
         require(valid, f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
     require(np.all(np.isfinite(data.nodes)), "a node coordinate is not a number", "nodes", "give finite numbers")
-    finite = np.all(np.isfinite(data.shapes[:, :, :3])) and not np.any(np.isinf(data.shapes))
+    finite = bool(np.all(np.isfinite(data.shapes[:, :, :3])) and not np.any(np.isinf(data.shapes)))
     hint = "give finite numbers; only rotations may be NaN"
     require(finite, "a shape has an entry that is not a number", "shapes", hint)
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
     if data.geometric is not None:
         key, A = "geometric", data.geometric
-        fits, hint = A.shape == (N, N, N) and np.all(np.isfinite(A)), f"give {N} x {N} x {N} numbers"
+        fits, hint = A.shape == (N, N, N) and bool(np.all(np.isfinite(A))), f"give {N} x {N} x {N} numbers"
         require(fits, "the geometric stiffnesses do not match the modes", key, hint)
         symmetric = np.abs(A - np.moveaxis(A, 1, 2)).max() <= 1e-6 * np.abs(A).max()
         hint = "give the matrix of each mode's stress over all modes"

@@ -40,7 +40,8 @@ def inverse(
         "elastic_accelerations": result.elastic_accelerations,
         "redundant_actuation": result.redundant_actuation,
     }
-    columns, rows = ["joint", "N or N m"], [*result.efforts.items()]
+    columns = ["joint", "N or N m"]
+    rows: list[Any] = [*result.efforts.items()]
     if result.internal is not None:
         answer["internal"] = result.internal
         columns, rows = [*columns, "internal"], [(*row, result.internal["efforts"][row[0]]) for row in rows]

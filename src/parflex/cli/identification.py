@@ -209,12 +209,12 @@ def update(
             known = (entry["deviation"], "{:.5g} ... {:.5g}".format(*entry["interval"]))
         numbers.append((key, entry["before"], entry["value"], *known))
     pairs, ratios = [], []
-    for entry in result.pairs:
-        mode = (entry["pose"], entry["mode"])
-        held = (f"{entry['mac']:.3f}", "yes" if entry["held_out"] else "")
-        pairs.append((*mode, *(entry[word] for word in PAIR), *held))
-        if "damping" in entry:
-            ratios.append((*mode, *(entry["damping"][word] for word in PAIR)))
+    for pair in result.pairs:
+        mode = (pair["pose"], pair["mode"])
+        held = (f"{pair['mac']:.3f}", "yes" if pair["held_out"] else "")
+        pairs.append((*mode, *(pair[word] for word in PAIR), *held))
+        if "damping" in pair:
+            ratios.append((*mode, *(pair["damping"][word] for word in PAIR)))
     head = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "deviation (Hz)", "MAC", "held out"]
     fit = [*result.errors.items(), ("residuals over deviations", result.model_error)]
     fit += [(f"error of the model, share of {word}", share) for word, share in result.model_share.items()]

@@ -47,7 +47,7 @@ def option_of(verb: str, name: str) -> Option:
 # -- readers -------------------------------------------------------------------------------------------------------
 
 
-def _refuse(text: str, key: str, value: str, hint: str, file: str | None = None) -> InputError:
+def _refuse(text: str, key: str, value: Any, hint: str, file: str | None = None) -> InputError:
     return InputError(text, key=key, value=value, hint=hint, file=file)
 
 

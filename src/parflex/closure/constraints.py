@@ -459,8 +459,8 @@ def coupling_row(spring: CoupledSpring, tree: Tree, lossy: bool = False) -> Coup
     """The row that holds what a spring would; `lossy` keeps what is lost on the way."""
     sliding = tuple(tree.links[j].joint.unit == "m" for j in spring.numbers)
     parts = (spring.numbers, spring.positions, spring.rates, spring.coefficients, spring.offset)
-    losses = (spring.efficiency, spring.back) if lossy else ()
-    return Coupling(spring.name, spring.joints, *parts, *losses, sliding=sliding)
+    efficiency, back = (spring.efficiency, spring.back) if lossy else (1.0, 1.0)
+    return Coupling(spring.name, spring.joints, *parts, efficiency, back, sliding=sliding)
 
 
 def unstretched_rows(tree: Tree) -> tuple[Coupling, ...]:

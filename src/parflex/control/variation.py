@@ -158,6 +158,7 @@ def _bodies(
 
 def _body(name: str, inertia: schema.Inertia, factor: Any) -> schema.Inertia:
     """A body in words of mass, centre and inertia about it, with factors; one without mass keeps its form."""
+    about_centre: Any
     if inertia.mass is not None:
         mass, centre, about_centre = inertia.mass, np.array(inertia.centre), inertia.about_centre
     else:

@@ -167,7 +167,7 @@ def read_motion_limits(
         limits.append(MotionLimit("effort", name, "efforts", k, lower[k], upper[k], k))
     box = _box(workspace)
     for k, axis in enumerate(AXES[: 2 if tree.planar else 3]):
-        limits.append(MotionLimit("workspace", axis, "place", k, *map(float, box[k]), k))
+        limits.append(MotionLimit("workspace", axis, "place", k, float(box[k][0]), float(box[k][1]), k))
     home_J = regressor.moved(robot.home[None], *np.zeros((2, 1, len(motors)))).J
     return MotionLimits(limits, distance, float(spread(regressor, home_J)[0]))
 

@@ -336,7 +336,7 @@ class Batch:
                 for one in self.measured:
                     found.values[one.name][here] = self._measured(whole)[one.kind]
             for k in np.flatnonzero(~done | bool(self.alone)).tolist():
-                open_responses = self.alone if done[k] else [*self.covered, *self.alone]
+                open_responses = [*self.alone] if done[k] else [*self.covered, *self.alone]
                 left[int(here[k])] = open_responses
                 if not self.parameters:
                     self._by_single_pose(found, int(here[k]), self.robot, whole[k], open_responses)

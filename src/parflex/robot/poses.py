@@ -90,7 +90,8 @@ class PoseFinder:
         whole = self._given_whole(target, widened, reference)
         closed = self._closed(whole, q, reference, locked, searching=widened is target)
         if isinstance(closed, Refusal) and widened is not target:  # not with what it had better keep, or far away
-            missed, narrow = closed, self._closed(target, q, reference, locked)
+            missed: Array | Refusal = closed
+            narrow = self._closed(target, q, reference, locked)
             if not isinstance(narrow, Refusal) or narrow.closes:
                 missed = closed = self._closed(whole, q, reference, locked)
             if isinstance(closed, Refusal):

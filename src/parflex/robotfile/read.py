@@ -228,17 +228,11 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
             continue
         location, value = f"legs: {key[:80]}", error_value(column)
         wrong = not isinstance(column, list) or any(isinstance(entry, dict) for entry in column)
-        message, hint = (
-            f"'{key[:80]}' is neither a table of the legs nor a list of values per leg",
-            ["names", *LEG_LISTS],
-        )
-        refuse(wrong, message, location, value, did_you_mean(key[:80], hint))
+        message = f"'{key[:80]}' is neither a table of the legs nor a list of values per leg"
+        refuse(wrong, message, location, value, did_you_mean(key[:80], ["names", *LEG_LISTS]))
         _check_value_name(key, "legs")
-        message, hint = (
-            f"'{key}' has {len(column)} values for {len(names)} legs",
-            "give one value for each name in names",
-        )
-        refuse(len(column) != len(names), message, location, value, hint)
+        message = f"'{key}' has {len(column)} values for {len(names)} legs"
+        refuse(len(column) != len(names), message, location, value, "give one value for each name in names")
         refuse(key in constants, f"'{key}' is already a constant", location, key, "rename one of them")
         values[key] = column
     return values

@@ -153,7 +153,7 @@ def checked_priors(prior: Any, keys: Sequence[str]) -> Array:
         if key not in keys:
             raise InputError(f"'{key}' has a prior and does not vary", key="prior", value=str(key),
                              hint=f"name keys that vary: {', '.join(keys)[:80]}")  # fmt: skip
-        if not isinstance(value, Real) or isinstance(value, bool) or not value > 0:
+        if not isinstance(value, Real) or isinstance(value, bool) or not float(value) > 0:
             raise InputError(f"the prior of '{key}' is not a positive number", key="prior", value=str(value),
                              hint=f"give a share of the number, e.g. {PRIOR}")  # fmt: skip
     return np.array([float(table.get(key, PRIOR)) for key in keys])

@@ -104,7 +104,7 @@ static int look(Model *m) {
 }
 
 /* constants of the programs from the parameters */
-static void prepare(Model *m) {
+static void set_constants(Model *m) {
   State *s = &m->state;
   SET_UP(s);
   for (int64_t row = 0; row < m->work.x.n[0]; ++row)
@@ -115,7 +115,7 @@ static void prepare(Model *m) {
 /* the start: loops are closed as in the first row of a run */
 static int begin(Model *m) {
   State *s = &m->state;
-  prepare(m);
+  set_constants(m);
   if (!reach(m)) return 0;
   for (int k = 0; k < WHOLE_TURNS; ++k) { /* angles of the loops in the turn nearest to the pose of the export */
     int at = whole_turns[k];
@@ -237,7 +237,7 @@ static int derivatives(Model *m, double *dx) {
 static void again(Model *m) {
   start_of(&m->state);
   wire(&m->state, &m->system, &m->work, &m->tableau);
-  prepare(m);
+  set_constants(m);
 }
 
 static void set_time(Model *m, double t) {
@@ -308,7 +308,7 @@ static int write_value(Model *m, unsigned which, double value) {
       return 0;
     }
     m->state.parameters[which - FIRST_PARAMETER] = value;
-    prepare(m);
+    set_constants(m);
   } else {
     tell(m, 3, "this variable cannot be set");
     return 0;

@@ -93,13 +93,13 @@ static int look(Model *m) {
   return fine;
 }
 
-static void prepare(Model *m) {
+static void set_constants(Model *m) {
   SET_UP(&m->state);
   m->state.fresh = 0;
 }
 
 static int begin(Model *m) {
-  prepare(m);
+  set_constants(m);
   m->state.begun = look(m);
   return (int)m->state.begun;
 }
@@ -122,7 +122,7 @@ static int derivatives(Model *m, double *dx) { return (void)dx, look(m); }
 
 static void again(Model *m) {
   start_of(&m->state);
-  prepare(m);
+  set_constants(m);
 }
 
 static void set_time(Model *m, double t) {
@@ -178,7 +178,7 @@ static int write_value(Model *m, unsigned which, double value) {
     return 0;
   }
   *at = value;
-  if (which >= FIRST_PARAMETER) prepare(m);
+  if (which >= FIRST_PARAMETER) set_constants(m);
   m->state.fresh = 0;
   return 1;
 }
