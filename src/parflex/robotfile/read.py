@@ -228,17 +228,11 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
             continue
         location, value = f"legs: {key[:80]}", error_value(column)
         wrong = not isinstance(column, list) or any(isinstance(entry, dict) for entry in column)
-        message, hint = (
-            f"'{key[:80]}' is neither a table of the legs nor a list of values per leg",
-            ["names", *LEG_LISTS],
-        )
-        refuse(wrong, message, location, value, did_you_mean(key[:80], hint))
+        message = f"'{key[:80]}' is neither a table of the legs nor a list of values per leg"
+        refuse(wrong, message, location, value, did_you_mean(key[:80], ["names", *LEG_LISTS]))
         _check_value_name(key, "legs")
-        message, hint = (
-            f"'{key}' has {len(column)} values for {len(names)} legs",
-            "give one value for each name in names",
-        )
-        refuse(len(column) != len(names), message, location, value, hint)
+        message = f"'{key}' has {len(column)} values for {len(names)} legs"
+        refuse(len(column) != len(names), message, location, value, "give one value for each name in names")
         refuse(key in constants, f"'{key}' is already a constant", location, key, "rename one of them")
         values[key] = column
     return values
@@ -535,8 +529,11 @@ def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
         return read_source(parent)
     path = Path(resolve_file(parent, file, "extends"))
     if not os.path.exists(path):  # noqa: PTH110 - pathlib raises for names that are too long
-        message, hint = f"there is no robot or file {short_text(parent)} to extend", catalogue_names()
-        raise RobotFileError(message, file=file, key="extends", value=parent, hint=did_you_mean(parent, hint))
+        message, hint = (
+            f"there is no robot or file {short_text(parent)} to extend",
+            did_you_mean(parent, catalogue_names()),
+        )
+        raise RobotFileError(message, file=file, key="extends", value=parent, hint=hint)
     return read_source(path.resolve())
 
 
