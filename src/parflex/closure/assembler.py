@@ -276,10 +276,11 @@ class Assembler(ClosureParts):
     def solutions(self, q: Array, part: ClosurePart, quick: bool = False) -> Iterator[Array]:
         """All positions that close the part, found from starts spread over its joints.
 
-        The `quick` search takes the starts in no order, few trials of a step, and ends where few starts find none.
+        The `quick` search takes many starts in no order, few trials of a step, and ends where few starts find none.
         """
         solutions: list[Array] = []
         indices, (first, *others) = self.positions(part), self.starts(q, part)
+        quick = quick and len(others) >= CONVINCING
         order = np.random.default_rng(0).permutation(len(others)).tolist() if quick else list(range(len(others)))
         for number, start in enumerate([first, *(others[k] for k in order)]):
             if quick and number == CONVINCING and not solutions:
