@@ -16,7 +16,7 @@ from parflex.closure.continuation import (
     position_units,
     with_unit_quaternions,
 )
-from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
+from parflex.closure.newton import CLOSED, STRIDE, TRIALS, ClosurePart, ClosureParts, largest_size
 from parflex.closure.rows import block
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.unreachable import Refusal, missing_length
@@ -161,7 +161,8 @@ class Assembler(ClosureParts):
             return Refusal(self, solution, part, closed)
         folds = fits and reference is not None and self.judges(part, reference).folds
         solutions, fitting = list[Array](), list[Array]()
-        for candidate in [solution] if fits and not folds else self.solutions(start, part):
+        quick = reference is not None
+        for candidate in [solution] if fits and not folds else self.solutions(start, part, quick):
             if reference is not None and not solutions:  # sides matter where something closes
                 folds = self.judges(part, reference).folds
                 determined = determined and not self.settled(part, reference)
@@ -272,15 +273,19 @@ class Assembler(ClosureParts):
 
     # -- many starts -----------------------------------------------------------------------------------
 
-    def solutions(self, q: Array, part: ClosurePart) -> Iterator[Array]:
-        """All positions that close the part, from starts spread over its joints; none where the first find none."""
+    def solutions(self, q: Array, part: ClosurePart, quick: bool = False) -> Iterator[Array]:
+        """All positions that close the part, found from starts spread over its joints.
+
+        The `quick` search takes many starts in no order, few trials of a step, and ends where few starts find none.
+        """
         solutions: list[Array] = []
         indices, (first, *others) = self.positions(part), self.starts(q, part)
-        order = np.random.default_rng(0).permutation(len(others))  # the same every time
+        quick = quick and len(others) >= CONVINCING
+        order = np.random.default_rng(0).permutation(len(others)).tolist() if quick else list(range(len(others)))
         for number, start in enumerate([first, *(others[k] for k in order)]):
-            if number == CONVINCING and not solutions:
+            if quick and number == CONVINCING and not solutions:
                 return
-            result, error = self.newton(start, part.columns, part.rows, 40, SHORTENED)
+            result, error = self.newton(start, part.columns, part.rows, 40, SHORTENED if quick else TRIALS)
             if error <= CLOSED and not any(self._distance(result, solution, indices) < 1e-6 for solution in solutions):
                 solutions.append(result)
                 yield result

@@ -30,7 +30,7 @@ def newton(
 ) -> tuple[Array, float]:
     """Newton on a tree that carries all rows; it ends where so many `trials` of ever shorter steps come no closer."""
     at = pose(tree, q)
-    r = _openings(tree, rows, at)
+    r = openings(tree, rows, at)
     error, polish, slow = largest_size(r), 0, 0
     if not len(columns):
         return q, error
@@ -52,7 +52,7 @@ def newton(
         for _ in range(trials if error > CLOSED else 1):  # what is closed needs no shorter steps
             trial = stepped(tree, q, columns, step)
             trial_at = pose(tree, trial)
-            trial_r = _openings(tree, rows, trial_at)
+            trial_r = openings(tree, rows, trial_at)
             if trial_r @ trial_r < r @ r:
                 break
             step = step / 3
@@ -73,7 +73,7 @@ def newton_corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows])
     before = np.inf
     for _ in range(CORRECTIONS):
         at = pose(tree, q)
-        r = _openings(tree, rows, at)
+        r = openings(tree, rows, at)
         error = largest_size(r)
         if error <= CLOSED or not error < REQUIRED_DECREASE * before:
             return q, error
@@ -82,7 +82,8 @@ def newton_corrected(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows])
     return q, np.inf
 
 
-def _openings(tree: Tree, rows: Sequence[Rows], at: Pose) -> Array:
+def openings(tree: Tree, rows: Sequence[Rows], at: Pose) -> Array:
+    """How far rows are from zero, in typical lengths."""
     return stack(row.residual(at, tree.length) for row in rows) / tree.length
 
 
@@ -116,7 +117,7 @@ def _as_if_closed(row: Rows) -> Rows:
 
 def _left(tree: Tree, q: Array, rows: Sequence[Rows], r: Array) -> float:
     """Share of the squared opening `r` that is left at other positions."""
-    remaining = _openings(tree, rows, pose(tree, q))
+    remaining = openings(tree, rows, pose(tree, q))
     return float(remaining @ remaining) / float(r @ r)
 
 
@@ -216,7 +217,7 @@ class ClosureParts:
         """Largest distance of rows from zero, in typical lengths."""
         small = self.branch(rows)
         at = pose(small.tree, q[small.positions])
-        return largest_size(_openings(small.tree, [row.on(small) for row in rows], at))
+        return largest_size(openings(small.tree, [row.on(small) for row in rows], at))
 
     def newton(
         self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60, trials: int = TRIALS

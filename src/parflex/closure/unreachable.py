@@ -11,8 +11,8 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
-from parflex.closure.newton import ClosurePart, newton, stepped
-from parflex.closure.rows import Rows, block, stack
+from parflex.closure.newton import ClosurePart, newton, openings, stepped
+from parflex.closure.rows import Rows, block
 from parflex.closure.targets import DistanceTarget, FrameRotationRows, FrameTarget, Target
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.records import Record, name_list
@@ -181,14 +181,8 @@ def _gap(assembler: Assembler, q: Array, part: ClosurePart) -> float:
     if 0 < len(columns) <= 6:
         steps = np.random.default_rng(1).uniform(-2, 2, (4, len(columns)))  # the same every time
         ends += [newton(tree, stepped(tree, start, columns, step), columns, rows, 40)[0] for step in steps]
-    nearest = min(ends, key=lambda end: float(np.linalg.norm(_residual(tree, rows, end))))
+    nearest = min(ends, key=lambda end: float(np.linalg.norm(openings(tree, rows, pose(tree, end)))))
     return float(np.linalg.norm(_least_opening(tree, nearest, columns, rows)))
-
-
-def _residual(tree: Tree, rows: Sequence[Rows], q: Array) -> Array:
-    """Rows (m) at some positions."""
-    at = pose(tree, q)
-    return stack(row.residual(at, tree.length) for row in rows)
 
 
 def _least_opening(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], hard: Sequence[Rows] = ()) -> Array:
@@ -198,22 +192,21 @@ def _least_opening(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], h
     """
     weights = np.concatenate([np.full(sum(row.size for row in part), w) for part, w in ((hard, HARD), (rows, 1.0))])
     every, damping = [*hard, *rows], LEAST_DAMPING
-    r = weights * _residual(tree, every, q)
+    at = pose(tree, q)
+    r = weights * openings(tree, every, at)
     for _ in range(MOST_STEPS if len(columns) else 0):
-        at = pose(tree, q)
-        J = weights[:, None] * tree.length * block(tree, every, columns, at, jacobians(tree, at, columns))
-        slope, curvature = J.T @ r, J.T @ J
-        step = np.linalg.lstsq(curvature + damping * np.diag(np.diag(curvature)), -slope, rcond=None)[0]
-        trial = stepped(tree, q, columns, step)
-        trial_r = weights * _residual(tree, every, trial)
-        decrease = 1 - (trial_r @ trial_r) / max(r @ r, 1e-300)
-        if decrease > 0:
-            q, r, damping = trial, trial_r, max(damping / 10, LEAST_DAMPING)
-        else:
+        J = weights[:, None] * block(tree, every, columns, at, jacobians(tree, at, columns))
+        slope, curvature, decrease = J.T @ r, J.T @ J, -1.0
+        while decrease < -SMALLEST_DECREASE and damping < MOST_DAMPING:
+            step = np.linalg.lstsq(curvature + damping * np.diag(np.diag(curvature)), -slope, rcond=None)[0]
+            trial = pose(tree, stepped(tree, q, columns, step))
+            trial_r = weights * openings(tree, every, trial)
+            decrease = 1 - (trial_r @ trial_r) / max(r @ r, 1e-300)
             damping *= 10
-        if abs(decrease) < SMALLEST_DECREASE or damping > MOST_DAMPING:
+        if decrease < SMALLEST_DECREASE:
             break
-    return np.asarray(r[-sum(row.size for row in rows) :])
+        q, at, r, damping = np.asarray(trial.q), trial, trial_r, max(damping / 100, LEAST_DAMPING)
+    return np.asarray(tree.length * r[-sum(row.size for row in rows) :])
 
 
 def unmet_condition(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> UnreachableError | None:

@@ -90,14 +90,13 @@ class PoseFinder:
         whole = self._given_whole(target, widened, reference)
         closed = self._closed(whole, q, reference, locked, searching=widened is target)
         if isinstance(closed, Refusal) and widened is not target:  # not with what it had better keep, or far away
-            missed: Array | Refusal = closed
             narrow = self._closed(target, q, reference, locked)
             if not isinstance(narrow, Refusal) or narrow.closes:
-                missed = closed = self._closed(whole, q, reference, locked)
+                closed = self._closed(whole, q, reference, locked)
             if isinstance(closed, Refusal):
+                if isinstance(narrow, Refusal) and self._count(target) < self.robot.undeformed.freedoms:
+                    return closed
                 widened, closed = target, narrow
-            if isinstance(closed, Refusal) and self._count(target) < self.robot.undeformed.freedoms:
-                return missed
         if isinstance(closed, Refusal):
             return closed
         near = part.pose(widened, closed)

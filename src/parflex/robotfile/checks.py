@@ -119,8 +119,8 @@ def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
     refuse_unknown(beam.section, robot.sections, "section", f"frame '{name}': beam.section")
     section, key = robot.sections[beam.section], f"frame '{name}': beam.shear"
     unknown = beam.shear_coefficient is None and section.shape == "numbers" and not (section.ky and section.kz)
-    message, hint = f"the section '{beam.section}' has no shear coefficients", "give its ky and kz, or"
-    refuse(beam.shear and unknown, message, key, True, f"{hint} shear_coefficient beside shear")
+    hint = "give its ky and kz, or shear_coefficient beside shear"
+    refuse(beam.shear and unknown, f"the section '{beam.section}' has no shear coefficients", key, True, hint)
 
 
 def _place_owners(robot: schema.RobotFile) -> dict[str, str]:
@@ -150,9 +150,11 @@ def _check_no_cycle(parents: dict[str, str]) -> None:
         while name in parents and name not in acyclic:
             parent = parents[name]
             if name in path:
-                message = " -> ".join([*list(path)[list(path).index(name) :], name])
-                message, hint = f"the parents of the frames form a cycle: {message}", "mount one of them on 'base' and"
-                refuse(True, message, f"frame '{name}': parent", parent, f"{hint} close the loop with [[closure]]")
+                cycle = " -> ".join([*list(path)[list(path).index(name) :], name])
+                hint = "mount one of them on 'base' and close the loop with [[closure]]"
+                refuse(
+                    True, f"the parents of the frames form a cycle: {cycle}", f"frame '{name}': parent", parent, hint
+                )
             path[name] = None
             name = parent if parent in parents else (split_place(parent) or (parent,))[0]
         acyclic.update(path)
@@ -176,15 +178,16 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
     axes = 3 if planar and joint == "free" else axes
     flags = _axis_flags(frame, "actuated", axes, key)
     sensed = any(_axis_flags(frame, "sensed", axes, key)) and axes > 2
-    message, hint = f"a sensor measures one axis, but a {joint} joint has no axes of its own", "model the joint as a"
-    refuse(sensed, message, f"{key}: sensed", True, f"{hint} chain of revolute frames")
+    message = f"a sensor measures one axis, but a {joint} joint has no axes of its own"
+    refuse(sensed, message, f"{key}: sensed", True, "model the joint as a chain of revolute frames")
     both = frame.locked and any(flags)
     refuse(both, "the joint is both actuated and locked", f"{key}: locked", True, "keep one of them")
     _check_start(frame.start, joint, motion, f"{key}: start")
     terms = frame.motor_inertia or frame.damper or frame.spring or frame.friction != schema.Friction()
     terms = terms or frame.inertia.IA or frame.inertia.FV or frame.inertia.FS
     message = f"motor, friction, spring and damper need a joint with one axis, not a {joint} one"
-    refuse(terms and axes != 1, message, key, joint, f"{hint} chain of revolute or prismatic frames")
+    hint = "model the joint as a chain of revolute or prismatic frames"
+    refuse(terms and axes != 1, message, key, joint, hint)
     for name in LIMIT_KEYS if axes != 1 else ():
         value, message = getattr(frame, name), f"limits need a joint with one axis, not a {joint} one"
         refuse(value is not None, message, f"{key}: {name}", short_text(value), "remove them")
@@ -261,19 +264,19 @@ def _check_couplings(robot: schema.RobotFile) -> None:
                     hint = "couple joints that turn about or slide along one axis"
                 refuse(True, message, f"{key}: {field}", name, hint)
         _check_cable(robot, coupling, key)
-        same = coupling.lead is not None and units[first] == units[others[0]]
-        message = f"'{first}' and '{others[0]}' both {'turn' if units[first] == 'rad' else 'slide'}; a screw couples a"
+        same, motion = units[first] == units[others[0]], "turn" if units[first] == "rad" else "slide"
+        message = f"'{first}' and '{others[0]}' both {motion}; a screw couples a turn and a slide"
         hint = 'name a prismatic and a revolute joint, or write terms = { "other" = ratio }'
-        refuse(same, f"{message} turn and a slide", f"{key}: lead", coupling.lead, hint)
+        refuse(same and coupling.lead is not None, message, f"{key}: lead", coupling.lead, hint)
 
 
 def _check_cable(robot: schema.RobotFile, coupling: schema.CouplingTable, key: str) -> None:
     """An elastic cable pulls where it is the joint of its coupling, and has no play: slack it has none to take up."""
     cables = [element.name for element in robot.element if element.kind == "cable"]
     for name in coupling.others:
-        pushes, message = coupling.stiffness is not None and name in cables, "would push where the coupling is elastic"
+        pushes, message = coupling.stiffness is not None, f"the cable '{name}' would push where the coupling is elastic"
         hint = f'write the coupling with joint = "{name}", and the drum in terms'
-        refuse(pushes, f"the cable '{name}' {message}", f"{key}: terms", name, hint)
+        refuse(pushes and name in cables, message, f"{key}: terms", name, hint)
     wrong, hint = coupling.joint in cables and coupling.backlash, "leave backlash out: a slack cable has none"
     message = f"the cable '{coupling.joint}' pulls only, and has no backlash"
     refuse(wrong, message, f"{key}: backlash", coupling.backlash, hint)

@@ -529,8 +529,11 @@ def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
         return read_source(parent)
     path = Path(resolve_file(parent, file, "extends"))
     if not os.path.exists(path):  # noqa: PTH110 - pathlib raises for names that are too long
-        message, hint = f"there is no robot or file {short_text(parent)} to extend", catalogue_names()
-        raise RobotFileError(message, file=file, key="extends", value=parent, hint=did_you_mean(parent, hint))
+        message, hint = (
+            f"there is no robot or file {short_text(parent)} to extend",
+            did_you_mean(parent, catalogue_names()),
+        )
+        raise RobotFileError(message, file=file, key="extends", value=parent, hint=hint)
     return read_source(path.resolve())
 
 

@@ -421,8 +421,9 @@ class Superelement(Table):
         for load in loads.values():
             message = f"a load has six components, not {len(load)}"
             refuse(len(load) != 6, message, "give fx fy fz mx my mz", "geometric")
-        incomplete, hint = isinstance(self.file, dict) and not {"M", "K"} <= set(self.file), "write file = "
-        refuse(incomplete, "a file for each matrix needs M and K", hint + '{ M = "m.mtx", K = "k.mtx" }', "file")
+        incomplete = isinstance(self.file, dict) and not {"M", "K"} <= set(self.file)
+        hint = 'write file = { M = "m.mtx", K = "k.mtx" }'
+        refuse(incomplete, "a file for each matrix needs M and K", hint, "file")
 
 
 class BodyTable(Table):

@@ -117,9 +117,9 @@ class _Builder:
             return body, None
         origin_nodes = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
         clamped = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in origin_nodes)
-        key, hint = f"frame '{entry.name}': modal.file", "give modes of the body clamped at the origin of its frame,"
-        message = "the modes move the body at its own frame"
-        refuse(not clamped, message, key, entry.modal.file, f"{hint} with a node there")
+        message, key = "the modes move the body at its own frame", f"frame '{entry.name}': modal.file"
+        hint = "give modes of the body clamped at the origin of its frame, with a node there"
+        refuse(not clamped, message, key, entry.modal.file, hint)
         return body, None
 
     def _parent(self, entry: schema.Frame | schema.Point) -> Place | None:
@@ -396,8 +396,9 @@ def _check_closure(closure: schema.Closure, places: Mapping[str, Place], links: 
         link = places[end].link
         node = links[link].node if link != GROUND else None
         unknown = node is not None and not node.turns and closure.joint != "spherical"
-        message, hint = f"the rotations of the node at '{end}' are not known", "give them in the modal data, or use"
-        refuse(unknown, message, f"{key}: joint", closure.joint, f'{hint} joint = "spherical"')
+        message = f"the rotations of the node at '{end}' are not known"
+        hint = 'give them in the modal data, or use joint = "spherical"'
+        refuse(unknown, message, f"{key}: joint", closure.joint, hint)
     first_link, second_link = (places[end].link for end in closure.between)
     message, hint = "both ends of the closure are on the same body", "name places on two bodies, or remove the closure"
     same = first_link == second_link  # its rows are zero but for rounding, which would count as constraints
@@ -468,10 +469,10 @@ def _add_node(shares: list[Fraction], s: Fraction, mounted: str | None, element:
     if gap >= max(SHORT * element, SAME_NODE):
         shares.insert(bisect_left(shares, s), s)
     elif gap >= SAME_NODE and mounted is not None:
-        message = f"something is mounted on '{mounted}', {float(gap / element):.2g} elements from a node: one as short"
+        message = f"something is mounted on '{mounted}', {float(gap / element):.2g} elements from a node: "
+        message += "one as short as that would be stiffer than numbers can tell"
         hint = f"mount it on the node, at {float(shares[_nearest(shares, s)]):.6g}, or take fewer elements"
-        key = f"frame '{mounted.partition('@')[0]}': beam.elements"
-        refuse(True, f"{message} as that would be stiffer than numbers can tell", key, mounted, hint)
+        refuse(True, message, f"frame '{mounted.partition('@')[0]}': beam.elements", mounted, hint)
 
 
 def _nearest(shares: list[Fraction], s: Fraction) -> int:

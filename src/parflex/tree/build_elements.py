@@ -230,8 +230,8 @@ def _check_ends(tree: Tree, element: ElementTable) -> None:
     refuse(same, f"{ends} are both on {body}, where an element does nothing", key, value, "name points on two bodies")
     smooth = element.kind == "spring" and element.rest == 0 and not element.damping
     meeting = not smooth and start_distance(tree, element) <= MIN_START_DISTANCE
-    message, hint = f"{ends} meet at the start, where no line joins them", "give starts at which they are apart, or"
-    refuse(meeting, message, key, value, f"{hint} other points")
+    hint = "give starts at which they are apart, or other points"
+    refuse(meeting, f"{ends} meet at the start, where no line joins them", key, value, hint)
 
 
 def inner_point_error(key: str, name: str) -> RobotFileError:
