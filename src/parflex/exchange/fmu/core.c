@@ -113,7 +113,7 @@ static void set_constants(Model *m) {
 }
 
 /* the start: loops are closed as in the first row of a run */
-static int begin(Model *m) {
+static int begin_run(Model *m) {
   State *s = &m->state;
   set_constants(m);
   if (!reach(m)) return 0;

@@ -63,7 +63,7 @@ SHOWN fmi2Status fmi2SetupExperiment(void *c, int toleranced, double tolerance, 
 }
 SHOWN fmi2Status fmi2EnterInitializationMode(void *c) { return (void)c, fine_; }
 SHOWN fmi2Status fmi2ExitInitializationMode(void *c) {
-  return SAY(begin(MODEL));
+  return SAY(begin_run(MODEL));
 }
 SHOWN fmi2Status fmi2Terminate(void *c) { return (void)c, fine_; }
 SHOWN fmi2Status fmi2Reset(void *c) {

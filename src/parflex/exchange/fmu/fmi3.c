@@ -69,7 +69,7 @@ SHOWN fmi3Status fmi3EnterInitializationMode(void *c, bool toleranced, double to
   return fine_;
 }
 SHOWN fmi3Status fmi3ExitInitializationMode(void *c) {
-  return SAY(begin(MODEL));
+  return SAY(begin_run(MODEL));
 }
 SHOWN fmi3Status fmi3EnterEventMode(void *c) { return (void)c, fine_; }
 SHOWN fmi3Status fmi3Terminate(void *c) { return (void)c, fine_; }

@@ -98,7 +98,7 @@ static void set_constants(Model *m) {
   m->state.fresh = 0;
 }
 
-static int begin(Model *m) {
+static int begin_run(Model *m) {
   set_constants(m);
   m->state.begun = look(m);
   return (int)m->state.begun;
