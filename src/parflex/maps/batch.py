@@ -340,8 +340,8 @@ class Batch:
                 left[int(here[k])] = open_responses
                 if not self.parameters:
                     self._by_single_pose(found, int(here[k]), self.robot, whole[k], open_responses)
-        for row, open_responses in left.items() if self.parameters else ():
-            self._loaded(found, row, int(rows[row]), open_responses)
+        for row, wanted in left.items() if self.parameters else ():
+            self._loaded(found, row, int(rows[row]), wanted)
         found.fallbacks += len(left)
         for one in self.responses:
             if one.unreached is not None:
