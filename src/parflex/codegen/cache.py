@@ -153,9 +153,8 @@ def _feed(digest: Any, value: Any, shared: bool = False) -> None:
         digest.update(value.model_dump_json().encode())
     elif is_dataclass(value):
         if shared:
-            digest.update(
-                cached("records", "digest", lambda: _digest_of_record(value, True), owners=(value,), limit=RECORDS)
-            )
+            hashed = cached("records", "digest", lambda: _digest_of_record(value, True), owners=(value,), limit=RECORDS)
+            digest.update(hashed)
         else:
             digest.update(_digest_of_record(value, False))
     elif isinstance(value, Mapping):

@@ -38,7 +38,7 @@ class LoopFunction:
     """A function of numbers, arrays and bundles; compiled for the kinds of its arguments when it is first called."""
 
     def __init__(self, function: Callable[..., Any], wide: bool = True) -> None:
-        self.wide = wide  # whether loops inside are made to work on several numbers at once, by far more code
+        self.wide = wide  # whether unmarked loops inside are vectorised too, by far more code
         self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
         self.__name__, self.__module__ = function.__name__, function.__module__
         self.names = function.__globals__
@@ -87,7 +87,7 @@ def compile_together(*loops: tuple[LoopFunction, tuple[Kind, ...]]) -> None:
         stored: list[Any] = [disk_cache.read_bytes(key_of(*loop)) for loop in loops]
         if None in stored:
             text, functions = LoopModule().text(loops)
-            code = _machine_code(text, any(function.wide for function, _ in loops))
+            code = _machine_code(text, all(function.wide for function, _ in loops))
             stored = [repr((typed.name, typed.returned)).encode() + b"\0" + code for typed in functions]
             for loop, data in zip(loops, stored, strict=True):
                 disk_cache.write_bytes(key_of(*loop), data)

@@ -311,9 +311,8 @@ def hoisted(
             instruction = (instruction[0], *[renumber[a] for a in instruction[1:]])
         renumbered.append(instruction)
     setup = sum(early[base + k] for k in live)
-    return Program(
-        name, variables, parameters, tuple(renumbered), setup, tuple((label, renumber[k]) for label, k in outputs)
-    )
+    results = tuple((label, renumber[k]) for label, k in outputs)
+    return Program(name, variables, parameters, tuple(renumbered), setup, results)
 
 
 def calling_program(
