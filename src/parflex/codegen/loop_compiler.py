@@ -165,7 +165,7 @@ def _definitions(file: str) -> dict[int, ast.FunctionDef]:
     """Functions of a file by the lines where they begin."""
     nodes = ast.walk(ast.parse(Path(file).read_bytes()))
     definitions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
-    return {min(part.lineno for part in (node, *node.decorator_list)): node for node in definitions}
+    return {min([node.lineno, *(part.lineno for part in node.decorator_list)]): node for node in definitions}
 
 
 def _definition(function: Callable[..., Any]) -> ast.FunctionDef:

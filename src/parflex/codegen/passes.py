@@ -202,7 +202,7 @@ def share(program: Nary) -> None:
 
 def _share_pairs(program: Nary, kind: str) -> None:
     order = program.order()
-    counted = dict if kind == "sum" else _counts
+    counted: Callable[..., dict[int, int]] = dict if kind == "sum" else _counts
     members: dict[int, dict[int, int]] = {
         node: counted(program.content[node]) for node in order if program.kind[node] == kind
     }
