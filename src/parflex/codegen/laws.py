@@ -21,16 +21,12 @@ from parflex.robot.robot import Robot
 from parflex.spatial.linear import solve
 
 Array = np.ndarray
-
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
-
 GAINS = {"Kp": 1517.15, "Kv": 46.05}  # 10 % overshoot and a peak after 0.1 s, [Zubizarreta2010, section 4.8]
-
 MODELS = (
     *("redundant", "extended-law", "classical-law", "extended-step", "classical-step"),
     *("geometry-redundant", "geometry-motors"),
 )
-
 REFERENCE = ("reference", "reference_rate", "reference_acceleration")
 
 

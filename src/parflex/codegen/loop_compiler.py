@@ -25,13 +25,10 @@ from typing import Any
 from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ZERO_KIND, ArrayKind, Kind, RecordKind, UnsupportedError
 
 WIDTH = {FLAG: 0, WHOLE: 1, REAL: 2}
-
 ARITHMETIC = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
 }  # fmt: skip
-
 COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-
 REAL_FUNCTIONS = ("sqrt", "floor", "ceil")  # of `math`; whole numbers stay reals
 
 

@@ -30,7 +30,6 @@ from parflex.codegen.loop_llvm import LoopModule
 from parflex.codegen.loop_types import FLAG, REAL, ArrayKind, CompiledRecord, Kind, kind_of, signature
 
 Array = np.ndarray
-
 SPEED = 2  # of LLVM's passes
 
 

@@ -11,16 +11,12 @@ from parflex.codegen.loop_compiler import Assign, Call, If, Leave, Loop, Native,
 from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ArrayKind, Kind, RecordKind
 
 ARITHMETIC = {"add": ("add nsw", "fadd"), "sub": ("sub nsw", "fsub"), "mul": ("mul nsw", "fmul"), "div": ("", "fdiv")}
-
 COMPARISONS = {
     "lt": ("icmp slt", "fcmp olt"), "le": ("icmp sle", "fcmp ole"), "gt": ("icmp sgt", "fcmp ogt"),
     "ge": ("icmp sge", "fcmp oge"), "eq": ("icmp eq", "fcmp oeq"), "ne": ("icmp ne", "fcmp une"),
 }  # fmt: skip
-
 CONVERSIONS = {(FLAG, REAL): "uitofp", (FLAG, WHOLE): "zext", (WHOLE, REAL): "sitofp", (REAL, WHOLE): "fptosi"}
-
 INVARIANT = ", !invariant.load !0"  # nothing changes a record while compiled code runs, so that loads leave loops
-
 UNROLL_COUNT = 4  # turns that are written out
 
 

@@ -40,9 +40,7 @@ from parflex.symbolic.expression import (
 )
 
 FUNCTIONS = {SQRT: "sqrt", SIN: "sin", COS: "cos", SIGN: "sign", ATAN2: "atan2"}
-
 Passes = Callable[[Nary], Nary]
-
 LEAST = 3  # times that a number is added: a product and a sum take the time of two
 
 

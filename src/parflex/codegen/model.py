@@ -30,13 +30,9 @@ if TYPE_CHECKING:
     from parflex.codegen.tracer import Trace, Tracer
 
 Array = np.ndarray
-
 FLOAT = np.dtype(float)
-
 TARGETS = ("c", "llvm", "numpy", "jax", "casadi", "sympy")
-
 BLOCK = 4_000_000  # values that a batch is worked on with at once, in NumPy
-
 SCRIPT_LIMIT = 20_000  # operators beyond which JAX, CasADi and SymPy take minutes
 
 

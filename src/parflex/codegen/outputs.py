@@ -39,19 +39,12 @@ from parflex.spatial.linear import scalar_type, solve, solve_positive
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 NUMBERS = 300  # about how many a pass over the tree keeps of each link
-
 OPEN_SHARE = 1e-9  # of a row in a combination of multipliers that acts on nothing, above rounding
-
 Inputs = dict[str, Any]
-
 MANY = 100  # free rates from which some of them are taken where these determine what is asked
-
 INSIDE = "@element "  # before the number of a link: no joint or closure has such a name
-
 PUSHED = "wrench_"  # before the name of a frame: what acts on it
-
 MANY_RATES = 100  # free ones: numbers take milliseconds a pose, a program seconds to make and to compile
 
 

@@ -26,19 +26,12 @@ from parflex.codegen.nary import RECIPROCAL, Nary, Signed
 from parflex.symbolic.expression import COS, SIN
 
 FACTOR_ROUNDS = 12  # one factor makes room for the next along a chain; later rounds save next to nothing
-
 ONE = -1  # what a plain number is a multiple of
-
 Terms = dict[int, float]  # node without a number in front -> coefficient
-
 SMALL = 1e-12  # of the largest of the numbers that were added: what is smaller is their rounding
-
 Trig = dict[int, tuple[int, int]]  # node -> (COS or SIN, edge of the angle)
-
 Pair = tuple[int, int]
-
 Match = tuple[int, int, Counter, str]  # both terms, factors beside the angles, and which function of which angle
-
 MAX_NODES = 4_000  # copies of longer programs take too long
 
 

@@ -23,34 +23,23 @@ from parflex.records import Record
 # arguments are numbers of values, but that of "const", which is the constant itself. `call N` calls the function with
 # that number, `pick K` is the output with that number of a call.
 Instruction = tuple
-
 ARITHMETIC = {"add": "add", "sub": "add", "mul": "mul", "div": "div"}
-
 APART = {"sqrt": "sqrt", "neg": "neg"} | dict.fromkeys(("sin", "cos", "atan2"), "trig")
 APART |= dict.fromkeys(("abs", "greater", "select", "sign"), "compare")
 
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
-
 Array = np.ndarray
-
 WORDS = (
     *("const", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "abs", "sign", "greater", "select", "atan2"),
     *("call", "pick"),
 )
-
 PLACES = {word: place for place, word in enumerate(WORDS)}
-
 WIDEST = 3  # arguments
-
 NO_ARGUMENTS = (0,) * WIDEST
-
 HEAD = 24  # bytes before the operations
-
 CALLED, PICKED = -1, -2
-
 _WIDTHS = dict.fromkeys(WORDS, 2) | dict.fromkeys(("neg", "sqrt", "sin", "cos", "abs", "sign"), 1)
 WIDTHS = list((_WIDTHS | {"const": 0, "select": 3, "call": CALLED, "pick": PICKED}).values())
-
 CALL, PICK = "call", "pick"  # operations `call N` of the function with this number, and `pick K` of its outputs
 
 

@@ -32,11 +32,8 @@ from parflex.symbolic.derivative import jacobian
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
-
 LARGEST = 1e30  # no effort or acceleration (SI) is as large; single precision holds it
-
 POSITIONS = ("q", "position", "turn")  # finite where the residual is
-
 MOTORS = ("motor_position", "motor_rate", "motor_acceleration")
 
 

@@ -29,15 +29,10 @@ from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]
-
 Groups = Mapping[str, tuple[int, ...]]
-
 ENTRIES = 13  # mass, first moments, second moments
-
 EFFORT_MODELS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law", "redundant")
-
 LAW_MODELS = ("extended-law", "classical-law", "extended-step", "classical-step")
 
 
