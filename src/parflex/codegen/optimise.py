@@ -44,9 +44,10 @@ def make_program(
             return calling_program(graph, name, *_inputs(graph, parameters), (list(flat), edges), _optimised_function)
         program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
     except ZeroDivisionError:
-        message = "the model is undefined: it divides by zero in every state, since a joint moves nothing with inertia"
+        message = "the model is undefined: it divides by zero in every state"
+        cause = "because a joint moves nothing that has inertia"
         hint = "include the motor inertia (motor-inertia), or give an inertia to what the joint moves"
-        raise SingularError(message, key="MODEL", value=name, hint=hint) from None
+        raise SingularError(f"{message}, {cause}", key="MODEL", value=name, hint=hint) from None
     return lower(program, name, *_inputs(graph, parameters), list(flat))
 
 
