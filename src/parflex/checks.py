@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError, ParflexError, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +24,14 @@ def short_text(value: Any) -> str:
     except Exception:  # of a foreign class
         text = type(value).__name__
     return " ".join(text.split())[:SHOWN]
+
+
+def require(
+    holds: Any, message: str, key: str, hint: str, value: object = None, kind: type[ParflexError] = InputError
+) -> None:
+    """Raise an error unless a condition holds."""
+    if not holds:
+        raise kind(message, key=key, value=value, hint=hint)
 
 
 def one_of(value: Any, words: Iterable[str], key: str) -> str:

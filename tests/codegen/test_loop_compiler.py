@@ -249,11 +249,23 @@ def enlarged(bundle):
     return bundle.size * bundle.times if bundle.times != 0 else bundle.size
 
 
+@jit.compiled
+def closed(bundle):
+    wanted = bundle.times != 0
+    return math.gamma(bundle.size) if wanted and bundle.size > 0.0 else bundle.size
+
+
+def test_what_a_switch_never_lets_run_is_not_compiled():
+    assert closed(Switched(1.5, 0)) == 1.5
+    with pytest.raises(UnsupportedError, match="cannot call this"):
+        closed(Switched(1.5, 1))
+
+
 def test_where_a_switch_is_zero_a_loop_is_compiled_for_that_alone(monkeypatch):
     monkeypatch.setenv("PARFLEX_CACHE", "off")
     texts = []
     compile_text = loop_functions._machine_code
-    seen = lambda text, wide: texts.append(text) or compile_text(text, wide)  # noqa: E731
+    seen = lambda text, *how: texts.append(text) or compile_text(text, *how)  # noqa: E731
     monkeypatch.setattr(loop_functions, "_machine_code", seen)
     assert [enlarged(Switched(1.5, times)) for times in (0, 2, 0, 4)] == [1.5, 3.0, 1.5, 6.0]
     without, with_it = (text.count(" load i64") for text in texts)  # compiled once each

@@ -18,8 +18,9 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import eigsh, splu
 
-from parflex.bodies.modal import ModalData, nearest_orthonormal, normalised, products, require, rigid_shapes
+from parflex.bodies.modal import ModalData, nearest_orthonormal, normalised, products, rigid_shapes
 from parflex.bodies.rigid import second_moments
+from parflex.checks import require
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 

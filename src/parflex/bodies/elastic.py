@@ -183,7 +183,7 @@ class ElasticBody(Body):
     found: RigidReport | None = field(default=None, repr=False)  # of a super-element: the rigid body in its matrices
     affine: AffineShapes | None = field(default=None, repr=False)  # S and G of the bare body, written shorter
 
-    @property
+    @cached_property
     def size(self) -> int:  # type: ignore[override]
         """Number of elastic coordinates."""
         return len(self.S) - 1

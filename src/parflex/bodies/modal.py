@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.elastic import ElasticBody, MeanStrain, NamedNodes
+from parflex.checks import require
 from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.io import atomic_file, read_bytes, read_npz
 from parflex.records import Record
@@ -72,12 +73,6 @@ class ModalData(Record):
         names = ("shapes", "modal_stiffnesses", "modal_masses", "damping_ratios")
         geometric = None if self.geometric is None else self.geometric[:count, :count, :count]
         return replace(self, **{name: getattr(self, name)[:count] for name in names}, geometric=geometric)
-
-
-def require(holds: Any, message: str, key: str, hint: str, value: object = None) -> None:
-    """Raise where data of a body cannot be."""
-    if not holds:
-        raise InputError(message, key=key, value=value, hint=hint)
 
 
 def checked(data: ModalData) -> ModalData:
@@ -397,7 +392,8 @@ def load_modal(path: str | Path) -> ModalData:
 
 def _from_arrays(arrays: dict[str, Array]) -> ModalData:
     for name in arrays:
-        require(name in KEYS, f"the array '{name}' is not known", name, did_you_mean(name, KEYS))
+        if name not in KEYS:
+            raise InputError(f"the array '{name}' is not known", key=name, hint=did_you_mean(name, KEYS))
     for name in NEEDED:
         require(name in arrays, f"the array '{name}' is missing", name, "add it")
     value = str(arrays.pop("format"))

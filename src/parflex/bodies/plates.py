@@ -23,7 +23,8 @@ from scipy.sparse.linalg import eigsh, splu
 from scipy.spatial import Delaunay
 
 from parflex.bodies.craig_bampton import orthonormalised
-from parflex.bodies.modal import ModalData, normalised, require
+from parflex.bodies.modal import ModalData, normalised
+from parflex.checks import require
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 

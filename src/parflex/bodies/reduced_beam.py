@@ -24,7 +24,8 @@ import scipy
 
 from parflex.bodies.beam import LABELS, BeamElement, add_spin, beam, carried, first_bending_frequency, units_of
 from parflex.bodies.elastic import Body, ElasticBody, LineNodes, Node, gram_matrix
-from parflex.bodies.modal import drop_rounding, equal_groups, require
+from parflex.bodies.modal import drop_rounding, equal_groups
+from parflex.checks import require
 from parflex.records import Record
 from parflex.spatial.rotations import hat, rotation_about
 

@@ -33,21 +33,13 @@ from parflex.io import atomic_file, write_errors
 from parflex.robot.robot import Robot
 
 T = TypeVar("T")
-
 RECORDS = 20_000  # hashes of records in memory: a robot with long beams has thousands
-
 LEFT_OUT = ("file", "diagnostics")  # of a robot: where it came from changes no program
-
 MANY, FUNCTIONS = "instructions", "functions"  # of a program
-
 UNUSED = {"motions", "reference", "title"}  # of its description: neither does how it is to move, or what is said of it
-
 PLAIN = frozenset({bool, int, float, str, slice, type(None)})
-
 VARIABLE = "PARFLEX_CACHE"
-
 SHARED_WRITE_BITS = 0o022  # bits of a mode by which the group or all users may write
-
 _told: set[str] = set()
 
 
@@ -153,9 +145,8 @@ def _feed(digest: Any, value: Any, shared: bool = False) -> None:
         digest.update(value.model_dump_json().encode())
     elif is_dataclass(value):
         if shared:
-            digest.update(
-                cached("records", "digest", lambda: _digest_of_record(value, True), owners=(value,), limit=RECORDS)
-            )
+            hashed = cached("records", "digest", lambda: _digest_of_record(value, True), owners=(value,), limit=RECORDS)
+            digest.update(hashed)
         else:
             digest.update(_digest_of_record(value, False))
     elif isinstance(value, Mapping):

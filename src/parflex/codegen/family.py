@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
+from parflex.checks import require
 from parflex.closure.constraints import Closures
 from parflex.codegen import cache, trace
 from parflex.codegen.model import Model
@@ -39,10 +40,8 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
     for independent rates, and the block of the closures that gives the dependent rates come out. Of a flexible
     robot, only the pose can be watched.
     """
-    if robot.tree.elastic and (name != "watch" or robot is not other):
-        raise InputError(
-            "a family of robots must be rigid", key="robot", value=robot.name, hint="make one model per robot"
-        )
+    fits = not robot.tree.elastic or (name == "watch" and robot is other)
+    require(fits, "a family of robots must be rigid", "robot", "make one model per robot", robot.name)
     options = Options(friction_width=friction_width)
     nominal = {} if robot.tree.elastic else variable_numbers(robot)
     varied = [] if robot is other else differing_numbers(nominal, variable_numbers(other))

@@ -21,9 +21,7 @@ from parflex.spatial.linear import eliminate, scalar_type, solve, solve_positive
 from parflex.statics.small_deformation import squared_shares
 
 Array = np.ndarray
-
 UNEVEN = 1e12  # ratio of pivots of a mass matrix: of sixteen digits four are left
-
 ALLOWED = {  # largest values at which arrays are answered without a look at the state in floats
     "closure": OPEN,
     "closure_rate": MISSED,
@@ -31,9 +29,7 @@ ALLOWED = {  # largest values at which arrays are answered without a look at the
     "condition": NEAR_SINGULAR,
     "pivots": UNEVEN,
 }
-
 CHECKS = (*ALLOWED, "limits", "verdict")
-
 TINY = 1e-300  # times the sum of all inputs and outputs: nothing, unless one of them is not finite
 
 

@@ -10,26 +10,22 @@ from typing import Any
 
 import numpy as np
 
+from parflex.checks import require
 from parflex.codegen.options import Options
 from parflex.codegen.tracer import Outputs, Tracer
 from parflex.dynamics.dynamics import mass_matrix
-from parflex.errors import InputError
 from parflex.recursion.kinematics import jacobians, motion, place_jacobian
 from parflex.robot.configuration import Configuration
 from parflex.robot.robot import Robot
 from parflex.spatial.linear import least_squares, solve
 
 Array = np.ndarray
-
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
-
 GAINS = {"Kp": 1517.15, "Kv": 46.05}  # 10 % overshoot and a peak after 0.1 s, [Zubizarreta2010, section 4.8]
-
 MODELS = (
     *("redundant", "extended-law", "classical-law", "extended-step", "classical-step"),
     *("geometry-redundant", "geometry-motors"),
 )
-
 REFERENCE = ("reference", "reference_rate", "reference_acceleration")
 
 
@@ -91,14 +87,12 @@ def driven_components(robot: Robot) -> tuple[int, ...]:
     configuration = Configuration(robot, robot.home)
     configuration.refuse_undefined_actuation()
     _, names = configuration.platform_freedom()
-    if len(names) < configuration.J.shape[1]:
-        raise InputError(
-            "the end effector does not move with all degrees of freedom of the robot, so its reference does not define "
-            "the motion",
-            key="end_effector",
-            value=robot.tree.end_effector,
-            hint="name another end_effector in the robot file, or choose another actuation",
-        )
+    message = (
+        "the end effector does not move with all degrees of freedom of the robot, so its reference does not define "
+        "the motion"
+    )
+    hint, whole = "name another end_effector, or choose another actuation", len(names) == configuration.J.shape[1]
+    require(whole, message, "end_effector", hint, robot.tree.end_effector)
     return tuple(TWIST.index(name) for name in names)
 
 

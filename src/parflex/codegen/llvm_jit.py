@@ -22,13 +22,7 @@ from parflex.codegen.program import Program
 
 Array = np.ndarray
 BLOCK = 16  # times all lanes: rows of which inputs and outputs stay in the cache
-WRITERS = (
-    "emit_llvm",
-    "emit_simd",
-    "llvm_lines",
-    "program",
-    "simd_plan",
-)  # modules that write machine code
+WRITERS = ("emit_llvm", "emit_simd", "llvm_lines", "program", "simd_plan")  # modules that write machine code
 ROWS = 16  # of all lanes, that `write` hands over at a time
 # instructions of a call up to which functions stand where they are called: half the time, and 0.1 ms each to compile
 WRITTEN_OUT = 40_000

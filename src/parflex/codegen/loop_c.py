@@ -10,14 +10,11 @@ from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ArrayKind, Kind, Recor
 from parflex.codegen.source_files import KEYWORDS
 
 RESERVED = frozenset(KEYWORDS.split())
-
 MOST_AXES = 4
-
 OPERATORS = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
     "ne": "!=", "and": "&&",
 }  # fmt: skip
-
 FUNCTIONS = """typedef void (*program_t)(const double *, double *, int64_t);
 static inline double max_real(double a, double b) { return b > a ? b : a; }
 static inline double min_real(double a, double b) { return b < a ? b : a; }

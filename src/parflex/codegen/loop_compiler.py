@@ -15,22 +15,20 @@ import ast
 import builtins
 import inspect
 import math
-import textwrap
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ZERO_KIND, ArrayKind, Kind, RecordKind, UnsupportedError
 
 WIDTH = {FLAG: 0, WHOLE: 1, REAL: 2}
-
 ARITHMETIC = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "mod",
 }  # fmt: skip
-
 COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
-
 REAL_FUNCTIONS = ("sqrt", "floor", "ceil")  # of `math`; whole numbers stay reals
 
 
@@ -160,11 +158,26 @@ class TypedLoop:
 
 
 @cache
+def _definitions(file: str) -> dict[int, ast.FunctionDef]:
+    """Functions of a file by the lines where they begin."""
+    nodes = ast.walk(ast.parse(Path(file).read_bytes()))
+    definitions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    return {min([node.lineno, *(part.lineno for part in node.decorator_list)]): node for node in definitions}
+
+
 def _definition(function: Callable[..., Any]) -> ast.FunctionDef:
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    if not isinstance(definition, ast.FunctionDef):
-        raise UnsupportedError("a loop is a function with a name", definition)
+    code = function.__code__
+    definition = _definitions(code.co_filename).get(code.co_firstlineno)
+    if definition is None or definition.name != code.co_name:
+        raise UnsupportedError("a loop is a function with a name", ast.Name(function.__name__))
     return definition
+
+
+def _constants(tree: ast.FunctionDef) -> set[str]:
+    """Names that are assigned once: where the value is a number, they are this number."""
+    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    single = [node.targets[0] for node in ast.walk(tree) if isinstance(node, ast.Assign) and len(node.targets) == 1]
+    return {node.id for node in single if isinstance(node, ast.Name) and names.count(node.id) == 1}
 
 
 class _FunctionTyping:
@@ -179,14 +192,16 @@ class _FunctionTyping:
             raise UnsupportedError(why, self.tree)
         self.variables: dict[str, Kind] = dict(zip(self.names, kinds, strict=True))
         self.tuples: dict[str, int] = {}  # variables that hold so many values
+        self.single = _constants(self.tree) - set(self.names)
+        self.constants: dict[str, Node] = {}
         self.returned: Kind = None
 
     def typed(self) -> TypedFunction:
-        """Type the body until all kinds are known: names may become real further below."""
+        """Type the body, and again while a name or what is returned became real further below."""
         parameters = [self._variable(name) for name in self.names]
-        before: Any = None
-        while before != (self.variables, self.returned):
-            before = dict(self.variables), self.returned
+        self.widened = True
+        while self.widened:
+            self.widened = False
             self.temporaries: dict[str, Kind] = {}
             self.statements: list[Any] = []
             self.loops: list[bool] = []  # whether one may leave them
@@ -242,6 +257,9 @@ class _FunctionTyping:
 
     def _write_If(self, node: ast.If) -> None:
         test = self._truth(node.test)
+        if test.op == "number":  # one of the two is never done
+            self.statements += self._block(node.body if test.parts[0] else node.orelse)
+            return
         body, ended = self._block(node.body), self.ended
         statement = If(test, body, self._block(node.orelse))
         self.ended = self.ended and ended
@@ -313,6 +331,7 @@ class _FunctionTyping:
             if len(known) != len(kinds):
                 raise UnsupportedError("it returns other numbers of values", node)
             kinds = tuple(_wider(a, b, node) for a, b in zip(known, kinds, strict=True))
+            self.widened = self.widened or kinds != known
         self.returned = kinds if isinstance(value, tuple) else kinds[0]
         self.statements.append(Return([self._convert(v, k, node) for v, k in zip(values, kinds, strict=True)]))
         self.ended = True
@@ -339,7 +358,12 @@ class _FunctionTyping:
                 self._assign_name(f"{name}__{k}", member, node)
             return
         kind = self._known(value, node).kind
-        self.variables[name] = _wider(self.variables.get(name, kind), kind, node)
+        if name in self.single and value.op == "number":
+            self.constants[name] = value
+            return
+        known = self.variables.setdefault(name, kind)
+        self.variables[name] = _wider(known, kind, node)
+        self.widened = self.widened or self.variables[name] != known
         self.statements.append(Assign(self._variable(name), self._convert(value, self.variables[name], node)))
 
     # -- temporary variables -----------------------------------------------------------------------------
@@ -415,6 +439,8 @@ class _FunctionTyping:
         return _number(node.value)
 
     def _value_Name(self, node: ast.Name) -> Any:
+        if node.id in self.constants:
+            return self.constants[node.id]
         if node.id in self.variables:
             return self._variable(node.id)
         if node.id in self.tuples:
@@ -491,7 +517,8 @@ class _FunctionTyping:
 
     def _value_UnaryOp(self, node: ast.UnaryOp) -> Node:
         if isinstance(node.op, ast.Not):
-            return Node("not", FLAG, (self._truth(node.operand),))
+            flag = self._truth(node.operand)
+            return _number(not flag.parts[0]) if flag.op == "number" else Node("not", FLAG, (flag,))
         value = self._known(self._value(node.operand), node)
         if not isinstance(node.op, ast.USub) or value.kind not in (WHOLE, REAL):
             raise UnsupportedError("loops know no such operation", node)
@@ -510,20 +537,23 @@ class _FunctionTyping:
 
     def _value_BoolOp(self, node: ast.BoolOp) -> Node:
         """What follows the first value is found only where it matters."""
-        result, block = self._temporary(FLAG), self.statements
-        for k, operand in enumerate(node.values):
-            statements, flag = self._apart(operand, self._truth)
-            block += [*statements, Assign(result, flag)]
-            if k < len(node.values) - 1:
-                following: list[Any] = []
-                branches = (following, []) if isinstance(node.op, ast.And) else ([], following)
-                block.append(If(result, *branches))
-                block = following
+        first, *others = node.values
+        following = ast.BoolOp(node.op, others) if len(others) > 1 else others[0]
+        flag = self._truth(first)
+        if flag.op == "number":
+            return flag if flag.parts[0] == isinstance(node.op, ast.Or) else self._truth(following)
+        result = self._temporary(FLAG)
+        self.statements.append(Assign(result, flag))
+        statements, flag = self._apart(following, self._truth)
+        branch = [*statements, Assign(result, flag)]
+        self.statements.append(If(result, *((branch, []) if isinstance(node.op, ast.And) else ([], branch))))
         return result
 
     def _value_IfExp(self, node: ast.IfExp) -> Any:
         """Only the value that is chosen is found."""
         test = self._truth(node.test)
+        if test.op == "number":
+            return self._value(node.body if test.parts[0] else node.orelse)
         (body, first), (orelse, second) = self._apart(node.body, self._value), self._apart(node.orelse, self._value)
         self.statements.append(If(test, body, orelse))
         return self._chosen(first, second, body, orelse, node)
@@ -604,15 +634,15 @@ def _number(value: Any) -> Any:
 def _converted(value: Node, kind: Kind) -> Node:
     if value.kind == kind:
         return value
-    return (
-        _number({REAL: float, WHOLE: int}[kind](value.parts[0]))
-        if value.op == "number"
-        else Node("convert", kind, (value,))
-    )
+    if value.op == "number":
+        return _number({REAL: float, WHOLE: int}[kind](value.parts[0]))
+    return Node("convert", kind, (value,))
 
 
 def _compared(op: str, a: Node, b: Node, node: ast.AST) -> Node:
     kind = _wider(_wider(a.kind, b.kind, node), WHOLE, node)
+    if a.op == b.op == "number":
+        return _number(getattr(operator, op)(a.parts[0], b.parts[0]))
     return Node(op, FLAG, (_converted(a, kind), _converted(b, kind)))
 
 

@@ -30,15 +30,15 @@ from parflex.codegen.loop_llvm import LoopModule
 from parflex.codegen.loop_types import FLAG, REAL, ArrayKind, CompiledRecord, Kind, kind_of, signature
 
 Array = np.ndarray
-
-SPEED = 2  # of LLVM's passes
+SPEED = 2  # of LLVM's passes, where loops are not given another level
 
 
 class LoopFunction:
     """A function of numbers, arrays and bundles; compiled for the kinds of its arguments when it is first called."""
 
-    def __init__(self, function: Callable[..., Any], wide: bool = True) -> None:
-        self.wide = wide  # whether loops inside are made to work on several numbers at once, by far more code
+    def __init__(self, function: Callable[..., Any], wide: bool = True, speed: int = SPEED) -> None:
+        self.speed = speed  # level of LLVM's passes
+        self.wide = wide  # whether unmarked loops inside are vectorised too, by far more code
         self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
         self.__name__, self.__module__ = function.__name__, function.__module__
         self.names = function.__globals__
@@ -87,7 +87,8 @@ def compile_together(*loops: tuple[LoopFunction, tuple[Kind, ...]]) -> None:
         stored: list[Any] = [disk_cache.read_bytes(key_of(*loop)) for loop in loops]
         if None in stored:
             text, functions = LoopModule().text(loops)
-            code = _machine_code(text, any(function.wide for function, _ in loops))
+            wide, speed = all(function.wide for function, _ in loops), min(function.speed for function, _ in loops)
+            code = _machine_code(text, wide, speed)
             stored = [repr((typed.name, typed.returned)).encode() + b"\0" + code for typed in functions]
             for loop, data in zip(loops, stored, strict=True):
                 disk_cache.write_bytes(key_of(*loop), data)
@@ -135,20 +136,20 @@ def _python(kind: Kind, word: Array) -> Any:
     return bool(word[0]) if kind == FLAG else int(word[0])
 
 
-def _machine_code(text: str, wide: bool = True) -> bytes:
+def _machine_code(text: str, wide: bool = True, speed: int = SPEED) -> bytes:
     """Object code, after LLVM's own passes."""
-    machine = target_machine(SPEED)
+    machine = target_machine(speed)
     module = llvm.parse_assembly(text)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     if hasattr(llvm, "create_pass_builder"):
-        tuning = llvm.create_pipeline_tuning_options(speed_level=SPEED)
+        tuning = llvm.create_pipeline_tuning_options(speed_level=speed)
         tuning.loop_vectorization = wide  # of whole inverses
         tuning.loop_unrolling = False  # no faster to run, and a fifth of the time of compilation
         builder = llvm.create_pass_builder(machine, tuning)
         builder.getModulePassManager().run(module, builder)
     else:
         manager, builder = llvm.create_module_pass_manager(), llvm.create_pass_manager_builder()
-        builder.opt_level = SPEED
+        builder.opt_level = speed
         builder.inlining_threshold = 225
         builder.populate(manager)
         manager.run(module)

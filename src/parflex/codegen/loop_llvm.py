@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from parflex.codegen.llvm_jit import host_target
@@ -11,16 +11,12 @@ from parflex.codegen.loop_compiler import Assign, Call, If, Leave, Loop, Native,
 from parflex.codegen.loop_types import FLAG, REAL, WHOLE, ArrayKind, Kind, RecordKind
 
 ARITHMETIC = {"add": ("add nsw", "fadd"), "sub": ("sub nsw", "fsub"), "mul": ("mul nsw", "fmul"), "div": ("", "fdiv")}
-
 COMPARISONS = {
     "lt": ("icmp slt", "fcmp olt"), "le": ("icmp sle", "fcmp ole"), "gt": ("icmp sgt", "fcmp ogt"),
     "ge": ("icmp sge", "fcmp oge"), "eq": ("icmp eq", "fcmp oeq"), "ne": ("icmp ne", "fcmp une"),
 }  # fmt: skip
-
 CONVERSIONS = {(FLAG, REAL): "uitofp", (FLAG, WHOLE): "zext", (WHOLE, REAL): "sitofp", (REAL, WHOLE): "fptosi"}
-
 INVARIANT = ", !invariant.load !0"  # nothing changes a record while compiled code runs, so that loads leave loops
-
 UNROLL_COUNT = 4  # turns that are written out
 
 
@@ -256,13 +252,17 @@ class _FunctionText:
                 return [b.constant(node.parts[0]) if kind == REAL else str(node.parts[0]).lower()]
             case "variable":
                 return [b.new(f"load {text}, {pointer_to(text)} {slot}") for slot, text in self.slots[node.parts[0]]]
+            case "field" if isinstance(kind, ArrayKind):
+                part = self._array(node)
+                return [part(k) for k in range(1 + 2 * kind.indices)]
             case "field":
-                return self._field(node.parts[0], node.parts[1], kind)
+                word = self._words(*node.parts)
+                return [b.new(f"icmp ne i64 {word(0, WHOLE)}, 0") if kind == FLAG else word(0, types_of(kind)[0])]
             case "shape":
-                return [self._value(node.parts[0])[1 + node.parts[1]]]
+                return [self._array(node.parts[0])(1 + node.parts[1])]
             case "address":
                 array = node.parts[0]
-                return [b.new(f"ptrtoint {types_of(array.kind)[0]} {self._one(array)} to i64")]
+                return [b.new(f"ptrtoint {types_of(array.kind)[0]} {self._array(array)(0)} to i64")]
             case "element":
                 place = self._located(*node.parts)[0]
                 return [b.new(f"load {kind}, {pointer_to(kind)} {place}{self.group}")]
@@ -302,8 +302,8 @@ class _FunctionText:
         less = new(f"zext i1 {below} to i64")
         return new(f"sub i64 {new(f'sdiv i64 {a}, {b}')}, {less}")
 
-    def _field(self, record: Node, name: str, kind: Kind) -> list[str]:
-        """What stands in a record."""
+    def _words(self, record: Node, name: str) -> Callable[[int, str], str]:
+        """What reads the words of a field."""
         b, address, start = self.b, self._one(record), record.kind.found[name][0]
 
         def word(offset: int, text: str) -> str:
@@ -311,10 +311,27 @@ class _FunctionText:
             pointer = b.new(f"inttoptr i64 {byte_address} to {pointer_to(text)}")
             return b.new(f"load {text}, {pointer_to(text)} {pointer}{INVARIANT}")
 
-        if isinstance(kind, ArrayKind):
-            data = word(0, pointer_to(kind.element))
-            return self._contiguous(data, [word(1 + k, WHOLE) for k in range(kind.indices)])
-        return [b.new(f"icmp ne i64 {word(0, WHOLE)}, 0") if kind == FLAG else word(0, kind)]
+        return word
+
+    def _array(self, node: Node) -> Callable[[int], str]:
+        """What reads one part of an array: pointer, shape and strides; most need few of them."""
+        n, types = node.kind.indices, types_of(node.kind)
+        if node.op == "variable":
+            slots = self.slots[node.parts[0]]
+            return lambda k: self.b.new(f"load {types[k]}, {pointer_to(types[k])} {slots[k][0]}")
+        if node.op != "field":
+            return self._value(node).__getitem__
+        word = self._words(*node.parts)
+
+        def part(k: int) -> str:
+            if k <= n:
+                return word(k, types[k])
+            if k == 2 * n:
+                return "1"
+            extent = word(k - n + 1, WHOLE)
+            return extent if k == 2 * n - 1 else self.b.new(f"mul nsw i64 {part(k + 1)}, {extent}")
+
+        return part
 
     def _contiguous(self, data: str, shape: list[str]) -> list[str]:
         """An array whose strides follow from its shape."""
@@ -326,10 +343,11 @@ class _FunctionText:
     def _located(self, array: Node, indices: tuple[Any, ...]) -> list[str]:
         """Where the first number lies, and shape and strides of what is left."""
         b, n, kind = self.b, array.kind.indices, array.kind.element
-        place, *extents = self._value(array)
-        shape, strides = extents[:n], extents[n:]
+        part = self._array(array)
+        place = part(0)
         remaining: list[tuple[str, str]] = []
-        for index, stride in zip(indices, strides, strict=False):
+        for axis, index in enumerate(indices):
+            stride = part(1 + n + axis)
             low = self._one(index[0] if isinstance(index, tuple) else index)
             offset = low if stride == "1" else b.new(f"mul nsw i64 {low}, {stride}")
             if offset != "0":
@@ -337,5 +355,5 @@ class _FunctionText:
             if isinstance(index, tuple):
                 high = self._one(index[1])
                 remaining.append((high if low == "0" else b.new(f"sub nsw i64 {high}, {low}"), stride))
-        remaining += zip(shape[len(indices) :], strides[len(indices) :], strict=True)
+        remaining += [(part(1 + axis), part(1 + n + axis)) for axis in range(len(indices), n)]
         return [place, *(extent for extent, _ in remaining), *(stride for _, stride in remaining)]

@@ -11,11 +11,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 Array = np.ndarray
-
 REAL, WHOLE, FLAG = "double", "i64", "i1"
-
 ZERO_KIND = "0"  # of a field of a bundle: a whole number that is zero, so that what it would ask for is not compiled
-
 Kind = Any  # REAL, WHOLE, FLAG, an ArrayKind, a BundleKind, or a tuple of kinds
 
 

@@ -40,9 +40,7 @@ from parflex.symbolic.expression import (
 )
 
 FUNCTIONS = {SQRT: "sqrt", SIN: "sin", COS: "cos", SIGN: "sign", ATAN2: "atan2"}
-
 Passes = Callable[[Nary], Nary]
-
 LEAST = 3  # times that a number is added: a product and a sum take the time of two
 
 
@@ -311,9 +309,8 @@ def hoisted(
             instruction = (instruction[0], *[renumber[a] for a in instruction[1:]])
         renumbered.append(instruction)
     setup = sum(early[base + k] for k in live)
-    return Program(
-        name, variables, parameters, tuple(renumbered), setup, tuple((label, renumber[k]) for label, k in outputs)
-    )
+    results = tuple((label, renumber[k]) for label, k in outputs)
+    return Program(name, variables, parameters, tuple(renumbered), setup, results)
 
 
 def calling_program(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from parflex.checks import names, number, short_text
+from parflex.checks import names, number, require, short_text
 from parflex.codegen import cache
 from parflex.codegen.options import OPERATOR_LIMIT, Options
 from parflex.codegen.program import Program
@@ -30,13 +30,9 @@ if TYPE_CHECKING:
     from parflex.codegen.tracer import Trace, Tracer
 
 Array = np.ndarray
-
 FLOAT = np.dtype(float)
-
 TARGETS = ("c", "llvm", "numpy", "jax", "casadi", "sympy")
-
 BLOCK = 4_000_000  # values that a batch is worked on with at once, in NumPy
-
 SCRIPT_LIMIT = 20_000  # operators beyond which JAX, CasADi and SymPy take minutes
 
 
@@ -136,7 +132,7 @@ def model_with(
 
     with garbage_collection_paused():
         candidates = (_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options))
-        best = min(candidates, key=_total)
+        best = min(candidates, key=lambda candidate: candidate.counts["total"])
     if key is not None:
         cache.write_program(key, best)
     return best
@@ -173,13 +169,8 @@ def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_
     if not isinstance(parameters, str):
         parameters = names(parameters, "parameters", "['M[platform]']")
     width = number(friction_width, "friction_width", least=0.0, example=1e-3)
-    if width and "friction" in without:
-        raise InputError(
-            "friction is left out, so its width has no effect",
-            key="friction_width",
-            value=width,
-            hint="omit the width, or include friction",
-        )
+    acts, hint = not width or "friction" not in without, "omit the width, or include friction"
+    require(acts, "friction is left out, so its width has no effect", "friction_width", hint, width)
     return Options(parameters, without, wrenches=names(wrenches, "wrench_frames", "['platform']"), friction_width=width)
 
 
@@ -195,21 +186,10 @@ def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
     program = make_program(traced.graph, title, traced.outputs, list(traced.parameters), limit)
     inputs = {group: symbols.shape for group, symbols in traced.inputs.items()}
     outputs = {group: values.shape for group, values in traced.outputs.items()}
-    return Model(
-        program.name,
-        program,
-        inputs,
-        outputs,
-        traced.parameters,
-        traced.labels,
-        sample_inputs(robot, traced.inputs, input_frame(robot, options.coordinates)),
-        program_signals(robot, name, inputs, outputs, program.parameters, traced.labels, options.coordinates),
-        provenance(robot, traced, options),
-    )
-
-
-def _total(candidate: Model) -> int:
-    return candidate.counts["total"]
+    sample = sample_inputs(robot, traced.inputs, input_frame(robot, options.coordinates))
+    rows = program_signals(robot, name, inputs, outputs, program.parameters, traced.labels, options.coordinates)
+    about, numbers = provenance(robot, traced, options), traced.parameters
+    return Model(program.name, program, inputs, outputs, numbers, traced.labels, sample, rows, about)
 
 
 class _Compiled:
@@ -291,19 +271,11 @@ class Model(Answer):
         """The same model with `values` (SI) of symbolic parameters by name; what is compiled stays compiled."""
         for name, value in values.items():
             if name not in self.parameters:
-                raise InputError(
-                    f"the model has no parameter '{name}'",
-                    key="parameters",
-                    value=name,
-                    hint=did_you_mean(name, self.parameters),
-                )
-            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
-                raise InputError(
-                    f"the value of '{name}' is not a finite number",
-                    key="parameters",
-                    value=value,
-                    hint="give finite numbers",
-                )
+                hint = did_you_mean(name, self.parameters)
+                raise InputError(f"the model has no parameter '{name}'", key="parameters", value=name, hint=hint)
+            valid = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value)
+            message = f"the value of '{name}' is not a finite number"
+            require(valid, message, "parameters", "give finite numbers", value)
         numbers = self.parameters | {name: float(value) for name, value in values.items()}
         return replace(self, parameters=numbers, shared=self._compiled)
 
@@ -311,10 +283,8 @@ class Model(Answer):
         """Outputs by name for inputs by name, compiled by LLVM; arrays may have one more axis in front, the batch."""
         if unnamed:
             listed_inputs = ", ".join(f"{name}=..." for name in self.inputs)
-            raise InputError(
-                f"a model takes its inputs by name: {', '.join(self.inputs)}", key="inputs",
-                hint=f"call it with {listed_inputs}, or its `call(x)` with all numbers one after the other",
-            )  # fmt: skip
+            hint = f"call it with {listed_inputs}, or its `call(x)` with all numbers one after the other"
+            raise InputError(f"a model takes its inputs by name: {', '.join(self.inputs)}", key="inputs", hint=hint)
         (_, kernel), constants = self._parts, self._constants
         flat, batch = self._flat(arrays)
         if batch is None:
@@ -333,10 +303,9 @@ class Model(Answer):
         if type(x) is not np.ndarray or x.dtype is not FLOAT:
             x = as_numbers(x, "x")
         if x.ndim not in (1, 2) or x.shape[-1] != width:
-            raise InputError(
-                f"'x' has the shape {x.shape}, not ({width},)", key="x", value=str(x.shape),
-                hint=f"give {width} numbers, {', '.join(self.inputs)} one after the other, or (batch, {width})",
-            )  # fmt: skip
+            hint = f"give {width} numbers, {', '.join(self.inputs)} one after the other, or (batch, {width})"
+            message = f"'x' has the shape {x.shape}, not ({width},)"
+            raise InputError(message, key="x", value=str(x.shape), hint=hint)
         shape = (*x.shape[:-1], size)
         out = output_array(out, shape)
         kernel.write(x, constants, out)
@@ -380,8 +349,7 @@ class Model(Answer):
         from parflex.codegen.source_files import identifier
 
         ca = library_of("casadi")
-        if len(self.program.instructions) > SCRIPT_LIMIT:
-            raise _too_long("casadi", self.program)
+        _refuse_long("casadi", self.program)
         groups = {name: ca.SX.sym(name, int(np.prod(shape))) for name, shape in self.inputs.items()}
         flat = [group[k] for group in groups.values() for k in range(group.numel())]
         results = iter(self.function("casadi")(flat))
@@ -403,24 +371,17 @@ class Model(Answer):
             try:
                 value = np.asarray(arrays[name], dtype=float)
             except (TypeError, ValueError):
-                raise InputError(
-                    f"the input '{name}' is not an array of numbers", key=name, hint=f"shape {shape}"
-                ) from None
+                message = f"the input '{name}' is not an array of numbers"
+                raise InputError(message, key=name, hint=f"shape {shape}") from None
             single = value.shape == shape
             size = None if single else value.shape[0] if value.ndim else -1
             if not single and value.shape[1:] != shape:
-                raise InputError(
-                    f"the input '{name}' has the shape {value.shape}, not {shape}",
-                    key=name,
-                    value=str(value.shape),
-                    hint=f"give {shape}, or (batch, ...) before it for all inputs",
-                )
+                message = f"the input '{name}' has the shape {value.shape}, not {shape}"
+                hint = f"give {shape}, or (batch, ...) before it for all inputs"
+                raise InputError(message, key=name, value=str(value.shape), hint=hint)
             if position and size != batch:
-                raise InputError(
-                    f"the input '{name}' has another batch size than the inputs before it",
-                    key=name,
-                    hint="give all inputs the same batch size",
-                )
+                message = f"the input '{name}' has another batch size than the inputs before it"
+                raise InputError(message, key=name, hint="give all inputs the same batch size")
             batch = size
             parts.append(value.reshape(1 if single else value.shape[0], int(np.prod(shape))))
         return np.concatenate(parts, axis=1) if parts else np.zeros((1, 0)), batch
@@ -439,10 +400,8 @@ class Model(Answer):
         from parflex.codegen.emit_python import emit_python
         from parflex.codegen.source_files import array_entries, heading, identifier
 
-        if target not in TARGETS:
-            raise InputError(
-                f"there is no target '{target}'", key="target", value=target, hint=did_you_mean(target, TARGETS)
-            )
+        hint = did_you_mean(target, TARGETS)
+        require(target in TARGETS, f"there is no target '{target}'", "target", hint, target)
         if target == "c":
             from parflex.codegen.emit_c import emit_c, emit_c_example
 
@@ -450,10 +409,8 @@ class Model(Answer):
             parameters = [self.parameters[name] for name in self.program.parameters]
             sources = emit_c(self.program, float32, self.signals, self.about)
             return sources | emit_c_example(self.program, flat[0].tolist(), parameters, float32)
-        if float32:
-            raise InputError(
-                "single precision is available in C only", key="float32", hint="use target='c', or leave out float32"
-            )
+        hint = "use target='c', or leave out float32"
+        require(not float32, "single precision is available in C only", "float32", hint)
         if target == "llvm":
             from parflex.codegen.emit_llvm import build_module
 
@@ -464,20 +421,15 @@ class Model(Answer):
             head = "".join(f"; {line}\n" for line in lines)
             text, _ = build_module(program, ("one", 1), ("many", 2))
             return {f"{identifier(self.name)}.ll": f"{head}{text}"}
-        if target != "numpy" and len(self.program.instructions) > SCRIPT_LIMIT:
-            raise _too_long(target, self.program)
+        if target != "numpy":
+            _refuse_long(target, self.program)
         return emit_python(self.program, target, self.signals, self.about)
 
     def _told(self) -> str:
         groups = [[f"{n}{list(shape)}" for n, shape in side.items()] for side in (self.inputs, self.outputs)]
-        parts = [
-            f"inputs {name_list(groups[0])}",
-            f"outputs {name_list(groups[1])}",
-            f"{self.counts['total']} operators",
-        ]
-        return f"{self.name}: " + ", ".join(
-            [*parts, *[count_of(len(self.parameters), "parameter")] * bool(self.parameters)]
-        )
+        parts = [*map(name_list, groups), f"{self.counts['total']} operators"]
+        parts += [count_of(len(self.parameters), "parameter")] * bool(self.parameters)
+        return f"{self.name}: inputs " + ", ".join([f"{parts[0]}, outputs {parts[1]}", *parts[2:]])
 
 
 def output_array(out: Array | None, shape: tuple[int, ...]) -> Array:
@@ -490,13 +442,10 @@ def output_array(out: Array | None, shape: tuple[int, ...]) -> Array:
     return out
 
 
-def _too_long(target: str, program: Program) -> InputError:
-    return InputError(
-        f"the program has {len(program.instructions)} instructions, too many for {target}",
-        key="target",
-        value=target,
-        hint=f"{target} accepts up to {SCRIPT_LIMIT}; use c, llvm or numpy",
-    )
+def _refuse_long(target: str, program: Program) -> None:
+    count, hint = len(program.instructions), f"{target} accepts up to {SCRIPT_LIMIT}; use c, llvm or numpy"
+    message = f"the program has {count} instructions, too many for {target}"
+    require(count <= SCRIPT_LIMIT, message, "target", hint, target)
 
 
 def sample_inputs(robot: Robot, inputs: dict[str, Array], frame: str) -> dict[str, Array]:

@@ -140,9 +140,8 @@ class Nary:
             return self.constant(0.0), 1
         if len(terms) == 1:
             ((child, count),) = terms.items()
-            return (child if abs(count) == 1 else self.product([child, self.constant(float(abs(count)))])), (
-                1 if count > 0 else -1
-            )
+            node = child if abs(count) == 1 else self.product([child, self.constant(float(abs(count)))])
+            return node, 1 if count > 0 else -1
         sign = 1 if terms[min(terms)] > 0 else -1
         if sign < 0:
             terms = {child: -count for child, count in terms.items()}
@@ -263,9 +262,7 @@ class Nary:
                 if rebuilt != (node, 1):
                     memo[node] = rebuilt
         self._known.clear()
-        self.outputs = [
-            (new, sign * new_sign) for node, sign in self.outputs for new, new_sign in [memo.get(node, (node, 1))]
-        ]
+        self.outputs = _replaced(self.outputs, memo)
 
     def _rebuilt(self, node: int, memo: dict[int, Signed]) -> Signed:
         kind = self.kind[node]
@@ -289,11 +286,7 @@ class Nary:
         return self._rebuilt_function(node, memo), 1
 
     def _rebuilt_function(self, node: int, memo: dict[int, Signed]) -> int:
-        arguments = [
-            (new, sign * new_sign)
-            for child, sign in self.arguments[node]
-            for new, new_sign in [memo.get(child, (child, 1))]
-        ]
+        arguments = _replaced(self.arguments[node], memo)
         if arguments == self.arguments[node]:
             return node
         if self.source.op[self.content[node]] == SOLVE:
@@ -302,3 +295,8 @@ class Nary:
         copy = self._new("function", self.content[node])
         self.arguments[copy] = arguments
         return copy
+
+
+def _replaced(signed: list[Signed], memo: dict[int, Signed]) -> list[Signed]:
+    """Nodes with signs, those that are others now replaced."""
+    return [(new, sign * new_sign) for node, sign in signed for new, new_sign in [memo.get(node, (node, 1))]]

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from parflex.checks import require
 from parflex.codegen import passes
 from parflex.codegen.lower import calling_program, lower
 from parflex.codegen.nary import Nary
 from parflex.codegen.options import OPERATOR_LIMIT
 from parflex.codegen.passes import collect, parallel_axes
 from parflex.codegen.program import Program
-from parflex.errors import InputError, SingularError
+from parflex.errors import SingularError
 from parflex.symbolic.expression import Expression, Graph
 
 ROUNDS = 3
@@ -33,13 +34,9 @@ def make_program(
 
     `quick` leaves the passes out: for programs that are made at once and run a few times.
     """
-    if len(graph) > limit:
-        raise InputError(
-            f"the program has {len(graph)} operators, more than the limit of {limit}",
-            key="operator-limit",
-            value=len(graph),
-            hint="use fewer elements or reduce the links; model and export also take a larger operator_limit",
-        )
+    message = f"the program has {len(graph)} operators, more than the limit of {limit}"
+    hint = "use fewer elements or reduce the links; model and export also take a larger operator_limit"
+    require(len(graph) <= limit, message, "operator-limit", hint, len(graph))
     flat = flatten_names(outputs)
     edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
     try:
@@ -47,12 +44,10 @@ def make_program(
             return calling_program(graph, name, *_inputs(graph, parameters), (list(flat), edges), _optimised_function)
         program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
     except ZeroDivisionError:
-        raise SingularError(
-            "the model is undefined: it divides by zero in every state, because a joint moves nothing that has inertia",
-            key="MODEL",
-            value=name,
-            hint="include the motor inertia (motor-inertia), or give an inertia to what the joint moves",
-        ) from None
+        message = "the model is undefined: it divides by zero in every state"
+        cause = "because a joint moves nothing that has inertia"
+        hint = "include the motor inertia (motor-inertia), or give an inertia to what the joint moves"
+        raise SingularError(f"{message}, {cause}", key="MODEL", value=name, hint=hint) from None
     return lower(program, name, *_inputs(graph, parameters), list(flat))
 
 
@@ -66,9 +61,8 @@ def _optimised_function(program: Nary) -> Nary:
 def _inputs(graph: Graph, parameters: Sequence[str]) -> tuple[list[str], list[str]]:
     """Variables and parameters of a program."""
     parameter_names, symbol_names = set(parameters), set(graph.names)
-    return [word for word in graph.names if word not in parameter_names], [
-        word for word in parameters if word in symbol_names
-    ]
+    variables = [word for word in graph.names if word not in parameter_names]
+    return variables, [word for word in parameters if word in symbol_names]
 
 
 def optimise(program: Nary, thorough: bool = True) -> Nary:

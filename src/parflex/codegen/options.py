@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from parflex.checks import require
 from parflex.closure.constraints import Coupling
 from parflex.errors import InputError, did_you_mean
 from parflex.robot.load import acting_robot
@@ -62,11 +63,9 @@ class Options:
 def prepared_robot(robot: Robot, model: str, options: Options) -> Robot:
     """The robot with what the options change in it."""
     loaded = options.coordinates == "all" and model in ("inverse", "direct")
-    if options.wrenches and not loaded and model not in ("state-rates", "state-rates-driven"):
-        raise InputError(
-            f"'{model}' takes no wrenches", key="wrench_frames", value=model,
-            hint="use 'state-rates', or 'inverse' or 'direct' with coordinates \"all\"; or leave them out",
-        )  # fmt: skip
+    takes = not options.wrenches or loaded or model in ("state-rates", "state-rates-driven")
+    hint = "use 'state-rates', or 'inverse' or 'direct' with coordinates \"all\"; or leave them out"
+    require(takes, f"'{model}' takes no wrenches", "wrench_frames", hint, model)
     for frame in options.wrenches:
         if not robot.tree.has(frame, "wrench_frames"):
             hint = did_you_mean(frame, robot.tree.places)

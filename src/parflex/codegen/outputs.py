@@ -39,19 +39,12 @@ from parflex.spatial.linear import scalar_type, solve, solve_positive
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 NUMBERS = 300  # about how many a pass over the tree keeps of each link
-
 OPEN_SHARE = 1e-9  # of a row in a combination of multipliers that acts on nothing, above rounding
-
 Inputs = dict[str, Any]
-
 MANY = 100  # free rates from which some of them are taken where these determine what is asked
-
 INSIDE = "@element "  # before the number of a link: no joint or closure has such a name
-
 PUSHED = "wrench_"  # before the name of a frame: what acts on it
-
 MANY_RATES = 100  # free ones: numbers take milliseconds a pose, a program seconds to make and to compile
 
 
@@ -154,15 +147,12 @@ def signal_outputs(
         wrench_values = {name: tracer.group(f"wrench_{name}", 6) for name in wrenches}
         effort = tracer.group("effort", len(robot.actuated))
     losses = loss_forces(robot, rate_indices, options.rows, q, qd, effort, wrench_values)
-    outputs["loss"] = np.array(
-        [dissipated_power(tree, q, qd) - (losses @ qd if loses_power(robot) else 0.0)], dtype=object
-    )
+    outputs["loss"] = _entry(dissipated_power(tree, q, qd) - (losses @ qd if loses_power(robot) else 0.0))
     for link in tree.links:
         if link.terms.stop is not None:
-            stop_effort = link.terms.stop.effort(q[link.q.start], qd[link.v.start])
-            outputs[f"stop.{link.name}.effort"] = np.array([stop_effort], dtype=object)
+            outputs[f"stop.{link.name}.effort"] = _entry(link.terms.stop.effort(q[link.q.start], qd[link.v.start]))
         if link.terms.rubbing is not None:
-            outputs[f"friction.{link.name}.effort"] = np.array([-link.terms.friction(qd[link.v.start])], dtype=object)
+            outputs[f"friction.{link.name}.effort"] = _entry(-link.terms.friction(qd[link.v.start]))
     if robot.closures.size:
         outputs["opening"] = robot.closures.linear_residual(at)
     independent_set = set(rate_indices)
@@ -184,9 +174,8 @@ def _all_accelerations(
 ) -> Array:
     """The dependent accelerations close the loops."""
     tree = robot.tree
-    qdd: Array = np.zeros(
-        tree.n, dtype=scalar_type(at.q, qd, independent_accelerations)
-    )  # rows of plain numbers stay so: LAPACK solves
+    # rows of plain numbers stay so: LAPACK solves
+    qdd: Array = np.zeros(tree.n, dtype=scalar_type(at.q, qd, independent_accelerations))
     qdd[independent] = independent_accelerations
     independent_set = set(independent)
     dependent = [k for k in robot.free if k not in independent_set]
@@ -244,10 +233,9 @@ def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str], options: Option
 
 def dissipated_power(tree: Tree, q: Array, qd: Array) -> Any:
     """Power that friction, dampers and the damping of bodies take."""
-    plain = [
-        replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0, stop=None)) for link in tree.links
-    ]
-    total = joint_forces(replace(tree, links=tuple(plain), springs=(), elements=()), q, qd, np.zeros(tree.n)) @ qd
+    lost = {"stiffness": 0.0, "motor_inertia": 0.0, "stop": None}
+    links = tuple(replace(link, terms=replace(link.terms, **lost)) for link in tree.links)  # type: ignore[arg-type]
+    total = joint_forces(replace(tree, links=links, springs=(), elements=()), q, qd, np.zeros(tree.n)) @ qd
     for spring in tree.springs:
         total = total + spring.lost_power(q, qd)
     for link in tree.links:
@@ -355,7 +343,7 @@ def coupling_signals(
         multipliers = row_multipliers(robot, at, qd, qdd, chosen, effort, wrenches, losses)
         efforts |= {name: multipliers[row] for name, row in determined_rows.items() if row in multipliers}
     names = [coupling.name for coupling in robot.description.coupling if coupling.name in efforts]
-    return {f"coupling.{name}.effort": np.array([efforts[name]], dtype=object) for name in names}
+    return {f"coupling.{name}.effort": _entry(efforts[name]) for name in names}
 
 
 def _determined_couplings(robot: Robot) -> dict[str, int]:
@@ -403,14 +391,12 @@ def joint_wrenches(
             for k, motor in enumerate(changed.actuated):
                 missing[motor] = missing[motor] - inputs["effort"][k]
             closure_jacobian = changed.closures.jacobian(at, jacobians(tree, at, along))[:, along]
-            closure_wrenches, acting = closure_loads(
-                changed, at, apply_rowwise(multipliers, closure_jacobian, missing[along])
-            )
+            carried = apply_rowwise(multipliers, closure_jacobian, missing[along])
+            closure_wrenches, acting = closure_loads(changed, at, carried)
             needed = subtract_external(needed, acting)
         joint_loads = propagate_inwards(tree, at, *needed)
-        joints = {
-            link.name: (joint_loads.f[j], joint_loads.m[j]) for j, link in enumerate(tree.links) if has_reaction(link)
-        }
+        bearing = [(j, link.name) for j, link in enumerate(tree.links) if has_reaction(link)]
+        joints = {name: (joint_loads.f[j], joint_loads.m[j]) for j, name in bearing}
         beam_signals = element_signals_of(tree, at, moving, joint_loads, chains, frame_wrenches)
         loads = {name: np.concatenate(parts) for name, parts in {**joints, **closure_wrenches}.items()}
         return loads | {f"{INSIDE}{j}": signals for j, signals in beam_signals.items()}

@@ -26,19 +26,12 @@ from parflex.codegen.nary import RECIPROCAL, Nary, Signed
 from parflex.symbolic.expression import COS, SIN
 
 FACTOR_ROUNDS = 12  # one factor makes room for the next along a chain; later rounds save next to nothing
-
 ONE = -1  # what a plain number is a multiple of
-
 Terms = dict[int, float]  # node without a number in front -> coefficient
-
 SMALL = 1e-12  # of the largest of the numbers that were added: what is smaller is their rounding
-
 Trig = dict[int, tuple[int, int]]  # node -> (COS or SIN, edge of the angle)
-
 Pair = tuple[int, int]
-
 Match = tuple[int, int, Counter, str]  # both terms, factors beside the angles, and which function of which angle
-
 MAX_NODES = 4_000  # copies of longer programs take too long
 
 
@@ -167,14 +160,10 @@ def _factored(program: Nary, node: int, uses: Counter) -> Signed | None:
         if program.kind[child] == "product" and uses[child] <= 1 and abs(count) == 1:  # 0: made just now
             for item in set(program.content[child]):
                 groups[item].append(child)
-    best = max(
-        (
-            (gain, -_spread(program, item), item)
-            for item, members in groups.items()
-            if len(members) > 1 and (gain := len(members) - 1 - _divisions(program, members, uses)) > 0
-        ),
-        default=None,
-    )
+    # products that are saved, constants taken out last
+    common = ((item, members) for item, members in groups.items() if len(members) > 1)
+    gains = ((len(members) - 1 - _divisions(program, members, uses), item) for item, members in common)
+    best = max(((gain, program.value(item) is None, item) for gain, item in gains if gain > 0), default=None)
     if best is None:
         return None
     item = best[2]
@@ -192,11 +181,6 @@ def _factored(program: Nary, node: int, uses: Counter) -> Signed | None:
     return program.sum(outer)
 
 
-def _spread(program: Nary, item: int) -> int:
-    """Constants are better taken out last."""
-    return 1 if program.value(item) is not None else 0
-
-
 def _divisions(program: Nary, members: list[int], uses: Counter) -> int:
     """Members that are one factor over something: with the factor taken out, the division has nothing to divide."""
     pairs = (program.content[child] for child in members if len(program.content[child]) == 2)
@@ -211,10 +195,9 @@ def share(program: Nary) -> None:
 
 def _share_pairs(program: Nary, kind: str) -> None:
     order = program.order()
-    members = {
-        node: dict(program.content[node]) if kind == "sum" else _counts(program.content[node])
-        for node in order
-        if program.kind[node] == kind
+    counted: Callable[..., dict[int, int]] = dict if kind == "sum" else _counts
+    members: dict[int, dict[int, int]] = {
+        node: counted(program.content[node]) for node in order if program.kind[node] == kind
     }
     places: dict[tuple, set[int]] = defaultdict(set)
     altered: set[int] = set()
@@ -227,11 +210,8 @@ def _share_pairs(program: Nary, kind: str) -> None:
             if kind == "product" and cx:
                 result |= {(x, y, 1) if x < y else (y, x, 1) for y in content if y != x or cx >= 2}
             elif kind == "sum" and abs(cx) == 1:
-                result |= {
-                    (x, y, cx * cy) if x < y else (y, x, cx * cy)
-                    for y, cy in content.items()
-                    if y != x and abs(cy) == 1
-                }
+                others = ((y, cx * cy) for y, cy in content.items() if y != x and abs(cy) == 1)
+                result |= {(x, y, relative) if x < y else (y, x, relative) for y, relative in others}
         return result
 
     for node, content in members.items():
@@ -307,13 +287,7 @@ def _replace_pair(content: dict[int, int], x: int, y: int, new: int, sign: int, 
     content[new] = content.get(new, 0) + direction
 
 
-PASSES: dict[str, Callable[[Nary], None]] = {
-    "flatten": flatten,
-    "cancel": cancel,
-    "cancel_products": cancel_products,
-    "factor": factor,
-    "share": share,
-}
+PASSES: dict[str, Callable[[Nary], None]] = {f.__name__: f for f in (flatten, cancel, cancel_products, factor, share)}
 
 
 def collect(program: Nary) -> None:
@@ -514,11 +488,8 @@ class _Known:
         return matches
 
     def _matched(self, program: Nary, node: int) -> list[tuple[Pair, Match]]:
-        terms = [
-            (child, count)
-            for child, count in program.content[node].items()
-            if abs(count) == 1 and len(self.turning(program, child)) > 1
-        ]
+        signs = ((child, count) for child, count in program.content[node].items() if abs(count) == 1)
+        terms = [(child, count) for child, count in signs if len(self.turning(program, child)) > 1]
         matches = []
         for i, (first, sign_1) in enumerate(terms):
             nodes_1, factors_1 = self.turning(program, first), self.factors(program, first)
@@ -577,9 +548,7 @@ def _apply_angle_sums(program: Nary, pairs: set[Pair], node_cache: _Known) -> No
         for node in program.order():
             if program.kind[node] != "sum":
                 continue
-            first_match = next(
-                ((pair, match) for pair, match in node_cache.matches(program, node) if pair in pairs), None
-            )
+            first_match = next((match for match in node_cache.matches(program, node) if match[0] in pairs), None)
             if first_match is not None:
                 pair, (first, second, common, kind) = first_match
                 terms = dict(program.content[node])

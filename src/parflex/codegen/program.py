@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,47 +23,23 @@ from parflex.records import Record
 # arguments are numbers of values, but that of "const", which is the constant itself. `call N` calls the function with
 # that number, `pick K` is the output with that number of a call.
 Instruction = tuple
-
 ARITHMETIC = {"add": "add", "sub": "add", "mul": "mul", "div": "div"}
-
-APART = {
-    "sqrt": "sqrt",
-    "sin": "trig",
-    "cos": "trig",
-    "atan2": "trig",
-    "neg": "neg",
-    "abs": "compare",
-    "greater": "compare",
-    "select": "compare",
-    "sign": "compare",
-}
+APART = {"sqrt": "sqrt", "neg": "neg"} | dict.fromkeys(("sin", "cos", "atan2"), "trig")
+APART |= dict.fromkeys(("abs", "greater", "select", "sign"), "compare")
 
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
-
 Array = np.ndarray
-
 WORDS = (
     *("const", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "abs", "sign", "greater", "select", "atan2"),
     *("call", "pick"),
 )
-
 PLACES = {word: place for place, word in enumerate(WORDS)}
-
 WIDEST = 3  # arguments
-
 NO_ARGUMENTS = (0,) * WIDEST
-
 HEAD = 24  # bytes before the operations
-
 CALLED, PICKED = -1, -2
-
-WIDTHS = [
-    {"const": 0, "select": 3, "call": CALLED, "pick": PICKED}.get(
-        w, 1 if w in ("neg", "sqrt", "sin", "cos", "abs", "sign") else 2
-    )
-    for w in WORDS
-]
-
+_WIDTHS = dict.fromkeys(WORDS, 2) | dict.fromkeys(("neg", "sqrt", "sin", "cos", "abs", "sign"), 1)
+WIDTHS = list((_WIDTHS | {"const": 0, "select": 3, "call": CALLED, "pick": PICKED}).values())
 CALL, PICK = "call", "pick"  # operations `call N` of the function with this number, and `pick K` of its outputs
 
 
@@ -159,10 +136,7 @@ class Program(Record):
             return self
         number = {k: place for place, k in enumerate(used)}
         words = {f"call {k}": f"call {place}" for k, place in number.items()}
-        instructions = tuple(
-            (words[instruction[0]], *instruction[1:]) if instruction[0] in words else instruction
-            for instruction in self.instructions
-        )
+        instructions = tuple((words.get(word, word), *arguments) for word, *arguments in self.instructions)
         return replace(self, instructions=instructions, functions=tuple(self.functions[k] for k in used))
 
     def within(self) -> set[int]:
@@ -175,9 +149,8 @@ class Program(Record):
                 continue
             uses.update(arguments)
             early = index < self.setup
-            terms |= {
-                k for k in arguments if operation in ("add", "sub") and k >= base and (k - base < self.setup) == early
-            }
+            if operation in ("add", "sub"):
+                terms |= {k for k in arguments if k >= base and (k - base < self.setup) == early}
         return {k for k in terms if uses[k] == 1 and self.instructions[k - base][0] in ("mul", "add", "sub")}
 
     def split(self) -> tuple[Program, Program]:
@@ -223,15 +196,14 @@ class Program(Record):
         text = repr((self.variables, self.parameters, instruction_digest, self.setup, self.outputs, *functions))
         return hashlib.sha256(text.encode()).hexdigest()
 
-    def evaluate(self, values: dict[str, float]) -> dict[str, float]:
+    def evaluate(self, given: dict[str, float]) -> dict[str, float]:
         """Run it in Python, value by value."""
         if self.functions:
-            return self.inlined().evaluate(values)
-        numbers = [float(values[name]) for name in self.inputs]
+            return self.inlined().evaluate(given)
+        numbers = [float(given[name]) for name in self.inputs]
         for operation, *arguments in self.instructions:
-            numbers.append(
-                float(OPERATIONS[operation](*(arguments if operation == "const" else (numbers[k] for k in arguments))))
-            )
+            values = arguments if operation == "const" else [numbers[k] for k in arguments]
+            numbers.append(float(OPERATIONS[operation](*values)))
         return {name: numbers[k] for name, k in self.outputs}
 
     def _told(self) -> str:
@@ -253,26 +225,22 @@ def _root(a: float) -> float:
     return math.sqrt(a) if a >= 0 else math.nan
 
 
-def _operations() -> dict:
-    return {
-        "const": lambda value: value,
-        "add": lambda a, b: a + b,
-        "sub": lambda a, b: a - b,
-        "mul": lambda a, b: a * b,
-        "div": _divided,
-        "neg": lambda a: -a,
-        "sqrt": _root,
-        "sin": math.sin,
-        "cos": math.cos,
-        "abs": abs,
-        "sign": lambda a: (a > 0) - (a < 0),
-        "greater": lambda a, b: a > b,
-        "select": lambda condition, a, b: a if condition else b,
-        "atan2": math.atan2,
-    }
-
-
-OPERATIONS = _operations()
+OPERATIONS: dict[str, Callable[..., Any]] = {
+    "const": lambda value: value,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": _divided,
+    "neg": operator.neg,
+    "sqrt": _root,
+    "sin": math.sin,
+    "cos": math.cos,
+    "abs": abs,
+    "sign": lambda a: (a > 0) - (a < 0),
+    "greater": operator.gt,
+    "select": lambda condition, a, b: a if condition else b,
+    "atan2": math.atan2,
+}
 
 
 class PackedInstructions(Sequence):
@@ -346,16 +314,14 @@ def unpack(data: bytes) -> tuple[Any, ...]:
     start = HEAD
     words = np.frombuffer(data, dtype=np.uint8, count=count, offset=start).tolist()
     start += count
-    first, second, third = np.frombuffer(data, dtype=np.int32, count=WIDEST * count, offset=start).reshape(
-        WIDEST, count
-    )
+    arguments = np.frombuffer(data, dtype=np.int32, count=WIDEST * count, offset=start).reshape(WIDEST, count).tolist()
     start += 4 * WIDEST * count
     constants = iter(np.frombuffer(data, dtype=float, count=numbers, offset=start).tolist())
     call_arguments = np.frombuffer(data, dtype=np.int32, count=places, offset=start + 8 * numbers).tolist()
     width = [WIDTHS[word] for word in words]
     instructions: list[Any] = []
     used = 0
-    for word, size, a, b, c in zip(words, width, first.tolist(), second.tolist(), third.tolist(), strict=True):
+    for word, size, a, b, c in zip(words, width, *arguments, strict=True):
         if size == 0:
             instructions.append(("const", next(constants)))
         elif size == 1:

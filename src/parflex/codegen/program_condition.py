@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checks import short_text
+from parflex.checks import require, short_text
 from parflex.closure.mobility import condition, scaled_jacobian
 from parflex.codegen.model import Model
-from parflex.errors import InputError
 from parflex.formulations.base import best_rows, cheapest_closures
 from parflex.robot.robot import Robot
 
@@ -21,23 +20,13 @@ def model_condition(robot: Robot, model: Model, q: Any) -> float:
 
     A program keeps the choice that was made at home. It loses about as many digits as this number has.
     """
-    if not isinstance(model, Model):
-        raise InputError(
-            "the condition is that of a program", key="model", value=short_text(model),
-            hint="make it first, by model(robot, 'direct')",
-        )  # fmt: skip
-    if "qd" not in model.labels or "q" not in model.inputs:
-        raise InputError(
-            "the program does not list its independent rates",
-            key="model",
-            value=model.name,
-            hint="use its direct model",
-        )
+    hint = "make it first, by model(robot, 'direct')"
+    require(isinstance(model, Model), "the condition is that of a program", "model", hint, short_text(model))
+    listed = "qd" in model.labels and "q" in model.inputs
+    require(listed, "the program does not list its independent rates", "model", "use its direct model", model.name)
     q = np.asarray(q, dtype=float)
-    if q.shape != (robot.tree.nq,):
-        raise InputError(
-            f"the pose has the shape {q.shape}", key="q", value=str(q.shape), hint=f"give {robot.tree.nq} positions"
-        )
+    fits, hint = q.shape == (robot.tree.nq,), f"give {robot.tree.nq} positions"
+    require(fits, f"the pose has the shape {q.shape}", "q", hint, str(q.shape))
     coordinate_names, independent = robot.tree.rate_names, set(model.about.get("independent") or model.labels["qd"])
     dependent = np.array([k for k in robot.free if coordinate_names[k] not in independent], dtype=int)
     if not len(dependent):

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from parflex.codegen.program import Program, function_number, is_call, is_pick
 
 WIDTH = 8  # lanes of a row, on any machine: LLVM cuts them where registers are shorter
-MIN_SIMD_SAVING = (
-    2.5  # times the instructions of rows that those of single calls are: two states side by side save half
-)
+# times the instructions of rows that those of single calls are: two states side by side save half
+MIN_SIMD_SAVING = 2.5
 HOLE = -1  # a lane of a row with no value
 SPARE = "spare"  # names of outputs that may have any value begin so
 IN_ROWS = frozenset(("add", "sub", "mul", "div", "neg", "sqrt", "abs"))  # of what stands between calls
@@ -81,12 +80,9 @@ def simd_plan(program: Program) -> SimdPlan:
 
     def fits(lanes: Lanes) -> bool:
         row_values = lane_values(lanes)
-        if (
-            len(row_values) < 2
-            or len(set(row_values)) < len(row_values)
-            or min(row_values) < base
-            or not taken.isdisjoint(row_values)
-        ):
+        if not 2 <= len(set(row_values)) == len(row_values) or min(row_values) < base:
+            return False
+        if not taken.isdisjoint(row_values):
             return False
         words = {instructions[k - base][0] for k in row_values}
         return len(words) == 1 and words <= IN_ROWS and len({(depth[k], height[k]) for k in row_values}) == 1
@@ -338,13 +334,9 @@ def _distribute_over_legs(identical_calls: list[int], legs: list[int], usual: in
 
 def _most_common_leg(legs: list[int], values: Sequence[int]) -> int:
     assigned_legs = [leg for leg in [legs[k] for k in values] if leg != HOLE]
-    return (
-        max(dict.fromkeys(assigned_legs), key=assigned_legs.count)
-        if len(assigned_legs) > 2
-        else assigned_legs[0]
-        if assigned_legs
-        else HOLE
-    )
+    if len(assigned_legs) > 2:
+        return max(dict.fromkeys(assigned_legs), key=assigned_legs.count)
+    return assigned_legs[0] if assigned_legs else HOLE
 
 
 def _lane_rows(values: list[int], legs: list[int]) -> Iterator[Lanes]:

@@ -16,9 +16,7 @@ from parflex.io import MARK
 from parflex.robot.robot import Robot
 
 FEW = 6  # names that a heading lists
-
 ARRAYS = {"input": "x", "parameter": "p", "output": "y"}
-
 KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
 concept const const_cast consteval constexpr constinit continue co_await co_return co_yield decltype default delete do
@@ -27,20 +25,17 @@ new noexcept not not_eq nullptr operator or or_eq private protected public regis
 return short signed sizeof static static_assert static_cast struct switch template this thread_local throw true try
 typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
-
 MATHS = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2 expm1 fabs fdim floor fma
 fmax fmin fmod frexp hypot ilogb ldexp lgamma llrint llround log log10 log1p log2 logb lrint lround modf nan nearbyint
 nextafter nexttoward pow remainder remquo rint round roundeven scalb scalbln scalbn sin sincos sinh sqrt tan tanh tgamma
 trunc drem finite gamma significand j0 j1 jn y0 y1 yn
 """
-
 MACROS = """
 fpclassify isfinite isgreater isgreaterequal isinf isless islessequal islessgreater isnan isnormal isunordered signbit
 signgam HUGE_VAL HUGE_VALF HUGE_VALL INFINITY NAN M_E M_LOG2E M_LOG10E M_LN2 M_LN10 M_PI M_PI_2 M_PI_4 M_1_PI M_2_PI
 M_2_SQRTPI M_SQRT2 M_SQRT1_2 linux unix
 """
-
 SYSTEM = """
 main abort abs accept access alarm asctime assert atexit atof atoi atol bcmp bcopy bind brk bsearch bzero calloc chdir
 chmod chown clearerr clock close connect ctime difftime div dup dup2 environ erand48 errno execl execv execve exit
@@ -54,7 +49,6 @@ strtok strtol swab sync system tell time times tmpfile tolower toupper truncate 
 vprintf wait write complex ctype fenv float_h inttypes iso646 limits locale math stdarg stdbool stddef stdint stdio
 stdlib string tgmath wchar wctype threads unistd
 """
-
 TAKEN = frozenset(
     [*KEYWORDS.split(), *MACROS.split(), *SYSTEM.split()]
     + [f"{word}{kind}" for word in MATHS.split() for kind in ("", "f", "l")]

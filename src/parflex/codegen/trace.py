@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.checks import require
 from parflex.codegen import laws
 from parflex.codegen.input_checks import input_checks
 from parflex.codegen.options import Options, prepared_robot
@@ -31,11 +32,8 @@ from parflex.symbolic.derivative import jacobian
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
-
 LARGEST = 1e30  # no effort or acceleration (SI) is as large; single precision holds it
-
 POSITIONS = ("q", "position", "turn")  # finite where the residual is
-
 MOTORS = ("motor_position", "motor_rate", "motor_acceleration")
 
 
@@ -164,20 +162,13 @@ def refuse_unknown(model: str, options: Options) -> None:
     word = options.coordinates
     if word is not None:
         refuse_unknown_coordinates(word)
-    if word is not None and model not in COORDINATE_MODELS:
-        raise InputError(
-            f"the inputs of '{model}' do not depend on coordinates",
-            key="coordinates",
-            value=word,
-            hint=f"omit 'coordinates', or use one of {', '.join(COORDINATE_MODELS)}",
-        )
-    if options.checks and (word != "all" or model not in ("inverse", "direct")):
-        raise InputError(
-            "checks compare given positions, rates and accelerations of all coordinates",
-            key="checks",
-            value=model,
-            hint="use 'inverse' or 'direct' with coordinates \"all\"",
-        )
+    hint = f"omit 'coordinates', or use one of {', '.join(COORDINATE_MODELS)}"
+    fits = word is None or model in COORDINATE_MODELS
+    require(fits, f"the inputs of '{model}' do not depend on coordinates", "coordinates", hint, word)
+    checked = not options.checks or (word == "all" and model in ("inverse", "direct"))
+    hint = "use 'inverse' or 'direct' with coordinates \"all\""
+    message = "checks compare given positions, rates and accelerations of all coordinates"
+    require(checked, message, "checks", hint, model)
 
 
 def with_status(outputs: dict[str, Array], length: float, allocation: EffortAllocation | None) -> dict[str, Array]:

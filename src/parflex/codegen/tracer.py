@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.checks import short_text
+from parflex.checks import require, short_text
 from parflex.codegen.options import Options
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning, did_you_mean
@@ -29,15 +29,10 @@ from parflex.symbolic.expression import Expression, Graph
 from parflex.tree.tree import Tree
 
 Array = np.ndarray
-
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]
-
 Groups = Mapping[str, tuple[int, ...]]
-
 ENTRIES = 13  # mass, first moments, second moments
-
 EFFORT_MODELS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law", "redundant")
-
 LAW_MODELS = ("extended-law", "classical-law", "extended-step", "classical-step")
 
 
@@ -94,10 +89,8 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
     `symbolic` is "numbers" (none), "base" (all base parameters) or a list of names such as `MX[leg1.2]`.
     """
     if robot.tree.elastic:
-        if symbolic != "numbers":
-            raise InputError(
-                "parameters of flexible robots cannot be symbols", key="parameters", hint="omit 'parameters'"
-            )
+        message = "parameters of flexible robots cannot be symbols"
+        require(symbolic == "numbers", message, "parameters", "omit 'parameters'")
         return robot, {}
     if symbolic == "numbers":
         return _with_tree(robot, grouped_tree(robot.tree)), {}
@@ -109,9 +102,8 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
     known_names = [f"{parameter}[{link.name}]" for link in source.links for parameter in PARAMETERS]
     for name in names:
         if name not in known_names:
-            raise InputError(
-                f"there is no parameter '{name}'", key="parameters", value=name, hint=did_you_mean(name, known_names)
-            )
+            hint = did_you_mean(name, known_names)
+            raise InputError(f"there is no parameter '{name}'", key="parameters", value=name, hint=hint)
     values = np.concatenate([body_parameters(link.body.as_rigid()) for link in source.links])
     chosen = [known_names.index(name) for name in names]
     fixed_values = values.copy()
@@ -174,13 +166,8 @@ def with_allocation_options(
         return options
     words = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
     key = next(word for word, value in words.items() if is_specified(value))
-    if model not in (*EFFORT_MODELS, *LAW_MODELS):
-        raise InputError(
-            f"'{model}' gives no efforts, so '{key}' has no effect",
-            key=key,
-            value=short_text(words[key]),
-            hint="leave it out",
-        )
+    message, acts = f"'{model}' gives no efforts, so '{key}' has no effect", model in (*EFFORT_MODELS, *LAW_MODELS)
+    require(acts, message, key, "leave it out", short_text(words[key]))
     allocation = read_allocation(robot, weights, preload, effort_limit)
     names = allocation.names
     lower, upper = (() if ends is None else ends for ends in (allocation.lower, allocation.upper))

@@ -27,7 +27,7 @@ MEDIAN = 1.4826  # a standard deviation over the median of sizes, of normal nois
 HUBER = 1.345  # standard deviations: the threshold with 95 % efficiency for normal noise
 MOST_ROUNDS, SETTLED = 50, 1e-8  # of weights, and of the parameters, by which the last may change them
 ROUNDING = 1e-14  # of columns of length one: what is left of them where they depend on others
-BLOCKS = 20  # of instants: residuals that are correlated over less than a twentieth of the record are told from white ones
+BLOCKS = 20  # of instants: residuals correlated over less than a twentieth of the record are told from white ones
 LEAST_KNOWN = 1e-3  # of the efforts: what is known must be felt
 
 

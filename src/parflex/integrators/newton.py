@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.loop_compiler import simd_range
 from parflex.codegen.loop_functions import call_model, inlined, inner
 from parflex.integrators.common import POSITION_STEP, RATE_STEP, Count, Number, copy, evaluate
 
@@ -132,10 +133,10 @@ def _invert(matrix: Array, inverse: Array, n: int) -> None:
         for i in range(n):
             re, im = a[i, k], b[i, k]
             if i != k and (re != 0.0 or im != 0.0):
-                for j in range(k, n):
-                    p, q = a[k, j], b[k, j]
-                    a[i, j] -= p * re - q * im
-                    b[i, j] -= p * im + q * re
+                for j in simd_range(n - k):
+                    p, q = a[k, k + j], b[k, k + j]
+                    a[i, k + j] -= p * re - q * im
+                    b[i, k + j] -= p * im + q * re
                 for j in range(n):
                     p, q = u[j, k], v[j, k]
                     u[j, i] -= p * re - q * im
@@ -169,11 +170,11 @@ def solve_mode(system: Any, work: Any, m: int, real: bool) -> None:
     for k in range(count):
         re, first = solving[k], work.inverses[m, 0, k]
         if real:
-            for r in range(rows):
+            for r in simd_range(rows):
                 solved[r] += first[r] * re
         else:
             im, second = solving[count + k], work.inverses[m, 1, k]
-            for r in range(rows):
+            for r in simd_range(rows):
                 solved[r] += first[r] * re - second[r] * im
                 solved[rows + r] += first[r] * im + second[r] * re
 

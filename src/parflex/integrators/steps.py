@@ -340,4 +340,5 @@ def specialised(name: str, functions: list[Callable[..., Any]], names: dict[str,
     """Return the last of some functions as a compiled one, all of them with other meanings of the names they use."""
     for function in functions:
         names[function.__name__] = LoopFunction(FunctionType(function.__code__, names, function.__name__))
-    return LoopFunction(FunctionType(functions[-1].__code__, names, name))
+    # models take most of the time: more of LLVM's passes, or loops vectorised unmarked, make no run faster
+    return LoopFunction(FunctionType(functions[-1].__code__, names, name), wide=False, speed=1)

@@ -377,7 +377,9 @@ class Robot(Answer):
         for q in self.reference_poses:
             J = mobility.scaled_jacobian(self.closures, q)[:, free]
             J, _, _, motions = self.gearing.judged(J, free, self.mobility.rank, self.tree.rate_units)
-            sizes = np.maximum(sizes, [float(np.linalg.norm(part, 2)) if part.size else 0.0 for part in (J, motions[driven])])
+            sizes = np.maximum(
+                sizes, [float(np.linalg.norm(part, 2)) if part.size else 0.0 for part in (J, motions[driven])]
+            )
         return sizes
 
     def regular_closure_norm(self) -> float:

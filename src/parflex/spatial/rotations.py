@@ -293,6 +293,6 @@ def _exact(function: Callable[[float], float], angle: float, ahead: int) -> floa
     steps = round(angle / STEP) if abs(angle) < LARGEST else math.inf
     if not abs(angle - steps * STEP) <= ROUNDING * abs(angle):
         return function(angle)
-    half, steps = divmod((int(steps) + ahead) % 24, 12)
-    value = SINE_TABLE[min(steps, 12 - steps)]
+    half, place = divmod((int(steps) + ahead) % 24, 12)
+    value = SINE_TABLE[min(place, 12 - place)]
     return -value if half and value else value
