@@ -83,8 +83,8 @@ REFUSED = {
     ),
     "two batches": (
         lambda: parflex.energies(robot("3rrr"), np.tile(robot("3rrr").home, (2, 1)), np.zeros((3, 9))),
-        "velocity",
-        "'velocity' has 3 states and 'pose' has 2",
+        "pose",
+        "'pose' has 2 states and 'velocity' has 3",
     ),
     "sensor twice": (
         lambda: parflex.redundant_model(robot("3rrr"), sensed=2 * ["leg1.2"]),
