@@ -255,14 +255,12 @@ def test_the_motor_with_positions_in_degrees_is_named(arm):
     assert "with positions of 'elbow' in degrees" in words and "give its gain = 0.0174532925" in words
 
 
-@pytest.mark.few
-@pytest.mark.parametrize("estimator", ["wls", "irls"])
-def test_efforts_with_bursts_of_outliers_are_reported_as_above_the_noise(arm, estimator):
+def test_efforts_with_bursts_of_outliers_are_reported_as_above_the_noise(arm):
     record, rng = recorded(), np.random.default_rng(1)
     for name in ("effort.motor", "effort.elbow"):
         record[name] = record[name].copy()
         for start in rng.integers(200, 2700, 8):
             record[name][start : start + 30] += 4 * record[name].std() * rng.choice([-1, 1])
-    warnings = parflex.identify(arm(), record, estimator=estimator).warnings
+    warnings = parflex.identify(arm(), record).warnings
     for motor in ("motor", "elbow"):
         assert any("above the noise level" in text and f"'{motor}':" in text for text in warnings)
