@@ -79,7 +79,7 @@ def test_the_measured_axis_has_its_published_parameters(emps, options):
         assert found["value"] == pytest.approx(value, rel=2e-3)  # their decimation filters in another way
         assert found["deviation_white"] == pytest.approx(deviation, rel=2e-2)
         assert 1.5 < found["deviation"] / found["deviation_white"] < 10  # residuals of friction are correlated
-        assert found["essential"] and found["relative"] < 0.06
+        assert found["essential"] and found["relative"] < 0.1
     assert answer["condition"] == pytest.approx(25.9883, rel=1e-3)
     assert answer["relative_error"] == pytest.approx(0.040834, rel=2e-2)
     assert answer["validation"]["relative_error"] == pytest.approx(0.059824, rel=2e-2)
