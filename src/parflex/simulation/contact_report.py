@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
 
 from parflex.diagnostics import Diagnostic
 from parflex.dynamics.contact_state import limits_without_stop
@@ -155,6 +154,8 @@ def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
 
 def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array]]) -> Array:
     """Contacts that open between rows of a passage, at roots of the cubics through depths and rates."""
+    from scipy.interpolate import CubicHermiteSpline  # slow to import, and seldom needed
+
     rows = [list(contact_depths(tree, pose(tree, q), qd)) for q, qd in states]
     opened: list[list[float]] = []
     for contacts in zip(*rows, strict=True):
