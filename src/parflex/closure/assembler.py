@@ -16,7 +16,7 @@ from parflex.closure.continuation import (
     position_units,
     with_unit_quaternions,
 )
-from parflex.closure.newton import CLOSED, STRIDE, TRIALS, ClosurePart, ClosureParts, largest_size
+from parflex.closure.newton import CLOSED, STRIDE, ClosurePart, ClosureParts, largest_size
 from parflex.closure.rows import block
 from parflex.closure.targets import PoseRows, Target
 from parflex.closure.unreachable import Refusal, missing_length
@@ -27,8 +27,6 @@ from parflex.tree.tree import Tree
 
 Array = np.ndarray
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
-CONVINCING = 16  # starts: where there is an assembly, every second to fifth start reaches one
-SHORTENED = 2  # trials of a step from one of many starts: those that reach an assembly hardly need shorter steps
 SHORTEST_DETOUR = 1e-2  # of a way, the shortest step around singular poses: other ways keep farther from them
 OVERDETERMINED_TOLERANCE = 1e-6  # of the changes of what is given: rows that these leave open are no rounding
 
@@ -161,8 +159,7 @@ class Assembler(ClosureParts):
             return Refusal(self, solution, part, closed)
         folds = fits and reference is not None and self.judges(part, reference).folds
         solutions, fitting = list[Array](), list[Array]()
-        quick = reference is not None
-        for candidate in [solution] if fits and not folds else self.solutions(start, part, quick):
+        for candidate in [solution] if fits and not folds else self.solutions(start, part):
             if reference is not None and not solutions:  # sides matter where something closes
                 folds = self.judges(part, reference).folds
                 determined = determined and not self.settled(part, reference)
@@ -273,19 +270,12 @@ class Assembler(ClosureParts):
 
     # -- many starts -----------------------------------------------------------------------------------
 
-    def solutions(self, q: Array, part: ClosurePart, quick: bool = False) -> Iterator[Array]:
-        """All positions that close the part, found from starts spread over its joints.
-
-        The `quick` search takes many starts in no order, few trials of a step, and ends where few starts find none.
-        """
+    def solutions(self, q: Array, part: ClosurePart) -> Iterator[Array]:
+        """All positions that close the part, found from starts spread over its joints."""
         solutions: list[Array] = []
-        indices, (first, *others) = self.positions(part), self.starts(q, part)
-        quick = quick and len(others) >= CONVINCING
-        order = np.random.default_rng(0).permutation(len(others)).tolist() if quick else list(range(len(others)))
-        for number, start in enumerate([first, *(others[k] for k in order)]):
-            if quick and number == CONVINCING and not solutions:
-                return
-            result, error = self.newton(start, part.columns, part.rows, 40, SHORTENED if quick else TRIALS)
+        indices = self.positions(part)
+        for start in self.starts(q, part):
+            result, error = self.newton(start, part.columns, part.rows, 40)
             if error <= CLOSED and not any(self._distance(result, solution, indices) < 1e-6 for solution in solutions):
                 solutions.append(result)
                 yield result
