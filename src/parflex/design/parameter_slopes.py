@@ -90,10 +90,12 @@ class SlopeProgram(Record):
         )
 
 
-def numbers_by_program(robot: Robot, keys: Sequence[str]) -> DesignNumbers | None:
-    """Numbers of the robot with slopes by the keys; None where that is not traced."""
+def numbers_by_program(robot: Robot, keys: Sequence[str], values: Array | None = None) -> DesignNumbers | None:
+    """Numbers of the robot with slopes by the keys, at their values in the file or others; None where not traced."""
     made = traced_program("slopes of numbers", _traced, robot, keys)
-    return None if made is None else made.numbers(robot, keys, np.array([number_at(robot, key) for key in keys]))
+    if made is None:
+        return None
+    return made.numbers(robot, keys, np.array([number_at(robot, key) for key in keys]) if values is None else values)
 
 
 def _traced(robot: Robot, keys: Sequence[str]) -> SlopeProgram | None:
