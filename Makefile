@@ -58,7 +58,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --output out/bench.json
 
 docs: $(STAMP)
-	$(BIN)/mkdocs build --strict --quiet --site-dir site
+	PYTHONPATH=docs/hooks $(BIN)/zensical build --clean --strict
 
 # pages in a real browser: the viewer and the report; 'make test' runs them too where a browser is installed
 browser: $(STAMP)

@@ -95,12 +95,8 @@ def add_response(
     function : Callable
         Function of a state and of the text behind the colon. It computes with `state.q` and `state.twin.tree`, whose
         numbers have slopes, and gives a number.
-    unit : str
-        Unit of the number.
-    help : str
-        One sentence on what it is.
-    worst : {'smallest', 'largest'}, default "largest"
-        Which of many poses counts.
+    unit, help, worst
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -112,41 +112,16 @@ def sensitivities(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    response : str
-        Name of a response, a colon, and what it is of.
-    keys : Sequence[str]
-        Keys of the robot file by dotted path, each of one number.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     poses : Sequence[Pose], default None
         Many poses in place of one; the worst value counts, with the derivatives at the poses that reach it (m, rad).
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    velocity : Mapping[str, float], default None
-        Velocities by name; frames in world axes (m/s, rad/s).
-    acceleration : Mapping[str, float], default None
-        Accelerations by name; frames in world axes (m/s^2, rad/s^2).
     tolerances : Mapping[str, float], default None
         Standard deviations of keys, in their units, for the mean or a quantile over normally distributed robots.
-    statistic : str, default "mean"
-        'mean', or a quantile from 0 to 1 as text.
     samples : int, default 32
         Number of robots that are drawn.
     seed : int, default 0
         Start of the random numbers.
-    load_case : LoadCase, default None
-        The same values in one object.
+    robot, response, keys, pose, lock, about, servo, wrench, without, velocity, acceleration, statistic, load_case
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -127,18 +127,10 @@ def sweep(
 
     Parameters
     ----------
-    path : str or Path
-        File of the sweep: robot, variables, responses, samples.
     out : str or Path, default None
         Table that keeps results, .npz or .parquet; a later call with it continues there.
-    jobs : int, default None
-        Processes side by side; None: one per core.
-    cluster : str, default None
-        Address of a Dask scheduler whose workers compute; None: this machine.
-    executor : Executor, default None
-        Executor of `concurrent.futures` that computes, in place of processes or a cluster.
-    progress : callable, default None
-        Called with (designs done, all designs) at intervals.
+    path, jobs, cluster, executor, progress
+        See `parflex.api.WORDS`.
 
     Returns
     -------
