@@ -17,16 +17,16 @@ import scipy.linalg
 
 from parflex.closure.newton import STRIDE
 from parflex.closure.rows import stack
-from parflex.design.design_state import read_with_slopes
-from parflex.design.parameter_slopes import numbers_by_program
 from parflex.errors import ParflexError
 from parflex.parameters.design_numbers import DesignNumbers
+from parflex.parameters.parameters import Parameters
 from parflex.records import Record
 from parflex.recursion.kinematics import Pose, pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import BatchedNumber, batched_entries, gathered
+from parflex.spatial.dual import DualNumber
 from parflex.statics.loads import AppliedLoads
 
 Array = np.ndarray
@@ -35,6 +35,40 @@ ROUNDING = 1e-15  # of the typical length: no step improves it
 STEPS, SLOW = 40, 0.1  # Newton steps, and the decrease of the opening below which the matrix is made again
 RANK = 1e-9  # of the largest singular value of scaled rows: smaller ones are rounding
 WAY = 0.2  # rad or typical lengths of a motor between two poses on the path from home
+LONGEST = 50  # poses on the path: motors that are farther have other units, and are left to the search of single poses
+TRIED = 3  # poses that no search reaches, before the others that are open are refused with them
+
+
+class SlopedRow(DualNumber):
+    """A number in each row of a batch, and its slopes (directions x rows); comparisons are those of objects."""
+
+    __slots__ = ()
+
+    def __abs__(self) -> SlopedRow:
+        return self._mapped(np.abs(self.value), np.sign(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def sin(self) -> SlopedRow:
+        """Sine."""
+        return self._mapped(np.sin(self.value), np.cos(self.value))
+
+    def cos(self) -> SlopedRow:
+        """Cosine."""
+        return self._mapped(np.cos(self.value), -np.sin(self.value))
+
+    def sqrt(self) -> SlopedRow:
+        """Square root."""
+        root = np.sqrt(self.value)
+        return self._mapped(root, 0.5 / root)
+
+
+def row_number(values: Array, slopes: Array | None = None) -> BatchedNumber | SlopedRow:
+    """A number in each row, with slopes if they are given."""
+    return BatchedNumber(values) if slopes is None else SlopedRow(values, slopes)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,12 +123,13 @@ class PoseBatch:
 
     def numbers(self, values: Array) -> DesignNumbers:
         """Numbers of the robot with slopes by the keys at values of these."""
-        made = numbers_by_program(self.robot, self.keys, values)
-        if made is None:
-            settings = {key: float(value) for key, value in zip(self.keys, values, strict=True)}
-            made = read_with_slopes(with_settings(self.robot, settings), self.keys)
-            made = replace(made, robot=self.robot)
-        return made
+        parameters = Parameters(self.robot, self.keys)
+        parameters.values = np.asarray(values, dtype=float)
+        if parameters.numbers is not None:
+            return parameters.numbers
+        settings = {key: float(value) for key, value in zip(self.keys, values, strict=True)}
+        again = Parameters(with_settings(self.robot, settings), self.keys)
+        return replace(again.sloped_numbers, robot=self.robot)
 
     def twin(self, values: Array, directions: int = 0) -> Robot:
         """The robot with values of the keys; with slopes along so many directions, of which the keys are the first."""
@@ -103,10 +138,10 @@ class PoseBatch:
         numbers = self.numbers(values)
         assert numbers.slopes is not None
         changes = np.zeros((directions, len(numbers.nominal)))
-        changes[: len(self.keys)] = numbers.slopes[:, 0][:directions]
+        changes[: len(self.keys)] = numbers.slopes[:directions]
         made = numbers.with_numbers(
             {
-                k: BatchedNumber(np.array([value]), None, changes[:, [k]]) if directions else float(value)
+                k: SlopedRow(np.array([value]), changes[:, [k]]) if directions else float(value)
                 for k, value in enumerate(numbers.nominal)
             }
         )
@@ -134,11 +169,12 @@ class PoseBatch:
                         changes[k] = np.zeros((directions, len(poses.q)))
                     changes[k][first + number] += change
             for k, change in changes.items():
-                entries[k] = BatchedNumber(entries[k].values, None, change)
+                entries[k] = SlopedRow(entries[k].values, change)
             for j in range(self.forces):
-                multipliers[j].slopes = np.eye(directions)[:, [first + len(self.columns) + j]]
+                unit = np.eye(directions)[:, [first + len(self.columns) + j]]
+                multipliers[j] = SlopedRow(multipliers[j].values, unit)
         positions = np.empty(len(entries), dtype=object)
-        positions[:] = [x if isinstance(x, BatchedNumber) else float(x) for x in entries]
+        positions[:] = [float(x) if isinstance(x, np.floating) else x for x in entries]
         return Scene(twin, pose(twin.tree, positions), multipliers)
 
     def _position_rates(self, entries: Any, rate: int) -> list[tuple[int, Any]]:
@@ -168,11 +204,13 @@ class PoseBatch:
     def with_slopes(self, numbers: Any, count: int, directions: int) -> tuple[Array, Array]:
         """Values (poses x rows) and slopes (poses x rows x directions) of an array of numbers."""
         entries = np.asarray(numbers, dtype=object)
-        slopes = np.zeros((count, len(entries), directions))
+        values, slopes = np.empty((count, len(entries))), np.zeros((count, len(entries), directions))
         for k, x in enumerate(entries):
-            if isinstance(x, BatchedNumber) and x.slopes is not None:
-                slopes[:, k] = x.slopes.T
-        return gathered(entries, count), slopes
+            if isinstance(x, SlopedRow):
+                values[:, k], slopes[:, k] = x.value, x.slope.T
+            else:
+                values[:, k] = x.values if isinstance(x, BatchedNumber) else x
+        return values, slopes
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -255,7 +293,7 @@ class PoseBatch:
         )
         side, good = self._side(twin, poses.rows(np.zeros(1, dtype=int))), np.ones(len(fixed), dtype=bool)
         count = int(np.ceil(np.nanmax(np.abs((fixed - begin) / units), initial=0.0) / WAY))
-        for share in np.linspace(0, 1, max(count, 1) + 1)[1:]:
+        for share in np.linspace(0, 1, min(max(count, 1), LONGEST) + 1)[1:]:
             q = np.array(poses.q)
             q[:, self.fixed] = begin + share * (fixed - begin)
             rows = np.flatnonzero(good)
@@ -287,6 +325,8 @@ class PoseBatch:
         robot: Robot | None = None
         for row in np.flatnonzero(~good).tolist():
             try:
+                if len(errors) >= TRIED:
+                    raise next(iter(errors.values()))
                 robot = robot or (with_settings(self.robot, settings) if settings else self.robot)
                 given = dict(zip(map(self._name, self.fixed), fixed[row].tolist(), strict=True))
                 poses.q[row] = robot.assemble(given, near=self.robot.home)

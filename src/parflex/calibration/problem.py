@@ -18,13 +18,12 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from parflex.calibration.batch import PoseBatch, Poses, Scene
+from parflex.calibration.batch import PoseBatch, Poses, Scene, row_number
 from parflex.calibration.measurements import Measurements, residuals
-from parflex.design.design_state import checked_number
 from parflex.errors import ParflexError, UnreachableError
+from parflex.parameters.design_numbers import number_at
 from parflex.records import Record, name_list
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import BatchedNumber
 
 Array = np.ndarray
 SETTLED = 1e-15  # relative change of numbers and cost at which the search ends: rounding
@@ -77,7 +76,7 @@ class CalibrationProblem:
         self.columns = self._columns()
         self.state: State | None = None
         start = {name: extra.value for name, extra in measurements.extras.items()}
-        self.first = np.array([*(checked_number(robot, key, "vary") for key in self.keys),
+        self.first = np.array([*(number_at(robot, key, "vary") for key in self.keys),
                                *(start[name] for name in self.names[len(self.keys) :])])  # fmt: skip
         self.prior = np.array([1.0 / (prior or {}).get(name, np.inf) for name in self.names])
         self.equations = int(self.used.sum()) + int((self.prior > 0).sum())
@@ -105,7 +104,7 @@ class CalibrationProblem:
         for k in range(len(self.keys), len(self.names)):
             slope = np.zeros((directions, 1))
             slope[k : k + 1] = directions > self.batch.unknowns
-            numbers[self.names[k]] = BatchedNumber(np.array([x[k]]), None, slope if directions else None)
+            numbers[self.names[k]] = row_number(np.array([x[k]]), slope if directions else None)
         return numbers
 
     def _fixed(self, x: Array, directions: int) -> tuple[Array, Array]:
@@ -123,18 +122,15 @@ class CalibrationProblem:
 
     def _numbered(self, directions: int) -> list[Any]:
         """Columns as numbers of the rows."""
-
-        def one(values: Array) -> BatchedNumber:
-            return BatchedNumber(values, None, np.zeros((directions, 1)) if directions else None)
-
+        flat = np.zeros((directions, 1)) if directions else None
         result: list[Any] = []
         for values in self.columns:
             if values.ndim == 1:
-                result.append(one(values))
+                result.append(row_number(values, flat))
                 continue
             matrix = np.empty((3, 3), dtype=object)
             for index in np.ndindex(3, 3):
-                matrix[index] = one(np.ascontiguousarray(values[(slice(None), *index)]))
+                matrix[index] = row_number(np.ascontiguousarray(values[(slice(None), *index)]), flat)
             result.append(matrix)
         return result
 
@@ -261,10 +257,8 @@ def combinations(names: Sequence[str], undetermined: Array) -> list[dict[str, fl
     return result
 
 
-def least_squares(
-    problem: CalibrationProblem, x: Array, directions: Array, loss: str, scale: float
-) -> tuple[Array, Array]:
-    """The numbers that fit best along some directions from x, and the Jacobian of their weighted residuals."""
+def least_squares(problem: CalibrationProblem, x: Array, directions: Array, loss: str, scale: float) -> Array:
+    """The numbers that fit best along some directions from x."""
 
     def at(y: Array) -> Any:
         return problem.weighted(x + directions @ y)
