@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import ResponseCase
+from parflex.design.design_state import ResponseCase, value_of
 from parflex.design.registry import ResponseQuestion
-from parflex.design.response_value import value_of
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batch import Batch
 from parflex.maps.batch_result import BatchResult, warn_of_balanced, warn_of_unstable
