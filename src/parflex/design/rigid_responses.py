@@ -303,7 +303,7 @@ def area(state: DesignState, argument: str) -> Any:
 
     It counts cells in which all joints are within their limits, so that it has no slopes.
     """
-    from parflex.maps.closed_rows import OK
+    from parflex.maps.continuation import OK
     from parflex.maps.kinematics import Geometry  # which brings the compiler, and is not needed elsewhere
     from parflex.maps.positions import PositionSolver
 
