@@ -77,14 +77,20 @@ class Calibrated(Fit):
         Rows that are predicted and not fitted.
     gauges : dict[str, dict[str, Any]]
         By gauge: unit, root mean squares before and after.
-    rms_before, rms_after, rms_held_out : float | None
-        Root mean square of the residuals, of lengths if any are measured (m), else of angles (rad).
+    rms_before : float
+        Root mean square of the residuals with the start values, of lengths if any are measured (m), else of angles.
+    rms_after : float
+        The same with the fitted values (m, rad).
+    rms_held_out : float | None
+        The same of the rows that are held out.
     condition : float
         Condition number of the weighted Jacobian with columns of unit length.
     noise : float
         Root mean square of residuals over deviations (over the unit of length or angle where none are given).
     places : Array
         Position of the measured frame in each row (m), for figures.
+    keys : list[str]
+        Parameters that are keys of the robot file.
     """
 
     parameters: dict[str, CalibratedParameter]
@@ -144,7 +150,7 @@ def calibrate(
     hold_out: Sequence[str] | str = (),
     *,
     columns: Any = None,
-    prior: Mapping[str, float] | None = None,
+    tolerances: Mapping[str, float] | None = None,
     loss: str = "linear",
     about: str | None = None,
 ) -> Calibrated:
@@ -164,8 +170,8 @@ def calibrate(
         Rows that are predicted and not fitted, by name or as FIRST-LAST.
     columns : str, Path or Mapping, default None
         Map of the columns; None: columns are named as joints, or FRAME.x.
-    prior : Mapping[str, float], default None
-        Standard deviations of numbers before the measurement, in their units; a number without one has no prior.
+    tolerances : Mapping[str, float], default None
+        Prior of numbers: standard deviations about their start values, in their units; others have no prior.
     loss : {'linear', 'huber'}, default 'linear'
         Huber's loss limits the weight of outliers.
     about : {'undeformed', 'equilibrium'}, default None
@@ -183,9 +189,9 @@ def calibrate(
     one_of(loss, LOSSES, "loss")
     one_of(about or "undeformed", ("undeformed", "equilibrium"), "about")
     measurements = MapReader(robot, data, columns).measurements()
-    names = chosen_names(robot, measurements, vary, dict(prior or {}))
+    names = chosen_names(robot, measurements, vary, dict(tolerances or {}))
     apart = held_rows(measurements.rows, hold_out)
-    problem = CalibrationProblem(robot, measurements, names, about == "equilibrium", prior, apart)
+    problem = CalibrationProblem(robot, measurements, names, about == "equilibrium", tolerances, apart)
     return fitted(problem, loss, apart)
 
 
@@ -207,10 +213,12 @@ def chosen_names(robot: Robot, measurements: Measurements, vary: Any, prior: Map
     for name, deviation in prior.items():
         if name not in names:
             hint = did_you_mean(name, names)
-            raise InputError(f"the prior of '{name}' is of no varied number", key="prior", value=name, hint=hint)
+            raise InputError(
+                f"the tolerance of '{name}' is of no varied number", key="tolerances", value=name, hint=hint
+            )
         if not deviation > 0:
             raise InputError(
-                f"the prior of '{name}' is not positive", key="prior", value=deviation, hint="give e.g. 1e-3"
+                f"the tolerance of '{name}' is not positive", key="tolerances", value=deviation, hint="give e.g. 1e-3"
             )
     return names
 

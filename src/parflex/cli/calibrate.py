@@ -24,7 +24,7 @@ def calibrate(
     vary: Any,
     columns: str | None = None,
     hold_out: str = "",
-    prior: Any = None,
+    tolerances: Any = None,
     loss: str = "linear",
     about: str | None = None,
     out: str | None = None,
@@ -37,7 +37,7 @@ def calibrate(
 
     if out:
         check_robot_target(out, robot)
-    words = {"columns": columns, "prior": prior, "loss": loss, "about": about}
+    words = {"columns": columns, "tolerances": tolerances, "loss": loss, "about": about}
     result = calibrated(robot, list(data), vary, hold_out, **words)
     answer = {**result.as_dict(), "diagnostics": [*robot.diagnostics, *result.diagnostics]}
     if out:

@@ -542,9 +542,6 @@ OPTIONS: dict[str, Option] = {
         "KEY,...", "Numbers to fit: keys of the file, JOINT.offset, JOINT.gain, BASE.x, PLANE.height.", split_names
     ),
     "calibrate.hold_out": Option("ROWS", "Rows predicted but not fitted: names, or FIRST-LAST, separated by commas."),
-    "calibrate.prior": Option(
-        "KEY=DEV,...", "Standard deviations of numbers before the measurement, in their units.", table("prior")
-    ),
     "loss": Option("linear|huber", "Huber's loss limits the weight of outliers."),
     "calibrate.about": Option("undeformed|equilibrium", "With equilibrium gravity deflects flexible bodies."),
     "calibrate.out": Option("FILE.toml", "Write a robot file that extends the first.", None, OUT),
