@@ -757,6 +757,7 @@ WORDS: dict[str, Word] = {
         "float", "s", "Time at which the beam is drawn; None: that of the largest value.", _number(example=0.5)
     ),
     "title": Word("str", "", "Title of the figure.", _name),
+    "width": Word("str", "", "Width of the figure: 'column' or 'text' of a page of two columns.", _name),
     "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),
     "highest": Word("float", "Hz", "Highest frequency drawn.", _number(above=0.0)),
     "amplitude": Word(

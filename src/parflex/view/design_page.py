@@ -17,8 +17,7 @@ from parflex.io import write_text
 from parflex.robot.robot import Robot
 from parflex.statics.modes import natural_frequencies
 from parflex.view.map_figure import draw_map
-from parflex.view.mode_figure import draw_modes
-from parflex.view.robot_figure import draw
+from parflex.view.robot_figure import draw, draw_modes
 from parflex.view.style import LINES, figure_style, finished, new_figure
 
 STYLE = """

@@ -26,6 +26,9 @@ from parflex.view.skeleton import (
     BodyPoints,
     Skeleton,
     beam_of,
+    coupled_links,
+    coupled_place,
+    element_places,
     extent,
     is_platform,
     link_points,
@@ -43,7 +46,6 @@ from parflex.view.solids import (
     circle,
     cylinder,
     element_bars,
-    element_places,
     hull_solid,
     merged,
     polygon_prism,
@@ -479,24 +481,6 @@ def _feet(robot: Robot, size: float) -> list[Part]:
     return [Fixed("ground", GROUND, *merged(solids))] if solids else []
 
 
-def coupled_links(robot: Robot) -> list[int]:
-    """Links on coupled joints, each once; struts and cables are lines, and need no mark."""
-    tree = robot.tree
-    names = dict.fromkeys(
-        name for coupling in robot.description.coupling for name in (coupling.joint, *coupling.others)
-    )
-    return [number for name in names if not tree.links[number := tree.number(name)].strut]
-
-
-def coupled_place(robot: Robot, name: str) -> Place:
-    """Where a coupled joint is: its link; of a strut or a cable, its first end."""
-    number = robot.tree.number(name)
-    if not robot.tree.links[number].strut:
-        return Place(number, np.eye(3), np.zeros(3))
-    element = next(entry for entry in robot.description.element if entry.name == name)
-    return robot.tree.places[element.between[0]]
-
-
 def mark(robot: Robot, j: int, size: float) -> Solid:
     """The mark on a coupled joint, in the axes of its link: a toothed wheel that turns with it, or a thread."""
     joint = robot.tree.links[j].joint
@@ -521,15 +505,3 @@ def lines_between(robot: Robot, size: float) -> list[ElementBar]:
             unit, faces = cylinder(np.zeros(3), X, LINE * size)
             bars.append(ElementBar("couplings", robot, first, second, unit, faces))
     return bars
-
-
-def coupling_labels(robot: Robot, q: Array) -> dict[str, Array]:
-    """Where the name of each coupling stands: half way between its joint and the first of the others."""
-    at = pose(robot.tree, q)
-    return {
-        coupling.name: sum(
-            (at.of(coupled_place(robot, name))[1] for name in (coupling.joint, coupling.others[0])), np.zeros(3)
-        )
-        / 2
-        for coupling in robot.description.coupling
-    }

@@ -13,6 +13,7 @@ from parflex.recursion.kinematics import pose
 from parflex.robot.robot import Robot
 from parflex.spatial.rotations import hat
 from parflex.tree.tree import GROUND, Place
+from parflex.view.skeleton import element_places
 
 Array = np.ndarray
 
@@ -199,12 +200,6 @@ class ElementBar(Record):
         length = float(np.linalg.norm(end - start))
         turn = np.roll(along(end - start), 1, axis=1) if length else np.eye(3)  # its z axis is the line: made x
         return start + (self.unit * [length, 1.0, 1.0]) @ turn.T
-
-
-def element_places(robot: Robot) -> list[tuple[str, Place, Place]]:
-    """Kind and ends of each element of a robot."""
-    places = robot.tree.places
-    return [(e.kind, places[e.between[0]], places[e.between[1]]) for e in robot.description.element]
 
 
 def element_bars(robot: Robot, size: float) -> list[ElementBar]:
