@@ -569,7 +569,7 @@ WORDS: dict[str, Word] = {
         _path,
         {"inverse_dynamics": None, "forward_dynamics": None},
     ),
-    "path": Word("str or Path", "", "File.", _path),
+    "path": Word("str or Path", "", "File; a figure is SVG, PDF or PNG.", _path),
     "loops": Word(
         "str or Path", "", "YAML file beside a URDF, with its loops and motors: closed_loop, type, name_mot.", _path
     ),

@@ -6,6 +6,7 @@ to the reader covers what is behind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path as FilePath
 from textwrap import wrap
@@ -18,8 +19,8 @@ from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.robot import Robot
 from parflex.statics.modes import Modes
 from parflex.tree.tree import Place
-from parflex.view.skeleton import Edge, ModeShape, Skeleton, coupled_place, mode_shape_points, skeleton
-from parflex.view.style import COLUMN, INK, LINES, TEXT, WIDTHS, drawing, picture_path
+from parflex.view.skeleton import Edge, ModeShape, Skeleton, coupling_labels, extent, mode_shape_points, skeleton
+from parflex.view.style import INK, LINES, TEXT, WIDTHS, drawing, figure_style, new_figure, picture_path, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,10 +38,11 @@ FILLS = {  # face and edge by kind of body; flexible ones are lighter
     "plane": ("#eef1f5", "#8f99a8"),
 }  # fmt: skip
 THICK = {"link": 4.2, "platform": 3.6, "plate": 1.6, "beam": 3.4, "sleeve": 3.6, "slide": 2.2}  # points
+STYLES = {"element": "--", "bar": "-", "coupling": ":"}
 GROUND, MOTOR, PASSIVE, GHOST = "#5a6270", LINES[1], "#ffffff", "#a9b0bb"
 NAMES = {
     "motor": "actuated joint", "revolute": "revolute", "prismatic": "prismatic", "universal": "universal",
-    "spherical": "spherical", "clamp": "clamped", "beam": "flexible link", "end": "end effector",
+    "spherical": "spherical", "clamp": "clamped", "end": "end effector",
 }  # fmt: skip
 
 
@@ -66,7 +68,7 @@ def draw(robot: Robot, pose: Pose | None = None, path: str | FilePath | None = N
     if path is not None:
         picture_path(path)  # refused before the pose is searched
     picture = RobotFigure(configure(robot, pose))
-    wide = WIDTHS[TEXT if width == TEXT else COLUMN]
+    wide = WIDTHS.get(width, WIDTHS[TEXT])
     title = "\n".join(wrap(robot.description.title or robot.name, int(14 * wide)))
     with drawing(path, 0.9 + wide * min(picture.aspect, 0.8), width) as figure:
         picture.axes = figure.add_subplot()
@@ -103,7 +105,8 @@ def draw_modes(modes: Modes, path: str | FilePath | None = None, amplitude: floa
     rows = -(-count // columns)
     shapes = [drawable_mode(modes, k) for k in range(count)]
     picture = RobotFigure(modes.model.configuration, *shapes, scale=0.65)
-    tall = (0.35 if title else 0.1) + rows * (0.35 + WIDTHS[TEXT if width == TEXT else COLUMN] / columns * min(picture.aspect, 1.2))
+    panel = WIDTHS.get(width, WIDTHS[TEXT]) / columns * min(picture.aspect, 1.2)
+    tall = (0.35 if title else 0.1) + rows * (0.35 + panel)
     with drawing(path, tall, width, title) as figure:
         for k, shape in enumerate(shapes):
             picture.axes = figure.add_subplot(rows, columns, k + 1)
@@ -111,6 +114,24 @@ def draw_modes(modes: Modes, path: str | FilePath | None = None, amplitude: floa
             picture.frame(k)
             picture.axes.set_title(f"{k + 1}: {modes.frequencies[k]:.2f} Hz")
     return figure
+
+
+def mode_picture(modes: Modes, number: int, inches: float, signs: Sequence[float] = (1.0,)) -> list[str]:
+    """Return SVG texts of a mode, from 0, at its extremes; both consist of the same elements in the same order."""
+    import matplotlib
+
+    shape = drawable_mode(modes, number)
+    picture = RobotFigure(modes.model.configuration, shape, scale=0.6)
+    texts = []
+    with figure_style(), matplotlib.rc_context({"path.simplify": False}):
+        for sign in signs:
+            figure = new_figure(inches * picture.aspect, inches)
+            picture.axes = figure.add_subplot()
+            picture.mode(shape, AMPLITUDE, sign)
+            picture.frame(1)
+            tenths = re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", svg_of(figure))
+            texts.append(tenths)
+    return texts
 
 
 def drawable_mode(modes: Modes, number: int) -> ModeShape:
@@ -135,10 +156,10 @@ class RobotFigure:
         self.configuration, self.robot = configuration, configuration.robot
         self.bones: Skeleton = skeleton(self.robot)
         self.rest = self.bones.points(configuration.q, configuration.at)
-        self.size = float(np.ptp(self.rest, axis=0).max()) or 1.0
+        body = self.bones.body
+        self.size = extent(self.rest[body]) or 1.0
         heights = [self.rest[:, 2] / self.size, *(shape.shape[:, 2] for shape in shapes)]
-        joints = [mark.point for mark in self.bones.marks] + [k for edge in self.bones.edges for k in edge[:2]]
-        self.plan = self.robot.tree.planar or all(np.ptp(h[joints]) < FLAT for h in heights)
+        self.plan = self.robot.tree.planar or all(np.ptp(height[body]) < FLAT for height in heights)
         self.rows = view_rows(0.0, 90.0) if self.plan else view_rows(TURN, TILT)
         axes_points = {axis for mark in self.bones.marks for axis in mark.axes}
         self.solid = [k for k in range(len(self.rest)) if k not in axes_points]
@@ -150,7 +171,6 @@ class RobotFigure:
         self.near, self.far = float(depth.max()), float(depth.min())
         self.scale = scale
         self.chains = _chains(self.bones)
-        self.busy: list[Array] = []
 
     def mode(self, shape: ModeShape, amplitude: float = AMPLITUDE, sign: float = 1.0) -> None:
         """Draw the undeformed robot in grey and the deformed one over it."""
@@ -163,14 +183,10 @@ class RobotFigure:
     def body(self, points: Array | None = None) -> None:
         """Draw bodies and joints with their points at these places."""
         points = self.rest if points is None else points
-        self.busy = [self._flat(points[mark.point]) for mark in self.bones.marks]
         for face in self.bones.faces:
-            self._face(points[list(face.corners)], face.kind)
+            self._face(points, list(face.corners), face.kind)
         for chain, kind in self.chains:
-            self._bar(points[chain], kind)
-        for coupling in self.robot.description.coupling:
-            ends = [self.configuration.at.of(coupled_place(self.robot, n))[1] for n in (coupling.joint, *coupling.others)]
-            self._line(np.array(ends), LINES[4], 1.0, 8.0, linestyle=":")
+            self._bar(points, chain, kind)
         for mark in self.bones.marks:
             self._mark(mark, points)
 
@@ -179,17 +195,20 @@ class RobotFigure:
         places = {name: self.configuration.at.of(place)[1] for name, place in marked.items()}
         for place in places.values():
             self._stamp(self._flat(place), _disc(2.2), LINES[3], 9.0)
-        for coupling in self.robot.description.coupling:
-            ends = [self.configuration.at.of(coupled_place(self.robot, n))[1] for n in (coupling.joint, coupling.others[0])]
-            places[coupling.name] = (ends[0] + ends[1]) / 2
+        places |= coupling_labels(self.robot, self.configuration.q)
         point = max(self.high - self.low) / 330.0  # of the figure, in metres: about 4.6 inches for the larger side
-        taken = list(self.busy)
+        taken = [self._flat(self.rest[mark.point]) for mark in self.bones.marks]
         for name, place in places.items():
-            at, half = self._flat(place), np.array([2.3 * len(name), 5.0]) * point
-            spots = [at + (half + 5 * point) * np.array(side) for side in SIDES]
-            centre = max(spots, key=lambda spot: min((float(np.abs((spot - t) / half).max()) for t in taken), default=9.9))
-            self.axes.text(*centre, name, fontsize=7.5, ha="center", va="center", zorder=10)
-            taken += [centre + half * np.array([x, 0.0]) for x in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+            at, half = self._flat(place), np.array([2.4 * len(name), 5.0]) * point
+            spots = [at + (half + far * point) * np.array(side) for far in (4.0, 14.0) for side in SIDES]
+            spots = [
+                spot for spot in spots if (spot - half > self.low).all() and (spot + half < self.high).all()
+            ] or spots
+            gaps = [min(np.abs((spot - other) / (half + 6 * point)).max() for other in taken) for spot in spots]
+            clear = [gap >= 1 for gap in gaps]
+            best = spots[clear.index(True) if any(clear) else int(np.argmax(gaps))]
+            self.axes.text(*best, name, fontsize=7.5, ha="center", va="center", zorder=10)
+            taken += [best + half * np.array([x, 0.0]) for x in (-1.0, -0.5, 0.0, 0.5, 1.0)]
 
     def frame(self, mode: int | None = None) -> None:
         """Set equal scales, and show lengths: axes of a plan, else a triad; of modes the first one has the triad."""
@@ -206,7 +225,7 @@ class RobotFigure:
             tips = length * self.rows[:2].T
             origin = np.array([low[0] - 0.25 * length - max(0.0, float(tips[:, 0].max())), low[1] + 0.3 * length])
             if mode is not None:  # below, so that all panels have one scale
-                origin = low + [0.3 * length, -0.5 * length]
+                origin = low + np.array([0.3, -0.5]) * length
             low = np.minimum(low, origin - [0.6 * length * (mode is None), 0.65 * length])
             for name, tip in zip("xyz", tips, strict=True):
                 if not mode and np.linalg.norm(tip) > 0.1 * length:
@@ -224,41 +243,49 @@ class RobotFigure:
 
         kinds = {mark.kind for mark in self.bones.marks} | {edge.kind for edge in self.bones.edges}
         kinds |= {"motor"} if any(mark.motor for mark in self.bones.marks) else set()
-        handles = []
+        handles = [Line2D([], [], color=FILLS["beam"][0], lw=4, label="flexible link")] if "beam" in kinds else []
         for kind, name in NAMES.items():
-            if kind == "beam" and kind in kinds:
-                face, edge = FILLS[kind]
-                handles.append(Line2D([], [], color=face, lw=4, label=name, markeredgecolor=edge))
-            elif kind in kinds:
+            if kind in kinds:
                 path = _disc(4.0) if kind == "motor" else _symbol(kind, 0.0)
                 face = MOTOR if kind == "motor" else LINES[0] if kind == "end" else PASSIVE
-                handles.append(
-                    Line2D([], [], linestyle="", marker=path, markersize=_extent(path), label=name,
-                           markerfacecolor=face, markeredgecolor=INK, markeredgewidth=0.8)  # fmt: skip
-                )
-        self.axes.figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 4),
-                                handletextpad=0.4, columnspacing=1.4)  # fmt: skip
+                handles.append(Line2D([], [], label=name, **_marker(path, face)))
+        columns = min(len(handles), 3 if self.axes.figure.get_figwidth() < 5 else 5)
+        self.axes.figure.legend(
+            handles=handles, loc="outside lower center", ncols=columns, handletextpad=0.4, columnspacing=1.4
+        )
 
     def _flat(self, points: Array) -> Array:
         return points @ self.rows[:2].T
 
-    def _depth(self, points: Array, layer: float) -> float:
-        """Return the drawing order of something: by its distance in space, by its layer in the plane."""
+    def _depth(self, points: list[int], layer: float) -> float:
+        """Return the drawing order of something: by its undeformed distance in space, by its layer in the plane."""
         if self.plan:
             return 2.0 + layer
-        return 2.0 + 6.0 * (float((points @ self.rows[2]).mean()) - self.far) / max(self.near - self.far, 1e-9) + 0.8 * layer
+        depth = float((self.rest[points] @ self.rows[2]).mean())
+        return 2.0 + 6.0 * (depth - self.far) / max(self.near - self.far, 1e-9) + 0.8 * layer
 
     def _line(self, points: Array, colour: str, width: float, order: float, **style: Any) -> None:
-        self.axes.plot(*self._flat(points).T, color=colour, linewidth=width * self.scale, zorder=order, **style)
+        self.axes.plot(
+            *self._flat(points).T, color=colour, linewidth=width * self.scale, zorder=order, clip_on=False, **style
+        )
 
-    def _face(self, corners: Array, kind: str) -> None:
+    def _face(self, points: Array, corners: list[int], kind: str) -> None:
         face, edge = FILLS[kind]
-        self.axes.fill(*self._flat(corners).T, facecolor=face, edgecolor=edge, linewidth=1.0 * self.scale, joinstyle="round",
-                       alpha=0.85, zorder=self._depth(corners, -0.5))  # fmt: skip
+        style = {
+            "linewidth": self.scale,
+            "joinstyle": "round",
+            "alpha": 0.85,
+            "clip_on": False,
+            "zorder": self._depth(corners, -0.5),
+        }
+        self.axes.fill(*self._flat(points[corners]).T, facecolor=face, edgecolor=edge, **style)
 
-    def _bar(self, points: Array, kind: str) -> None:
+    def _bar(self, points: Array, chain: list[int], kind: str) -> None:
         """A body as a filled bar with an edge; elements as thin lines, rails with hatching."""
-        order = self._depth(points, 0.0 if kind == "beam" else -0.6)  # rigid bodies do not hide elastic ones
+        order, points = (
+            self._depth(chain, 0.0 if kind == "beam" else -0.6),
+            points[chain],
+        )  # rigid bodies do not hide elastic ones
         if kind == "rail":
             from matplotlib.patheffects import withTickedStroke
 
@@ -266,8 +293,8 @@ class RobotFigure:
             side = 135 if (ends[1] - ends[0])[0] > 0 else -135
             effects = [withTickedStroke(spacing=4, length=0.8, angle=side, linewidth=0.7)]
             self._line(points, GROUND, 1.4, order - 0.2, path_effects=effects)
-        elif kind in ("element", "bar"):
-            self._line(points, INK, 1.0, order, linestyle="--" if kind == "element" else "-")
+        elif kind in STYLES:
+            self._line(points, INK, 1.0, order, linestyle=STYLES[kind])
         else:
             face, edge = FILLS[kind]
             caps = {"solid_capstyle": "round", "solid_joinstyle": "round"}
@@ -277,7 +304,7 @@ class RobotFigure:
     def _mark(self, mark: Any, points: Array) -> None:
         """The symbol of a joint, turned along the projection of its axes."""
         point = points[mark.point]
-        at, order = self._flat(point), self._depth(point[None, :], 1.0)
+        at, order = self._flat(point), self._depth([mark.point], 1.0)
         arms = [self._flat(points[axis]) - at for axis in mark.axes]
         fill = MOTOR if mark.motor else PASSIVE
         if mark.kind == "ground":
@@ -294,9 +321,7 @@ class RobotFigure:
         self._stamp(at, _symbol(mark.kind, float(np.arctan2(arm[1], arm[0]))), face, order + 0.5 * (mark.kind == "end"))
 
     def _stamp(self, at: Array, path: Path, colour: str, order: float) -> None:
-        self.axes.plot(*at, linestyle="", marker=path, markersize=_extent(path) * self.scale, markerfacecolor=colour,
-                       markeredgecolor=GROUND if colour == GROUND else INK, markeredgewidth=0.9 * self.scale, zorder=order,
-                       clip_on=False)  # fmt: skip
+        self.axes.plot(*at, **_marker(path, colour, self.scale), zorder=order, clip_on=False)
 
 
 SIDES = ((0.0, 1.0), (1.0, 0.5), (-1.0, 0.5), (0.0, -1.0), (1.0, -0.5), (-1.0, -0.5), (1.0, 1.0), (-1.0, 1.0),
@@ -337,6 +362,14 @@ def _round_below(value: float) -> float:
 def _extent(path: Path) -> float:
     """Return the marker size at which matplotlib draws a path in its own points."""
     return 2.0 * float(np.abs(path.vertices).max())
+
+
+def _marker(path: Path, face: str, scale: float = 1.0) -> dict[str, Any]:
+    """Return the style of a symbol as a marker of a line without a line."""
+    return {
+        "linestyle": "", "marker": path, "markersize": _extent(path) * scale, "markerfacecolor": face,
+        "markeredgecolor": GROUND if face == GROUND else INK, "markeredgewidth": 0.9 * scale,
+    }  # fmt: skip
 
 
 def _strokes(*lines: Sequence[Sequence[float]]) -> Path:

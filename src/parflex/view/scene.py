@@ -123,9 +123,9 @@ class Scene:
 
     def shape(self, q: Array, rates: Array) -> Array:
         """How all vertices move in a mode, the largest displacement of the robot's own points being 1."""
-        displacements = velocities(self.robot, self.vertices, q, rates, self.size)
-        bones = velocities(self.robot, self.skeleton.points, q, rates, self.size)
-        largest = float(np.linalg.norm(bones, axis=1).max(initial=0.0))
+        displacements = velocities(self.robot, self.vertices, q, rates)
+        bones = velocities(self.robot, self.skeleton.points, q, rates)
+        largest = float(np.linalg.norm(bones[self.skeleton.body], axis=1).max(initial=0.0))
         return displacements / (largest or 1.0)
 
     def bounds(self, q: Array) -> tuple[Array, Array]:
@@ -137,7 +137,7 @@ class Scene:
 def scene(robot: Robot) -> Scene:
     """The meshes that show a robot."""
     bones = skeleton(robot)
-    size = extent(bones.points(robot.home))
+    size = extent(bones.points(robot.home)[bones.body])
     parts = sorted(parts_of(robot, bones, size), key=lambda part: list(SOLIDS).index(part.group))
     meshes, start = [], 0
     for name, colour in SOLIDS.items():

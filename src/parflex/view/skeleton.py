@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -53,7 +53,7 @@ class Edge(NamedTuple):
 
     first: int
     second: int
-    kind: str  # link | beam | sleeve | slide | rail | platform | plate | element | bar
+    kind: str  # link | beam | sleeve | slide | rail | platform | plate | element | bar | ...
     link: int
 
 
@@ -85,6 +85,12 @@ class Skeleton(Record):
     elastic: tuple[tuple[int, slice, BodyPoints], ...]  # link, its points, how they move
     faces: tuple[Face, ...]
     marks: tuple[Mark, ...]
+
+    @cached_property
+    def body(self) -> list[int]:
+        """Numbers of the points of bodies and joints: without rails, planes and points along axes."""
+        ends = {k for edge in self.edges if edge.kind != "rail" for k in edge[:2]}
+        return sorted(ends | {mark.point for mark in self.marks})
 
     def points(self, q: Array, at: Pose | None = None) -> Array:
         """Return the world positions of all points (n x 3, m) at the positions `q`."""
@@ -125,10 +131,9 @@ def mode_shape_points(robot: Robot, configuration: Configuration, mode: Array) -
     """How the points of a robot move in a mode: a column of `shapes`, over the rates of all coordinates."""
     bones = skeleton(robot)
     points = bones.points(configuration.q)
-    size = extent(points)
-    shape = velocities(robot, lambda q: bones.points(q), configuration.q, mode, size)
-    largest = float(np.linalg.norm(shape, axis=1).max(initial=0.0))
-    return ModeShape(points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], size)
+    shape = velocities(robot, bones.points, configuration.q, mode)
+    largest = float(np.linalg.norm(shape[bones.body], axis=1).max(initial=0.0))
+    return ModeShape(points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], extent(points[bones.body]))
 
 
 def extent(points: Array) -> float:
@@ -136,7 +141,7 @@ def extent(points: Array) -> float:
     return float(np.ptp(points, axis=0).max()) if len(points) else 1.0
 
 
-def velocities(robot: Robot, places: Any, q: Array, rates: Array, size: float) -> Array:
+def velocities(robot: Robot, places: Any, q: Array, rates: Array) -> Array:
     """Velocities of places that a function gives for positions, in a motion with these rates.
 
     Differences forth and back: with a step that moves things by 1e-5 of their size both its errors are near 1e-10.
@@ -178,7 +183,7 @@ def outline(points: Array) -> Array:
 
 
 def rim(triangles: Array) -> Array:
-    """Return the numbers of the points on the rim of a sheet, in order: its edges have no triangle on the other side."""
+    """Return the numbers of the points on the rim of a sheet, in order: edges of one triangle only."""
     directed = {(int(t[k]), int(t[k - 2])) for t in triangles for k in range(3)}
     following = {i: j for i, j in directed if (j, i) not in directed}
     loop = [next(iter(following))]
@@ -205,7 +210,7 @@ def is_platform(link: Link) -> bool:
 
 
 def link_points(robot: Robot, number: int) -> Array:
-    """Return points of a link, in its axes: its joint, where it carries joints, where loops hold it, the end effector.
+    """Return points of a link, in its axes: its joint, joints and loops that it carries, the end effector.
 
     What sits on a node of its elastic body is not among them. The origin of a rod that slides out of a moving sleeve is
     a point only if nothing else is.
@@ -294,6 +299,10 @@ class _Builder:
             self.marks += [Mark("ground", k) for k, end in zip((first, second), ends, strict=True) if end.link < 0]
             if element.name in {tree.links[j].name for j in motors}:
                 self.marks.append(Mark("prismatic", first, (second,), True))
+        for coupling in robot.description.coupling:
+            places = [coupled_place(robot, name) for name in (coupling.joint, *coupling.others)]
+            first, *others = (self._end(place) for place in places)
+            self.edges += [Edge(first, other, "coupling", places[0].link) for other in others]
         self.marks.append(Mark("end", self._end(tree.places[tree.end_effector])))
         local, links = np.array(self.places).reshape(-1, 3), np.array(self.numbers, dtype=int)
         bones = Skeleton(robot, links, local, tuple(self.edges), tuple(self.elastic), tuple(self.faces), ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -137,8 +138,9 @@ def write_picture(figure: Any, path: Path) -> None:
 
 
 def svg_of(figure: Any) -> str:
-    """Return a figure as the text of an SVG file."""
+    """Return a figure as SVG in hundredths of a point, without its header and the numbers of its elements."""
     text = StringIO()
     with figure_style():
         figure.savefig(text, format="svg", metadata={"Date": None})
-    return text.getvalue()
+    found = re.sub(r' id="[a-z]+(2d)?_\d+"|<metadata>.*?</metadata>', "", text.getvalue(), flags=re.DOTALL)
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", found[found.index("<svg") :])
