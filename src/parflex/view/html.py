@@ -90,15 +90,15 @@ def embedded_figure(figure: Any, caption: str) -> str:
 def embedded_svg(svg: str, caption: str, still: str = "", width: str = "") -> str:
     """Return an SVG as a picture, which cannot run scripts; `still` is shown where motion is not wanted."""
     style = f"width:{width or 'auto'};max-width:100%;background:#fff;border-radius:6px"
-    picture = f'<img alt="{escape(caption)}" style="{style}" src="{_data(svg)}">'
-    source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{_data(still)}">'
+    picture = f'<img alt="{escape(caption)}" style="{style}" src="{svg_address(svg)}">'
+    source = f'<source media="(prefers-reduced-motion: reduce)" srcset="{svg_address(still)}">'
     return f"<picture>{source}{picture}</picture>" if still else picture
 
 
-def _data(svg: str) -> str:
+def svg_address(svg: str) -> str:
     """Return the address of an SVG text as data, its quotes exchanged because those of the address need no escape."""
     plain = " ".join(svg.replace("'", "&apos;").replace('"', "'").split())
-    return "data:image/svg+xml," + quote(plain, safe=" ='()/:;,.-_+*!?@&[]{}|~")
+    return "data:image/svg+xml," + quote(plain, safe=" ='()/;,.-_+*!?@&[]{}|~")
 
 
 def any_page(record: Record) -> str:

@@ -99,15 +99,13 @@ def _field(panel: Any, x: Array, y: Array, values: Array, label: str) -> None:
     panel.grid(visible=False)
     panel.set_facecolor(GREY)
     known = values[np.isfinite(values)]
-    low, high, extend = *((known.min(), known.max()) if known.size else (0.0, 1.0)), "neither"
-    if known.size:
-        first, third = np.percentile(known, [25, 75])
-        reach = RANGES * (third - first)
-        if first < third and (low < first - reach or high > third + reach):
-            extend = {(True, True): "both", (True, False): "min", (False, True): "max"}[
-                bool(low < first - reach), bool(high > third + reach)
-            ]
-            low, high = max(low, first - reach), min(high, third + reach)
+    known = known if known.size else np.zeros(1)
+    low, high = float(known.min()), float(known.max())
+    first, third = np.percentile(known, [25, 75])
+    reach = RANGES * (third - first)
+    below, above = bool(reach and low < first - reach), bool(reach and high > third + reach)
+    low, high = first - reach if below else low, third + reach if above else high
+    extend = "both" if below and above else "min" if below else "max" if above else "neither"
     mesh = panel.pcolormesh(x, y, np.ma.masked_invalid(values.T), shading="nearest", rasterized=True, vmin=low,
                             vmax=high, cmap="viridis")  # fmt: skip
     bar = panel.inset_axes([1.03, 0.0, 0.045, 1.0])

@@ -419,6 +419,6 @@ def _symbol(kind: str, angle: float) -> Path:
         case "clamp":
             return _rectangle(1.5, 6.0, angle)
         case "end":
-            return _strokes([(-6, 0), (6, 0)], [(0, -6), (0, 6)], *[_disc(3.0).to_polygons()[0]])
+            return Path.make_compound_path(_strokes([(-6, 0), (6, 0)], [(0, -6), (0, 6)]), _disc(3.0))
         case _:
             return _disc(3.6)

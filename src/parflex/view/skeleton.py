@@ -133,7 +133,9 @@ def mode_shape_points(robot: Robot, configuration: Configuration, mode: Array) -
     points = bones.points(configuration.q)
     shape = velocities(robot, bones.points, configuration.q, mode)
     largest = float(np.linalg.norm(shape[bones.body], axis=1).max(initial=0.0))
-    return ModeShape(points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], extent(points[bones.body]))
+    return ModeShape(
+        points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], extent(points[bones.body])
+    )
 
 
 def extent(points: Array) -> float:
