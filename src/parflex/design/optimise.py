@@ -20,9 +20,8 @@ from parflex.design.descent import (
     polished,
     with_remaining_slope,
 )
-from parflex.design.evaluation import ProblemDesigns, ResponsePiece
-from parflex.design.problem import ProblemFile, read_problem, robot_source
-from parflex.design.response_value import value_of
+from parflex.design.design_state import value_of
+from parflex.design.problem import ProblemDesigns, ProblemFile, ResponsePiece, read_problem, robot_source
 from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError
 from parflex.io import refuse_overwrite
@@ -132,10 +131,10 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
 
     Parameters
     ----------
-    path : str or Path
-        File.
     out : str or Path, default None
         Folder for the robot file; None writes none.
+    path
+        See `parflex.api.WORDS`.
 
     Returns
     -------

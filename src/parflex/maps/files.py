@@ -14,7 +14,7 @@ import numpy as np
 from parflex.codegen.cache import digest_of
 from parflex.errors import InputError
 from parflex.io import atomic_file, check_writable, read_npz
-from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.positions import IMPOSSIBLE, WAITING
 from parflex.maps.responses import ResponseName
 from parflex.robot.robot import Robot
@@ -78,7 +78,12 @@ class MapStore:
             raise _refused(path, what, "give another name, or remove the file")
 
     def save(self, path: Path, settings: Mapping[str, Any], more: Mapping[str, Array] | None = None) -> None:
-        """Write all of it."""
+        """Write all of it; reasons are numbered in the order of cells, whatever the order of chunks was."""
+        used, first = np.unique(self.reason, return_index=True)
+        order = [0, *(int(k) for k in used[np.argsort(first)] if k)]
+        numbers = np.zeros(len(self.reasons), np.uint16)
+        numbers[order] = np.arange(len(order))
+        self.reason, self.reasons = numbers[self.reason], [self.reasons[k] for k in order]
         content: dict[str, Array] = {f"axis_{name}": axis for name, axis in self.axes.items()}
         content |= {_key(name): array.reshape(*self.shape, *array.shape[1:]) for name, array in self.values.items()}
         content |= {"status": self.status.reshape(self.shape), "reason": self.reason.reshape(self.shape)}
