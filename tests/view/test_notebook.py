@@ -83,8 +83,6 @@ def test_a_cell_shows_a_page_and_a_short_line(cells, source, words):
     assert len(data["text/plain"]) < 300
 
 
-
-
 def read_page(record: Record) -> Reader:
     """The page of a record, with what holds for all pages."""
     page = record._repr_html_()

@@ -259,7 +259,9 @@ def test_rails_reach_from_one_limit_of_their_carriages_to_the_other():
 
 
 def test_axes_that_meet_make_one_joint():
-    kinds = {name: [mark.kind for mark in skeleton(load(name)).marks] for name in ("gough-stewart", "delta", "dualemps")}
+    kinds = {
+        name: [mark.kind for mark in skeleton(load(name)).marks] for name in ("gough-stewart", "delta", "dualemps")
+    }
     assert kinds["gough-stewart"].count("universal") == kinds["gough-stewart"].count("spherical") == 6
     assert kinds["delta"].count("universal") == 6  # at the elbow and at the platform of each leg
     assert kinds["dualemps"].count("clamp") == 4  # three blades, and the weld that closes the loop
