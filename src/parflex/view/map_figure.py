@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.design.grid import FrequencyMap
 from parflex.errors import InputError
-from parflex.maps.closed_rows import OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.continuation import OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.view.style import COLUMN, TEXT, drawing
 
 if TYPE_CHECKING:
