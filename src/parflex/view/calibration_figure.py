@@ -13,7 +13,7 @@ from parflex.io import MARK, write_generated
 from parflex.view.fit_figure import draw_correlations
 from parflex.view.fit_report import STYLE
 from parflex.view.html import card, embedded_figure, notes, table
-from parflex.view.style import LINES, MEASURED, REST, figure_style, finished, new_figure
+from parflex.view.style import LINES, MEASURED, REST, drawing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,8 +48,7 @@ def draw_calibration(found: Calibrated, path: str | Path | None = None) -> Figur
     spans = np.nan_to_num(np.ptp(found.places, axis=0))
     first, second = sorted(np.argsort(spans)[-2:].tolist())
     fitted = np.array([name not in found.held_out for name in found.rows])
-    with figure_style():
-        figure = new_figure(3.4)
+    with drawing(path, 3.4) as figure:
         panels = figure.subplots(1, 2, sharex=True, sharey=True)
         for panel, word, residuals in zip(
             panels, ("before", "after"), (found.residuals_before, found.residuals), strict=True
@@ -69,7 +68,7 @@ def draw_calibration(found: Calibrated, path: str | Path | None = None) -> Figur
             panel.set_aspect("equal")
             figure.colorbar(points, ax=panel, shrink=0.7, label=f"residual ({unit})")
         panels[0].set_ylabel(f"{'xyz'[second]} (mm)")
-        return finished(figure, path)
+    return figure
 
 
 def draw_calibrated(found: Calibrated, path: str | Path | None = None) -> Figure:
@@ -88,8 +87,7 @@ def draw_calibrated(found: Calibrated, path: str | Path | None = None) -> Figure
         Matplotlib figure; a notebook shows it.
     """
     places = np.arange(len(found.parameters))[::-1]
-    with figure_style():
-        figure = new_figure(1.3 + 0.24 * len(places))
+    with drawing(path, 1.3 + 0.24 * len(places)) as figure:
         plot = figure.subplots()
         for place, item in zip(places, found.parameters.values(), strict=True):
             if item.deviation:
@@ -103,7 +101,7 @@ def draw_calibrated(found: Calibrated, path: str | Path | None = None) -> Figure
         plot.set_yticks(places, list(found.parameters))
         plot.set_xlabel("change over its standard deviation, with 95 % intervals")
         plot.grid(visible=False, axis="y")
-        return finished(figure, path)
+    return figure
 
 
 def calibration_page(found: Calibrated) -> str:
