@@ -58,7 +58,9 @@ def test_many_starts_end_where_each_ends_alone(name):
     here = {motor: robot.home[robot.coordinates.index(motor)] + 0.01 for motor in robot.motors}
     target, solver = robot.pose_finder.read(here), robot.assembler
     part = max(solver.parts(target, robot.locked), key=lambda part: len(part.columns))
-    starts = [*solver.starts(target.applied(robot.home), part)][:9]
+    start = target.applied(robot.home)
+    starts = [robot.tree.moved(start, 0.3 * rate) for rate in np.eye(robot.tree.n)[part.columns]]
+    starts += [*solver.starts(start, part)][:9]
     together = solver.newton_from(starts, part.columns, part.rows, 40)
     alone = [solver.newton(q, part.columns, part.rows, 40) for q in starts]
     closed = [error <= CLOSED for _, error in alone]
