@@ -15,6 +15,7 @@ from support.robots import load_robot, robot_file, write_robot
 import parflex
 from parflex import Configuration
 from parflex.closure.assembler import Assembler
+from parflex.closure.mobility import pivoted_columns
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.unreachable import missing_length
 from parflex.recursion.kinematics import motion

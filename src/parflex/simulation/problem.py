@@ -18,7 +18,7 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.continuation import position_units
 from parflex.closure.mobility import scaled_jacobian
-from parflex.closure.partition import pivots, refuse_other_branch
+from parflex.closure.partition import refuse_other_branch
 from parflex.codegen import cache
 from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
 from parflex.codegen.model import Model, model_with
@@ -473,7 +473,8 @@ class PartitionWatch:
         refuse_other_branch(J, robot.mobility.rank)
         candidates = []
         for weights in (np.ones(robot.tree.n), robot.preference):
-            dependent = set(self.free[pivots(J * weights[self.free], robot.mobility.rank)])
+            columns, _ = mobility.pivoted_columns(J * weights[self.free], robot.mobility.rank)
+            dependent = set(self.free[columns])
             names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
             candidates.append((self.quality(J, names), names))
         quality, names = max(candidates)
