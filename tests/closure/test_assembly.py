@@ -340,6 +340,18 @@ def test_a_closure_is_the_derivative_of_its_opening(motion_kind, kind, ends, tmp
         assert largest(bend - ours) < 1e-5  # truncation 1e-7, rounding 1e-16/1e-7, a dozen terms
 
 
+def test_legs_that_are_identical_have_identical_independent_coordinates():
+    robot = parflex.load("navaro")
+    rates = parflex.configure(robot, "home").reduction.partition.independent
+    legs = [
+        {name[4:] for k in rates if (name := robot.tree.rate_names[k]).startswith(f"leg{leg}")} for leg in (1, 2, 3)
+    ]
+    assert legs[0] == legs[1] == legs[2]
+    noise = 1e-12 * np.random.default_rng(1).standard_normal((3, 5))  # as closed poses leave
+    columns, lengths = pivoted_columns(np.eye(3)[:, [0, 0, 1, 1, 2]] + noise, 3)
+    assert columns.tolist() == [0, 2, 4] and np.allclose(lengths, 1, rtol=0, atol=1e-11)
+
+
 def test_axes_that_coincide_point_the_same_way(tmp_path):
     robot = parflex.load(made_up("spatial", "revolute", ("on-arm", "on-body"), tmp_path))
     loop = robot.closures.loops[0]

@@ -5,8 +5,8 @@ import pytest
 
 import parflex
 from parflex.closure import assembler
-from parflex.closure.newton import CLOSED
 from parflex.closure.continuation import position_units
+from parflex.closure.newton import CLOSED
 from parflex.errors import UnreachableError
 
 

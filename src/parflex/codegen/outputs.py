@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Coupling, Distance
-from parflex.closure.mobility import rank, scale, scaled_jacobian
+from parflex.closure.mobility import pivoted_columns, rank, scale, scaled_jacobian
 from parflex.codegen.model import Model, cached_program
 from parflex.codegen.options import OPERATOR_LIMIT, Options, prepared_robot
 from parflex.codegen.tracer import Tracer, add_gates
