@@ -120,8 +120,11 @@ def _points(
     at = pose(tree, q)
     r = gathered(openings(tree, rows, at), count)
     together = cache(lambda: gathered(_slopes(tree, columns, driven, at), count))
-    points = zip(gathered(q, count), r, strict=True)
-    return [_Point(q_k, r_k, lambda k=k: together()[k]) for k, (q_k, r_k) in enumerate(points)]
+
+    def slopes_of(k: int) -> Array:
+        return together()[k]
+
+    return [_Point(*point, partial(slopes_of, k)) for k, point in enumerate(zip(gathered(q, count), r, strict=True))]
 
 
 def _slopes(tree: Tree, columns: Array, rows: Sequence[Rows], at: Pose) -> Array:
