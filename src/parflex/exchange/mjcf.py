@@ -27,19 +27,12 @@ from parflex.exchange.imported_tables import (
 from parflex.exchange.mjcf_compiler import compile_model
 from parflex.exchange.rigid_model import (
     ExportedRobot,
+    RigidModel,
     RigidPart,
     centred,
-    children_of,
-    couplings_of,
-    export_notes,
     is_consistent,
-    loops_of,
-    parts_with_consistent_bodies,
-    refuse,
-    refuse_elements,
-    rigid_parts,
-    shown_places,
     xml_row,
+    xml_text,
 )
 from parflex.exchange.untrusted_files import MESH_FORMATS, NO_MESH, OTHER_MESH, Element
 from parflex.io import write_text
@@ -102,41 +95,29 @@ def export_mjcf(robot: Robot, out: str | Path) -> ExportedRobot:
     -------
     ExportedRobot
         The file, and notes on what it says otherwise than the robot file.
-
-    Examples
-    --------
-    >>> parflex.export_mjcf(parflex.load("delta"), "delta.xml").file
     """
-    root, notes = mjcf_tree(robot)
-    ElementTree.indent(root)
-    text = "".join(f"<!-- {note.replace('--', '- -')} -->\n" for note in notes)
-    whole = f"{text}{ElementTree.tostring(root, encoding='unicode')}\n"
-    write_text(out, whole)
-    return ExportedRobot((str(out),), tuple(notes))
+    model = RigidModel(robot, NAME, ("spring", "damper", "rod"))
+    write_text(out, xml_text(mjcf_tree(model), model.notes))
+    return ExportedRobot((str(out),), tuple(model.notes))
 
 
-def mjcf_tree(robot: Robot) -> tuple[Element, list[str]]:
-    """The document, and what it says otherwise than the robot file."""
-    refuse_elements(robot, NAME, ("spring", "damper", "rod"))
-    notes = export_notes(robot)
-    parts = _with_real_bodies(robot, rigid_parts(robot), notes)
+def mjcf_tree(model: RigidModel) -> Element:
+    """The document."""
+    robot = model.robot
+    if robot.tree.planar:  # only turns about the normal are felt
+        parts = enumerate(model.parts)
+        model.parts = [replace(part, body=_flat(robot, j, part)) if part.heavy else part for j, part in parts]
+    else:
+        model.use_consistent_bodies([part.name for part in model.parts if part.heavy and not is_consistent(part.body)])
     root = Element("mujoco", model=robot.name)
     ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
     option = ElementTree.SubElement(root, "option", gravity=xml_row(robot.tree.gravity), timestep="0.001")
     ElementTree.SubElement(option, "flag", contact="disable")
-    writer = _Writer(robot, parts, root)
+    writer = _Writer(model, root)
     writer.bodies()
     writer.constraints()
     writer.actuators()
-    return root, notes
-
-
-def _with_real_bodies(robot: Robot, parts: list[RigidPart], notes: list[str]) -> list[RigidPart]:
-    """Parts with bodies that MuJoCo takes."""
-    if robot.tree.planar:  # only turns about the normal are felt
-        return [replace(part, body=_flat(robot, j, part)) if part.heavy else part for j, part in enumerate(parts)]
-    unreal = [part.name for part in parts if part.heavy and not is_consistent(part.body)]
-    return parts_with_consistent_bodies(robot, NAME, parts, unreal, notes) if unreal else parts
+    return root
 
 
 def _flat(robot: Robot, number: int, part: RigidPart) -> RigidBody:
@@ -151,14 +132,14 @@ def _flat(robot: Robot, number: int, part: RigidPart) -> RigidBody:
 class _Writer:
     """Writes the sections of one document."""
 
-    def __init__(self, robot: Robot, parts: list[RigidPart], root: Element) -> None:
-        self.robot, self.parts, self.root = robot, parts, root
-        self.length = robot.tree.length
+    def __init__(self, model: RigidModel, root: Element) -> None:
+        self.model, self.robot, self.parts, self.root = model, model.robot, model.parts, root
+        robot, self.length = model.robot, model.robot.tree.length
         self.home: list[float] = []
         self.at: dict[int, Element] = {}
         self.sites: set[str] = set()
         self.elastic: Element | None = None
-        held = {place.link for loop in loops_of(robot) for place in (loop.first, loop.second)}
+        held = {place.link for loop in model.loops for place in (loop.first, loop.second)}
         held |= {robot.tree.place(end).link for element in robot.description.element for end in element.between}
         self.held = held | {robot.tree.place(robot.tree.end_effector).link}
 
@@ -167,9 +148,9 @@ class _Writer:
         world = ElementTree.SubElement(self.root, "worldbody")
         ElementTree.SubElement(world, "light", pos=xml_row([0, 0, 4 * self.length]), dir="0 0 -1")
         self.at[GROUND] = world
-        for child in children_of(self.parts, GROUND):
+        for child in self.model.children(GROUND):
             self._body(world, child, E3, np.zeros(3), [])
-        for name, place in shown_places(self.robot).items():
+        for name, place in self.model.places.items():
             if place.link in self.at:
                 self._site(name, place)
         self._key()
@@ -178,15 +159,13 @@ class _Writer:
         part = self.parts[number]
         rotation, position = compose(rotation, position, part.rotation, part.position)
         moved = [_seen_from(axis, part) for axis in axes] + self._axes(part)
-        inside = children_of(self.parts, number)
+        inside = self.model.children(number)
         if not part.heavy and moved:
             if len(inside) == 1 and number not in self.held and part.joint.one_axis:
                 self._body(above, inside[0], rotation, position, moved)
                 return
             if part.joint.position_labels or axes:
-                raise refuse(
-                    self.robot, NAME, f"'{part.name}', which moves and has no mass", "give it a mass and an inertia"
-                )
+                raise self.model.refuse(f"'{part.name}', which moves and has no mass", "give it a mass and an inertia")
         body = ElementTree.SubElement(above, "body", name=part.name, pos=xml_row(position), **_turn(rotation))
         for axis in moved:
             self._joint(body, axis)
@@ -249,7 +228,7 @@ class _Writer:
 
     def _inertia(self, body: Element, part: RigidPart) -> None:
         if not part.body.m > 0:
-            raise refuse(self.robot, NAME, f"the inertia of '{part.name}' without a mass", "give it a mass")
+            raise self.model.refuse(f"the inertia of '{part.name}' without a mass", "give it a mass")
         centre, I = centred(part.body)
         Sigma = np.trace(I) / 2 * E3 - I
         values, axes = np.linalg.eigh(Sigma)
@@ -265,10 +244,7 @@ class _Writer:
         """Bars from the joint to what the body carries; they touch nothing and weigh nothing."""
         ends = [part.position for part in self.parts if part.parent == number]
         ends += [
-            place.position
-            for loop in loops_of(self.robot)
-            for place in (loop.first, loop.second)
-            if place.link == number
+            place.position for loop in self.model.loops for place in (loop.first, loop.second) if place.link == number
         ]
         radius = repr(THICK * self.length)
         looks: dict[str, Any] = {"contype": "0", "conaffinity": "0", "mass": "0"}
@@ -302,9 +278,9 @@ class _Writer:
     def constraints(self) -> None:
         """Loops, couplings, screws and rods."""
         section = Element("equality")
-        for loop in loops_of(self.robot):
+        for loop in self.model.loops:
             self._loop(section, loop)
-        for row in couplings_of(self.robot):
+        for row in self.model.couplings:
             self._coupled(section, row.name, row.joints, [float(c) for c in row.coefficients], float(row.offset))
         for part in self.parts:
             if part.joint.pitch:
@@ -318,10 +294,8 @@ class _Writer:
         """Two sites that coincide; a pin in space is held at two points of its axis."""
         pin = loop.kind == "revolute"
         if loop.kind not in ("spherical", "revolute", "welded"):
-            raise refuse(
-                self.robot, NAME, f"the {loop.kind} closure '{loop.name}': MuJoCo ties points and frames",
-                "close the loop at a revolute, spherical or welded joint",
-            )  # fmt: skip
+            what = f"the {loop.kind} closure '{loop.name}': MuJoCo ties points and frames"
+            raise self.model.refuse(what, "close the loop at a revolute, spherical or welded joint")
         reaches = (0.0, self.length) if pin and not self.robot.tree.planar else (0.0,)
         for reach, mark in zip(reaches, ("", ".axis"), strict=False):
             sites = []
