@@ -50,7 +50,9 @@ def main(arguments: list[str] | None = None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # users get our own warnings, not those of the arithmetic
             warnings.showwarning = _told
-            sys.exit(cli.main(arguments or ["--help"], prog_name="parflex", standalone_mode=False) or 0)
+            colour = False if os.environ.get("NO_COLOR") else None
+            words: dict[str, Any] = {"prog_name": "parflex", "standalone_mode": False, "color": colour}
+            sys.exit(cli.main(arguments or ["--help"], **words) or 0)
     except ParflexError as error:
         output.print_error(error.as_dict(), str(error), as_json)
         sys.exit(2)
