@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
 
 import numpy as np
 
@@ -25,15 +25,7 @@ from parflex.exchange.imported_tables import (
     rotation_to,
 )
 from parflex.exchange.mjcf_compiler import compile_model
-from parflex.exchange.rigid_model import (
-    ExportedRobot,
-    RigidModel,
-    RigidPart,
-    centred,
-    is_consistent,
-    xml_row,
-    xml_text,
-)
+from parflex.exchange.rigid_model import ExportedRobot, RigidModel, RigidPart, centred, is_consistent, xml_row, xml_text
 from parflex.exchange.untrusted_files import MESH_FORMATS, NO_MESH, OTHER_MESH, Element
 from parflex.io import write_text
 from parflex.records import Record, name_list
@@ -110,9 +102,9 @@ def mjcf_tree(model: RigidModel) -> Element:
     else:
         model.use_consistent_bodies([part.name for part in model.parts if part.heavy and not is_consistent(part.body)])
     root = Element("mujoco", model=robot.name)
-    ElementTree.SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
-    option = ElementTree.SubElement(root, "option", gravity=xml_row(robot.tree.gravity), timestep="0.001")
-    ElementTree.SubElement(option, "flag", contact="disable")
+    SubElement(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+    option = SubElement(root, "option", gravity=xml_row(robot.tree.gravity), timestep="0.001")
+    SubElement(option, "flag", contact="disable")
     writer = _Writer(model, root)
     writer.bodies()
     writer.constraints()
@@ -145,8 +137,8 @@ class _Writer:
 
     def bodies(self) -> None:
         """Bodies within bodies; one without mass lends its joint to the one that it carries."""
-        world = ElementTree.SubElement(self.root, "worldbody")
-        ElementTree.SubElement(world, "light", pos=xml_row([0, 0, 4 * self.length]), dir="0 0 -1")
+        world = SubElement(self.root, "worldbody")
+        SubElement(world, "light", pos=xml_row([0, 0, 4 * self.length]), dir="0 0 -1")
         self.at[GROUND] = world
         for child in self.model.children(GROUND):
             self._body(world, child, E3, np.zeros(3), [])
@@ -166,7 +158,7 @@ class _Writer:
                 return
             if part.joint.position_labels or axes:
                 raise self.model.refuse(f"'{part.name}', which moves and has no mass", "give it a mass and an inertia")
-        body = ElementTree.SubElement(above, "body", name=part.name, pos=xml_row(position), **_turn(rotation))
+        body = SubElement(above, "body", name=part.name, pos=xml_row(position), **_turn(rotation))
         for axis in moved:
             self._joint(body, axis)
         if part.heavy:
@@ -206,12 +198,12 @@ class _Writer:
     def _joint(self, body: Element, axis: BodyJoint) -> None:
         part, terms = axis.part, axis.part.terms
         if axis.kind == "free":
-            ElementTree.SubElement(body, "freejoint", name=axis.name)
+            SubElement(body, "freejoint", name=axis.name)
             self.home += [float(value) for value in part.home]
             return
         words = {"name": axis.name, "type": axis.kind, "pos": xml_row(axis.position)}
         if axis.kind == "ball":
-            ElementTree.SubElement(body, "joint", words)
+            SubElement(body, "joint", words)
             self.home += [float(value) for value in part.home[-4:]]
             return
         words["axis"] = xml_row(axis.axis)
@@ -223,7 +215,7 @@ class _Writer:
             words |= {"range": xml_row(part.limits)} if part.limits else {}
             most = part.effort_limit
             words |= {"actuatorfrcrange": xml_row((-most, most))} if most else {}
-        ElementTree.SubElement(body, "joint", words)
+        SubElement(body, "joint", words)
         self.home.append(axis.home)
 
     def _inertia(self, body: Element, part: RigidPart) -> None:
@@ -238,7 +230,7 @@ class _Writer:
             I = np.trace(Sigma) * E3 - Sigma
         entries = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
         words = {"pos": xml_row(centre), "mass": repr(float(part.body.m)), "fullinertia": xml_row(entries)}
-        ElementTree.SubElement(body, "inertial", words)
+        SubElement(body, "inertial", words)
 
     def _drawn(self, body: Element, number: int) -> None:
         """Bars from the joint to what the body carries; they touch nothing and weigh nothing."""
@@ -250,7 +242,7 @@ class _Writer:
         looks: dict[str, Any] = {"contype": "0", "conaffinity": "0", "mass": "0"}
         long = [end for end in ends if np.linalg.norm(end) > 2 * THICK * self.length]
         for end in long:
-            ElementTree.SubElement(
+            SubElement(
                 body,
                 "geom",
                 type="capsule",
@@ -260,20 +252,18 @@ class _Writer:
                 **looks,
             )
         if not long:
-            ElementTree.SubElement(body, "geom", type="sphere", size=radius, rgba="0.75 0.45 0.3 1", **looks)
+            SubElement(body, "geom", type="sphere", size=radius, rgba="0.75 0.45 0.3 1", **looks)
 
     def _site(self, name: str, place: Place) -> str:
         while name in self.sites:
             name += "_end"
         self.sites.add(name)
-        ElementTree.SubElement(
-            self.at[place.link], "site", name=name, pos=xml_row(place.position), **_turn(place.rotation)
-        )
+        SubElement(self.at[place.link], "site", name=name, pos=xml_row(place.position), **_turn(place.rotation))
         return name
 
     def _key(self) -> None:
-        frames = ElementTree.SubElement(self.root, "keyframe")
-        ElementTree.SubElement(frames, "key", name="home", qpos=xml_row(self.home))
+        frames = SubElement(self.root, "keyframe")
+        SubElement(frames, "key", name="home", qpos=xml_row(self.home))
 
     def constraints(self) -> None:
         """Loops, couplings, screws and rods."""
@@ -303,23 +293,23 @@ class _Writer:
                 here = Place(place.link, place.rotation, place.position + place.rotation @ (reach * u))
                 sites.append(self._site(f"{loop.name}{mark}.{end}", here))
             words = {"name": f"{loop.name}{mark}", "site1": sites[0], "site2": sites[1]}
-            ElementTree.SubElement(section, "weld" if loop.kind == "welded" else "connect", words)
+            SubElement(section, "weld" if loop.kind == "welded" else "connect", words)
 
     def _coupled(self, section: Element, name: str, joints: Sequence[str], ratios: list[float], offset: float) -> None:
         """One coordinate follows another, or a sum of them."""
         if len(joints) == 2:
             poly = [offset, -ratios[1], 0, 0, 0]
             words = {"name": name, "joint1": joints[0], "joint2": joints[1], "polycoef": xml_row(poly)}
-            ElementTree.SubElement(section, "joint", words)
+            SubElement(section, "joint", words)
             return
-        fixed = ElementTree.SubElement(self._tendons(), "fixed", name=name)
+        fixed = SubElement(self._tendons(), "fixed", name=name)
         for joint, ratio in zip(joints, ratios, strict=True):
-            ElementTree.SubElement(fixed, "joint", joint=joint, coef=repr(ratio))
-        ElementTree.SubElement(section, "tendon", name=name, tendon1=name, polycoef=xml_row([offset, 0, 0, 0, 0]))
+            SubElement(fixed, "joint", joint=joint, coef=repr(ratio))
+        SubElement(section, "tendon", name=name, tendon1=name, polycoef=xml_row([offset, 0, 0, 0, 0]))
 
     def _tendons(self) -> Element:
         if self.elastic is None:
-            self.elastic = ElementTree.SubElement(self.root, "tendon")
+            self.elastic = SubElement(self.root, "tendon")
         return self.elastic
 
     def _elements(self, section: Element) -> None:
@@ -331,13 +321,13 @@ class _Writer:
             words = {"name": element.name}
             if element.kind == "rod":
                 poly = xml_row([self._stretch(element.name), 0, 0, 0, 0])
-                ElementTree.SubElement(section, "tendon", name=element.name, tendon1=element.name, polycoef=poly)
+                SubElement(section, "tendon", name=element.name, tendon1=element.name, polycoef=poly)
             else:
                 numbers = {"stiffness": element.stiffness, "damping": element.damping, "springlength": element.rest}
                 words |= {word: repr(float(value)) for word, value in numbers.items() if value}
-            tendon = ElementTree.SubElement(self._tendons(), "spatial", words)
+            tendon = SubElement(self._tendons(), "spatial", words)
             for site in sites:
-                ElementTree.SubElement(tendon, "site", site=site)
+                SubElement(tendon, "site", site=site)
 
     def _stretch(self, name: str) -> float:
         """What a rod is longer than its ends are apart with all coordinates at zero: that is what MuJoCo asks for."""
@@ -352,7 +342,7 @@ class _Writer:
         """A motor for each motor."""
         section = Element("actuator")
         for name in self.robot.actuated_names:
-            ElementTree.SubElement(section, "motor", name=name, joint=name)
+            SubElement(section, "motor", name=name, joint=name)
         if len(section):
             self.root.append(section)
 

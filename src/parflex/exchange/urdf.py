@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree.ElementTree import SubElement
 
 import numpy as np
 
@@ -131,14 +131,14 @@ class _Writer:
 
     def link(self, name: str, part: RigidPart | None = None) -> None:
         """A link, with its inertia."""
-        link = ElementTree.SubElement(self.root, "link", name=name)
+        link = SubElement(self.root, "link", name=name)
         if part is None or not part.heavy:
             return
         centre, I = centred(part.body)
-        inertial = ElementTree.SubElement(link, "inertial")
-        ElementTree.SubElement(inertial, "origin", xyz=xml_row(centre), rpy="0 0 0")
-        ElementTree.SubElement(inertial, "mass", value=repr(float(part.body.m)))
-        ElementTree.SubElement(inertial, "inertia", {word: repr(float(I[place])) for word, place in ENTRIES.items()})
+        inertial = SubElement(link, "inertial")
+        SubElement(inertial, "origin", xyz=xml_row(centre), rpy="0 0 0")
+        SubElement(inertial, "mass", value=repr(float(part.body.m)))
+        SubElement(inertial, "inertia", {word: repr(float(I[place])) for word, place in ENTRIES.items()})
         self._drawn(link, part)
 
     def _drawn(self, link: Element, part: RigidPart) -> None:
@@ -147,20 +147,20 @@ class _Writer:
         sizes = np.sqrt(
             np.maximum(6 * (np.trace(I) - 2 * np.diag(I)) / part.body.m, (0.01 * self.robot.tree.length) ** 2)
         )
-        visual = ElementTree.SubElement(link, "visual")
-        ElementTree.SubElement(visual, "origin", xyz=xml_row(centre), rpy="0 0 0")
-        ElementTree.SubElement(ElementTree.SubElement(visual, "geometry"), "box", size=xml_row(sizes))
+        visual = SubElement(link, "visual")
+        SubElement(visual, "origin", xyz=xml_row(centre), rpy="0 0 0")
+        SubElement(SubElement(visual, "geometry"), "box", size=xml_row(sizes))
 
     def joint(
         self, name: str, kind: str, parent: str, child: str, rotation: Array, position: Array, axis: Array = E3[2]
     ) -> Element:
         """A joint between two links."""
-        joint = ElementTree.SubElement(self.root, "joint", name=name, type=kind)
-        ElementTree.SubElement(joint, "parent", link=parent)
-        ElementTree.SubElement(joint, "child", link=child)
-        ElementTree.SubElement(joint, "origin", xyz=xml_row(position), rpy=xml_row(roll_pitch_yaw(rotation)))
+        joint = SubElement(self.root, "joint", name=name, type=kind)
+        SubElement(joint, "parent", link=parent)
+        SubElement(joint, "child", link=child)
+        SubElement(joint, "origin", xyz=xml_row(position), rpy=xml_row(roll_pitch_yaw(rotation)))
         if kind not in ("fixed", "floating"):
-            ElementTree.SubElement(joint, "axis", xyz=xml_row(axis))
+            SubElement(joint, "axis", xyz=xml_row(axis))
         self.joints[name] = joint
         return joint
 
@@ -196,7 +196,7 @@ class _Writer:
             self._limit(joint, part.limits, part.velocity_limit, part.effort_limit)
         damping, friction = part.terms.viscous + part.terms.damper, part.terms.coulomb
         if damping or friction:
-            ElementTree.SubElement(joint, "dynamics", damping=repr(float(damping)), friction=repr(float(friction)))
+            SubElement(joint, "dynamics", damping=repr(float(damping)), friction=repr(float(friction)))
 
     @staticmethod
     def _limit(
@@ -205,7 +205,7 @@ class _Writer:
     ) -> None:  # fmt: skip
         low, high = limits or (-FREE_RANGE, FREE_RANGE)
         words = {"lower": low, "upper": high, "effort": effort or FREE_RANGE, "velocity": velocity or FREE_RANGE}
-        ElementTree.SubElement(joint, "limit", {word: repr(float(value)) for word, value in words.items()})
+        SubElement(joint, "limit", {word: repr(float(value)) for word, value in words.items()})
 
     def frame(self, name: str, place: Place) -> None:
         """A frame fixed to a link."""
@@ -249,7 +249,7 @@ class _Writer:
         if len(joints) != 2:
             raise self.model.refuse(f"the coupling '{name}' of {len(joints)} joints", "export it as mjcf")
         words = {"joint": joints[1], "multiplier": repr(-ratios[1]), "offset": repr(offset)}
-        ElementTree.SubElement(self.joints[joints[0]], "mimic", words)
+        SubElement(self.joints[joints[0]], "mimic", words)
 
 
 def roll_pitch_yaw(R: Array) -> Array:
