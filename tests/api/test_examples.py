@@ -17,8 +17,8 @@ FILES = {
     "sweep.toml": 'robot = "5r"\n[variables.constants.proximal]\nlower = 0.27\nupper = 0.33\n'
     '[responses.mass]\nresponse = "mass"\n[samples]\nkind = "sobol"\ncount = 2\n',
 }
-LONG = "draw_convergence draw_map draw_modes draw_sections draw_sensitivities draw_spectrum draw_study excite export_fmu"
-LONG += " identify optimise reproduce run_control run_study track_modes update"
+LONG = "draw_convergence draw_map draw_modes draw_sections draw_sensitivities draw_spectrum draw_study excite"
+LONG += " export_fmu identify optimise reproduce run_control run_study track_modes update"
 
 
 @pytest.mark.parametrize(
