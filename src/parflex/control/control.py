@@ -33,9 +33,8 @@ from parflex.integrators.sampled import Sampled, sampled_explicit_steps, sampled
 from parflex.records import brief
 from parflex.robot.load import acting_robot, checked_terms
 from parflex.robot.robot import Robot
-from parflex.simulation.contact_report import run_limit_warnings
-from parflex.simulation.diagnostics import cable_warnings, coupling_summary
-from parflex.simulation.outputs import coupling_columns
+from parflex.simulation.diagnostics import cable_warnings, limit_warnings
+from parflex.simulation.outputs import coupling_summary
 from parflex.simulation.runs import Run, Summary
 from parflex.simulation.simulate import say_first_compilation
 from parflex.trajectories.follow import Track, track
@@ -200,8 +199,8 @@ def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any])
     if not failure:
         errors = dict(error_indexes(t, error))
     summary = Summary(seconds=integrated.seconds, rows=len(t), rotation_max=float(turn.max(initial=0.0)))
-    summary |= coupling_summary(run.plant.robot, columns)
     summary |= loads_on_plant(run.plant, integrated, run.efforts[0], run.grid.out_step, columns)
+    summary |= coupling_summary(run.plant.robot, columns)
     summary |= reported(cable_warnings(run.plant.robot, columns))
     return Controlled(columns, settings, summary, errors, failure, why, stopped)
 
@@ -239,7 +238,7 @@ def _columns(
     angles = angles + turned * 2 * np.pi * np.round((joints - angles) / (2 * np.pi))
     columns |= {f"q.{name}": angles[:, k] for k, name in enumerate(names)}
     columns |= {f"qd.{name}": rates[:, p] for name, p in zip(names, places, strict=True)}
-    return columns | coupling_columns(run.plant.problem, integrated.x, integrated.y, run.efforts[rows]), error, turn
+    return columns, error, turn
 
 
 def _unstable(run: SampledRun, columns: dict[str, Array], rows: Array) -> tuple[str, str] | None:
@@ -371,7 +370,7 @@ def run_control(
     moved = make_plant(real, stops, reactions)
     run = run_law(made, moved, path, meeting, time, progress)
     if not ignore_limits:
-        exceeded = run_limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
+        exceeded = limit_warnings(moved.problem.robot, run.columns, robot.motors, effort_limit)
         run.summary.update(reported([*run.diagnostics, *exceeded]))
     run.settings["without"] = list(checked_terms(without))
     return run

@@ -11,6 +11,7 @@ import numpy as np
 from parflex.codegen.family import family_model, member_model
 from parflex.codegen.model import Model
 from parflex.errors import InputError
+from parflex.forces.effort_allocation import driven_cables
 from parflex.forces.section_forces import beam_chains
 from parflex.integrators.common import evaluate
 from parflex.integrators.driver import IntegratedRows, System, new_work
@@ -141,13 +142,14 @@ def end_effector_rows(plant: Plant, q: Array) -> tuple[Array, Array, tuple[int, 
 def loads_on_plant(
     plant: Plant, rows: IntegratedRows, first_effort: Array, out_step: float, columns: dict[str, Array]
 ) -> dict[str, Any]:
-    """Put efforts of stops and friction, and reactions, into the columns; what the summary says of them.
+    """Add efforts of stops, friction, couplings and cables, and reactions, to the columns; return their summary.
 
     A row shows the state and the efforts just before its sample, the first row those behind it.
     """
     problem = plant.problem
     stopped = any(link.terms.stop is not None for link in problem.robot.tree.links)
-    if not (stopped or plant.reactions or problem.sticking or beam_chains(problem.robot)):
+    coupled = bool(problem.robot.description.coupling or driven_cables(problem.robot))
+    if not (stopped or coupled or plant.reactions or problem.sticking or beam_chains(problem.robot)):
         return {}
     nq, n, motors = problem.robot.tree.nq, len(problem.independent), len(problem.robot.actuated)
     x, y = rows.x.copy(), rows.y.copy()
@@ -159,7 +161,8 @@ def loads_on_plant(
     frames, outputs = [problem.robot.tree.end_effector], read_outputs(problem.robot, (), (), plant.reactions)
     state = run_state(problem, run, frames, outputs=outputs)
     run_columns = base_columns(state, frames)
-    columns |= {name: values for name, values in run_columns.items() if name.startswith(("stop.", "friction."))}
+    loads = ("stop.", "friction.", "coupling.", "element.")
+    columns |= {name: values for name, values in run_columns.items() if name.startswith(loads)}
     add_outputs(state, outputs, columns)
     return contact_summary(problem, rows.events, run_columns, stopped) | load_summary(state, outputs)
 

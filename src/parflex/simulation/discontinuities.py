@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
 from parflex.forces.forces import impulse_of_motors
 from parflex.integrators.driver import System
@@ -23,7 +22,6 @@ from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 SAME_TIME = 1e-9  # s, or of the run where that is shorter: jumps that are nearer to each other are one
-MOST_TOLD = 3  # jumps in a warning
 NONE = np.zeros(0)
 
 
@@ -123,16 +121,3 @@ def _crossing(
         return after[problem.places], float(push @ (before + after)[motors] / 2)
 
     return cross
-
-
-def jump_warnings(jumps: list[dict[str, Any]]) -> list[Diagnostic]:
-    """A diagnostic that names the first jumps."""
-    if not jumps:
-        return []
-    jump_texts = [f"'{jump['joint']}' by {jump['jump']:.4g} at t = {jump['time']:.6g} s" for jump in jumps[:MOST_TOLD]]
-    more = f" and {len(jumps) - MOST_TOLD} more" if len(jumps) > MOST_TOLD else ""
-    text = (
-        f"the motion has velocity jumps: {', '.join(jump_texts)}{more}; the motors apply an impulse there "
-        "(add ramps to the motion if this is not intended)"
-    )
-    return [Diagnostic("velocity-jump", text, jumps[0]["joint"], jumps[0]["jump"])]

@@ -235,23 +235,6 @@ def acceleration_columns(state: RunState) -> dict[str, Array]:
     return {f"qdd.{name}": state["accelerations"][:, number[name]] for name in state.problem.independent}
 
 
-def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dict[str, Array]:
-    """Efforts in couplings and forces of driven cables, in rows of a run under efforts, which hold from each row on."""
-    robot, n, nq = problem.robot, len(problem.independent), problem.robot.tree.nq
-    names = {f"element.{name}.force" for name in driven_cables(robot)}
-    names |= {f"coupling.{coupling.name}.effort" for coupling in robot.description.coupling}
-    if not names or not len(x):
-        return {}
-    gates = {"gates": x[:, x.shape[1] - problem.gate_inputs :]} if problem.gate_inputs else {}
-    program = signals(robot, [], problem.independent, problem.width, problem.rows, quick=True)
-    with np.errstate(all="ignore"):
-        moved = problem.model(q=y[:, :nq], qd=x[:, nq : nq + n], effort=effort, **gates)["acceleration"]
-        state = {"q": y[:, :nq], "position_rates": y[:, nq : 2 * nq], "acceleration": moved, "effort": effort}
-        state = {word: values for word, values in state.items() if word in program.inputs}
-        rows = program.evaluate("numpy", **state, **gates)
-    return {name: values[:, 0] for name, values in rows.items() if name in names}
-
-
 # -- frames ------------------------------------------------------------------------------------------------
 
 
@@ -391,6 +374,17 @@ def load_summary(state: RunState, outputs: Sequence[Output]) -> dict[str, Any]:
         summary["largest_reactions"] = {name: _largest(state.wrenches[name], state.t) for name in names}
         summary["undetermined_reactions"] = [name for name in names if name in state.undetermined]
     return summary
+
+
+def coupling_summary(robot: Robot, columns: Mapping[str, Array]) -> dict[str, Any]:
+    """Return the largest effort in each coupling (N, N m) with its time; none where no effort is known."""
+    largest: dict[str, Any] = {}
+    for coupling in robot.description.coupling:
+        values = columns.get(f"coupling.{coupling.name}.effort", np.zeros(0))
+        if np.isfinite(values).any():
+            k = int(np.argmax(np.where(np.isfinite(values), np.abs(values), -1.0)))
+            largest[coupling.name] = {"effort": float(values[k]), "time": float(columns["t"][k])}
+    return {"couplings": largest} if largest else {}
 
 
 def _largest(wrenches: Array, t: Array) -> dict[str, float]:

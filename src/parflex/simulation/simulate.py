@@ -20,32 +20,31 @@ from parflex.forces.section_forces import reduced_load_warning
 from parflex.integrators.driver import CITATIONS, Grid, IntegratedRows, method_named
 from parflex.robot.configuration import Pose
 from parflex.robot.robot import Robot
-from parflex.simulation.consistency import consistent_steps, inconsistency_warnings, inconsistent_shares
-from parflex.simulation.contact_report import (
-    contact_summary,
-    contact_warnings,
-    identical_joint_warnings,
-    run_limit_warnings,
-    stop_warnings_of,
-)
+from parflex.simulation.contact_report import contact_summary
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.diagnostics import (
     balance_error,
     balance_warnings,
     cable_warnings,
-    coupling_summary,
+    contact_warnings,
     friction_width_effect,
+    identical_joint_warnings,
+    inconsistency_warnings,
+    inconsistent_shares,
     jam_reason,
+    jump_warnings,
     length_warnings,
+    limit_warnings,
     partition_changed,
     refuse_longer,
+    stop_limit_warnings,
     stop_warnings,
 )
-from parflex.simulation.discontinuities import jump_warnings
 from parflex.simulation.mesh_convergence import content_warnings, inner_warnings
 from parflex.simulation.outputs import (
     add_outputs,
     base_columns,
+    coupling_summary,
     expand_places,
     load_summary,
     load_warnings,
@@ -224,7 +223,6 @@ def simulate(
     summary |= load_summary(state, requested) | ({} if case.spare is None else {"internal": case.spare.told()})
     every = track.counts["steps"] / max(1, len(track.t) - 1) if grid.begin else grid.every
     summary["not_followed"] = inconsistent_shares(state, columns, requested, every)
-    cure = consistent_steps(method, grid.out_step / max(every, 1e-9), every)
     shown = [frame for output in requested for frame in output.frames[:1]]
     tree, q = problem.robot.tree, coordinate_rows(robot, columns)  # as it acts, without what is left out
     moved = max(extent(tree, q), VISIBLE_MOTION * tree.length)
@@ -232,13 +230,13 @@ def simulate(
         *stop_warnings(summary),
         *load_warnings(summary),
         *case.diagnostics,
-        *(stop_warnings_of(problem) if case.stops else []),
+        *(stop_limit_warnings(problem.robot) if case.stops else []),
         *started.diagnostics,
-        *([] if ignore_limits else run_limit_warnings(problem.robot, columns, motors, effort_limit, case.followed)),
+        *([] if ignore_limits else limit_warnings(problem.robot, columns, motors, effort_limit, case.followed)),
         *jump_warnings(segments.jumps),
         *balance_warnings(columns, method, characteristic_energy(tree, time)),
         *made.warnings(moved),
-        *contact_warnings(problem, track.events, columns, method, 0.0 if grid.begin else grid.step),
+        *contact_warnings(tree, track.events, method, 0.0 if grid.begin else grid.step),
         *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
         *reduced_load_warning(robot.tree, list(case.wrenches)),
@@ -249,7 +247,14 @@ def simulate(
             content_warnings(robot, columns)
             or inner_warnings(robot, case.prescribed, columns, state["accelerations"], case.without)
         ),
-        *inconsistency_warnings(problem, summary["not_followed"], [output.column for output in requested], cure),
+        *inconsistency_warnings(
+            problem,
+            summary["not_followed"],
+            [output.column for output in requested],
+            method,
+            grid.out_step / max(every, 1e-9),
+            every,
+        ),
     ]
     if problem.width and check_width and track.status == "ok":
         other, _ = second_run(case, prepared_case(case, problem.width / 2, sticking), looked_at, None)

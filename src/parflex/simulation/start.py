@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,22 +54,21 @@ Prescribed = Trajectory | FrameTrajectory | None
 STARTS = ("rest", "relaxed", "equilibrium", "held")
 WORDS = ("pose", "velocity", "positions", "q", "qd")
 TWIST = ("x", "y", "z", "rx", "ry", "rz")
-SAME = 1e-6  # in units of the rates or of typical lengths: a state that is given and the motion differ by rounding
+SAME = 1e-6  # in units of the rates or of typical lengths: a specified state and the motion differ by rounding
 AWAY = 1e-2  # in radians or typical lengths: more than bodies deflect
-OPEN = 1e5  # times what the loops of other states may be open by, loops of given positions may: they are closed
-NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
-BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than Newton's method leaves
+OPEN = 1e5  # times the usual tolerance of loops: specified positions are closed
+NO_STIFFNESS = 1e-10  # of the stiffest motion: springs do not hold motions of less stiffness
+BALANCED = 1e-7  # of the acting forces: Newton's method leaves less in brakes that carry nothing
 LONG = 100.0  # s^2, of stiffness in the matrix: vibrations above 1 Hz come to rest to some thousandths in one step
 STEPS = 40
 FAR = 0.3  # in units of the rates: longer steps leave the domain of the tangent
-SLOW = 0.7  # of the step before: longer ones come to no end
-ROUNDING = 1e-13  # steps in the same units that are no more than that
-SMALL = 1e-9  # steps that do not become shorter any more, but are as short as this, are rounding too
+SLOW = 0.7  # of the step before: the iteration does not converge with longer ones
+ROUNDING, SMALL = 1e-13, 1e-9  # in units of the rates: converged steps, and those at which convergence may stop
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StartState(Record):
-    """All positions and rates at the start, what kind of start it is, and its diagnostics."""
+    """Positions and rates at the start, the kind of start, and its diagnostics."""
 
     q: Array
     kind: str
@@ -80,20 +79,18 @@ class StartState(Record):
 
     @property
     def told(self) -> dict[str, Any]:
-        """What the summary of a run says of its start."""
+        """Return the entries of the summary of a run."""
         return {"start": self.kind, "start_energy": self.energy} | ({"start_held": [*self.held]} if self.held else {})
 
 
 def start_state(
     problem: Problem, robot: Robot, start: Any, pose: Any, motion: Prescribed, wrenches: Mapping[str, Trajectory]
 ) -> StartState:
-    """Where a run starts; `pose` is where one without a motion does.
+    """Return the initial state; `pose` is the initial pose of a run without a motion.
 
-    By default the joints of a flexible robot are where the pose puts them, and its bodies in equilibrium: with motors
-    locked where a motion or the pose says where they are, else with the motors where they hold the end effector, if
-    there is one for each of its ways to move. From the undeformed pose it would start with several times the static
-    forces. Joints without a motor stay where they are until the run begins: they may have no equilibrium, or one that
-    is elsewhere.
+    By default the joints of a flexible robot are at the pose and its bodies in equilibrium. Motors are locked if a
+    motion or the pose determines them; else they hold the end effector, if there is one for each of its degrees of
+    freedom. Joints without a motor are locked until the run begins: their equilibrium may be far away.
     """
     if motion is not None and pose is not None:
         raise InputError("the motion defines the initial pose", key="pose", hint="leave out the pose or the motion")
@@ -110,8 +107,7 @@ def start_state(
         _check_start(start, "start")
         q = motion.start if motion is not None else configure(robot, pose).q
         state, driven = _positions(problem, start, q, wrenches, pose), _prescribed(robot, motion)
-        still = not any(driven.values())  # rest is everywhere
-        qd = np.zeros(robot.tree.n) if still else Configuration(robot, state.q).rates(driven)
+        qd = Configuration(robot, state.q).rates(driven) if any(driven.values()) else np.zeros(robot.tree.n)
     return replace(state, qd=qd, energy=start_energy(Configuration(problem.robot, state.q), qd))
 
 
@@ -124,7 +120,7 @@ def _check_start(start: Any, key: str) -> None:
 def _positions(
     problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Trajectory], pose: Any
 ) -> StartState:
-    """All positions for a word of the start; None: as is usual."""
+    """Return all positions of a kind of start; None is the default."""
     if start == "rest" or (start is None and not problem.robot.tree.elastic):
         return StartState(q, "rest")
     loads = {frame: pieces.value(0.0).tolist() for frame, pieces in wrenches.items()}
@@ -157,7 +153,7 @@ def _positions(
 
 
 def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> StartState:
-    """The whole robot in equilibrium, wherever that is."""
+    """Return the equilibrium of the whole robot, near the pose or not."""
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
@@ -171,7 +167,7 @@ def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str
 
 
 def _left(robot: Robot, here: Configuration, named: set[int], placed: StartState) -> StartState:
-    """A word where an equilibrium that was asked for is not at the pose that was given."""
+    """Return a start with a diagnostic if its equilibrium is away from the specified pose."""
     away = {}
     for k in named - {*robot.actuated}:
         link = robot.tree.links[robot.tree.link_of_rate[k]]
@@ -182,13 +178,13 @@ def _left(robot: Robot, here: Configuration, named: set[int], placed: StartState
         return placed
     gone = away[worst] * robot.tree.rate_units[robot.tree.rate_names.index(worst)]
     text = (
-        f"the equilibrium is not at the pose that was given: '{worst}' is off by {gone:.3g}; start='relaxed' keeps it"
+        f"the equilibrium is not at the specified pose: '{worst}' is off by {gone:.3g}; start='relaxed' keeps the pose"
     )
     return replace(placed, diagnostics=[Diagnostic("changed-start", text, worst, float(gone)), *placed.diagnostics])
 
 
 def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
-    """Kinetic energy, and 1/2 ed^T M_ee ed of the elastic rates that the closures force on the bodies."""
+    """Return the kinetic energy, and 1/2 ed^T M_ee ed of the elastic rates that the closures impose."""
     if not np.any(qd):
         return {"kinetic": 0.0, "elastic_rates": 0.0}
     elastic = here.resting[0] @ qd if len(here.resting) > 1 else np.zeros(0)
@@ -197,7 +193,7 @@ def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
 
 
 def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
-    """Velocities with which a motion begins, in the words of velocities."""
+    """Return the velocities with which a motion begins, by name."""
     if motion is None:
         return {}
     if isinstance(motion, Trajectory):
@@ -211,7 +207,7 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
 def _given_positions(
     problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Prescribed, wrenches: Mapping[str, Trajectory]
 ) -> StartState:
-    """All positions `q` of the tree, or a pose, undeformed unless `positions` gives its deformation."""
+    """Return specified positions `q` of the tree, or a pose, undeformed unless `positions` specifies its start."""
     for word in start:
         if word not in WORDS:
             raise InputError(f"unknown key '{word}'", key="start", value=str(word), hint=did_you_mean(str(word), WORDS))
@@ -237,7 +233,7 @@ def _given_positions(
 
 
 def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescribed) -> Array:
-    """All rates `qd` of the tree, or some velocities beside those of the motion."""
+    """Return specified rates `qd` of the tree, or those of specified velocities and of the motion."""
     driven = _prescribed(here.robot, motion)
     if "qd" in start:
         if "velocity" in start:
@@ -247,13 +243,13 @@ def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescrib
     for word in {*stated} & {*driven}:
         if abs(stated[word] - driven[word]) > SAME * max(1.0, abs(driven[word])):
             text = f"'{word}' starts with {stated[word]:g}, but the motion begins with {driven[word]:g}"
-            hint = "give velocities only of what the motion does not prescribe"
+            hint = "give velocities of coordinates that the motion does not prescribe"
             raise InputError(text, key="start.velocity", value=stated[word], hint=hint)
     return here.rates(stated | driven)
 
 
 def _closed(robot: Robot, q: Array) -> Array:
-    """Given positions with their loops closed to the last digit, all coordinates moving as little as can be."""
+    """Return the positions nearest to specified ones at which the loops are closed to rounding."""
     try:
         closed_positions(robot, q, OPEN)
         return close_positions(robot, q) if Configuration(robot, q).closure_error else q
@@ -273,7 +269,7 @@ def _same_positions(robot: Robot, q: Array, motion: Trajectory) -> None:
 
 
 def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Array:
-    """Given rates, if the loops and the motion let the robot move so; rounding is taken out of them."""
+    """Return specified rates without rounding; raise if the closures or the motion do not allow them."""
     robot = here.robot
     units = robot.tree.rate_units
     rates = here.rates_near(driven, qd)
@@ -294,18 +290,18 @@ def relaxed_bodies(
     frame_held: bool = False,
     near: Array | None = None,
 ) -> RelaxedBodies:
-    """Bodies in equilibrium at the positions `here`, with motors and all motions of joints held that nothing keeps.
+    """Return bodies in equilibrium at the positions `here`, with motors and unactuated motions of joints locked.
 
-    With a `pose` these are all motions of joints, without one those that no springs keep in a stable equilibrium. With
-    `frame_held` motors stand where the end effector is as at `here`. `near` are positions of rest with motors held
-    alone, to start from where nothing else is.
+    With a `pose` all unactuated motions are locked, without one those that no springs keep in a stable equilibrium.
+    With `frame_held` the motors hold the end effector as at `here`. `near` is a guess for robots in which motors alone
+    are locked.
     """
     motions = rigid_motions(here)
     near = None if motions.shape[1] else near
     if pose is None:
         soft = motions_without_springs(here, motions)
         if soft.shape[1] < motions.shape[1]:
-            with suppress(SingularError):  # with joints on springs at rest too, where they stay there
+            with suppress(SingularError):  # joints on springs in equilibrium too, if it is stable
                 bodies = _at_rest(robot, here, _joints_of(robot, soft, ()), wrench, frame_held, sprung=True)
                 if bodies.steady:
                     return bodies
@@ -321,10 +317,10 @@ def _at_rest(
     near: Array | None = None,
     sprung: bool = False,
 ) -> RelaxedBodies:
-    """The robot at rest with brakes at `rates`, which are named if they carry something.
+    """Return the equilibrium with brakes at `rates`, which are named if they carry a load.
 
-    Where joints are `sprung`, springs must hold them at the positions `here` too: an arm that would fall over onto a
-    weak spring starts upright.
+    If joints are `sprung`, the equilibrium must be stable at the positions `here` too: an arm that would fall over
+    onto a weak spring starts upright.
     """
     braked = robot.locking(rates) if rates else robot
     begin = Configuration(braked, here.q if near is None else near)
@@ -341,7 +337,7 @@ def _at_rest(
 
 
 def rigid_motions(here: Configuration) -> Array:
-    """All rates, without units, per motion of joints that closures and motors at rest allow with bodies as they are."""
+    """Return all rates of each motion of joints that closures allow with motors and deformations locked."""
     robot, n = here.robot, here.robot.tree.n
     moving = sorted({*range(n)} - {*robot.deformations, *robot.actuated, *robot.locked})
     rows = here.scaled_closure_jacobian[:, moving]
@@ -352,7 +348,7 @@ def rigid_motions(here: Configuration) -> Array:
 
 
 def motions_without_springs(here: Configuration, motions: Array) -> Array:
-    """Those of the motions that no spring of a joint, coupling or element resists."""
+    """Return the motions that no spring of a joint, coupling or element resists."""
     units = here.robot.tree.rate_units
     scaled = units[:, None] * motions
     K = scaled.T @ tree_stiffness(here)[0] @ scaled
@@ -361,7 +357,7 @@ def motions_without_springs(here: Configuration, motions: Array) -> Array:
 
 
 def _joints_of(robot: Robot, motions: Array, first: Collection[int]) -> list[int]:
-    """One rate for each of the motions, which determine them well; of `first` as many as can be."""
+    """Return one rate for each of the motions, chosen by pivots, from `first` if possible."""
     left, chosen = motions, list[int]()
     for rates in ([k for k in range(robot.tree.n) if k in first], list(range(robot.tree.n))):
         if not left.shape[1] or not rates:
@@ -374,7 +370,7 @@ def _joints_of(robot: Robot, motions: Array, first: Collection[int]) -> list[int
 
 
 def settled_positions(problem: Problem, q: Array, loads: Mapping[str, Sequence[float]]) -> Array | None:
-    """Positions near `q` at which bodies are at rest with motors held; None where programs do not find them."""
+    """Return positions near `q` with bodies in equilibrium and motors locked; None if the programs do not converge."""
     programs = problem.stepping.get("pairs") or problem.stepping.get("real")
     if programs is None or not problem.driven or problem.gaps is not None:
         return None
@@ -401,7 +397,7 @@ def settled_positions(problem: Problem, q: Array, loads: Mapping[str, Sequence[f
 
 
 def _evaluated(system: System, work: Work, q: Array, rates: Array) -> tuple[Array, Array]:
-    """Closed positions and their rates of change, then accelerations of the free rates, at given free rates."""
+    """Return closed positions and their rates of change, then accelerations of the free rates."""
     qd = np.zeros(system.rates)
     qd[system.free] = rates
     x, y = np.empty(work.x.shape[1] - len(system.constants)), np.empty(system.outputs + 2)
@@ -410,7 +406,7 @@ def _evaluated(system: System, work: Work, q: Array, rates: Array) -> tuple[Arra
 
 
 def with_cached_home(robot: Robot) -> Robot:
-    """A flexible robot that knows its home and its mobility: from the disk if it was there before."""
+    """Return a flexible robot with its home and mobility from the disk."""
     if not robot.deformations or any(part is not None for part in robot.known):
         return robot
 
@@ -424,34 +420,27 @@ def with_cached_home(robot: Robot) -> Robot:
     return cached("robots at home", robot, build)
 
 
-def _home_to_json(home_and_mobility: tuple[Array, Mobility]) -> dict[str, Any]:
-    home, mobility = home_and_mobility
-    return {
-        "home": home.tolist(),
-        "rank": mobility.rank,
-        "redundant": [int(row) for row in mobility.redundant],
-        "home_rank": mobility.home_rank,
-        "beside": [q.tolist() for q in mobility.beside],
-    }
+def _home_to_json(known: tuple[Array, Mobility]) -> list[Any]:
+    home, (rank, redundant, home_rank, beside) = known[0], astuple(known[1])
+    return [home.tolist(), rank, list(map(int, redundant)), home_rank, [q.tolist() for q in beside]]
 
 
-def _home_from_json(content: dict[str, Any]) -> tuple[Array, Mobility]:
-    nearby_poses = tuple(np.array(q) for q in content["beside"])
-    mobility = Mobility(content["rank"], tuple(content["redundant"]), content["home_rank"], nearby_poses)
-    return np.array(content["home"]), mobility
+def _home_from_json(content: list[Any]) -> tuple[Array, Mobility]:
+    home, rank, redundant, home_rank, beside = content
+    return np.array(home), Mobility(rank, tuple(redundant), home_rank, tuple(map(np.array, beside)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RelaxedBodies(Record):
-    """Where bodies are at rest, and the rates whose brakes carry something there."""
+    """An equilibrium of bodies, and the rates whose brakes carry a load in it."""
 
     q: Array
     held: tuple[str, ...] = ()
-    steady: bool = True  # whether bodies would stay there
+    steady: bool = True  # whether the equilibrium is stable
 
 
 def cached_equilibrium(robot: Robot, choices: tuple[Any, ...], find: Callable[[], RelaxedBodies]) -> RelaxedBodies:
-    """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
+    """Return the equilibrium of a robot for all `choices` that it depends on, from the disk if it is stored."""
     key = cache.key_of(robot, "rest", *choices) if robot.deformations else None
     if key is not None:
         key = key.removesuffix(".program") + ".rest"
@@ -464,7 +453,7 @@ def cached_equilibrium(robot: Robot, choices: tuple[Any, ...], find: Callable[[]
 
 
 def named_rates(robot: Robot, pose: Pose | None) -> set[int]:
-    """Rates of the joints that a pose speaks of; of all where it is given in full."""
+    """Return the rates of the joints that a pose names; all for positions of the whole tree."""
     if isinstance(pose, str):
         pose = robot.description.poses.get(pose, {})
     if pose is None or not isinstance(pose, Mapping):
