@@ -81,7 +81,7 @@ class LoopSettings:
         checks.one_of(self.rates, RATES, "rates")
 
     def limits(self, motors: Sequence[str]) -> tuple[Array, Array]:
-        """The lowest and the highest effort of each motor."""
+        """Return the lowest and the highest effort of each motor."""
         if isinstance(self.effort_limit, float | int):
             checks.number(self.effort_limit, "effort_limit", above=0.0, example=20)
         return read_limits(motors, self.effort_limit)
@@ -163,7 +163,7 @@ class SampledRun:
         self, system: System, work: Any, tableau: Any, t: float, h: float, every: int, q: Array, qd: Array,
         tolerance: float, x: Array, y: Array,
     ) -> tuple[int, int]:  # fmt: skip
-        """Steps as those of a method, with the law asked at each row; it begins with the row before."""
+        """Integrate as the steps of a method do, with the law evaluated at each row, from the row before."""
         first, more = round(t / self.grid.out_step), len(x)
         out_x, out_y = np.empty((more + 1, x.shape[1])), np.empty((more + 1, y.shape[1]))
         if more and self.row is None:
@@ -180,7 +180,7 @@ class SampledRun:
 
 
 def _told(run: SampledRun, integrated: IntegratedRows, settings: dict[str, Any]) -> Controlled:
-    """Columns, errors and failures of a run."""
+    """Return columns, errors and failures of a run."""
     t, q = integrated.t, integrated.y[:, : run.plant.robot.tree.nq]
     failure, why, stopped = "", "", None
     if integrated.status == "interrupted":
@@ -377,7 +377,7 @@ def run_control(
 
 
 def error_indexes(t: Array, error: Array) -> dict[str, float]:
-    """ISE, IAE and ITAE [Zubizarreta2010, Table II] by the trapezoidal rule, and the largest error."""
+    """Return ISE, IAE and ITAE [Zubizarreta2010, Table II] by the trapezoidal rule, and the largest error."""
     return {
         "ise": float(trapezoid(error**2, t)),
         "iae": float(trapezoid(error, t)),
@@ -415,12 +415,12 @@ class Controlled(Run):
 
     @property
     def ok(self) -> bool:
-        """Whether the run ended well."""
+        """Return whether the run ended well."""
         return not self.failure
 
     @property
     def status(self) -> str:
-        """`ok`, `interrupted` or `diverged`."""
+        """Return `ok`, `interrupted` or `diverged`."""
         return "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
 
     def save(self, path: str | Path) -> list[Path]:

@@ -42,11 +42,11 @@ class Plant(Record):
     reactions: bool = False  # whether those of all joints are asked for
 
     def system(self) -> System:
-        """The model for the loop, with efforts that the loop writes."""
+        """Return the model for the loop, with efforts that the loop writes."""
         return self.problem.system(constant(np.zeros(len(self.robot.actuated))))
 
     def places(self, names: Sequence[str]) -> Array:
-        """Positions of joints of these names."""
+        """Return the positions of named joints among all positions."""
         tree = self.robot.tree
         return np.array([tree.links[tree.number(name)].q.start for name in names], dtype=np.int64)
 
@@ -60,13 +60,13 @@ class PlantFamily(Record):
     width: float
 
     def plant(self, robot: Robot) -> Plant:
-        """The plant with the numbers of this robot."""
+        """Return the plant with the numbers of this robot."""
         problem = Problem(robot, member_model(self.rates, robot), "efforts", (), self.width)
         return Plant(robot, problem, member_model(self.watch, robot))
 
 
 def plant_family(robot: Robot, other: Robot) -> PlantFamily:
-    """Programs for all robots that differ from this one where the other one does."""
+    """Return programs for all robots that differ from this one in the numbers in which the other one does."""
     width = FRICTION_WIDTH if has_coulomb(robot) else 0.0
     rates = family_model(robot, other, "state-rates", width)
     watch = family_model(robot, other, "watch")
@@ -76,14 +76,14 @@ def plant_family(robot: Robot, other: Robot) -> PlantFamily:
 
 
 def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Plant:
-    """A single plant with programs of its own, whose joints stick; its limits act if it has stops."""
+    """Return a single plant with its own programs, whose joints stick; limits act if it has stops."""
     problem = prepare_problem(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops, sticking=True, numbers=("pairs",))
     plain = replace(problem, power=None)  # the work is not needed
     return Plant(robot, plain, family_model(robot, robot, "watch"), reactions)
 
 
 def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
-    """The plant has the motors of the nominal robot, its sensed joints and an end effector."""
+    """Raise if the plant lacks motors or sensed joints of the nominal robot."""
     if plant.actuated_names != nominal.actuated_names:
         text, hint = "the plant and the robot of the law have different motors", ", ".join(nominal.actuated_names)
         raise InputError(text, key="plant", value=", ".join(plant.actuated_names), hint=f"the motors must be {hint}")
@@ -95,7 +95,7 @@ def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
 
 
 def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple[Array, Array]:
-    """All positions and rates of the plant where the reference begins: its motors are there, or its end effector.
+    """Return positions and rates of the plant with its motors, or its end effector, at the start of the reference.
 
     A flexible plant starts in the equilibrium of its weight with its motors, and joints that nothing keeps, locked. It
     is as fast as the reference, which mostly begins at rest; bodies deform as little as can be (`Configuration.rates`).
@@ -168,7 +168,7 @@ def loads_on_plant(
 
 
 def _settled(problem: Problem, effort: Array, row: Array) -> Array:
-    """Inputs of the model with the friction that the motors' efforts leave to it."""
+    """Return inputs of the model with the friction in equilibrium with the efforts of the motors."""
     system = problem.system(constant(effort))
     work = new_work(system, 2, 1)
     work.x[0, : len(row)] = row

@@ -47,7 +47,7 @@ MAX_SINGLE_ITERATIONS = 16  # steps of one iteration, which does not show the co
 
 @inner
 def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
-    """The modes of 1 - h A (x) Jv - h^2 AA (x) Jq at the state that was taken, for any length of the step."""
+    """Make the modes of 1 - h A (x) Jv - h^2 AA (x) Jq at the linearisation state, for any length of the step."""
     for m in range(len(tableau.roots)):
         re, im = h * tableau.roots[m, 0], h * tableau.roots[m, 1]
         c = work.coefficients[m]
@@ -57,7 +57,7 @@ def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
 
 @inner
 def _history_from_state(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
-    """A past that would end at the state, evaluated in the row behind the stages.
+    """Initialise the stage predictor with two fictitious steps that end at the state, in the row behind the stages.
 
     Its acceleration is taken through the matrix: at the end of a step what is stiff may be far from its equilibrium, at
     stages it is not.
@@ -72,7 +72,7 @@ def _history_from_state(system: Any, work: Any, tableau: Any, h: float, q: Array
 
 @inlined
 def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Array, qd: Array) -> None:
-    """State of a stage from the accelerations of all of them, of which there are two or three."""
+    """Compute the state of a stage from the accelerations of all two or three stages."""
     nq, x, free, last = system.positions, work.x[i], system.free, len(tableau.c) - 1
     first, second, third = work.acceleration[0], work.acceleration[1], work.acceleration[last]
     u, v, w = h * tableau.A[i, 0], h * tableau.A[i, 1], h * tableau.A[i, last] if last == 2 else 0.0
@@ -92,7 +92,7 @@ def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Arra
 
 @inlined
 def _change(system: Any, work: Any, tableau: Any) -> None:
-    """What a step of Newton changes all stages by, mode after mode, and the turning by that."""
+    """Compute the Newton increment of all stages, mode by mode, and its effect on turning positions."""
     stages, count, turning_count = len(tableau.c), len(system.free), len(system.turning)
     miss, change, turned, solved = work.miss, work.change, work.turned, work.solved
     rows = count + turning_count
@@ -118,7 +118,7 @@ def _change(system: Any, work: Any, tableau: Any) -> None:
 
 @inlined
 def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> tuple[float, float]:
-    """One step of the simplified Newton iteration; gives the largest change and the largest vibration by it.
+    """Make one simplified Newton iteration; return the largest change and the largest vibration that it leaves.
 
     Both are in units of position. What is left of a miss in a stiff mode of frequency w changes its positions at the
     stages by its (h w)^2-th part, and its rate at the end of the step by so much over h, which goes on as a vibration
@@ -165,7 +165,7 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
 def _solve_stages(
     system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
 ) -> int:
-    """Iterations that were needed, or 0 if they do not converge."""
+    """Iterate the stages; return the number of iterations, 0 without convergence."""
     for i in range(len(tableau.c)):
         place(system, work.x[i], q, qd)
         give_inputs(system, work, t + tableau.c[i] * h, work.x[i])
@@ -198,7 +198,7 @@ def _solve_stages(
 
 @inner
 def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
-    """The same at this state."""
+    """Make the modes at this state."""
     evaluate_at(system, work, t, q, qd, len(tableau.c))
     take_state(system, work, len(tableau.c))
     _modes_for(system, work, tableau, h)
@@ -206,7 +206,7 @@ def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arr
 
 @inner
 def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, again: bool) -> None:
-    """Matrix and history for a step of this length; polynomials through two far shorter steps are not continued."""
+    """Make matrix and predictor for a step of this length; much shorter past steps are not extrapolated."""
     stages, counts, numbers = len(tableau.c), work.counts, work.numbers
     if again and counts[Count.FRESH] != 0:
         _modes_for(system, work, tableau, h)
@@ -235,7 +235,7 @@ def _prepare(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
 
 @inner
 def _error(system: Any, work: Any, tableau: Any, h: float) -> float:
-    """Error of the positions in a step (m) by the accelerations at its stages and at those of the step before."""
+    """Estimate the error of positions in a step (m) by the accelerations at its stages and those of the last step."""
     first = record_stages(work, tableau.c, work.numbers[Number.LAST] / h)
     work.counts[Count.FIRST_KNOWN], work.numbers[Number.POWER] = first, 2 * len(tableau.c) - first + 1
     return step_error(work, first, tableau.error * h * h, system.metres)
@@ -243,7 +243,7 @@ def _error(system: Any, work: Any, tableau: Any, h: float) -> float:
 
 @inlined
 def _accept(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
-    """State at the end of the step; dependent positions go on from the last stage, where they were closed."""
+    """Make the end of the step the state; dependent positions start from the last stage, where they were closed."""
     stages, last = len(tableau.c), len(tableau.c) - 1
     store_history(system, work, tableau, h, q, qd)
     for k in range(len(system.simple)):

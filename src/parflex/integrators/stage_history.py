@@ -20,7 +20,7 @@ TURN = 2 * math.pi
 
 @inner
 def initialise_history(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
-    """Two steps that would end at this state, its acceleration the mean of the changes in the work."""
+    """Fill the history with two steps of constant acceleration, the mean of the changes, that end at this state."""
     stages, count, reach, past = len(tableau.c), len(system.free), work.reach, work.past
     rate = work.y[stages, system.positions :]
     for k in range(count):
@@ -41,7 +41,7 @@ def initialise_history(system: Any, work: Any, tableau: Any, h: float, q: Array,
 
 @inner
 def _extrapolation_weights(weights: Array, c: Array, twice: Array, latest: float, before: float) -> None:
-    """Weights of the known stages at those of the next step, in whose length the others are.
+    """Compute the weights of the known stages at those of the next step, in units of its length.
 
     Of positions of two steps, for positions; of these for accelerations; of accelerations of the last step.
     """
@@ -68,7 +68,7 @@ def _extrapolation_weights(weights: Array, c: Array, twice: Array, latest: float
 
 @inner
 def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
-    """Accelerations of the stages of a step, rates of turning positions, and closing ones in the inputs of the model.
+    """Predict accelerations of stages, rates of turning positions, and dependent positions among the model inputs.
 
     The step may have any length. Accelerations come from positions, or from those of the last step: what was nearer
     there, since without stiff modes the second goes on more exactly. Those that turn positions come from positions as
@@ -115,13 +115,13 @@ def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd:
 
 @inner
 def _turns(angle: float) -> float:
-    """The whole turns in an angle: those of closures begin again at -pi."""
+    """Return the whole turns in an angle: angles of closures jump at -pi."""
     return TURN * math.floor(angle / TURN + 0.5)
 
 
 @inner
 def store_history(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
-    """Where the stages of a step from this state were; what is free is seen from the end of the step."""
+    """Store the positions of the stages of a step; free ones relative to the end of the step."""
     stages, count, free, reach, last = len(tableau.c), len(system.free), system.free, work.reach, len(tableau.c) - 1
     first, second, third, ends = work.acceleration[0], work.acceleration[1], work.acceleration[last], work.ends
     h2, b = h * h, tableau.second
@@ -182,7 +182,7 @@ def record_stages(work: Any, c: Array, ratio: float) -> int:
 
 @inner
 def record_start(system: Any, work: Any, row: int) -> None:
-    """The evaluated state of a row of the work, behind the stages, as the only one that is known before a step."""
+    """Store the evaluated state of a row of the work as the only one that is known before a step."""
     nq, history_row, y = system.positions, work.course[row - 1], work.y[row]
     count = len(system.free)
     for k in range(count):
@@ -197,7 +197,7 @@ def record_start(system: Any, work: Any, row: int) -> None:
 
 @inner
 def value_at(points: Array, first: int, share: float) -> None:
-    """Weights of the polynomial through the known points at a share of the step, which may be beyond it."""
+    """Compute the weights of the polynomial through the known points at a share of the step, which may be beyond it."""
     last = points.shape[1]
     for j in range(first, last):
         weight = 1.0
@@ -209,7 +209,7 @@ def value_at(points: Array, first: int, share: float) -> None:
 
 @inner
 def step_error(work: Any, first: int, constant: float, metres: Array) -> float:
-    """Error of the positions in a step (m): the highest derivative of the polynomial through the known accelerations.
+    """Estimate the error of positions in a step (m) by the highest derivative of the polynomial of the accelerations.
 
     What is stiff counts in full: filtered by the matrix, long steps would shake it, and shorter ones follow.
     """
@@ -233,7 +233,7 @@ def step_error(work: Any, first: int, constant: float, metres: Array) -> float:
 
 @inner
 def shift_history(work: Any, length: float) -> None:
-    """The step that is made becomes the last one."""
+    """Make the current step the last one."""
     stages = len(work.course) // 2
     for i in range(stages):
         copy(work.course[stages + i], work.course[i])
@@ -244,7 +244,7 @@ def shift_history(work: Any, length: float) -> None:
 def _state_inside(
     system: Any, work: Any, b: Array, c: Array, first: int, share: float, length: float, q: Array, qd: Array
 ) -> None:
-    """State at a share of the step that was just made from the kept one: accelerations integrated as a step does.
+    """Compute the state at a share of the last step from its start, by integrating the accelerations as a step does.
 
     Dependent positions are a guess, which the closures correct; work goes into the numbers.
     """

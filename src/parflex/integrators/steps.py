@@ -82,13 +82,13 @@ SMALLEST = 1e-9  # of the time between rows: the smallest step that errors choos
 
 @inlined
 def cut(left: float, requested: float) -> float:
-    """A part of what is left: no longer than asked, a whole number of them in it."""
+    """Return a part of the remaining time of at most the requested length, a whole number of which fills it."""
     return left / max(1.0, math.ceil(left / requested * (1 - 1e-9)))
 
 
 @inlined
 def rows_ahead(requested: float, h: float, most: int) -> int:
-    """Rows that a step goes over."""
+    """Return the number of rows that a step covers."""
     return max(1, min(most, int(requested / h * (1 + 1e-9))))
 
 
@@ -149,7 +149,7 @@ def choose(numbers: Array, counts: Array, aim: float, found: float, length: floa
 
 
 def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
-    """Iterations that were needed, with a new matrix if the old one does not do; 0 if they do not converge."""
+    """Solve a step, with a new matrix if the old one fails; return the number of iterations, 0 without convergence."""
     used = solve(system, work, tableau, t, h, q, qd, tolerance)
     if used == 0 and work.counts[Count.FRESH] == 0:
         renew(system, work, tableau, t, h, q, qd)
@@ -158,7 +158,7 @@ def _attempt(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
 
 
 def _in_parts(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
-    """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
+    """Divide a step that does not converge into ever shorter ones, each with its own matrix."""
     save_state(work.before, work.numbers, q, qd)
     parts = 1
     for _ in range(MAX_SUBDIVISIONS):
@@ -260,7 +260,7 @@ def _steps(
     system: Any, work: Any, tableau: Any, t: float, h: float, every: int, q: Array, qd: Array, tolerance: float,
     out_x: Array, out_y: Array,
 ) -> tuple[int, int]:  # fmt: skip
-    """Steps until the rows of output are full; gives the rows that are and a status.
+    """Integrate until the rows of output are full; return the number of full rows and a status.
 
     Where errors choose them, a step is part of the time between two rows, `h` then, or goes over some rows. With gates,
     a step has parts that end where these turn.

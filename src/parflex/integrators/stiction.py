@@ -49,7 +49,7 @@ MOVES = 1e-10  # of a bound: a joint that its bound does not hold moves
 
 @inner
 def friction_gaps(system: Any, work: Any, row: int) -> None:
-    """What is left until a joint comes to rest or breaks away, and the rate of that, behind the gaps of contacts."""
+    """Evaluate the gaps of joints in stiction (margin until rest or break-away) and their rates."""
     friction, gates, gaps, slack, count = system.friction, work.gates, work.gaps, system.slack, len(system.friction)
     first, x, y = len(gates) - 2 * count, work.x[row], work.y[row]
     for j in range(count):
@@ -69,7 +69,7 @@ def friction_gaps(system: Any, work: Any, row: int) -> None:
 
 @inner
 def _rests(system: Any, work: Any, row: int, j: int) -> bool:
-    """Whether a joint is at rest, or drifts where it stuck."""
+    """Return whether a joint is at rest, or drifts while it sticks."""
     limit = KEPT if work.stuck[FRICTION_HELD, j] != 0.0 else AT_REST
     k = len(work.gates) - 2 * (len(system.friction) - j)
     return abs(work.y[row, system.positions + system.rubbing[j]]) <= limit * system.slack[k]
@@ -152,7 +152,7 @@ def _take(system: Any, work: Any, row: int, j: int, k: int, first_x: int, event_
 
 @inner
 def unsettled(system: Any, work: Any, row: int) -> bool:
-    """Whether joints must be asked anew behind any step: one that sticks bears all it can, or moves all the same."""
+    """Return whether joints are settled anew behind any step: one carries its largest friction, or moves."""
     count, is_unsettled = len(system.friction), False
     first = len(work.gates) - 2 * count
     for j in range(count):
@@ -206,7 +206,7 @@ def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
 
 @inner
 def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
-    """Pulls on joints at rest, and what their efforts take from all, each in its own scale; in `probe_x` none acts."""
+    """Find accelerations of joints at rest and responses to their efforts, scaled; `probe_x` has no efforts."""
     count, split, holds, x, y = len(system.friction), work.split, work.holds, work.probe_x, work.probe_y
     call_model(system.address, x.ctypes.data, y.ctypes.data)
     work.counts[Count.EVALUATIONS] += 1
@@ -242,7 +242,7 @@ def find_responses(system: Any, work: Any, first_x: int, first_y: int) -> None:
 
 @inner
 def left_over(work: Any, j: int) -> float:
-    """The acceleration that all efforts leave a joint, in its own scale."""
+    """Return the scaled acceleration that all efforts leave a joint."""
     left = work.split[PULL, j]
     for i in range(work.split.shape[1]):
         left -= work.holds[j, i] * work.split[SHARE, i]
@@ -251,13 +251,13 @@ def left_over(work: Any, j: int) -> float:
 
 @inner
 def _regularised_residual(work: Any, j: int) -> float:
-    """The same and what draws the effort of the joint to its centre."""
+    """Return the same plus the pull of the effort to its centre."""
     return left_over(work, j) - EVEN * (work.split[SHARE, j] - work.split[CENTRE, j])
 
 
 @inner
 def _find_changes(work: Any) -> None:
-    """What efforts inside of their bounds change by until nothing pulls, by elimination."""
+    """Find the changes of efforts within their bounds that leave no acceleration, by elimination."""
     split, holds, solves, count = work.split, work.holds, work.solves, work.split.shape[1]
     for i in range(count):
         if split[STATE, i] == FREE:
@@ -311,7 +311,7 @@ def _approach(work: Any) -> bool:
 
 @inner
 def distribute_efforts(work: Any) -> None:
-    """Efforts of all joints at rest within their bounds, joint after joint put to its bound or let go from it."""
+    """Find efforts of all joints at rest within their bounds by an active-set method."""
     split, count = work.split, work.split.shape[1]
     for j in range(count):
         split[SHARE, j] = split[CENTRE, j] = 0.0
@@ -326,13 +326,13 @@ def distribute_efforts(work: Any) -> None:
 
 @inner
 def side_of(split: Array, j: int) -> float:
-    """On which of its bounds a joint is."""
+    """Return the bound of a joint, 1 or -1."""
     return 1.0 if split[SHARE, j] >= split[HIGH, j] else -1.0
 
 
 @inner
 def breaks_away(work: Any, j: int) -> bool:
-    """Whether a joint at its bound moves."""
+    """Return whether a joint at its bound moves."""
     split = work.split
     if split[STATE, j] != BOUND:
         return False
@@ -342,7 +342,7 @@ def breaks_away(work: Any, j: int) -> bool:
 
 @inner
 def find_keeping(work: Any) -> None:
-    """What `loop.hold` keeps of efforts: of joints that are held, the part that moves them if nothing holds.
+    """Find the projection of efforts that `common.hold` applies: the part of held joints that moves them.
 
     Columns of the response, the largest that is left first, become directions of unit length, and are taken from the
     others; the efforts of joints that slide or are at a bound stay as they are.

@@ -54,14 +54,14 @@ class Alpha(CompiledRecord):
 
 
 def gauss_points(count: int) -> tuple[Array, Array]:
-    """Places and weights of the Gauss rule over a unit of length: exact for polynomials of degree 2 count - 1."""
+    """Return points and weights of the Gauss rule on the unit interval, exact for polynomials of degree 2 count - 1."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     return (nodes + 1) / 2, weights / 2
 
 
 @lru_cache(maxsize=4)
 def gauss(stages: int) -> Gauss:
-    """Gauss collocation of order 2 * stages."""
+    """Return Gauss collocation of order 2 * stages."""
     c, b = gauss_points(stages)
     powers = np.vander(c, stages, increasing=True)
     exponents = np.arange(1, stages + 1)
@@ -72,7 +72,7 @@ def gauss(stages: int) -> Gauss:
 
 
 def _modes(A: Array) -> tuple[Array, Array, Array]:
-    """Roots of A that are real or above the real axis, with their rows and columns, as real and imaginary parts."""
+    """Return roots of A on or above the real axis, with their rows and columns, as real and imaginary parts."""
     roots, T = np.linalg.eig(A)
     roots = np.where(np.abs(roots.imag) < 1e-9, roots.real, roots)
     selected = [k for k in np.argsort(np.abs(roots.imag)) if roots[k].imag >= 0]
@@ -81,12 +81,12 @@ def _modes(A: Array) -> tuple[Array, Array, Array]:
 
 
 def _parts(values: Array) -> Array:
-    """Real and imaginary parts, behind the mode."""
+    """Return real and imaginary parts, behind the mode."""
     return np.ascontiguousarray(np.stack([values.real, values.imag], axis=1))
 
 
 def rk4() -> Explicit:
-    """The classical method of order 4."""
+    """Return the classical method of order 4."""
     A = np.zeros((4, 4))
     A[1, 0] = A[2, 1] = 0.5
     A[3, 2] = 1.0
@@ -94,7 +94,7 @@ def rk4() -> Explicit:
 
 
 def dopri5() -> Explicit:
-    """Dormand and Prince's pair of orders 5 and 4."""
+    """Return Dormand and Prince's pair of orders 5 and 4."""
     A = np.zeros((7, 7))
     A[1, :1] = [1 / 5]
     A[2, :2] = [3 / 40, 9 / 40]
@@ -108,7 +108,7 @@ def dopri5() -> Explicit:
 
 
 def generalized_alpha(radius: float) -> Alpha:
-    """Second order, with the least damping of low frequencies for this spectral radius at infinity (0 to 1)."""
+    """Return the method with the least damping of low frequencies for a spectral radius at infinity (0 to 1)."""
     m, f = (2 * radius - 1) / (radius + 1), radius / (radius + 1)
     beta = (1 - m + f) ** 2 / 4
     return Alpha(m, f, beta, 0.5 - m + f, abs(beta + (m - f) / 2 - 1 / 6))  # its own accelerations are m - f ahead

@@ -48,7 +48,7 @@ class InputSegments:
 
 
 def jump_times(inputs: Trajectory, motors: int) -> Array:
-    """When velocities or accelerations of motors that follow a motion jump, the first inputs, or what else is given."""
+    """Return when velocities or accelerations of driven motors, the first inputs, or values of other inputs jump."""
     motion, others = inputs.selected(range(motors)), inputs.selected(range(motors, inputs.channels))
     return np.concatenate([motion.jumps(1)[0], motion.jumps(2)[0], others.jumps(0)[0]])
 
@@ -56,7 +56,7 @@ def jump_times(inputs: Trajectory, motors: int) -> Array:
 def input_segments(
     problem: Problem, inputs: Trajectory, time: float, near: float, begin: float = 0.0, instants: Array = NONE
 ) -> InputSegments:
-    """Given inputs in the stretches between their jumps, for a run from one time to another.
+    """Return the inputs of a run from one time to another, divided at their jumps.
 
     Steps end at the `instants` too. A run starts behind a jump at t = 0; one that goes on from a later row, which shows
     what is before it, crosses it.
@@ -87,7 +87,7 @@ def _with(system: System, inputs: Trajectory) -> System:
 
 
 def _apart(times: Array, first: float, last: float, same: float) -> list[float]:
-    """Times in a range in their order, those that coincide once."""
+    """Return sorted times in a range, coincident ones once."""
     distinct: list[float] = []
     for t in np.sort(times):
         if first < t < last and (not distinct or t - distinct[-1] > same):
@@ -96,7 +96,7 @@ def _apart(times: Array, first: float, last: float, same: float) -> list[float]:
 
 
 def _refuse_gaps(motion: Trajectory, names: list[str], time: float) -> None:
-    """Positions of motors do not jump."""
+    """Raise if a position of a motor jumps."""
     times, sizes = motion.jumps(0)
     for t, size in zip(times, sizes, strict=True):
         if 0 < t < time:
@@ -108,7 +108,7 @@ def _refuse_gaps(motion: Trajectory, names: list[str], time: float) -> None:
 def _crossing(
     problem: Problem, motion: Trajectory, time: float, size: Array, jumps: list[dict[str, Any]]
 ) -> Callable[[Array, Array], tuple[Array, float]]:
-    """What the motors' impulse at a time does, noted in `jumps` when it is done."""
+    """Return the effect of the motors' impulse at a time, which it appends to `jumps`."""
     tree = problem.robot.tree
     motors, behind = list(problem.robot.actuated), motion.value(time, 1, behind=True)
 

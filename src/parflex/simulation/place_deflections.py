@@ -80,14 +80,14 @@ def place_deflection(tree: Tree, place: BeamPlace, word: str, signals: Mapping[s
 
 
 def _turned_wrenches(R: Array, wrenches: Array) -> Array:
-    """Wrenches in world axes, in those of a frame."""
+    """Return wrenches in the axes of a frame from those in world axes."""
     return np.einsum("tji,tkj->tki", R, wrenches.reshape(-1, 2, 3)).reshape(-1, 6)
 
 
 def inner_wrench_warning(
     robot: Robot, signals: Mapping[str, Array], wrenches: Sequence[str], frames: Sequence[str]
 ) -> list[Diagnostic]:
-    """A diagnostic where frames that a run shows lack what wrenches between two nodes deflect their element by.
+    """Return a diagnostic of frames without the deflection by wrenches between the nodes of their element.
 
     Nothing is said where that is little beside the largest deflection of the beam.
     """
@@ -114,7 +114,7 @@ def inner_wrench_warning(
 
 
 def inner_loads(chain: BeamChain, s: float) -> tuple[list[float], Array | None]:
-    """Places along a beam whose accelerations deflect it at one of them, and by how much.
+    """Return places along a beam whose accelerations deflect a place of it, and the deflections.
 
     There are none at a node, and of a reduced beam: it has inner modes.
     """
@@ -133,7 +133,7 @@ def inner_loads(chain: BeamChain, s: float) -> tuple[list[float], Array | None]:
 
 
 def clamped(xi: float, Ps: float = 0.0) -> Array:
-    """How far w'''' = 1 at one of the places, a cubic that is zero at the others, deflects a unit beam at xi.
+    """Return the deflection at xi of a clamped unit beam by w'''' = 1 at each place, a cubic, zero at the others.
 
     With shear, Ps = 12 EI/(k G A): w = p - Ps/12 p'' + c, where p' is the turn of the sections and p'''' the load.
     """
@@ -151,7 +151,7 @@ def clamped(xi: float, Ps: float = 0.0) -> Array:
 
 
 def forced_place(robot: Robot, loaded: str, place: str) -> Array | None:
-    """Displacement of the section of a place by a unit wrench on a frame, beyond shape functions: 3 x 6, section axes.
+    """Return displacements of a section by a unit wrench on a frame beyond shape functions, 3 x 6, in section axes.
 
     Of a reduced beam less that of its modes. None where both are not between the same two nodes.
     """

@@ -71,7 +71,7 @@ def quantity(column: str) -> Quantity:
 
 
 def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
-    """Unit and label of a column; without the robot, that of a joint is not known and both units are given."""
+    """Return unit and label of a column; without the robot, both units of a joint."""
     known = quantity(column)
     if JOINT not in known.unit:
         return known.unit, known.label
@@ -82,7 +82,7 @@ def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
 
 
 def coordinate_rows(robot: Robot, columns: Mapping[str, Array], word: str = "q") -> Array:
-    """Positions of a run in rows, or what a `word` says of each."""
+    """Return positions of a run in rows, or the columns of another `word`."""
     return np.stack([columns[f"{word}.{name}"] for name in robot.tree.position_names], axis=1)
 
 
@@ -113,7 +113,7 @@ def frame_difference(
 
 
 def _joint_units(name: str, robot: Robot | None) -> list[str]:
-    """Unit of a coordinate of this name, or the units that it may have."""
+    """Return the unit of a coordinate, or the units that it may have."""
     units: Mapping[str, str] = {} if robot is None else {link.name: link.joint.unit for link in robot.tree.links}
     if unit := units.get(name):
         return [unit]

@@ -274,13 +274,13 @@ def simulate(
 def second_run(
     case: RunCase, problem: Problem, frames: Sequence[str], started: StartState | None
 ) -> tuple[dict[str, Array], IntegratedRows]:
-    """Columns of a run that is compared with another, and how it went."""
+    """Return columns of a run for comparison, and how it went."""
     segments, _ = run_case(case, problem, None, started)
     return base_columns(run_state(problem, segments, frames, case.spare), frames), segments.track
 
 
 def run_summary(track: IntegratedRows, columns: Mapping[str, Array], preparation: float) -> Summary:
-    """How a run went, and what it conserved."""
+    """Return how a run went, and its energy balance."""
     total = columns["energy.total"]
     summary = Summary(
         status=track.status,
@@ -300,7 +300,7 @@ def run_summary(track: IntegratedRows, columns: Mapping[str, Array], preparation
 
 
 def run_settings(robot: Robot, case: RunCase, problem: Problem, made: StepReport) -> dict[str, Any]:
-    """All that a run depends on, with the versions that computed it."""
+    """Return everything that a run depends on, with versions."""
     return {
         "robot": robot.name,
         "file": robot.file,
@@ -348,12 +348,12 @@ class RunCase:
 
     @property
     def grid(self) -> Grid:
-        """Steps and rows."""
+        """Return steps and rows."""
         return self.steps.grid
 
     @property
     def followed(self) -> Trajectory | FrameTrajectory | None:
-        """The motion that motors follow exactly."""
+        """Return the motion that motors follow exactly."""
         return self.motion if self.prescribed == "motors" else None
 
 
@@ -363,7 +363,7 @@ def read_case(
     pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
     without: Collection[str], breaks: Sequence[float],
 ) -> RunCase:  # fmt: skip
-    """What was asked for, checked and as polynomials in time."""
+    """Return the checked arguments of a run, with inputs as polynomials in time."""
     if time < SHORTEST:
         raise InputError(
             f"'time' ({time:g} s) is shorter than {SHORTEST:g} s", key="time", value=time, hint="give a longer time"
@@ -404,7 +404,7 @@ def read_case(
 
 @garbage_collection_paused()
 def prepared_case(case: RunCase, width: float, sticking: bool) -> Problem:
-    """Programs of a case: friction turns over `width`, or joints stick."""
+    """Return the programs of a case: friction is smooth over `width`, or joints stick."""
     problem = prepare_problem(
         case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
         case.steps.method.numbers,
@@ -416,7 +416,7 @@ def prepared_case(case: RunCase, width: float, sticking: bool) -> Problem:
 def run_case(
     case: RunCase, problem: Problem, shown: Callable[[float], None] | None, started: StartState | None
 ) -> tuple[Segments, StartState]:
-    """The run, and how it started: as another one did, where that is given."""
+    """Return the run and its initial state, which may be that of another run."""
     steps, control, inputs = case.steps, None, case.given
     announced = problem.is_long and say_first_compilation(steps.method.steps)
     if started is None:

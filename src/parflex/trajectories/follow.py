@@ -255,7 +255,7 @@ def _followed(robot: Robot, trajectory: FrameTrajectory, segment: PathSegment, n
 
 
 def _is_same(robot: Robot, fewer: Robot, frame: str, q: Array, q_fewer: Array) -> bool:
-    """Whether two robots stand alike: one that was changed since it was loaded is not that of its file."""
+    """Return whether two robots coincide: a robot that was changed after loading differs from that of its file."""
     at, other = pose(robot.tree, q), pose(fewer.tree, q_fewer)
     apart = np.abs(robot.closures.residual(at)).max(initial=0.0) + np.abs(
         at.of(robot.tree.places[frame])[1] - other.of(fewer.tree.places[frame])[1]

@@ -197,12 +197,12 @@ class FrameTrajectory(Record):
 
     @property
     def breaks(self) -> Array:
-        """Times between which it is smooth."""
+        """Return the times between which the trajectory is smooth."""
         return np.unique(np.concatenate([segment.breaks for segment in self.segments]))
 
     @property
     def end(self) -> float:
-        """When the frame comes to rest."""
+        """Return the time at which the frame comes to rest."""
         return float(self.segments[-1].breaks[-1])
 
     def at(self, t: Any) -> FrameMotion:
@@ -220,7 +220,7 @@ class FrameTrajectory(Record):
 
     @cached_property
     def accelerations(self) -> Trajectory:
-        """Accelerations in world axes, of a platform that runs drive: ax ay az alx aly alz, in the plane ax ay al."""
+        """Return accelerations of a driven platform in world axes: ax ay az alx aly alz, planar ax ay al."""
         channels = [0, 1, 5] if self.planar else list(range(6))
         parts = [constant(np.zeros(len(channels)))]
         for segment in self.segments:

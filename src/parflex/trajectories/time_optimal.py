@@ -114,7 +114,7 @@ def _grid(rigid: Robot, part: RobotPath, near: Array) -> Array:
 
 
 def _even_times(length: float, count: int) -> Array:
-    """Places that a motion of constant acceleration to the middle and back passes at even times."""
+    """Return places that a motion of constant acceleration to the middle and back passes at even times."""
     x = np.linspace(0.0, 1.0, count + 1)
     return np.where(x < 0.5, 2 * x**2, 1 - 2 * (1 - x) ** 2) * length
 
@@ -160,7 +160,7 @@ def _fastest(
 
 
 def _loose(rigid: Robot, limits: MotorLimits) -> list[Diagnostic]:
-    """Without limits of efforts there are no facets that would know of cables."""
+    """Return a diagnostic for cables of redundant robots, whose tension is checked with limits of efforts only."""
     if not (is_redundant(rigid) and driven_cables(rigid)) or np.isfinite(limits.high).any():
         return []
     text = "without effort_limit, spare motors are not asked whether they can keep the cables taut on this motion"
@@ -168,14 +168,14 @@ def _loose(rigid: Robot, limits: MotorLimits) -> list[Diagnostic]:
 
 
 def _state(pushes: Array, speeds: Array) -> Array:
-    """What rows are multiplied with."""
+    """Return the factors of rows: acceleration, squared speed, speed and one."""
     return np.stack([pushes, speeds**2, speeds, np.ones_like(speeds)])
 
 
 def _kept_within(
     part: RobotPath, rows: PhaseRows, places: PathPlaces, ends: tuple[float, float], width: float | None
 ) -> tuple[PhaseProfile, Trajectory, float]:
-    """Speeds whose motion keeps the limits at all places, those between the knots too."""
+    """Return the speeds, their time law, and by how much limits are exceeded at any place, between knots too."""
     s = np.unique(np.concatenate([_even_times(part.end, INTERVALS * FINER), places.s[::2]]))
     limits, slowness = rows.at(s)
     with np.errstate(divide="ignore"):
@@ -207,7 +207,7 @@ def _kept_within(
 
 
 def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
-    """Rows at the begin of each interval, and at its end as rows of the speed at its begin.
+    """Return rows at the begin of each interval, and at its end as rows of the speed at its begin.
 
     There y^2 has grown by 2 u ds, and y by what it grew in the motion found before. Without them accelerations go to
     and fro where a row has no factor of u. Very many rows stay alone: their pairs would be too many.
@@ -222,7 +222,7 @@ def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
 
 
 def _exceeded(rows: PhaseRows, law: Trajectory, knots: Array) -> tuple[Array, Array]:
-    """By how much rows (interval, row) and speeds (interval) are above what they may be, at most.
+    """Return by how much rows (interval, row) and speeds (interval) exceed their limits at most.
 
     Checked are the ends of all pieces of the law, where accelerations turn, places between them, and the knots at
     which terms jump.
@@ -261,7 +261,7 @@ def _excluded(
 
 
 def _against(rows: Array, names: tuple[tuple[str, str], ...]) -> str:
-    """The two rows that leave the least acceleration at rest, in words."""
+    """Return the names of the two rows that leave the least acceleration at zero speed."""
     a, g = rows[:, 0], rows[:, 3] - 1
     flat, low, high = (np.flatnonzero(part) for part in (np.abs(a) <= FLAT * np.abs(a).max(initial=0.0), a < 0, a > 0))
     pairs = [(g[k] / -a[k] + g[n] / a[n], (k, n)) for k in low for n in high]
@@ -325,14 +325,14 @@ class _Place:
         self.allowed = self._where(self.roots, None, 0.0)
 
     def bounds(self, y: Array) -> tuple[Array, Array]:
-        """Lowest and highest acceleration at speeds."""
+        """Return lowest and highest acceleration at speeds."""
         powers = np.stack([y**2, y, np.ones_like(y)])
         low = (self.lower @ powers).max(axis=0, initial=-np.inf)
         high = (self.upper @ powers).min(axis=0, initial=np.inf)
         return low, high
 
     def _where(self, roots: Array, ahead: Intervals | None, ds: float) -> Intervals:
-        """Intervals of speeds between roots on which every condition holds."""
+        """Return the intervals of speeds between roots on which every condition holds."""
         top = min(self.top, 4 * float(roots.max(initial=0.0)) + 1.0) if not np.isfinite(self.top) else self.top
         edges = np.unique(np.concatenate([[0.0], roots[(roots > 0) & (roots < top)], [top]]))
         middle = (edges[1:] + edges[:-1]) / 2
@@ -355,7 +355,7 @@ class _Place:
         return good & np.any(reached, axis=0)
 
     def before(self, ahead: Intervals, ds: float) -> Intervals:
-        """Speeds from which one of those ahead can be reached."""
+        """Return the speeds from which one of those ahead can be reached."""
         square = np.array([1.0, 0.0, 0.0])
         edges = []
         for low, high in ahead:
@@ -365,7 +365,7 @@ class _Place:
 
 
 def _roots(parabolas: Array) -> Array:
-    """All real roots of rows c2 y^2 + c1 y + c0."""
+    """Return all real roots of rows c2 y^2 + c1 y + c0."""
     c2, c1, c0 = parabolas.T
     disc = c1**2 - 4 * c2 * c0
     real = disc >= 0
@@ -377,7 +377,7 @@ def _roots(parabolas: Array) -> Array:
 
 
 def highest_speeds(s: Array, rows: Array, slack: Array, top: Array, ends: tuple[float, float]) -> PhaseProfile:
-    """The fastest profile for rows (place, row, [a b d g]) that are at most `slack` (place, row), and largest speeds.
+    """Return the fastest profile for rows (place, row, [a b d g]) of at most `slack` (place, row), and top speeds.
 
     `ends` are the speeds at both ends.
     """
@@ -412,7 +412,7 @@ def _within(sets: Intervals, y: float) -> bool:
 
 
 def _highest(sets: Intervals, low: float, high: float) -> float:
-    """The highest speed ahead whose square lies between two values; the nearest one where rounding leaves none."""
+    """Return the highest feasible speed whose square lies between two values; the nearest one within rounding."""
     for first, last in reversed(sets):
         if min(last**2, high) >= max(first**2, low) - NEAR * max(last**2, 1e-300):
             return float(np.sqrt(max(min(last**2, high), first**2)))
@@ -480,7 +480,7 @@ class TimeOptimal(Answer):
 
     @property
     def largest_violation(self) -> float:
-        """By how much a limit is exceeded at most, as a share of it."""
+        """Return by how much a limit is exceeded at most, as a share of it."""
         return max(part.largest_violation for part in self.parts)
 
     def answer(self) -> dict[str, Any]:

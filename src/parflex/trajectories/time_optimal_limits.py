@@ -60,7 +60,7 @@ class PhaseRows(Record):
     winding: Winding = ()  # of cables, where motors are spare
 
     def at(self, s: Array) -> tuple[Array, Array]:
-        """Rows, and inverse largest speeds, anywhere: parabolas through both knots and the middle of an interval."""
+        """Return rows and inverse top speeds anywhere, by parabolas through knots and middle of an interval."""
         knots = self.s[::2]
         k = np.clip(np.searchsorted(knots, s, side="right") - 1, 0, len(knots) - 2)
         f = (s - knots[k]) / (knots[k + 1] - knots[k])
@@ -70,7 +70,7 @@ class PhaseRows(Record):
 
 
 def rows_along(robot: Robot, places: PathPlaces, limits: MotorLimits, speeds: Array, pushes: Array) -> PhaseRows:
-    """Rows at all places; terms of efforts are fitted about speeds and accelerations."""
+    """Return rows at all places; terms of efforts are fitted about speeds and accelerations."""
     motors = robot.actuated_names
     moving = zip(places.robots, places.rates, places.bends, speeds, pushes, strict=True)
     terms = [_effort_terms(*each) for each in moving]
@@ -168,7 +168,7 @@ def _bounded(terms: Array, sign: float, limits: MotorLimits, motor: int) -> Arra
 
 
 def _normals(W: Array, before: Array | None) -> Array:
-    """Normals of the facets of all forces W tau, with the signs that they had at the place before."""
+    """Return normals of the facets of all forces W tau, with the signs of the place before."""
     freedoms, count = W.shape
     scale = np.abs(W).max()
     chosen = combinations(range(count), freedoms - 1)
@@ -179,7 +179,7 @@ def _normals(W: Array, before: Array | None) -> Array:
 
 
 def _facets(W: Array, terms: Array, limits: MotorLimits, winding: Winding, normals: Array) -> Array:
-    """Facets of all forces W tau for efforts in their ranges, as rows of the terms of the force that is asked for.
+    """Return facets of all forces W tau for efforts in their ranges, as rows of the terms of the required force.
 
     Where cables must be taut, a range ends at its limit or at the effort for no tension: the facets of either hold.
     """
@@ -296,7 +296,7 @@ def refuse_beyond_limits(part: RobotPath, places: PathPlaces) -> None:
 
 
 def reversals(rigid: Robot, part: RobotPath, near: Array, s: Array) -> list[float]:
-    """PathPlaces at which a joint turns back whose friction knows directions, found by bisection between given ones."""
+    """Return the places at which a joint with Coulomb friction reverses, by bisection between places `s`."""
     links = [link for link in rigid.tree.links if link.v.stop > link.v.start]
     rubbing = [link.v.start for link in links if link.terms.coulomb or link.terms.more_viscous]
     if not rubbing:
@@ -341,7 +341,7 @@ class MotorLimits(Record):
 
 
 def limits_of(robot: Robot, motion: MotionTable, name: str) -> MotorLimits:
-    """The limits of a table; there must be some."""
+    """Return the limits of a table; raise if it has none."""
     efforts, velocity, acceleration = (_read(robot, getattr(motion, key), key, name) for key in LIMIT_KEYS)
     limits = MotorLimits(efforts[0], efforts[1], velocity[1], acceleration[1])
     if not any(np.isfinite(values).any() for values in (efforts, velocity, acceleration)):
@@ -373,7 +373,7 @@ def _read(robot: Robot, limit: Any, key: str, name: str) -> Array:
 def feasible_efforts(
     actuation: Array, forces: Array, limits: MotorLimits, winding: Winding = (), taut: Array | None = None
 ) -> Array:
-    """Efforts (place, motor) for forces (place, freedom); a linear program at each place where motors are spare.
+    """Return efforts (place, motor) for forces (place, freedom); of redundant motors by a linear program at each place.
 
     `taut` (place, cable) are efforts at which cables have no tension.
     """
@@ -406,7 +406,7 @@ def feasible_efforts(
 
 
 def taut_bounds(here: Configuration, f: Array) -> Array:
-    """Of each driven cable the effort of its motor at which it is just taut, for forces of the open tree."""
+    """Return the effort of the motor of each driven cable at which its tension is zero, for forces of the open tree."""
     rows = cable_rows(here.robot)
     shares = _shares(here) if rows else np.zeros((0, len(f)))
     motors = shares[:, list(here.robot.actuated)]
@@ -414,7 +414,7 @@ def taut_bounds(here: Configuration, f: Array) -> Array:
 
 
 def winding_motors(here: Configuration) -> Winding:
-    """The motor of each cable; cables that share motors are refused."""
+    """Return the motor of each cable; cables that share motors are refused."""
     robot = here.robot
     if not cable_rows(robot):
         return ()
@@ -432,13 +432,13 @@ def winding_motors(here: Configuration) -> Winding:
 
 
 def cable_names(robot: Robot) -> list[str]:
-    """Driven cables in the order of their tensions."""
+    """Return driven cables in the order of their tensions."""
     wound = driven_cables(robot)
     return [row.name for row in robot.closures.rows if row.name in wound]
 
 
 def _shares(here: Configuration) -> Array:
-    """Rows w (cable, rate) with tension = w . (tau - f): equations of drums, gears and lengths alone, summed up.
+    """Return rows w (cable, rate) with tension = w . (tau - f), from the equations of drums, gears and lengths.
 
     A virtual motion of these that breaks the condition of one cable and no other condition: its work is that of the
     tension.
