@@ -22,7 +22,14 @@ import numpy as np
 from parflex.closure.constraints import Coupling
 from parflex.dynamics.dynamics import state_at
 from parflex.errors import InputError, UnreachableError
-from parflex.forces.effort_allocation import cable_rows, cable_tensions, driven_cables
+from parflex.forces.effort_allocation import (
+    cable_rows,
+    cable_tensions,
+    driven_cables,
+    internal_basis,
+    nearest_outside,
+    shortest_within,
+)
 from parflex.records import Record
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import check_limits
@@ -41,7 +48,6 @@ SUDDEN = 1e-3  # of the largest rate: quintics between every other place may be 
 STILL = 1e-10  # of the largest rate: less is rounding
 BISECTED = 30  # times
 NEAR = 1e-4  # of the length: to both sides, for derivatives of rates that no rule gives
-ROUNDED = 1e-5  # of half a range: conditions of the motion hold up to 1e-6
 Winding = tuple[tuple[int, float], ...]  # of each cable its motor, and 1 where positive efforts wind it up, else -1
 EXACT = 1e-9
 
@@ -370,38 +376,22 @@ def _read(robot: Robot, limit: Any, key: str, name: str) -> Array:
     return bounds
 
 
-def feasible_efforts(
-    actuation: Array, forces: Array, limits: MotorLimits, winding: Winding = (), taut: Array | None = None
-) -> Array:
-    """Return efforts (place, motor) for forces (place, freedom); of redundant motors by a linear program at each place.
+def feasible_efforts(actuation: Array, forces: Array, limits: MotorLimits, winding: Winding, taut: Array) -> Array:
+    """Return efforts (place, motor) for forces (place, freedom); of redundant motors the least within their limits.
 
     `taut` (place, cable) are efforts at which cables have no tension.
     """
     if actuation.shape[1] == actuation.shape[2]:
         return forces
-    if not np.isfinite([limits.low, limits.high]).all():
-        return np.array([np.linalg.lstsq(W, force, rcond=None)[0] for W, force in zip(actuation, forces, strict=True)])
-    from scipy.optimize import linprog
-
-    count = actuation.shape[2]
-    centre, half = (limits.high + limits.low) / 2, (limits.high - limits.low) / 2
-    # unknown: shares of the ranges, and the largest of them
-    aim = np.append(np.zeros(count), 1.0)
-    sides = np.block([[np.eye(count), -np.ones((count, 1))], [-np.eye(count), -np.ones((count, 1))]])
     efforts = []
-    taut = np.zeros((len(forces), 0)) if taut is None else taut
     for W, force, least in zip(actuation, forces, taut, strict=True):
-        ends: list[tuple[float | None, float | None]] = [(None, None)] * (count + 1)
+        low, high = limits.low.copy(), limits.high.copy()
         for (motor, sign), effort in zip(winding, least, strict=True):
-            share = float((effort - centre[motor]) / half[motor])
-            ends[motor] = (share - ROUNDED, None) if sign > 0 else (None, share + ROUNDED)
-        scale = np.abs(W * half).max()
-        equal = np.hstack([W * half, np.zeros((len(W), 1))]) / scale
-        solved = linprog(
-            aim, A_ub=sides, b_ub=np.zeros(2 * count), A_eq=equal, b_eq=(force - W @ centre) / scale,
-            bounds=ends, method="highs",
-        )  # fmt: skip
-        efforts.append(centre + half * solved.x[:count] if solved.success else np.full(count, np.nan))
+            bound, nearer = (low, max) if sign > 0 else (high, min)
+            bound[motor] = nearer(bound[motor], effort)
+        tau, N = np.linalg.lstsq(W, force, rcond=None)[0], internal_basis(W)
+        z = shortest_within(N, tau, low, high)
+        efforts.append(nearest_outside(N, tau, low, high)[0] if z is None else tau + N @ z)
     return np.array(efforts)
 
 
