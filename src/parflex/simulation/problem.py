@@ -19,11 +19,10 @@ from parflex.closure import mobility
 from parflex.closure.continuation import position_units
 from parflex.closure.mobility import scaled_jacobian
 from parflex.closure.partition import pivots, refuse_other_branch
-from parflex.codegen import cache
 from parflex.codegen.llvm_jit import WRITTEN_OUT, compile_in_background
 from parflex.codegen.model import Model, model_with
 from parflex.codegen.options import Options
-from parflex.codegen.outputs import MANY_RATES, closure_rows, contact_gaps, loses_power, open_tree, powers
+from parflex.codegen.outputs import closure_rows, contact_gaps, loses_power, open_tree, powers
 from parflex.codegen.simd_plan import simd_pays
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.dynamics.contact_state import with_gates_for_run, with_stiction, with_stops
@@ -424,16 +423,8 @@ class PartitionWatch:
 
     @cached_property
     def near(self) -> float:
-        """Return s_r / s_1 below which a pose is nearly singular; stored on disk for robots of many rates."""
-        robot = self.problem.robot
-        key = None
-        if len(robot.free) > MANY_RATES:
-            key = cache.key_of(robot, "near", tuple(int(k) for k in self.free))
-
-        def threshold() -> float:
-            return min(NEAR, NEAR_SHARE * max(self.spread_at(self.at(q)) for q in robot.reference_poses))
-
-        return cache.stored(key, threshold)
+        """Return s_r / s_1 below which a pose is nearly singular."""
+        return min(NEAR, NEAR_SHARE * max(self.spread_at(self.at(q)) for q in self.problem.robot.reference_poses))
 
     @cached_property
     def rows(self) -> Callable[[Array], Array]:

@@ -63,7 +63,7 @@ from parflex.simulation.problem import (
 from parflex.simulation.quantities import coordinate_rows
 from parflex.simulation.runs import Run, Summary, file_hash, versions
 from parflex.simulation.segments import Runner, Segments
-from parflex.simulation.start import StartState, start_state, with_cached_home
+from parflex.simulation.start import StartState, start_state
 from parflex.simulation.step_control import (
     MORE_STEPS,
     STEP,
@@ -382,7 +382,6 @@ def read_case(
         raise InputError(text, key="step", value=step, hint=hint)
     steps = requested_steps(time, step, rows, tolerance, method_named(method, radius), robot.tree)
     span = InputSpan(steps.grid.rows * steps.grid.out_step, breaks)
-    robot = with_cached_home(robot)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
     wrenches = specified_wrenches(robot, wrench, span)
     prescribed = drive if moved is not None and controller is None else "efforts"

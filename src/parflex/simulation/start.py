@@ -8,37 +8,28 @@ Flexible bodies are in equilibrium under their loads while the joints stay at th
 holds are locked at the pose and released when the run begins, because their equilibrium may be far away or upside down.
 Springs hold a motion too, unless a pose is specified.
 
-Newton's method for this equilibrium uses the programs of the run: for a step of infinite length the matrix A + c2 K of
-an implicit step is the stiffness, theory (59). These programs grow linearly with the robot; the dense tangent only
-confirms the result.
-
-Equilibria and the state at home are cached on disk under a key of the robot, the pose, the loads and the source code.
+Equilibria are cached on disk under a key of the robot, the pose, the loads and the source code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy
 
-from parflex.cache import cached
 from parflex.closure.mobility import RANK_TOLERANCE
 from parflex.codegen import cache
-from parflex.codegen.outputs import MANY_RATES
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.forces.forces import Wrench
-from parflex.integrators.common import record
-from parflex.integrators.driver import System, Work, new_work
 from parflex.records import Record
 from parflex.recursion.energy import energies
 from parflex.robot.configuration import Configuration, Pose, configure
 from parflex.robot.coordinate_names import WorldName
-from parflex.robot.home import Mobility
 from parflex.robot.robot import Robot
 from parflex.robot.states import close_positions, closed_positions
 from parflex.simulation.problem import Problem
@@ -47,7 +38,7 @@ from parflex.statics.linear_model import tree_stiffness
 from parflex.statics.linear_system import rate_units
 from parflex.statics.zero_dynamics import check_system, held_frame, zero_dynamics
 from parflex.trajectories.frames import FrameTrajectory
-from parflex.trajectories.trajectory import Trajectory, constant
+from parflex.trajectories.trajectory import Trajectory
 
 Array = np.ndarray
 Prescribed = Trajectory | FrameTrajectory | None
@@ -59,11 +50,6 @@ AWAY = 1e-2  # in radians or typical lengths: more than bodies deflect
 OPEN = 1e5  # times the usual tolerance of loops: specified positions are closed
 NO_STIFFNESS = 1e-10  # of the stiffest motion: springs do not hold motions of less stiffness
 BALANCED = 1e-7  # of the acting forces: Newton's method leaves less in brakes that carry nothing
-LONG = 100.0  # s^2, of stiffness in the matrix: vibrations above 1 Hz come to rest to some thousandths in one step
-STEPS = 40
-FAR = 0.3  # in units of the rates: longer steps leave the domain of the tangent
-SLOW = 0.7  # of the step before: the iteration does not converge with longer ones
-ROUNDING, SMALL = 1e-13, 1e-9  # in units of the rates: converged steps, and those at which convergence may stop
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,15 +116,10 @@ def _positions(
     kind = start or ("held" if platform or (enough and not named & {*robot.actuated}) else "relaxed")
     if kind != "held" and len(problem.independent) <= motors:
         return StartState(q, "rest")
-
-    def relaxed() -> RelaxedBodies:
-        many = len(robot.free) > MANY_RATES  # of few, tangents take no time
-        near = settled_positions(problem, q, loads) if many and kind != "held" else None
-        return relaxed_bodies(robot, here, loads, pose, kind == "held", near)
-
     try:
         if start in ("equilibrium", "held"):
             return _left(robot, here, named, _static(problem, here, kind, loads))
+        relaxed = lambda: relaxed_bodies(robot, here, loads, pose, kind == "held")  # noqa: E731
         bodies = cached_equilibrium(robot, (q, loads, pose is None, named, kind), relaxed)
     except SingularError as error:
         if start is not None:
@@ -288,16 +269,13 @@ def relaxed_bodies(
     wrench: Wrench,
     pose: Pose | None,
     frame_held: bool = False,
-    near: Array | None = None,
 ) -> RelaxedBodies:
     """Return bodies in equilibrium at the positions `here`, with motors and unactuated motions of joints locked.
 
     With a `pose` all unactuated motions are locked, without one those that no springs keep in a stable equilibrium.
-    With `frame_held` the motors hold the end effector as at `here`. `near` is a guess for robots in which motors alone
-    are locked.
+    With `frame_held` the motors hold the end effector as at `here`.
     """
     motions = rigid_motions(here)
-    near = None if motions.shape[1] else near
     if pose is None:
         soft = motions_without_springs(here, motions)
         if soft.shape[1] < motions.shape[1]:
@@ -305,7 +283,7 @@ def relaxed_bodies(
                 bodies = _at_rest(robot, here, _joints_of(robot, soft, ()), wrench, frame_held, sprung=True)
                 if bodies.steady:
                     return bodies
-    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held, near)
+    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held)
 
 
 def _at_rest(
@@ -314,7 +292,6 @@ def _at_rest(
     rates: Sequence[int],
     wrench: Wrench,
     frame_held: bool,
-    near: Array | None = None,
     sprung: bool = False,
 ) -> RelaxedBodies:
     """Return the equilibrium with brakes at `rates`, which are named if they carry a load.
@@ -323,8 +300,7 @@ def _at_rest(
     onto a weak spring starts upright.
     """
     braked = robot.locking(rates) if rates else robot
-    begin = Configuration(braked, here.q if near is None else near)
-    rest = (held_frame if frame_held else equilibrium)(braked, begin, wrench=wrench)
+    rest = (held_frame if frame_held else equilibrium)(braked, Configuration(braked, here.q), wrench=wrench)
     at, loading = rest.configuration, rest.loading
     loose = Configuration(robot.locking(robot.actuated), at.q)
     carried = loose.reduction.forces(loading.forces(loose)) * rate_units(loose)
@@ -367,67 +343,6 @@ def _joints_of(robot: Robot, motions: Array, first: Collection[int]) -> list[int
         chosen += [rates[k] for k in order[: int((sizes > RANK_TOLERANCE).sum())]]
         left = motions @ scipy.linalg.null_space(motions[chosen], rcond=RANK_TOLERANCE) if chosen else motions
     return sorted(chosen)
-
-
-def settled_positions(problem: Problem, q: Array, loads: Mapping[str, Sequence[float]]) -> Array | None:
-    """Return positions near `q` with bodies in equilibrium and motors locked; None if the programs do not converge."""
-    programs = problem.stepping.get("pairs") or problem.stepping.get("real")
-    if programs is None or not problem.driven or problem.gaps is not None:
-        return None
-    motors = [q[problem.robot.tree.links[problem.robot.tree.link_of_rate[k]].q.start] for k in problem.robot.actuated]
-    system = problem.system(constant(np.concatenate([motors, *(loads[frame] for frame in problem.wrenches)])))
-    work = new_work(system, 1, 1)
-    paired, count = "pairs" in problem.stepping, len(system.free)
-    gates = np.zeros(len(system.slack))
-    factor, solve = programs.kernels
-    still, before = np.concatenate([np.zeros(system.rates), gates, [0.0, 0.0, LONG, 0.0]]), np.inf
-    for _ in range(STEPS):
-        (q, _), pushed = _evaluated(system, work, q, np.zeros(count))
-        miss, factors = np.concatenate([pushed, np.zeros(count if paired else 0)]), factor.one(np.append(q, still))
-        step = LONG * solve.one(np.concatenate([miss, factors]))[:count]
-        size = float(np.abs(step / system.units).max(initial=0.0))
-        if not size <= FAR or (size > SLOW * before and size > SMALL):
-            return None
-        if size <= ROUNDING or size > SLOW * before:
-            return q
-        q, before = q + _evaluated(system, work, q, step)[0][1], size
-        for k in system.quaternions:
-            q[k : k + 4] /= np.linalg.norm(q[k : k + 4])
-    return None
-
-
-def _evaluated(system: System, work: Work, q: Array, rates: Array) -> tuple[Array, Array]:
-    """Return closed positions and their rates of change, then accelerations of the free rates."""
-    qd = np.zeros(system.rates)
-    qd[system.free] = rates
-    x, y = np.empty(work.x.shape[1] - len(system.constants)), np.empty(system.outputs + 2)
-    record(system, work, 0.0, q.copy(), qd, x, y)
-    return y[: 2 * system.positions].reshape(2, -1), y[2 * system.positions + system.free]
-
-
-def with_cached_home(robot: Robot) -> Robot:
-    """Return a flexible robot with its home and mobility from the disk."""
-    if not robot.deformations or any(part is not None for part in robot.known):
-        return robot
-
-    def build() -> Robot:
-        key = cache.home_key(robot)
-        if key is None:
-            return robot
-        home, mobility = cache.stored(key, lambda: (robot.home, robot.mobility), _home_to_json, _home_from_json)
-        return replace(robot, known_home=home, known_mobility=mobility)
-
-    return cached("robots at home", robot, build)
-
-
-def _home_to_json(known: tuple[Array, Mobility]) -> list[Any]:
-    home, (rank, redundant, home_rank, beside) = known[0], astuple(known[1])
-    return [home.tolist(), rank, list(map(int, redundant)), home_rank, [q.tolist() for q in beside]]
-
-
-def _home_from_json(content: list[Any]) -> tuple[Array, Mobility]:
-    home, rank, redundant, home_rank, beside = content
-    return np.array(home), Mobility(rank, tuple(redundant), home_rank, tuple(map(np.array, beside)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
