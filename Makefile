@@ -37,6 +37,7 @@ check: style types
 style: $(STAMP)
 	$(BIN)/ruff format --check src tests examples benchmarks docs/hooks
 	$(BIN)/ruff check src tests examples benchmarks docs/hooks
+	$(BIN)/codespell $(wildcard *.md) docs src examples benchmarks
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -58,7 +59,7 @@ bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py --output out/bench.json
 
 docs: $(STAMP)
-	$(BIN)/mkdocs build --strict --quiet --site-dir site
+	PYTHONPATH=docs/hooks $(BIN)/zensical build --clean --strict
 
 # pages in a real browser: the viewer and the report; 'make test' runs them too where a browser is installed
 browser: $(STAMP)

@@ -145,5 +145,11 @@ def svg() -> str:
     ])  # fmt: skip
 
 
+def pictures() -> dict[Path, str]:
+    """Return the picture and its text."""
+    return {PICTURE: svg()}
+
+
 if __name__ == "__main__":
-    PICTURE.write_text(svg(), encoding="utf-8")
+    for path, text in pictures().items():
+        path.write_text(text, encoding="utf-8")

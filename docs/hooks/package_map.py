@@ -1,7 +1,6 @@
 """The map of the packages in the layers of their import contract, read from pyproject.toml and the source.
 
 `python docs/hooks/package_map.py` writes docs/pictures/packages.svg; a test keeps the picture and the source the same.
-As a hook of mkdocs it replaces a mark by a table of the packages.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from textwrap import wrap
-from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "src" / "parflex"
 PICTURE = ROOT / "docs" / "pictures" / "packages.svg"
-MARK = "<!-- the packages are put here -->"
 GROUPS = {  # the uppermost package of each group
     "cli": "interfaces",
     "identification": "studies",
@@ -59,16 +56,6 @@ def sentence(path: Path) -> str:
 def modules(folder: Path) -> list[Path]:
     """The modules of a package, without those of its sub-packages and without its `__init__`."""
     return sorted(path for path in folder.glob("*.py") if path.stem != "__init__")
-
-
-def imported(path: Path) -> set[str]:
-    """Modules of parflex that a module names in its imports, in functions too."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("parflex"):
-            inside = [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
-            found |= {name.removeprefix("parflex.") for name in inside}
-    return found
 
 
 def package(name: str) -> Package:
@@ -122,28 +109,11 @@ def svg() -> str:
     ])  # fmt: skip
 
 
-def table() -> str:
-    """All packages, what each is for, and the modules that other packages import."""
-    lines = ["| package | what is in it | imported from outside |", "| --- | --- | --- |"]
-    users = {path: imported(path) for path in SOURCE.rglob("*.py")}
-    for folder in sorted(path.parent for path in SOURCE.rglob("__init__.py")):
-        name = ".".join(folder.relative_to(SOURCE).parts)
-        if not name:
-            continue
-        entries = [
-            path.stem
-            for path in modules(folder)
-            if any(f"{name}.{path.stem}" in seen for user, seen in users.items() if user.parent != folder)
-        ]
-        shown = ", ".join(f"`{entry}`" for entry in entries)
-        lines.append(f"| `{name}` | {sentence(folder / '__init__.py')} | {shown} |")
-    return "\n".join(lines) + "\n"
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Put the table in place of the mark; mkdocs calls this function for each page."""
-    return markdown.replace(MARK, table()) if MARK in markdown else markdown
+def pictures() -> dict[Path, str]:
+    """Return the picture and its text."""
+    return {PICTURE: svg()}
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(svg(), encoding="utf-8")
+    for path, text in pictures().items():
+        path.write_text(text, encoding="utf-8")

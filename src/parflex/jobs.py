@@ -1,7 +1,7 @@
 """Jobs in chunks on executors: this process, threads, processes, any executor of `concurrent.futures`, Dask.
 
 The file of results is rewritten atomically every few seconds. A job resumes by the status of the rows in its file, so
-that a killed process loses what came after the last writing.
+that a killed job loses only the answers since the file was last written.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ import sys
 import threading
 import time
 import warnings
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
-from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from multiprocessing.connection import wait as wait_for_any
@@ -32,11 +31,9 @@ from parflex.cache import cached
 from parflex.checks import integer
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexWarning
-from parflex.io import write_errors
 
 SAVE_EVERY = 5.0  # s between two writes of the file of results
 SAVING = 0.05  # largest share of the time that writing it takes
-MAX_WORKER_LOSSES = 3  # workers that may die of one chunk
 LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "WorkerStartTimeoutError")  # of Dask, by name
 AHEAD = 2  # submitted chunks per worker: while one is solved the next is there
 MAX_JOBS = 1024
@@ -53,7 +50,6 @@ def run_job(
     workers_for: Callable[[int], Workers],
     path: Path | None,
     on_progress: Callable[[], None],
-    ordered: bool = False,
     sent: Callable[[Any], Any] = lambda chunk: chunk,
 ) -> bool:
     """Solve chunks and save their answers in `path`; return whether the job was interrupted.
@@ -64,117 +60,49 @@ def run_job(
     if not chunks and (path is None or path.exists()):
         return False
     saved, interval, changed, interrupted = time.monotonic(), SAVE_EVERY, not chunks, False
-    with nullcontext() if path is None else _sole_writer(path):
-        try:
-            workers = workers_for(len(chunks)) if chunks else Workers("here")
-            for chunk, answer in completed_chunks(task.of(workers), chunks, workers, ordered, sent):
-                results.put(chunk, answer)
-                changed = True
-                on_progress()
-                begun = time.monotonic()
-                if path is not None and begun - saved > interval:
-                    results.save()
-                    saved, changed = time.monotonic(), False
-                    interval = max(SAVE_EVERY, (saved - begun) / SAVING)
-        except KeyboardInterrupt:
-            interrupted = True
-        finally:
-            if path is not None and changed:
+    try:
+        workers = workers_for(len(chunks)) if chunks else Workers("here")
+        for chunk, answer in completed_chunks(task.of(workers), chunks, workers, sent):
+            results.put(chunk, answer)
+            changed = True
+            on_progress()
+            begun = time.monotonic()
+            if path is not None and begun - saved > interval:
                 results.save()
+                saved, changed = time.monotonic(), False
+                interval = max(SAVE_EVERY, (saved - begun) / SAVING)
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        if path is not None and changed:
+            results.save()
     return interrupted
 
 
-@contextmanager
-def _sole_writer(path: Path) -> Iterator[None]:
-    """Refuse a second process that writes the same results."""
-    lock = path.with_name(path.name + ".lock")
-    with write_errors(path):
-        file = lock.open("w")
-    with file:
-        try:
-            with suppress(ImportError):  # not on every system
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            what, hint = "another process writes this file", "wait for it, or name another file"
-            raise InputError(what, file=str(path), key="out", value=str(path), hint=hint) from None
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                lock.unlink()
-
-
 def completed_chunks(
-    work: Callable[[Any], Any],
-    chunks: Iterable[Any],
-    workers: Workers,
-    ordered: bool = False,
-    sent: Callable[[Any], Any] = lambda chunk: chunk,
+    work: Solver, chunks: Iterable[Any], workers: Workers, sent: Callable[[Any], Any] = lambda chunk: chunk
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield chunks with their answers as they come, or in their order; when the caller stops, the others are cancelled.
-
-    `sent` returns what a worker needs of a chunk.
-    """
-    chunks = list(chunks)
-    pending: dict[int, Any] = {}
-    following = 0
-    for number, answer in _completed(lambda number: sent(chunks[number]), work, len(chunks), workers):
-        if not ordered:
-            yield chunks[number], answer
-            continue
-        pending[number] = answer
-        while following in pending:
-            yield chunks[following], pending.pop(following)
-            following += 1
-
-
-def _completed(
-    sent: Callable[[int], Any], work: Callable[[Any], Any], count: int, workers: Workers
-) -> Iterator[tuple[int, Any]]:
-    """Yield numbers of chunks with their answers; a chunk whose worker died is submitted again."""
-    waiting = deque(range(count))
-    while waiting and (workers.kind == "here" or (workers.forks and len(waiting) == count)):
-        yield waiting[0], work(sent(waiting.popleft()))  # forks know what the first chunk compiled
-    if not waiting:
+    """Yield chunks with their answers as they come; when the caller stops, the others are cancelled."""
+    left = deque(chunks)
+    for _ in range(len(left) if workers.kind == "here" else min(len(left), workers.forks)):
+        chunk = left.popleft()  # forks know what the first chunk compiled
+        yield chunk, work(sent(chunk))
+    if not left:
         return
-    executor, running, losses = workers.start(), dict[futures.Future[Any], int](), Counter[int]()
+    executor, running = workers.start(), dict[futures.Future[Any], Any]()
     try:
-        while waiting or running:
-            broken = False
-            try:
-                while waiting and len(running) < AHEAD * max(1, workers.count()):
-                    running[executor.submit(work, sent(waiting[0]))] = waiting[0]
-                    waiting.popleft()
-            except futures.BrokenExecutor:
-                broken = True
-            for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done if running else ():
-                number = running.pop(future)
-                try:
-                    answer = future.result()
-                except Exception as error:
-                    gone = isinstance(error, futures.BrokenExecutor)
-                    if not gone and not isinstance(error, futures.CancelledError) and type(error).__name__ not in LOST:
-                        raise
-                    broken = broken or gone
-                    losses[number] += 1
-                    if losses[number] > MAX_WORKER_LOSSES:
-                        raise InputError(
-                            "workers are killed again and again", key="cluster" if workers.far else "jobs",
-                            value=str(number), hint="use fewer jobs, or more memory; results so far are kept",
-                        ) from None  # fmt: skip
-                    waiting.appendleft(number)
-                else:
-                    yield number, answer
-            if broken:
-                if workers.kind != "processes":
-                    hint = "run it again with a new one; results so far are kept"
-                    raise InputError("the executor is broken", key="executor", hint=hint)
-                waiting.extendleft(running.values())
-                running.clear()
-                executor.shutdown(wait=False, cancel_futures=True)
-                executor = workers.start()
+        while left or running:
+            while left and len(running) < AHEAD * max(1, workers.count()):
+                chunk = left.popleft()
+                running[executor.submit(work, sent(chunk))] = chunk
+            for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
+                yield running.pop(future), future.result()
+    except Exception as error:
+        if not isinstance(error, futures.BrokenExecutor | futures.CancelledError) and type(error).__name__ not in LOST:
+            raise
+        key = {"processes": "jobs", "cluster": "cluster"}.get(workers.kind, "executor")
+        hint = "use fewer jobs, or more memory; finished results are kept, and the same call continues there"
+        raise InputError("a worker was killed", key=key, hint=hint) from None
     finally:
         for future in running:
             future.cancel()
@@ -204,14 +132,14 @@ class Workers:
 
 
 def thread_workers(count: int) -> Workers:
-    """Threads of this process."""
-    return (
-        Workers("threads", lambda: futures.ThreadPoolExecutor(count), lambda: count) if count > 1 else Workers("here")
-    )
+    """Return threads of this process."""
+    if count == 1:
+        return Workers("here")
+    return Workers("threads", partial(futures.ThreadPoolExecutor, count), lambda: count)
 
 
 def process_workers(jobs: int | None, most: int) -> Workers:
-    """Processes of this machine, at most one for each chunk."""
+    """Return processes of this machine, at most one for each chunk."""
     count = min(number_of_jobs(jobs), max(1, most))
     if count == 1:
         return Workers("here")
@@ -222,12 +150,10 @@ def process_workers(jobs: int | None, most: int) -> Workers:
 
 
 def executor_workers(executor: Any) -> Workers:
-    """An executor of the caller, who ends it."""
+    """Return the workers of an executor of the caller, who ends it."""
     if not isinstance(executor, futures.Executor):
-        raise InputError(
-            "'executor' is not an executor", key="executor", value=type(executor).__name__,
-            hint="give one of concurrent.futures, or a Dask client's get_executor()",
-        )  # fmt: skip
+        hint = "give one of concurrent.futures, or a Dask client's get_executor()"
+        raise InputError("'executor' is not an executor", key="executor", value=type(executor).__name__, hint=hint)
     workers = getattr(executor, "_max_workers", None)
     count = workers if isinstance(workers, int) else number_of_jobs(None)
     far = not isinstance(executor, futures.ThreadPoolExecutor)
@@ -235,7 +161,7 @@ def executor_workers(executor: Any) -> Workers:
 
 
 def number_of_jobs(jobs: int | None) -> int:
-    """Number of workers; by default one for each core that this process may use."""
+    """Return a number of workers; by default one for each core that this process may use."""
     if jobs is not None:
         return integer(jobs, "jobs", 1, MAX_JOBS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -255,14 +181,12 @@ def _end_with(sentinel: int) -> None:
 
 
 def dask_workers(address: Any) -> Workers:
-    """The workers of a Dask scheduler."""
+    """Return the workers of a Dask scheduler."""
     place = re.fullmatch(r"(?:[a-z]+://)?(\[[^\]]+\]|[^:/\s]+):(\d+)/?", address) if isinstance(address, str) else None
-    no_scheduler = InputError(
-        f"no Dask scheduler answers at '{address}'", key="cluster", value=str(address),
-        hint="start one with 'dask scheduler' and give its address, such as tcp://127.0.0.1:8786",
-    )  # fmt: skip
+    hint = "start one with 'dask scheduler' and give its address, such as tcp://127.0.0.1:8786"
+    missing = InputError(f"no Dask scheduler answers at '{address}'", key="cluster", value=str(address), hint=hint)
     if place is None:
-        raise no_scheduler
+        raise missing
     try:
         from distributed import Client
     except ImportError:
@@ -274,7 +198,7 @@ def dask_workers(address: Any) -> Workers:
         socket.create_connection((place[1].strip("[]"), int(place[2])), PATIENCE).close()  # refuses at once
         client = Client(address, timeout=PATIENCE, set_as_default=False)
     except Exception:  # whatever answers there is no scheduler
-        raise no_scheduler from None
+        raise missing from None
 
     def end(executor: futures.Executor) -> None:
         executor.shutdown(wait=False)
@@ -285,23 +209,20 @@ def dask_workers(address: Any) -> Workers:
     except BaseException:
         client.close()
         raise
-    start = partial(client.get_executor, pure=False)
-    return Workers("cluster", start, lambda: sum(client.nthreads().values()), far=True, end=end)
+    return Workers(
+        "cluster", partial(client.get_executor, pure=False), lambda: sum(client.nthreads().values()), True, end=end
+    )
 
 
 def _check_workers(client: Any) -> None:
     """Refuse workers with another parflex or with none; warn where there are no workers yet."""
 
     def source() -> tuple[str, str]:  # sent as code: a worker may lack this module
-        import importlib
-
-        for module in ("parflex.jobs", "parflex"):
-            try:
-                imported = importlib.import_module(module)
-            except ImportError:
-                continue
-            return imported.source_digest() if module == "parflex.jobs" else (imported.__version__, "")
-        return "", ""
+        try:
+            from parflex.jobs import source_digest as digest
+        except ImportError:
+            return "", ""
+        return digest()
 
     sources = client.run(source)
     for worker, other in sources.items():
@@ -330,9 +251,8 @@ class ChunkTask:
         """Return what workers call; far ones get all that makes the solver."""
         if workers.far:
             return replace(self, source=source_digest(), ready=None)
-        solver = self.ready or self._solver()
         if not workers.forks:
-            return solver
+            return self.ready or self._solver()
         self._solver()  # made before the fork, so that every worker has it
         return replace(self, given=None, ready=None)
 
@@ -360,8 +280,5 @@ def source_digest() -> tuple[str, str]:
 def check_source(own: tuple[str, str], other: tuple[str, str], who: str) -> None:
     """Refuse answers of another parflex: their numbers may mean something else."""
     if own != other:
-        state = (
-            f"another state of parflex {own[0]}" if own[0] == other[0] else f"parflex {other[0]}, but this is {own[0]}"
-        )
-        what = f"{who} has {state if other[0] else 'no parflex'}"
+        what = f"{who} has another version or state of parflex than {own[0]}, or none"
         raise InputError(what, key="cluster", value=other[0], hint="install the same version on all machines")

@@ -17,7 +17,7 @@ from support.paths import ROOT, TESTS
 
 from parflex.cli.group import cli
 
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS]
 TEXT_SUFFIXES = {".md", ".py", ".toml", ".cff", ".yml", ".yaml", ".json", ".svg", ".txt", ".cfg", ".sh", ""}
 NOT_OURS = {"build", "dist", "out", "site", "LICENSE"}
@@ -167,7 +167,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 def test_pages_targets_and_functions_that_are_listed_exist() -> None:
     site, makefile, readme = ((ROOT / name).read_text() for name in ("mkdocs.yml", "Makefile", "README.md"))
-    listed = re.findall(r"^  - [^:]+: (\S+\.md)$", site, flags=re.M)
+    listed = re.findall(r"^ +- [^:]+: (\S+\.md)$", site, flags=re.M)
     assert listed and all((ROOT / "docs" / name).exists() for name in listed)
     targets = set(re.findall(r"^make (\w+)", readme, flags=re.M))
     assert {"demo", "test"} <= targets <= set(re.findall(r"^(\w+):", makefile, flags=re.M))
@@ -292,3 +292,8 @@ def test_the_reference_has_every_public_function_with_its_arguments() -> None:
         call, words = parts[name].split("```")[1:3]
         assert f"{name}(" in call and len(words.split()) > 3, f"{name} has no docstring"
         assert "<class" not in parts[name] and " at 0x" not in parts[name]
+
+
+def test_the_page_of_diagnostics_is_that_of_the_source() -> None:
+    hook = runpy.run_path(str(ROOT / "docs" / "hooks" / "diagnostics.py"))
+    assert hook["PAGE"].read_text(encoding="utf-8") == hook["page"](), "run python docs/hooks/diagnostics.py"

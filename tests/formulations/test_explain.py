@@ -104,7 +104,8 @@ def test_the_verb_prints_text_markdown_or_json(capsys):
 
 
 PAGE = ROOT / "docs" / "contributing.md"
-PICTURES = [ROOT / "docs" / "hooks" / name for name in ("package_map.py", "concept_map.py")]
+NAMES = ("package_map", "concept_map", "flow_charts", "working_modes")
+PICTURES = [ROOT / "docs" / "hooks" / f"{name}.py" for name in NAMES]
 SOURCE = Path(parflex.__file__).parent
 
 
@@ -167,5 +168,5 @@ def test_a_joint_angle_passes_the_functions_of_the_page_to_c(monkeypatch, tmp_pa
 @pytest.mark.parametrize("hook", PICTURES, ids=lambda path: path.stem)
 @pytest.mark.skipif(not PICTURES[0].is_file(), reason="the hooks of the documentation are not there")
 def test_the_pictures_of_the_page_are_those_of_the_source(hook):
-    drawn = runpy.run_path(str(hook))
-    assert drawn["PICTURE"].read_text(encoding="utf-8") == drawn["svg"](), f"run python {hook.relative_to(ROOT)}"
+    for path, text in runpy.run_path(str(hook))["pictures"]().items():
+        assert path.read_text(encoding="utf-8") == text, f"run python {hook.relative_to(ROOT)}"

@@ -319,7 +319,7 @@ def test_a_section_by_numbers_has_the_polar_moment_of_both_planes():
     assert np.abs(result / torsion - 1).min() < 1e-9
 
 
-LONG = 4_000  # about six minutes
+LONG = 2_000  # about three minutes of CPU time
 
 
 def test_a_case_depends_on_its_number_alone(tmp_path: Path):

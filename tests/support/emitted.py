@@ -13,7 +13,6 @@ import pytest
 
 from parflex import Model
 from parflex.codegen.source_files import identifier
-from support.cases import VERIFY
 
 Array = np.ndarray
 Arrays = dict[str, Array]
@@ -150,7 +149,7 @@ def c_library(model: Model, arrays: Arrays, folder: Path, float32: bool = False,
     return shaped(model, y)
 
 
-STATES = 200 if VERIFY else 45  # no whole number of lanes; the float path takes milliseconds for each
+STATES = 45  # no whole number of lanes; the float path takes milliseconds for each
 EMITTERS = {  # and the number of states: all for those that take them side by side
     "llvm batch": (llvm_batch, STATES),
     "llvm scalar": (llvm_scalar, 20),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_rows import fixed_poses, values_in_designs
-from parflex.design.design_state import DesignState, SensitiveDesign, checked_number
+from parflex.design.design_state import DesignState, SensitiveDesign
 from parflex.design.linear_model import HeldState
 from parflex.design.problem import ProblemFile
 from parflex.design.registry import ResponseQuestion
@@ -21,6 +21,7 @@ from parflex.design.response_value import MultipleValue, slope_of, value_of
 from parflex.design.vibration_responses import frequency_of, lowest_modes
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
+from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
 from parflex.robot.robot import Robot
@@ -40,7 +41,7 @@ class ProblemDesigns:
     def __init__(self, problem: ProblemFile, robot: Robot) -> None:
         self.problem, self.robot = problem, robot
         self.keys = list(problem.variables)
-        nominal = np.array([checked_number(robot, key, "variables") for key in self.keys])
+        nominal = np.array([number_at(robot, key, "variables") for key in self.keys])
         bounds = np.array([problem.variables[key].bounds for key in self.keys])
         self.low, self.width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
         self.questions = {name: table.question() for name, table in problem.responses.items()}

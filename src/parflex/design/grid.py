@@ -169,37 +169,10 @@ def frequency_map(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    over : Sequence[tuple]
-        Axes of the grid: (coordinate, first, last, count) (m, rad).
-    fixed : Mapping[str, float], default None
-        Coordinates that are the same everywhere (m, rad).
-    modes : int, default None
-        Number of modes; None: six, or all if there are fewer at home.
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    out : str or Path, default None
-        npz file that keeps the map, with a CSV file beside it; a later call with it continues there.
-    progress : callable, default None
-        Called with (cells done, all cells) at intervals.
     responses : Sequence[str], default ()
         What is asked beside frequencies, as in `many_responses`: 'stiffness:FRAME.x', 'deflection:FRAME', ...
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    threads : int, default None
-        Number of threads; None: one for each core.
-    csv : bool, default True
-        Write the CSV file beside `out`.
-    cluster : str, default None
-        Address of a Dask scheduler whose workers compute; None: this machine.
-    load_case : LoadCase, default None
-        The same values in one object.
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
+    robot, over, fixed, modes, lock, out, progress, about, wrench, threads, csv, cluster, load_case, ignore_limits
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -280,7 +253,7 @@ def _fill(
         if progress is not None:
             progress(int((status != WAITING).sum()), len(status))
 
-    interrupted = jobs.run_job(results, left, task, workers, path, told, ordered=True)
+    interrupted = jobs.run_job(results, left, task, workers, path, told)
     if results.counted.refused is not None and not interrupted and not (status == OK).any():
         raise results.counted.refused
     return interrupted

@@ -89,8 +89,6 @@ def many_responses(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
     coordinates : Sequence[str]
         Coordinates by name, one for each column of `poses`.
     poses : Array
@@ -98,24 +96,8 @@ def many_responses(
     responses : Sequence[str]
         What is asked: any response that `parflex responses` lists; 'stiffness:FRAME', 'compliance:FRAME' and
         'deflection:FRAME' with .x ... .rz or .theta for one direction, else of all.
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    designs : Mapping[str, Sequence[float]], default None
-        Numbers of the robot file by dotted path, one for each pose, e.g. {'constants.arm': [0.2, 0.3]}; None: those
-        of the file.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    threads : int, default None
-        Number of threads; None: one for each core.
-    progress : callable, default None
-        Called with (rows done, all rows) at intervals.
-    load_case : LoadCase, default None
-        The same values in one object.
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
+    robot, lock, designs, about, wrench, threads, progress, load_case, ignore_limits
+        See `parflex.api.WORDS`.
 
     Returns
     -------

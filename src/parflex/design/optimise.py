@@ -132,10 +132,10 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
 
     Parameters
     ----------
-    path : str or Path
-        File.
     out : str or Path, default None
         Folder for the robot file; None writes none.
+    path
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -9,12 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from parflex.design import motion_responses, rigid_responses, statics_responses, vibration_responses
-from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, checked_number
+from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign
 from parflex.design.response_value import combined, slope_of, value_of
 from parflex.errors import InputError, UnreachableError, did_you_mean
 from parflex.maps.responses import RESPONSES as BATCH_KINDS
 from parflex.maps.responses import ResponseName, SinglePoseResponses, read_responses
 from parflex.maps.responses import read_response as read_pose_response
+from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
 from parflex.robot.configuration import Pose
@@ -95,12 +96,8 @@ def add_response(
     function : Callable
         Function of a state and of the text behind the colon. It computes with `state.q` and `state.twin.tree`, whose
         numbers have slopes, and gives a number.
-    unit : str
-        Unit of the number.
-    help : str
-        One sentence on what it is.
-    worst : {'smallest', 'largest'}, default "largest"
-        Which of many poses counts.
+    unit, help, worst
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -343,7 +340,7 @@ class ResponseQuestion(Record):
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
         rng = np.random.default_rng(tolerances.seed)
         names = list(tolerances.deviations)
-        nominal = {key: checked_number(robot, key, "tolerances") for key in names}
+        nominal = {key: number_at(robot, key, "tolerances") for key in names}
         draws = rng.standard_normal((tolerances.samples, len(names)))
         plain, smallest = replace(self, tolerances=None), self.response.worst == "smallest"
         columns = {key: nominal[key] + tolerances.deviations[key] * draws[:, k] for k, key in enumerate(names)}

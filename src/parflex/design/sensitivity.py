@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import ResponseCase, checked_number
+from parflex.design.design_state import ResponseCase
 from parflex.design.registry import ResponseQuestion, Tolerances, read_question
 from parflex.design.response_value import MultipleValue, slope_of, value_of
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench
+from parflex.parameters.design_numbers import number_at
 from parflex.records import Answer, brief, name_list
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
@@ -112,41 +113,16 @@ def sensitivities(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
-    response : str
-        Name of a response, a colon, and what it is of.
-    keys : Sequence[str]
-        Keys of the robot file by dotted path, each of one number.
-    pose : Pose, default None
-        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     poses : Sequence[Pose], default None
         Many poses in place of one; the worst value counts, with the derivatives at the poses that reach it (m, rad).
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
-    servo : float or Mapping[str, float], default None
-        Stiffness of motors held by springs (N/m, N m/rad).
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    velocity : Mapping[str, float], default None
-        Velocities by name; frames in world axes (m/s, rad/s).
-    acceleration : Mapping[str, float], default None
-        Accelerations by name; frames in world axes (m/s^2, rad/s^2).
     tolerances : Mapping[str, float], default None
         Standard deviations of keys, in their units, for the mean or a quantile over normally distributed robots.
-    statistic : str, default "mean"
-        'mean', or a quantile from 0 to 1 as text.
     samples : int, default 32
         Number of robots that are drawn.
     seed : int, default 0
         Start of the random numbers.
-    load_case : LoadCase, default None
-        The same values in one object.
+    robot, response, keys, pose, lock, about, servo, wrench, without, velocity, acceleration, statistic, load_case
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -184,7 +160,7 @@ def checked_keys(robot: Robot, keys: Any) -> list[str]:
     for key in names:
         if not isinstance(key, str):
             raise InputError("a key of the robot file is a text", key="keys", value=repr(key), hint="'constants.bar'")
-        checked_number(robot, key)
+        number_at(robot, key, "keys")
     twice = [key for k, key in enumerate(names) if key in names[:k]]
     if twice:
         raise InputError(f"'{twice[0]}' is named twice", key="keys", value=twice[0], hint="name it once")
@@ -224,7 +200,7 @@ def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[st
     value, slope = value_of(answer), slope_of(answer, count)
     table: dict[str, dict[str, float | None]] = {}
     for k, key in enumerate(keys):
-        share = slope[k] * checked_number(robot, key) / value if value else None
+        share = slope[k] * number_at(robot, key, "keys") / value if value else None
         table[key] = {"derivative": float(slope[k]), "elasticity": None if share is None else float(share)}
     several = isinstance(answer, MultipleValue)
     return Sensitivities(

@@ -23,7 +23,6 @@ from parflex.forces.section_forces import (
     sections_of_element,
     stresses,
 )
-from parflex.parameters.design_numbers import substitute_first_design
 from parflex.recursion.kinematics import motion
 from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve
@@ -200,9 +199,10 @@ def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, 
 
 def _sensitive_parts(state: DesignState, chain: BeamChain, there: Any, link: int) -> BeamElement:
     """An element of a beam with slopes in its length, material, section and fibres."""
-    description = state.design.description
-    beam = next(frame.beam for frame in description.frame if frame.name == chain.name)
-    assert beam is not None
-    parts = substitute_first_design(element_parts(description, beam, 1.0), Sensitive)
+
+    def made(description: Any) -> BeamElement:
+        return element_parts(description, next(f.beam for f in description.frame if f.name == chain.name), 1.0)
+
+    parts = state.design.parameters.sloped_part(made)
     length = there.robot.tree.links[link].body.nodes["tip"].r0[0]
     return replace(parts, length=length)

@@ -24,7 +24,6 @@ from pydantic import model_validator
 from parflex import jobs as executors
 from parflex.codegen.cache import digest_of
 from parflex.design.design_rows import LONG, DesignRows
-from parflex.design.design_state import checked_number
 from parflex.design.problem import ObjectiveTable, ProblemFile, VariableTable, design_tables, robot_source
 from parflex.design.registry import BUILTIN_RESPONSE_NAMES, RESPONSES, Response, ResponseQuestion
 from parflex.diagnostics import Diagnostic, reported
@@ -34,6 +33,7 @@ from parflex.maps.batch_result import BatchResult
 from parflex.maps.closed_rows import OK
 from parflex.maps.files import FOREIGN
 from parflex.maps.positions import WAITING
+from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import working_mode_starts
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
@@ -127,18 +127,10 @@ def sweep(
 
     Parameters
     ----------
-    path : str or Path
-        File of the sweep: robot, variables, responses, samples.
     out : str or Path, default None
         Table that keeps results, .npz or .parquet; a later call with it continues there.
-    jobs : int, default None
-        Processes side by side; None: one per core.
-    cluster : str, default None
-        Address of a Dask scheduler whose workers compute; None: this machine.
-    executor : Executor, default None
-        Executor of `concurrent.futures` that computes, in place of processes or a cluster.
-    progress : callable, default None
-        Called with (designs done, all designs) at intervals.
+    path, jobs, cluster, executor, progress
+        See `parflex.api.WORDS`.
 
     Returns
     -------
@@ -162,7 +154,7 @@ def sweep(
     if target is not None:
         check_table_file(target)
     for key in designs:
-        checked_number(robot, key, "variables")
+        number_at(robot, key, "variables")
     rows = design_rows((robot, tuple(designs), file))
     rows.check()
     name = _name(robot, file, designs)

@@ -111,34 +111,14 @@ def many_frequencies(
 
     Parameters
     ----------
-    robot : Robot
-        Robot, from `load`.
     coordinates : Sequence[str]
         Coordinates by name, one for each column of `poses`.
     poses : Array
         Values of the coordinates, one row for each pose (m, rad).
-    modes : int, default None
-        Number of modes; None: six, or all if there are fewer at home.
-    lock : Lock, default "actuators"
-        Locked joints: 'actuators', 'none' or names.
     shapes : bool or 'all', default False
         Also compute the twist of the end effector in each mode; 'all': the rates of all coordinates.
-    designs : Mapping[str, Sequence[float]], default None
-        Numbers of the robot file by dotted path, one for each pose, e.g. {'constants.arm': [0.2, 0.3]}; None: those
-        of the file.
-    about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
-        else the undeformed pose.
-    wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
-    threads : int, default None
-        Number of threads; None: one for each core.
-    progress : callable, default None
-        Called with (rows done, all rows) at intervals.
-    load_case : LoadCase, default None
-        The same values in one object.
-    ignore_limits : bool, default False
-        Do not check the limits of the robot file.
+    robot, modes, lock, designs, about, wrench, threads, progress, load_case, ignore_limits
+        See `parflex.api.WORDS`.
 
     Returns
     -------

@@ -498,6 +498,9 @@ class Batch:
         except ParflexError as error:
             found.mark(row, SINGULAR if isinstance(error, SingularError) else UNREACHABLE, error.message)
             return
+        if self.positions.leaves_slice(robot, q):
+            found.mark(row, UNREACHABLE, self.positions.why(UNREACHABLE))
+            return
         beyond = "" if self.ignore_limits else outside_limits(robot, q)
         if beyond:
             found.mark(row, OUTSIDE, beyond)

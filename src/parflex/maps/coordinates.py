@@ -117,6 +117,20 @@ class PoseCoordinates:
         movable = {name for name, row in zip(names, rows, strict=True) if moved[row]}
         return [name for name in ("x", "y", "z", *rotations) if name in movable - input_names]
 
+    @cached_property
+    def held_at_home(self) -> Array:
+        """Positions of the coordinates that are fixed at home: joints, or a part of a platform on the ground."""
+        tree, positions = self.geometry.tree, list[int]()
+        link = tree.links[tree.places[tree.end_effector].link]
+        first, words = link.q.start, ("x", "y", "theta" if tree.planar else "z")
+        for name in self.coordinates_fixed_at_home:
+            joint = joint_named(tree, name)
+            if joint is not None:
+                positions += range(joint.q.start, joint.q.stop)
+            elif link.joint.moves_freely and link.parent == GROUND:
+                positions += range(first + 3, first + 7) if name in VECTOR else [first + words.index(name)]
+        return np.array(positions, dtype=int)
+
     def start(self, values: Array, q: Array) -> Array:
         """The positions with the given coordinates set; those of a place on joints are behind them."""
         if self.asked:  # what is not named is kept as at home

@@ -78,7 +78,12 @@ class MapStore:
             raise _refused(path, what, "give another name, or remove the file")
 
     def save(self, path: Path, settings: Mapping[str, Any], more: Mapping[str, Array] | None = None) -> None:
-        """Write all of it."""
+        """Write all of it; reasons are numbered in the order of cells, whatever the order of chunks was."""
+        used, first = np.unique(self.reason, return_index=True)
+        order = [0, *(int(k) for k in used[np.argsort(first)] if k)]
+        numbers = np.zeros(len(self.reasons), np.uint16)
+        numbers[order] = np.arange(len(order))
+        self.reason, self.reasons = numbers[self.reason], [self.reasons[k] for k in order]
         content: dict[str, Array] = {f"axis_{name}": axis for name, axis in self.axes.items()}
         content |= {_key(name): array.reshape(*self.shape, *array.shape[1:]) for name, array in self.values.items()}
         content |= {"status": self.status.reshape(self.shape), "reason": self.reason.reshape(self.shape)}

@@ -27,7 +27,7 @@ from parflex.maps.closed_rows import (
     nearest_point,
     neighbours,
 )
-from parflex.maps.coordinates import PoseCoordinates, UnsuitedCoordinatesError, closing_parts, moved_at_home
+from parflex.maps.coordinates import STILL, PoseCoordinates, UnsuitedCoordinatesError, closing_parts, moved_at_home
 from parflex.maps.kinematics import Geometry
 from parflex.maps.newton import ASKED, cached_places, cached_steppers, legs_differ
 from parflex.records import Record
@@ -93,6 +93,7 @@ class PositionSolver(StridingRows):
     known: tuple[Array, Array] | None = None  # poses that were found before, from which others start
     known_design_numbers: Array | None = None  # of these, where poses are in an order
     single: Any = None  # what finds poses one by one, once it was needed
+    is_slice = False  # whether coordinates that are not named stay as at home
     walks = True  # whether ways from home are tried for poses that are not reached otherwise
 
     def __init__(
@@ -111,7 +112,7 @@ class PositionSolver(StridingRows):
             known = {int(k) for item in self.steppers for k in item.columns} | set(self.given.columns)
             known |= {int(np.searchsorted(geometry.kept, item.position)) for item in self.after}
             moved = moved_at_home(geometry, known)
-            self.fast = not moved
+            self.fast, self.is_slice = not moved, True
             self.single_solve_reason = f"'{moved[0]}' is not named, and designs move it at home" if moved else ""
         except (UnsuitedCoordinatesError, ParflexError) as error:
             why = error.message if isinstance(error, ParflexError) else error
@@ -123,12 +124,23 @@ class PositionSolver(StridingRows):
         return self.fast and bool(self.given.asked) and self.widened(self.read) is not None
 
     def why(self, state: int) -> str:
-        """Why a pose has no positions, in a sentence; what is kept at home is named."""
-        fixed = self.given.coordinates_fixed_at_home if state == UNREACHABLE and self.fast else []
+        """Return why a pose has no positions, in a sentence that names the coordinates held at home."""
+        fixed = self.given.coordinates_fixed_at_home if state == UNREACHABLE and self.is_slice else []
         if not fixed:
             return SAID[state]
         named = ", ".join(f"'{name}'" for name in fixed[:3]) + (", ..." if len(fixed) > 3 else "")
         return f"{SAID[state]} with {named} as at home"
+
+    def leaves_slice(self, robot: Robot, q: Array) -> bool:
+        """Return whether a design, assembled by itself, reaches a pose only with coordinates that a map holds at home.
+
+        A single pose without all coordinates is the nearest one; rows are a slice, however their positions are found.
+        """
+        if not self.is_slice:
+            return False
+        held = self.given.held_at_home
+        moved = q[self.geometry.kept[held]] - robot.home[self.geometry.kept[held]]
+        return bool((np.abs(moved) > STILL * self.geometry.position_units[held]).any())
 
     def __call__(self, values: Array, designs: Array | None = None) -> Positions:
         """Positions at poses, one row of coordinates each; `designs` are the numbers of their designs, if any."""
