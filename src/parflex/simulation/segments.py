@@ -34,12 +34,6 @@ Array = np.ndarray
 Control = Callable[[int, Array, Array], None]
 OFTEN = 2e-3  # s, or of the run where that is shorter: checked rows lie no farther apart, or two steps
 MOST_TRIES = 3  # at one row
-UNDECIDED = "the robot is at a singular pose, where its closures do not determine how it moves on"
-BENDS = "the robot reaches a singular pose, where runs of flexible robots end"
-STICKS = "the robot reaches a singular pose, where runs with joints that stick end: with a friction_width they go on"
-JUMPS = "the velocity of a motor jumps too near a singular pose,"
-JUMPED = "the loops close in another assembly mode than before, so the robot jumps"
-DRIVEN_SINGULAR = "the loops cannot be closed: the motors drive the robot to a singular pose"
 
 
 @dataclass(frozen=True)
@@ -246,14 +240,16 @@ class Runner:
     def _why(self, row: int, inputs: InputSegments) -> str:
         """Return why a passage is not determined."""
         if self.problem.robot.tree.elastic:
-            return BENDS
+            return "the robot reaches a singular pose, where runs of flexible robots end"
         if self.problem.sticking:
-            return STICKS
+            return "the robot reaches a singular pose, where runs with stiction end: with a friction_width they go on"
         if not self.problem.driven:
-            return UNDECIDED
+            return "the robot is at a singular pose, where its closures do not determine how it moves on"
         begin, end = (np.array([0, 2 * self.per]) + row) * self.grid.out_step
         jumps = [corner.time for corner in inputs.corners if corner.cross and begin <= corner.time <= end]
-        return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else DRIVEN_SINGULAR
+        if jumps:
+            return f"the velocity of a motor jumps too near a singular pose, at t = {jumps[0]:.6g} s"
+        return "the loops cannot be closed: the motors drive the robot to a singular pose"
 
     def _flat(self, row: int, state: PassageState) -> tuple[Array, Array]:
         """Return inputs and outputs of a row as those of a model whose rates are all free ones."""
@@ -287,7 +283,8 @@ class Runner:
     def _failed(self, track: IntegratedRows) -> Segments:
         """End the run: no known state continues it."""
         track.status = "diverged"
-        track.why = self._met(track) or track.why or JUMPED
+        jumped = "the loops close in another assembly mode than before, so the robot jumps"
+        track.why = self._met(track) or track.why or jumped
         self.done.parts[-1] = Segment(self.problem, track)
         return self.done
 
