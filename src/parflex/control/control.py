@@ -242,10 +242,9 @@ def _columns(
 
 
 def _unstable(run: SampledRun, columns: dict[str, Array], rows: Array) -> tuple[str, str] | None:
-    """Return failure and sentence if a motor is farther from its reference than the reference from where it began.
+    """Return failure and sentence if a motor is farther from its reference than the reference from its start.
 
-    A motor that stood still would be nearer, so tracking is lost; the first such motor is named. The error at the start
-    is subtracted: a plant with other lengths has one.
+    The first such motor is named. The error at the start is subtracted, since plants with other lengths have one.
     """
     left = {}
     for name in run.plant.robot.actuated_names:

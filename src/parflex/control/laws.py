@@ -1,8 +1,7 @@
 """Control laws and gains.
 
-A law is a pair of programs: one computes the nominal robot from the measured values, one the efforts. Both are pure:
-the same measurements, reference and last pose give the same efforts. A law knows the nominal robot and the sensors of
-the plant alone.
+A law is a pair of pure programs: one computes the nominal robot from the measured values, the other the efforts. A law
+depends on the nominal robot and the sensors of the plant alone.
 """
 
 from __future__ import annotations

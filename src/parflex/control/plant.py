@@ -97,8 +97,8 @@ def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
 def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple[Array, Array]:
     """Return positions and rates of the plant with its motors, or its end effector, at the start of the reference.
 
-    A flexible plant starts in the equilibrium of its weight with its motors, and joints that nothing keeps, locked. It
-    is as fast as the reference, which mostly begins at rest; bodies deform as little as can be (`Configuration.rates`).
+    A flexible plant starts in equilibrium, with motors and unactuated joints locked, and with the rate of the
+    reference.
     """
     robot = plant.robot
     rigid = robot.locking(robot.tree.elastic)
@@ -125,8 +125,8 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
 def end_effector_rows(plant: Plant, q: Array) -> tuple[Array, Array, tuple[int, str] | None]:
     """Return positions and rotations of the end effector in rows, and the first row behind a singularity and its kind.
 
-    A singularity is crossed where a determinant changes its sign: of the motors' rates per independent rate (of the
-    platform), or of the block that gives the dependent rates (of a leg). Flexible plants have neither.
+    A singularity is crossed if a determinant changes its sign: of the motors' rates per independent rate (of the
+    platform), or of the block of the dependent rates (of a leg). Flexible plants have neither.
     """
     outputs = plant.watch(q=q)
     firsts: list[tuple[int, str]] = []

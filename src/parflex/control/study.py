@@ -36,11 +36,10 @@ Laws = dict[str, dict[str, Any]]
 
 @dataclass(eq=False, repr=False)
 class Study(Answer):
-    """What the study of `file` found: `known` has, by percentage and template, the result of each law.
+    """Result of the study of `file`: `known` has, by percentage and template, the result of each law.
 
-    `known` has all cases of the results file, `cases` those of this study by their numbers. `parameters` are those that
-    are wrong, `signs` which way (a row for each template), `computed` cases of this call, `interrupted` whether cases
-    are left, `seconds` (s) the time it took.
+    `cases` are those of this study by their numbers, `parameters` those that are wrong, `signs` their signs (a row for
+    each template), `computed` the cases of this call, `interrupted` whether cases are left, `seconds` the time (s).
     """
 
     file: StudyFile

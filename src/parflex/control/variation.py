@@ -1,8 +1,7 @@
 """Parameter errors: the numbers of a robot file that may be wrong, and a robot with errors.
 
 A length is the offset from a frame to an element mounted on it: another frame, a point, a mass at the same place.
-Offsets on the base are not varied. Masses, centres and inertias about the centre are those of bodies and of point
-masses.
+Offsets on the base are not varied. Inertias are central.
 """
 
 from __future__ import annotations
@@ -60,10 +59,10 @@ def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]
     return parameters
 
 
-def perturbed_robot(robot: Robot, factors: Mapping[Parameter, float], payload: Sequence[float] | None = None) -> Robot:
-    """Return the robot with parameters multiplied by factors; a payload is mounted again."""
+def perturbed_robot(robot: Robot, factors: Mapping[Parameter, float]) -> Robot:
+    """Return the robot with parameters multiplied by factors."""
     changed = _changed(robot.description, lambda kind, name: factors.get(Parameter(kind, name), 1.0))
-    return with_numbers(robot, changed, payload)
+    return with_numbers(robot, changed)
 
 
 def _changed(description: schema.RobotFile, factor: Any) -> schema.RobotFile:

@@ -104,8 +104,8 @@ def normalise(system: Any, q: Array) -> None:
 def hold(address: int, friction: Array, keeping: Array, first_x: int, first_y: int, x: Array, y: Array) -> int:
     """Find friction efforts that hold the joints in stiction, as inputs; return the number of model calls.
 
-    Where more joints stick than there are freedoms, accelerations that cannot be those of one robot, as at the states
-    of an iteration, would make efforts grow that hold each other; `keeping` takes these away.
+    With more joints in stiction than degrees of freedom, inconsistent accelerations during an iteration would let
+    efforts grow that hold each other; the projection `keeping` removes these.
     """
     count = len(friction)
     for calls in range(MAX_FRICTION_UPDATES):

@@ -242,10 +242,10 @@ class IntegratedRows(Record):
 
 @dataclass(frozen=True)
 class Grid:
-    """Steps of length `step`, `every` of them between two rows of output, `rows` rows behind that of the start.
+    """Steps of length `step`, `every` of them between two rows of output, and the number of the last row.
 
-    With an `aim` errors of steps are estimated; they choose the steps, from a `begin` on, where there is one. With a
-    `share` they may be as large as this share of how far the robot has moved, of `farthest` at most, if that is more.
+    With an `aim` (m) errors of steps are estimated; with a `begin` they choose the steps. With a `share` they may be
+    this share of the motion so far, of `farthest` at most, if that is more.
     """
 
     step: float
@@ -292,12 +292,11 @@ def run_loop(
     watch: Callable[[Array], tuple[int | None, int]] | None = None,
     ranges: Array | None = None,
 ) -> IntegratedRows:
-    """Integrate from a state, that of the row `first`, until which `initial_work` was put in and lost.
+    """Integrate from a state, that of the row `first`, with the `initial_work` of inputs and losses until then.
 
-    `control` is called before each interval of output and may change the given inputs. Steps end at the `corners`,
-    behind which the run goes on with other inputs, and with other rates where these jump. `watch` sees new rows, with
-    the last known one before them, and may say at which of them the run is left: its status is then "left"; it also
-    says how many rows may be computed until it looks again.
+    `control` is called before each interval of output and may change the inputs. Steps end at the `corners`, behind
+    which other inputs act, and rates may jump. `watch` gets new rows, with the last known one before them; it returns
+    the row at which the run is left (status "left"), if any, and the number of rows until its next call.
     """
     q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)

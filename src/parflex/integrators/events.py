@@ -1,8 +1,8 @@
 """Events: steps end at the root of a gap, where a contact opens or closes.
 
-A step is computed with fixed gates. If a gap has changed its sign at the end, the step is repeated from its start,
-shorter each time, until it ends at the root; there the gate changes, and the remaining step follows. Forces are smooth
-in every step, so every method keeps its order. `steps` makes the steps; here gaps are judged and gates turned.
+A step is computed with fixed gates. If a gap has changed its sign at the end, the step is repeated until it ends at the
+root; there the gate changes, and the remaining step follows. Forces are smooth in every step, so every method keeps its
+order.
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
 """Implicit Gauss methods with a simplified Newton iteration.
 
 The stages are decoupled into modes, each a system with real or complex coefficients c1 of damping and c2 of stiffness,
-theory (58). The programs of the step solve a mode at a cost linear in the robot. The inverse matrix solves it if the
-robot is small or its formulation has no such programs.
+theory (58). The programs of the step solve a mode at a cost linear in the robot, the inverse matrix that of small
+robots and of formulations without such programs.
 
-The iteration starts on the polynomial through the positions at the stages of the last two steps: there stiff
-coordinates are in equilibrium, whose path is smooth. Accelerations at the ends of steps lie beside that path and are
-used as the start only if they are nearer.
-
-The error of a step is estimated from the accelerations at its stages and at those of the step before, without a further
-evaluation. The polynomial through the same accelerations gives rows inside of the step.
+The predictor extrapolates the positions at the stages of the last two steps, where stiff coordinates are in
+equilibrium, or the last accelerations if these were nearer. The error of a step follows from the accelerations at its
+stages and at those of the last step, and so do rows inside of the step.
 """
 
 from __future__ import annotations
@@ -97,10 +94,8 @@ def _extrapolation_weights(weights: Array, c: Array, twice: Array, latest: float
 def predict_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """Predict accelerations of stages, rates of turning positions, and dependent positions among the model inputs.
 
-    The step may have any length. Accelerations come from positions, or from those of the last step: what was nearer
-    there, since without stiff modes the second goes on more exactly. Those that turn positions come from positions as
-    these do: where the two are not one motion, what is stiff is stretched by their difference, which a second
-    iteration has to take back.
+    The step may have any length. Accelerations come from positions or from the last accelerations; those that turn
+    positions come from positions, so that stiff coordinates are not stretched.
     """
     stages, count, free, weights, carried = len(tableau.c), len(system.free), system.free, work.weights, work.counts
     latest, before = work.numbers[Number.LATEST] / h, work.numbers[Number.BEFORE] / h
@@ -330,8 +325,7 @@ def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
 def _history_from_state(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """Initialise the stage predictor with two fictitious steps that end at the state, in the row behind the stages.
 
-    Its acceleration is taken through the matrix: at the end of a step what is stiff may be far from its equilibrium, at
-    stages it is not.
+    The acceleration is filtered by the matrix: at the end of a step stiff coordinates may be far from equilibrium.
     """
     stages, nq = len(tableau.c), system.positions
     for i in range(stages):
@@ -391,9 +385,8 @@ def _change(system: Any, work: Any, tableau: Any) -> None:
 def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> tuple[float, float]:
     """Make one simplified Newton iteration; return the largest change and the largest vibration that it leaves.
 
-    Both are in units of position. What is left of a miss in a stiff mode of frequency w changes its positions at the
-    stages by its (h w)^2-th part, and its rate at the end of the step by so much over h, which goes on as a vibration
-    h w times as large: between both, as their geometric mean is.
+    Both are in units of position. A residual in a stiff mode of frequency w changes its positions by the (h w)^2-th
+    part, and its rate at the end of the step, whose vibration is h w times as large: the geometric mean of both.
     """
     nq, stages, count, free = system.positions, len(tableau.c), len(system.free), system.free
     change, y, miss = work.change, work.y, work.miss

@@ -18,8 +18,8 @@ MOST_ITERATIONS = 25
 def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
     """Differentiate the free accelerations by free positions and rates, by differences about a row of the work.
 
-    A free position is moved along the rates of change of all positions that its own rate causes, forth and back: a
-    turn by `way` stretches a stiff beam by its square, which would drown what is soft.
+    A free position moves along the rates of all positions, in both directions: a rotation stretches a stiff beam by its
+    square.
     """
     free, nq, count = system.free, system.positions, len(system.free)
     x, y, base = work.x[spare], work.y[spare], work.y[row]

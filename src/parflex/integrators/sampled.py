@@ -20,11 +20,10 @@ plant_steps: Any = None  # the loop of the method that moves the plant
 
 
 class Sampled(CompiledRecord):
-    """What the loop knows of a law: two programs, where their numbers come from, and what a run remembers.
+    """Two programs of a law, the sources of their inputs, and the memory of a run.
 
-    The first closes the nominal robot from what is measured: (guess, measured, constants) -> positions, and other
-    outputs, of which the last is the status. The second is the law: (positions, measured rates, reference, gains and
-    constants) -> efforts.
+    The first closes the nominal robot: (guess, measured, constants) -> positions, other outputs, status. The second is
+    the law: (positions, measured rates, reference, gains and constants) -> efforts.
     """
 
     geometry: int  # addresses

@@ -1,8 +1,7 @@
 """The loop of all integrators: steps, their errors, events and rows of output.
 
-A method is a set of compiled functions with one signature each: `begin`, `prepare`, `solve`, `renew`, `error`,
-`accept`, `follow` and `rows_inside`. `driver` puts those of a method in the place of these names, and the loop is
-compiled for them.
+A method is a set of compiled functions: `begin`, `prepare`, `solve`, `renew`, `error`, `accept`, `follow` and
+`rows_inside`. `driver` compiles the loop with those of a method in place of these names.
 """
 
 from __future__ import annotations
@@ -195,10 +194,9 @@ def _trial(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, q
 def _to_root(
     system: Any, work: Any, tableau: Any, t: float, high: float, which: int, q: Array, qd: Array, tolerance: float
 ) -> float:
-    """End a step of length `high` where one gap goes through zero, just beyond; gives its length, or FAILED.
+    """End a step of length `high` just behind the root of one gap; return its length, or FAILED.
 
-    Trials end where the line through both ends has its root, now and then in the middle. An end that stays twice counts
-    half, so that both close in.
+    Regula falsi with occasional bisection: an end that is retained twice counts half.
     """
     low, side = 0.0, 0.0
     below, above = missed(work.gates, work.gaps_at_start, which), missed(work.gates, work.gaps, which)
@@ -262,8 +260,8 @@ def _steps(
 ) -> tuple[int, int]:  # fmt: skip
     """Integrate until the rows of output are full; return the number of full rows and a status.
 
-    Where errors choose them, a step is part of the time between two rows, `h` then, or goes over some rows. With gates,
-    a step has parts that end where these turn.
+    Under error control a step is part of the time between two rows, `h`, or covers several rows. With gates, it has
+    parts that end where gates turn.
     """
     counts, numbers, gated, row, done = work.counts, work.numbers, system.gaps != 0, 0, 0
     judged = work.judging != 0 and numbers[Number.AIM] > 0.0

@@ -1,17 +1,13 @@
 """Stiction: joints that stick and slide.
 
-The friction effort of a joint is an input of the model. At an event the efforts of the joints at zero velocity are
-found; between events the effort of a sticking joint is updated. An added inertia, another input, holds that joint but
-for a millionth of its acceleration; the force on this inertia is added to the effort, and the model is evaluated again,
-theory (57). This needs no inverse. If more joints stick than the robot has degrees of freedom, the efforts keep least
-norm.
+The friction effort of a joint is an input of the model. At an event the efforts of joints at zero velocity are found;
+between events the effort of a sticking joint is updated: an added inertia, another input, holds the joint except for a
+millionth of its acceleration, and the force on this inertia is added to the effort, theory (57).
 
-Accelerations `a` of joints at zero velocity are affine in their friction efforts: `a = a0 - W lam`, from one call of
-the model without these and one for each joint. Friction minimises `lam W lam/2 - a0 lam` within its bounds,
-theory (57). Of all such efforts those of least `lam W_jj lam` are taken, a norm that compares N and N m by the motion
-that they cause. Joints inside their bounds are held; of those at a bound some are held by the others, and some move.
-Friction cannot hold a joint that its own effort does not move, as at a dead point: if it has an acceleration, it slides
-on.
+Accelerations of joints at zero velocity are affine in their friction efforts, `a = a0 - W lam`, from one call of the
+model without these and one for each joint. Friction minimises `lam W lam/2 - a0 lam` within its bounds; of all such
+efforts those of least `lam W_jj lam` are taken, a norm that compares N and N m by the motion that they cause. A joint
+that its own effort does not move, as at a dead point, slides on.
 """
 
 from __future__ import annotations
@@ -77,10 +73,10 @@ def _rests(system: Any, work: Any, row: int, j: int) -> bool:
 
 @inner
 def settle_friction(system: Any, work: Any, row: int, forced: bool, event_time: float) -> int:
-    """Find which joints at rest stick, at the state of a row of the work; gives how many joints change.
+    """Find which joints at rest stick, at the state of a row of the work; return how many change.
 
-    All bear at most their static efforts. Of those that move nevertheless, the bound falls to the effort of sliding,
-    one after the other, and the others are asked again. `forced`: a joint is at its limit, and is to slide.
+    All carry at most their static efforts; the bound of joints that move nevertheless falls to the effort of sliding,
+    one after the other. `forced`: a joint at its limit is to slide.
     """
     count, friction, split = len(system.friction), system.friction, work.split
     first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
@@ -165,10 +161,9 @@ def unsettled(system: Any, work: Any, row: int) -> bool:
 
 @inner
 def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
-    """Take from a state what sticking joints have drifted: rates first, then positions, by what their friction moves.
+    """Remove the drift of sticking joints from a state: rates first, then positions, by the motion of their friction.
 
-    A joint that depends on others keeps still to the order of the method only; the inertia that holds the joints, moved
-    by the drift, gives the least change in the sense of kinetic energy that undoes it.
+    The inertia that holds the joints gives the least change in the sense of kinetic energy.
     """
     count, nq, y = len(system.friction), system.positions, work.y[row]
     first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
@@ -344,8 +339,7 @@ def breaks_away(work: Any, j: int) -> bool:
 def find_keeping(work: Any) -> None:
     """Find the projection of efforts that `common.hold` applies: the part of held joints that moves them.
 
-    Columns of the response, the largest that is left first, become directions of unit length, and are taken from the
-    others; the efforts of joints that slide or are at a bound stay as they are.
+    Columns of the response are orthonormalised, the largest first; efforts of joints that slide or are at a bound stay.
     """
     split, solves, keeping, count = work.split, work.solves, work.keeping, work.split.shape[1]
     for i in range(count):

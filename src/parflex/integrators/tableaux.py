@@ -15,9 +15,8 @@ Array = np.ndarray
 class Gauss(CompiledRecord):
     """Collocation at the Gauss points: c, A, A A, b, second = b A, inverses of A and A A.
 
-    A = T diag(roots) T^-1: of each real root and of one of each complex pair its two parts, its row of T^-1 and its
-    column of T, doubled for a pair, theory (58).
-    The error of a step of linear equations is `error` h^order times a derivative of the solution, the next Pade term.
+    A = T diag(roots) T^-1: real root or one of a complex pair, its row of T^-1 and its column of T, doubled for a pair,
+    theory (58). The error of a step is `error` h^order times a derivative of the solution, the next Pade term.
     """
 
     c: Array

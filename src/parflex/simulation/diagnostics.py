@@ -1,8 +1,7 @@
-"""Diagnostics of a run: how it ended, energy balance, steps, contacts, limits, and accelerations in the rows.
+"""Diagnostics of a run: end, energy balance, contacts, limits, and accelerations in the rows.
 
-Steps that are too long for the fastest vibrations, or for stiff damping, still give accurate positions; accelerations
-at their ends, and forces that follow from them, may be wrong. Accelerations of coordinates, frames and outputs are
-therefore compared with the differences of the rates between rows.
+Positions may be accurate although steps are too long for accelerations at their ends and for forces that follow from
+them. Accelerations of coordinates, frames and outputs are therefore compared with the differences of the rates.
 """
 
 from __future__ import annotations
@@ -269,8 +268,7 @@ def inconsistent_shares(
 ) -> dict[str, float]:
     """Return the columns that differ from the changes of the rates, and by which share of the largest of their kind.
 
-    With many steps between rows (`every`), steps may resolve vibrations that rows do not, and accelerations of rigid
-    robots follow from their inputs at once: then only requested outputs are compared.
+    With many steps between rows (`every`), and for rigid robots, only requested outputs are compared.
     """
     tree, t = state.robot.tree, state.t
     known = [k for k, name in enumerate(tree.rate_names) if name in tree.position_names]
@@ -301,7 +299,7 @@ def inconsistency_warnings(
     """Return a diagnostic of requested columns that differ, else a short one of those that every run has.
 
     `step` is the mean step (s), `every` the number of steps in a row. Accelerations inside flexible bodies are in the
-    summary alone: axial vibrations, which have no other effect, would cause a diagnostic in most runs.
+    summary only, since axial vibrations have no other effect.
     """
     kinds = _kinds(problem.robot.tree)
     rough = [name for name in shares if kinds.get(name, ("", 1.0))[0] != BODIES]

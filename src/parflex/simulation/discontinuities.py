@@ -27,10 +27,9 @@ NONE = np.zeros(0)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Discontinuity(Record):
-    """A time at which inputs jump, the system with those behind it, and what becomes of the state there.
+    """A time at which inputs jump, the system with the inputs behind it, and the effect on the state.
 
-    `cross` takes closed positions and their rates of change before it, and gives independent rates behind it and the
-    work of the impulse; None where rates stay.
+    `cross` takes closed positions and their rates of change, and returns independent rates and the work of the impulse.
     """
 
     time: float
@@ -56,10 +55,9 @@ def jump_times(inputs: Trajectory, motors: int) -> Array:
 def input_segments(
     problem: Problem, inputs: Trajectory, time: float, near: float, begin: float = 0.0, instants: Array = NONE
 ) -> InputSegments:
-    """Return the inputs of a run from one time to another, divided at their jumps.
+    """Return the inputs of a run from one time to another, divided at their jumps and at the `instants`.
 
-    Steps end at the `instants` too. A run starts behind a jump at t = 0; one that goes on from a later row, which shows
-    what is before it, crosses it.
+    A run starts behind a jump at t = 0; one that continues from a later row crosses it.
     """
     system, names = problem.system(inputs), problem.robot.actuated_names
     count = len(names) if problem.driven else 0

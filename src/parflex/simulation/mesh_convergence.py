@@ -1,16 +1,13 @@
 """Mesh convergence of runs.
 
-A run is repeated with twice the elements in all beams until it changes by at most a share of its deflections. A small
-change may be chance, so the error of the frequencies in the strain of the beams must be below that share too. Positions
-and rotations of the recorded frames are compared with the largest deflection and rotation of a beam, since the motors
-prescribe the path of the robot; efforts and `outputs` with the largest value of their kind.
+A run is repeated with twice the elements in all beams until it changes by at most a share of its deflections, and the
+error of the frequencies in the strain of the beams is below that share too. Positions and rotations of frames are
+compared with the largest deflection and rotation of a beam, efforts and `outputs` with the largest of their kind.
 
 To first order the error of a run is the response of the robot to the inertia of motions inside elements that their
-shapes omit, theory (73): a convolution over the past in the modes at the start.
-
-The mean frequency of an element is that of its strain: omega^2 = <ed^T K ed> / <e^T K e>, each about its mean over the
-run. With mu the lowest frequency of its omitted motions, a frequency omega of the robot is too high by at most 1/2
-omega^2/(mu^2 - omega^2) of it.
+shapes omit, theory (73): a convolution over the past in the modes at the start. The mean frequency of an element is
+omega^2 = <ed^T K ed> / <e^T K e>, each about its mean. With mu the lowest frequency of its omitted motions, omega is
+too high by at most 1/2 omega^2/(mu^2 - omega^2) of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Outputs of a run: one table from the names of columns to functions of the state in all rows.
 
-Every run has the columns of `BASE`. `OUTPUTS` reads the words of the argument `outputs`; what a word needs, such as the
-signals of a frame or the wrenches in the joints, is computed only if it is requested.
+`base_columns` are those of every run. `OUTPUTS` reads the argument `outputs`; signals are computed on request.
 """
 
 from __future__ import annotations

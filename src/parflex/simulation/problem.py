@@ -2,8 +2,7 @@
 
 Of the scaled rows of the closures, s_1 is the largest singular value, s_r the last one that is not generically zero,
 and s_f that of the columns of the dependent rates alone. `s_f / s_r`, at most 1, measures the choice of the independent
-rates; others are chosen where it falls. `s_r / s_1` does not depend on the choice: where it falls, the closures are
-near a singular pose.
+rates, which changes if it falls. `s_r / s_1` falls near a singular pose.
 """
 
 from __future__ import annotations
@@ -57,10 +56,10 @@ JUMP = 0.5  # of the way between two rows that their rates do not explain: anoth
 
 @dataclass(frozen=True)
 class Problem:
-    """A model of a state, whose motors follow a motion or have efforts, under wrenches on frames.
+    """A model of a state under wrenches on frames.
 
-    `prescribed` is "motors" where these follow a motion (`driven`), "platform" where that does by the efforts of the
-    inverse model, "efforts" else.
+    `prescribed` is "motors" if these follow a motion (`driven`), "platform" if it does by the efforts of the inverse
+    model, else "efforts".
     """
 
     robot: Robot  # without what is left out
@@ -295,8 +294,8 @@ def prepare_problem(
 ) -> Problem:
     """Return the model of a state; the robot file acts without the terms `without`, and limits if `stops` act.
 
-    `independent` rates may be chosen. Where joints stick, only losses of couplings have a width; under a platform that
-    is driven they do not. An implicit method says of which `numbers` its coefficients are.
+    With stiction, only losses of couplings have a width, unless the platform is driven. `numbers` are the kinds of
+    coefficients of an implicit method.
     """
     if prescribed == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to drive", key="motion", hint="omit the motion")
@@ -492,8 +491,8 @@ class PartitionWatch:
     ) -> PartitionEvent | None:
         """Return the first row, of closed positions and their rates of change, with an event.
 
-        Row 0 was checked before, or is near one that was. Where s_r / s_1 falls by more than half between two rows, it
-        may pass zero before the next one.
+        Row 0 was checked before. If s_r / s_1 falls by more than half between two rows, it may pass zero before the
+        next.
         """
         units, moved = self.position_units, np.diff(q, axis=0)
         distances = (np.abs(moved) / units).max(axis=1, initial=0.0)

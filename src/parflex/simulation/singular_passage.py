@@ -1,10 +1,8 @@
 """Passage through singular poses: steps over all rates of the tree, projected onto the closures.
 
 Near a pose where the closures lose rank no choice of independent rates determines the others well, but the motion is
-smooth: the tangent of its branch rotates steadily while the closures determine it less and less. Nothing is reduced:
-the accelerations of all rates are those along the closures (least norm) and, in the free directions, those of the
-forces, theory (39). One long step of Gauss collocation of high order has the singular pose in its middle, where none of
-its points lies.
+smooth. Accelerations of all rates are those along the closures (least norm) and, in the free directions, those of the
+forces, theory (39). One long step of Gauss collocation of high order has the singular pose between its points.
 """
 
 from __future__ import annotations
@@ -237,8 +235,7 @@ class SingularPassage:
     def _leap(self, before: PassageState, t: float, h: float) -> Callable[[float], PassageState]:
         """Return states in one step of Gauss collocation of high order, whose points are on the closures.
 
-        That it stays on its branch shows in the end: what the closures correct of the polynomial is then next to
-        nothing, in positions and in rates, and energy is kept.
+        Raise unless the step stays on its branch: closures hardly correct the polynomial, and energy is kept.
         """
         method, tree, units = gauss(STAGES), self.problem.robot.tree, self.problem.robot.tree.rate_units
         _, change, _ = self._changes(t, before)

@@ -1,14 +1,11 @@
 """Initial state of a run: undeformed, in equilibrium, held by the motors, or specified.
 
-`start` specifies the positions. Rates are those of the prescribed motion, of the closures and of specified coordinates
-without a motor; within these, bodies deform with the least energy of their own rates, and the other rates are as near
-to zero as possible (`Configuration.rates`). The choice of independent rates has no effect.
+Rates are those of the prescribed motion, of the closures and of specified coordinates without a motor; within these,
+elastic rates have the least kinetic energy, and other rates are least (`Configuration.rates`).
 
-Flexible bodies are in equilibrium under their loads while the joints stay at the pose. Rigid motions that no motor
-holds are locked at the pose and released when the run begins, because their equilibrium may be far away or upside down.
-Springs hold a motion too, unless a pose is specified.
-
-Equilibria are cached on disk under a key of the robot, the pose, the loads and the source code.
+Flexible bodies are in equilibrium under their loads with the joints at the pose. Rigid motions that no motor holds are
+locked until the run begins, because their equilibrium may be far away; springs hold a motion unless a pose is
+specified. Equilibria are cached on disk.
 """
 
 from __future__ import annotations
@@ -272,8 +269,8 @@ def relaxed_bodies(
 ) -> RelaxedBodies:
     """Return bodies in equilibrium at the positions `here`, with motors and unactuated motions of joints locked.
 
-    With a `pose` all unactuated motions are locked, without one those that no springs keep in a stable equilibrium.
-    With `frame_held` the motors hold the end effector as at `here`.
+    Without a `pose`, motions that springs keep in a stable equilibrium are free. With `frame_held` the motors hold the
+    end effector.
     """
     motions = rigid_motions(here)
     if pose is None:

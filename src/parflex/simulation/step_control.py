@@ -3,9 +3,8 @@
 The tolerance of a step is a share of the motion so far, or a length in metres. Errors of fixed steps are estimated too,
 and their sum is compared with the motion of the robot.
 
-An input is a piecewise polynomial, and a step samples it as one quintic through six points. The window of the longest
-step is cut at ends of pieces until the quintic fits each part. Steps end at these cuts, for example at a pulse in a
-table.
+A step samples an input, a piecewise polynomial, as one quintic through six points. The window of the longest step is
+cut at ends of pieces until the quintic fits each part; steps end at these cuts.
 """
 
 from __future__ import annotations
@@ -67,8 +66,7 @@ class Steps:
     def halved(self, length: float, track: IntegratedRows | None = None) -> Steps:
         """Return steps half as long; under error control, with the tolerance for such steps.
 
-        With a `track`, return even steps of half the mean length of its steps, for runs whose rows and events end the
-        steps before their errors do.
+        With a `track`, return even steps of half its mean step, for runs whose rows and events end the steps.
         """
         grid, less = self.grid, 2.0 ** -(ORDERS[self.method.name] + 1)
         if not grid.begin:

@@ -1,9 +1,7 @@
 """Follow a frame: joint motions for prescribed poses, along paths and in time.
 
-The pose and motion of a prescribed frame give positions, rates and accelerations of all joints, with all bodies rigid.
-Geometric paths are followed along their length, once for all laws of time, and cached on disk under a key of the robot,
-the path, its reference pose and the source code; other trajectories, and references of controllers, are followed in
-time.
+The motion of a frame determines positions, rates and accelerations of all joints, with rigid bodies. Geometric paths
+are followed along their length, once for all time laws, and cached on disk; other trajectories are followed in time.
 """
 
 from __future__ import annotations
@@ -156,8 +154,7 @@ class Track(Record):
     def refuse_violations(self, robot: Robot, end: float, stopped: Collection[str] = ()) -> None:
         """Raise if the reference exceeds a limit of the robot until a time.
 
-        Motors and sensed joints are checked at any instant, the others at the knots; not the ranges of joints that are
-        `stopped` by stops.
+        Motors and sensed joints are checked at any time, others at the knots; not the ranges of `stopped` joints.
         """
         rows, tree = self.knots <= end, robot.tree
         positions = dict(zip(tree.position_names, self.q[rows].T, strict=True))
@@ -344,11 +341,10 @@ def _size(units: Array, step: Array) -> float:
 
 
 def joints_of_pose(rigid: Robot, frame: str, desired: FrameMotion, near: Array, driven: Sequence[int]) -> Moving:
-    """Return the robot with a frame in a place, near positions, and all its rates and accelerations.
+    """Return the robot with a frame at a pose, near positions, and all its rates and accelerations.
 
-    `driven` are the components of the frame's twist that the robot can follow. Where the place leaves motions free,
-    or the frame cannot keep its rotation, the rest is that of the nearest pose; its accelerations are then missing
-    (nan): they are the slopes of the rates.
+    `driven` are the components of the twist that the robot can follow. If the pose leaves motions free, or the frame
+    cannot keep its rotation, the nearest pose is taken, and accelerations are missing (nan).
     """
     axes = range(2 if rigid.tree.planar else 3)
     place = pose_coordinates(rigid, frame, desired, axes)

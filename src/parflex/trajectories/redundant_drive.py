@@ -1,7 +1,7 @@
 """Motions of redundant motors: as many motors as there are degrees of freedom drive, and all share the efforts.
 
-The positions of all joints fit all motors best, with closed loops. If a motor differs from them, the motions of the
-motors contradict each other and are refused. The driving motors are those that determine the motion best along it.
+Motions of the motors that contradict each other are refused. The driving motors are those that determine the motion
+best along it.
 """
 
 from __future__ import annotations

@@ -213,8 +213,8 @@ def _kept_within(
 def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
     """Return rows at the begin of each interval, and at its end as rows of the speed at its begin.
 
-    There y^2 has grown by 2 u ds, and y by what it grew in the motion found before. Without them accelerations go to
-    and fro where a row has no factor of u. Very many rows stay alone: their pairs would be too many.
+    There y^2 has grown by 2 u ds, and y as in the last motion. Without them accelerations oscillate where a row has no
+    factor of u. Very many rows are not doubled.
     """
     if limits.shape[1] > MOST_ROWS:
         return limits
@@ -228,8 +228,7 @@ def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
 def _exceeded(rows: PhaseRows, law: Trajectory, knots: Array) -> tuple[Array, Array]:
     """Return by how much rows (interval, row) and speeds (interval) exceed their limits at most.
 
-    Checked are the ends of all pieces of the law, where accelerations turn, places between them, and the knots at
-    which terms jump.
+    Checked are places in all pieces of the law, and the knots at which terms jump.
     """
     ends = law.breaks
     t = np.concatenate([(ends[:-1, None] + np.diff(ends)[:, None] * SHARES).ravel(), times_at(law, rows.s[::2])])
@@ -841,8 +840,7 @@ def cable_names(robot: Robot) -> list[str]:
 def _shares(here: Configuration) -> Array:
     """Return rows w (cable, rate) with tension = w . (tau - f), from the equations of drums, gears and lengths.
 
-    A virtual motion of these that breaks the condition of one cable and no other condition: its work is that of the
-    tension.
+    Each is a virtual motion that breaks the condition of one cable only: its work is that of the tension.
     """
     robot, J = here.robot, here.closure_jacobian
     lengths = [link.v.start for link in robot.tree.links if link.pulls_only]

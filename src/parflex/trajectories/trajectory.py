@@ -329,10 +329,10 @@ def quintic_powers(position: Any, velocity: Any, acceleration: Any) -> tuple[Any
 
 
 def composed(along: Trajectory, law: Trajectory, end: float = np.inf, lap: float | None = None) -> Trajectory:
-    """Return functions of the way along a path as functions of time, by the way in time (one channel).
+    """Return functions of the path coordinate as functions of time, by a law (one channel).
 
-    Quintics between knots have the exact values and derivatives at both ends. `lap` is the length of a closed path, on
-    which a joint that rotates on gains the same angle in each lap. A law without an end is followed until `end`.
+    Quintics between knots have exact values and derivatives at both ends. `lap` is the length of a closed path: a joint
+    that rotates on gains the same angle in each lap. A law without an end is followed until `end`.
     """
     breaks = law.breaks
     if law.coefficients[-1, 1:].any() and np.isfinite(end):  # the last piece goes on
