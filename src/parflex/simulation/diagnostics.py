@@ -18,6 +18,8 @@ from parflex.dynamics.contact_state import limits_without_stop
 from parflex.errors import InputError, SingularError
 from parflex.forces.effort_allocation import driven_cables, read_limits
 from parflex.integrators.driver import Grid, rounded_down
+from parflex.recursion.energy import contact_depths
+from parflex.recursion.kinematics import pose
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import check_limits, efforts_of_file
 from parflex.robot.robot import Robot
@@ -38,7 +40,8 @@ MOST_NAMED = 3  # jumps or contacts in the diagnostics of a run
 
 # steps in a contact that give its rebound to a thousandth, generalized-alpha to five: of a mass against a damped stop
 STEPS_IN_A_CONTACT = {"gauss4": 5, "gauss6": 3, "rk4": 8, "generalized-alpha": 12}
-SLOW = 0.01  # of the fastest contact: slower ones graze or come to rest, with 1e-4 of the energy
+SLOW = 0.01  # of the largest speed in the run: a slower contact grazes or comes to rest, with 1e-4 of the energy
+MOST_LOOKED_AT = 100  # rows, for that speed
 CONTACTS = {"stop": "the contact of joint '{}' with its stop", "flank": "the contact of coupling '{}' with a flank",
             "cable": "the pull of cable '{}'"}  # fmt: skip
 
@@ -151,13 +154,15 @@ def balance_warnings(columns: Mapping[str, Array], method: str, usual: float) ->
 # -- contacts, cables, limits ------------------------------------------------------------------------------
 
 
-def contact_warnings(tree: Tree, events: Array, method: str, step: float) -> list[Diagnostic]:
+def contact_warnings(
+    robot: Robot, events: Array, columns: Mapping[str, Array], method: str, step: float
+) -> list[Diagnostic]:
     """Return diagnostics of contacts that end before fixed steps resolve them; their energy balance is right."""
     enough, shortest = STEPS_IN_A_CONTACT.get(method, 0) * step, dict[tuple[str, str], tuple[float, float]]()
-    contacts = _contacts(tree, events)
-    for on, first, duration, speed in contacts:
-        fastest = max(other for like, *_, other in contacts if like is on)
-        if duration < enough and speed >= SLOW * fastest:
+    short = [contact for contact in _contacts(robot.tree, events) if contact[2] < enough]
+    fastest = _fastest(robot, columns) if short else {}
+    for on, first, duration, speed in short:
+        if speed >= SLOW * fastest[on.contact.told]:
             first, least = shortest.get((on.kind, on.name), (first, duration))
             shortest[on.kind, on.name] = first, min(least, duration)
     return [
@@ -187,6 +192,19 @@ def _contacts(tree: Tree, events: Array) -> list[tuple[Any, float, float, float]
             start, speed = begun.pop(on.contact.told)
             contacts.append((on, start, time - start, speed))
     return contacts
+
+
+def _fastest(robot: Robot, columns: Mapping[str, Array]) -> dict[int, float]:
+    """Return the largest rate of the depth of each contact in some rows of a run."""
+    tree, (q, qd), fastest = (
+        robot.tree,
+        (coordinate_rows(robot, columns, word) for word in ("q", "qd")),
+        dict[int, float](),
+    )
+    for k in np.linspace(0, len(q) - 1, MOST_LOOKED_AT).astype(int):
+        for contact, _, rate in contact_depths(tree, pose(tree, q[k]), tree.rates(q[k], qd[k])):
+            fastest[contact.told] = max(fastest.get(contact.told, 0.0), abs(float(rate)))
+    return fastest
 
 
 def stop_limit_warnings(robot: Robot) -> list[Diagnostic]:

@@ -236,7 +236,7 @@ def simulate(
         *jump_warnings(segments.jumps),
         *balance_warnings(columns, method, characteristic_energy(tree, time)),
         *made.warnings(moved),
-        *contact_warnings(tree, track.events, method, 0.0 if grid.begin else grid.step),
+        *contact_warnings(problem.robot, track.events, columns, method, 0.0 if grid.begin else grid.step),
         *identical_joint_warnings(problem, track.counts),
         *cable_warnings(problem.robot, columns),
         *reduced_load_warning(robot.tree, list(case.wrenches)),
