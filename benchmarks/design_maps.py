@@ -22,9 +22,9 @@ from timing import Harness
 
 import parflex
 from parflex.codegen.llvm_jit import host_target
-from parflex.maps.closed_rows import OK
+from parflex.maps.assembly import Assembly, node_model
+from parflex.maps.continuation import OK
 from parflex.maps.kinematics import Geometry
-from parflex.maps.matrices import Assembly, node_model
 from parflex.maps.parameters import number_at, numbers_of_designs
 from parflex.maps.positions import PositionSolver
 from parflex.statics.loads import locked_robot

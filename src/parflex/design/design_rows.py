@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import ResponseCase
+from parflex.design.design_state import ResponseCase, value_of
 from parflex.design.registry import ResponseQuestion
-from parflex.design.response_value import value_of
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batch import Batch
 from parflex.maps.batch_result import BatchResult, warn_of_balanced, warn_of_unstable
-from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, home_state, outside_limits
 from parflex.maps.responses import read_responses

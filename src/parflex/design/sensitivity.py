@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import ResponseCase
+from parflex.design.design_state import MultipleValue, ResponseCase, slope_of, value_of
 from parflex.design.registry import ResponseQuestion, Tolerances, read_question
-from parflex.design.response_value import MultipleValue, slope_of, value_of
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench
 from parflex.parameters.design_numbers import number_at

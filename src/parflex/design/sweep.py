@@ -30,7 +30,7 @@ from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file, check_writable, read_npz
 from parflex.maps.batch_result import BatchResult
-from parflex.maps.closed_rows import OK
+from parflex.maps.continuation import OK
 from parflex.maps.files import FOREIGN
 from parflex.maps.positions import WAITING
 from parflex.parameters.design_numbers import number_at

@@ -132,7 +132,9 @@ class SlopeProgram(Record):
         with np.errstate(all="ignore"):
             outputs = np.array(run(self.program, columns, functions_of("numpy")), dtype=float)
         count, ends = len(self.places), np.cumsum([len(self.places), len(self.entries), len(self.compared)])
-        if not same_reading(self.compared, outputs[None, ends[1] : ends[2]]) or not np.isfinite(outputs).all():
+        compared = outputs[ends[1] : ends[2]]  # with infinity too
+        finite = np.isfinite(np.delete(outputs, np.s_[ends[1] : ends[2]])).all() and not np.isnan(compared).any()
+        if not finite or not same_reading(self.compared, compared[None]):
             return None
         slopes = np.zeros((len(values), count))
         for (k, number), slope in zip(self.entries, outputs[count : ends[1]], strict=True):

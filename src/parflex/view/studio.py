@@ -18,7 +18,7 @@ from parflex.design.design_rows import DesignRows
 from parflex.design.sweep import DesignFile
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.maps.batch import Batch
-from parflex.maps.closed_rows import UNREACHABLE
+from parflex.maps.continuation import UNREACHABLE
 from parflex.maps.responses import read_responses
 from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned, write_design
