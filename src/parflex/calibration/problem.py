@@ -225,10 +225,11 @@ class CalibrationProblem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Determined(Record):
-    """Determined directions of the parameters (columns), undetermined ones, singular values and the condition."""
+    """Determined directions of the parameters (columns), undetermined ones, which parameters these hold, condition."""
 
     directions: Array
     undetermined: Array
+    loose: Array
     condition: float
 
 
@@ -240,7 +241,8 @@ def determined(J: Array) -> Determined:
     values = np.concatenate([values, np.zeros(J.shape[1] - len(values))])
     good = values > ROUNDING * max(values.max(initial=0.0), 1e-300)
     condition = float(values[good].max() / values[good].min()) if good.any() else 1.0
-    return Determined(units[:, None] * V[good].T, units[:, None] * V[~good].T, condition)
+    loose = np.abs(V[~good]).max(axis=0, initial=0.0) > SHOWN
+    return Determined(units[:, None] * V[good].T, units[:, None] * V[~good].T, loose, condition)
 
 
 def combinations(names: Sequence[str], undetermined: Array) -> list[dict[str, float]]:

@@ -169,6 +169,7 @@ def _argument(verb: str, parameter: inspect.Parameter) -> click.Argument:
     words: dict[str, Any] = {"metavar": entry.metavar or parameter.name.upper(), "shell_complete": entry.complete}
     words |= {} if required else {"default": parameter.default}  # a default, even None, would be enough for click
     nargs = -1 if parameter.kind is parameter.VAR_POSITIONAL else 1
+    required = required and not words["metavar"].startswith("[")
     return click.Argument([parameter.name], nargs=nargs, required=required, **words)
 
 
