@@ -221,7 +221,7 @@ def _run(verb: str, function: Callable[..., Any], signature: inspect.Signature, 
     places: list[Any] = []
     for name, parameter in names.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            places += arguments.pop(name)
+            places += arguments.pop(name) or ()
         elif parameter.kind is not parameter.KEYWORD_ONLY and name in arguments:
             places.append(arguments.pop(name))
     answer = function(*places, **arguments)
