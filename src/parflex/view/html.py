@@ -102,7 +102,7 @@ def embedded_svg(svg: str, caption: str, still: str = "", width: str = "") -> st
 def svg_address(svg: str) -> str:
     """Return the address of an SVG text as data, its quotes exchanged because those of the address need no escape."""
     plain = " ".join(svg.replace("'", "&apos;").replace('"', "'").split())
-    return "data:image/svg+xml," + quote(plain, safe=" ='()/;,.-_+*!?@&[]{}|~")
+    return "data:image/svg+xml," + quote(plain, safe=" ='()/;,.-_+*!?@[]{}|~")
 
 
 def page(title: str, *parts: str) -> str:

@@ -32,6 +32,7 @@ TURN, TILT = -32.0, 22.0  # degrees: direction of view of robots in space
 FLAT = 1e-6  # of the size: a robot that is thinner lies in the plane x-y
 AMPLITUDE = 0.08  # of the size of the robot
 COLUMNS = 3  # of mode shapes
+ALONE = -1  # number of a mode whose figure has no room for a triad
 FILLS = {  # face and edge by kind of body; flexible ones are lighter
     "link": ("#c4cad4", "#3b4350"), "platform": ("#a9c3e6", "#23508f"), "plate": ("#d3e4f7", "#23508f"),
     "beam": ("#bfe6e1", "#14777f"), "sleeve": ("#8f99a8", "#3b4350"), "slide": ("#e3e7ed", "#3b4350"),
@@ -128,7 +129,7 @@ def mode_picture(modes: Modes, number: int, inches: float, signs: Sequence[float
             figure = new_figure(inches * picture.aspect, inches)
             picture.axes = figure.add_subplot()
             picture.mode(shape, AMPLITUDE, sign)
-            picture.frame(1)
+            picture.frame(ALONE)
             tenths = re.sub(r"\d+\.\d\d", lambda number: f"{float(number[0]):.1f}", svg_of(figure))
             texts.append(tenths)
     return texts
@@ -226,7 +227,8 @@ class RobotFigure:
             origin = np.array([low[0] - 0.25 * length - max(0.0, float(tips[:, 0].max())), low[1] + 0.3 * length])
             if mode is not None:  # below, so that all panels have one scale
                 origin = low + np.array([0.3 * length, -0.2 * length - float(tips[:, 1].max())])
-            low = np.minimum(low, origin - [0.6 * length * (mode is None), 0.65 * length])
+            if mode != ALONE:
+                low = np.minimum(low, origin - [0.6 * length * (mode is None), 0.65 * length])
             for name, tip in zip("xyz", tips, strict=True):
                 if not mode and np.linalg.norm(tip) > 0.1 * length:
                     axes.annotate("", origin + tip, origin, arrowprops={"arrowstyle": "-|>", "color": INK, "lw": 0.8,
