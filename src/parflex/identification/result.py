@@ -20,6 +20,7 @@ from parflex.identification.regressor_columns import BaseColumns, grouped_text
 from parflex.records import Record, brief, count_of
 
 Array = np.ndarray
+ROUNDING = 1e-12  # of the terms of a sum that is zero
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
 
 
@@ -188,6 +189,8 @@ def identified_parameters(
     """Parameters that a record tells, by name."""
     names = [unknown.name for unknown in regressor.unknowns]
     by_file = base.groups @ np.array([unknown.value for unknown in regressor.unknowns])
+    terms = np.abs(base.groups) @ np.abs([unknown.value for unknown in regressor.unknowns])
+    by_file = np.where(np.abs(by_file) > ROUNDING * terms, by_file, 0.0)
     white, robust = (np.sqrt(np.maximum(np.diag(C), 0.0)).tolist() for C in (fitted.white, fitted.robust))
     widths = scipy.special.stdtrit(fitted.freedoms, 0.975).tolist()
     essential, parameters = essential_parameters(fitted), {}
@@ -272,7 +275,7 @@ def undetermined_parameters(
     for k in base.unobservable:
         unknown = regressor.unknowns[k]
         if unknown.value and k not in grouped and not (planar and len(unknown.symbol) > 1):
-            result.append({"name": unknown.name, "why": "no motion of the motors tells it"})
+            result.append({"name": unknown.name, "why": "no motion of the motors excites it"})
     inert = [k for k, name in enumerate(parameters) if name.partition("[")[0] in ("M", "ZZ", "IA")]
     shown, known = list(parameters), list(parameters.values())
     if any(known[k].relative <= UNSURE for k in inert):
