@@ -4,8 +4,8 @@ A program, traced once, computes the numbers of the robot from the keys. The nam
 move anything; a robot with other numbers is therefore assembled at each pose and compared. If poses move, or if the
 reading would decide otherwise, robots are read and assembled one by one.
 
-Masses, stiffnesses and dampers do not move a pose: positions and Jacobians are then computed once, and only the matrices
-M, D and K change, through the bodies, joints and springs that have the keys.
+Masses, stiffnesses and dampers do not move a pose: positions and Jacobians are then computed once, and only M, D and K
+change, through the bodies, joints and springs that have the keys.
 """
 
 from __future__ import annotations
