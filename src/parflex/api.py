@@ -569,7 +569,7 @@ WORDS: dict[str, Word] = {
         _path,
         {"inverse_dynamics": None, "forward_dynamics": None},
     ),
-    "path": Word("str or Path", "", "File.", _path),
+    "path": Word("str or Path", "", "File; a figure is SVG, PDF or PNG.", _path),
     "loops": Word(
         "str or Path", "", "YAML file beside a URDF, with its loops and motors: closed_loop, type, name_mot.", _path
     ),
@@ -757,6 +757,7 @@ WORDS: dict[str, Word] = {
         "float", "s", "Time at which the beam is drawn; None: that of the largest value.", _number(example=0.5)
     ),
     "title": Word("str", "", "Title of the figure.", _name),
+    "width": Word("str", "", "Width of the figure: 'column' or 'text' of a page of two columns.", _name),
     "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),
     "highest": Word("float", "Hz", "Highest frequency drawn.", _number(above=0.0)),
     "amplitude": Word(
