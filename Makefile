@@ -37,6 +37,7 @@ check: style types
 style: $(STAMP)
 	$(BIN)/ruff format --check src tests examples benchmarks docs/hooks
 	$(BIN)/ruff check src tests examples benchmarks docs/hooks
+	$(BIN)/codespell $(wildcard *.md) docs src examples benchmarks
 
 types: $(STAMP)
 	$(BIN)/mypy

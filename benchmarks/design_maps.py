@@ -22,11 +22,11 @@ from timing import Harness
 
 import parflex
 from parflex.codegen.llvm_jit import host_target
-from parflex.maps.closed_rows import OK
+from parflex.maps.assembly import Assembly, node_model
+from parflex.maps.continuation import OK
 from parflex.maps.kinematics import Geometry
-from parflex.maps.matrices import Assembly, node_model
+from parflex.maps.parameters import number_at, numbers_of_designs
 from parflex.maps.positions import PositionSolver
-from parflex.parameters.design_numbers import design_numbers, number_at
 from parflex.statics.loads import locked_robot
 
 NAME = "design-maps"
@@ -102,7 +102,7 @@ class Case:
     def set_up_peer(self, good: np.ndarray) -> None:
         """Positions and bodies of some rows, made once."""
         self.rows = np.flatnonzero(good)[:PEER]
-        numbers = design_numbers(self.robot, {key: values[self.rows] for key, values in self.designs.items()})
+        numbers = numbers_of_designs(self.robot, {key: values[self.rows] for key, values in self.designs.items()})
         geometry, own = Geometry(self.robot, numbers), np.arange(len(self.rows))
         placed = PositionSolver(geometry, self.coordinates, self.poses[0].tolist())(self.poses[self.rows], own)
         assert (placed.status == OK).all()

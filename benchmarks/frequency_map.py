@@ -16,7 +16,7 @@ from timing import Harness
 import parflex
 from parflex.design.grid import frequency_map
 from parflex.maps.batch import Batch
-from parflex.maps.closed_rows import OK
+from parflex.maps.continuation import OK
 from parflex.maps.responses import read_responses
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))

@@ -6,7 +6,11 @@ python tests/verify.py --output out/verify.md [--only tests|answers|mutations] [
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
+import io
 import json
+import multiprocessing
 import os
 import platform
 import subprocess
@@ -15,16 +19,26 @@ import tempfile
 import time
 import tomllib
 import xml.etree.ElementTree as ElementTree
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TESTS))
 
-from support.mutation import mutate, source_file  # noqa: E402
+from support.mutation import install, mutate, source_file  # noqa: E402
 
+LIBRARIES = (
+    "scipy.optimize",
+    "scipy.integrate",
+    "scipy.interpolate",
+    "matplotlib.pyplot",
+    "pydantic",
+    "llvmlite.binding",
+)
 PARTS = ("tests", "answers", "mutations")
 STORED_ANSWERS = "tests/project/test_golden.py::test_new_processes_give_the_answers_that_are_kept"
 
@@ -113,39 +127,43 @@ def run_answers(report: Report, folder: Path) -> tuple[str, str]:
 
 
 def run_pytest(tests: list[str], mutation: Mutation | None) -> str:
-    """Run tests with a mutation or without; return `passed`, `failed`, or why nothing ran."""
-    # the cache knows a program by the source on disk, which the mutation does not change
-    environment = os.environ | {"PARFLEX_CACHE": "off", "PARFLEX_VERIFY": "1", "PYTHONPATH": str(TESTS)}
-    if os.environ.get("PYTHONPATH"):
-        environment["PYTHONPATH"] += os.pathsep + os.environ["PYTHONPATH"]
+    """Run tests in this process, with a mutation or without; return `passed`, `failed`, or why nothing ran."""
     if mutation is not None:
-        environment["PARFLEX_MUTATION"] = json.dumps(mutation.__dict__)
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "support.mutation", "-p", "no:cacheprovider"]
-    command += [str(TESTS / test) for test in tests]
-    run = subprocess.run(command, cwd=TESTS.parent, env=environment, capture_output=True, text=True, check=False)
+        install(mutation.__dict__)
+    sys.path.insert(0, str(TESTS))
+    # the cache knows a program by the source on disk, which the mutation does not change
+    os.environ.update({"PARFLEX_CACHE": "off", "PARFLEX_VERIFY": "1"})
+    arguments = ["-x", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={TESTS.parent}"]
+    with redirect_stdout(io.StringIO()) as output:
+        code = pytest.main([*arguments, *(str(TESTS / test) for test in tests)])
     # pytest: 0 all passed, 1 a test failed, others nothing ran
-    return {0: "passed", 1: "failed"}.get(run.returncode, f"not run: {run.stdout.strip()[-160:]}")
+    return {0: "passed", 1: "failed"}.get(int(code), f"not run: {output.getvalue().strip()[-160:]}")
 
 
 def run_mutations(report: Report, mutations: list[Mutation]) -> tuple[str, str]:
-    """Run every named test without its mutation, where it must pass, and with it, where it must fail."""
-    import parflex
+    """Run every named test without its mutation, where it must pass, and with it, where it must fail.
 
-    package_folder = Path(parflex.__file__).parents[1]
+    Each run is a fork of this process, which has imported the libraries and nothing of the package.
+    """
+    package = importlib.util.find_spec("parflex")
+    assert package is not None and package.origin is not None, "parflex is not installed"
     for mutation in mutations:
-        mutation.check(package_folder)
+        mutation.check(Path(package.origin).parents[1])
+    os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+    for library in LIBRARIES:
+        importlib.import_module(library)
     bad = []
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        unchanged = pool.submit(run_pytest, list(dict.fromkeys(mutation.test for mutation in mutations)), None)
-        waiting = {pool.submit(run_pytest, [mutation.test], mutation): mutation for mutation in mutations}
-        for count, done in enumerate(as_completed(waiting), start=1):
-            mutation, result = waiting[done], done.result()
+    with multiprocessing.get_context("fork").Pool(os.cpu_count(), maxtasksperchild=1) as pool:
+        unchanged = pool.apply_async(run_pytest, (list(dict.fromkeys(m.test for m in mutations)), None))
+        results = [pool.apply_async(run_pytest, ([mutation.test], mutation)) for mutation in mutations]
+        for count, (mutation, waiting) in enumerate(zip(mutations, results, strict=True), start=1):
+            result = waiting.get()
             verdict = {"failed": "noticed", "passed": "survived"}.get(result, result)
             print(f"[{count}/{len(mutations)}] {verdict}: {mutation.function}: {mutation.old}", flush=True)
             if verdict != "noticed":
                 bad.append(f"mutation of {mutation.function}: `{mutation.old}` {verdict} ({mutation.test})")
-        if unchanged.result() != "passed":
-            bad.append(f"named tests on the unchanged source: {unchanged.result()}")
+        if unchanged.get() != "passed":
+            bad.append(f"named tests on the unchanged source: {unchanged.get()}")
     report.failures += bad
     return ("passed" if not bad else "failed"), f"{len(mutations)} mutations, {len(bad)} not noticed"
 

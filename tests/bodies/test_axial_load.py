@@ -129,6 +129,7 @@ def test_without_the_term_a_pinned_element_buckles_in_tension():
         assert (softest(rod, 0.4 * euler) < 0) == linear
 
 
+@pytest.mark.verify
 def test_columns_with_linear_strain_buckle_late(figure):
     """With `axial = "linear"` two, four and eight elements buckle 28, 6 and 1 percent above Euler, one not at all."""
     euler, result = np.pi**2 * EI / (2 * L) ** 2, {}

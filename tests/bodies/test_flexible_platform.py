@@ -217,6 +217,7 @@ def growth(law, here: parflex.Configuration, rows: np.ndarray, loading) -> float
     return float(np.linalg.eigvals(states).real.max())
 
 
+@pytest.mark.verify
 def test_the_rigid_model_holds_the_platform_by_its_pose_up_to_six_rad_per_second_and_motors_never(figure):
     """Numbers that the page on flexible platforms tells."""
     held, rigid = held_frame(flexible()), parflex.load("gough-stewart")

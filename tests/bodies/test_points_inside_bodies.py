@@ -605,6 +605,7 @@ def places(run, frame: str) -> np.ndarray:
     return np.stack([run[f"{frame}.{axis}"] for axis in "xyz"], axis=1)
 
 
+@pytest.mark.verify
 def test_a_moving_sensor_shows_second_differences_of_its_place_less_gravity(run):
     """Central differences of rows 0.1 ms apart: (2 pi f h)^2 / 12 of vibrations at up to a hundred Hz."""
     h = run.t[1] - run.t[0]

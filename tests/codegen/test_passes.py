@@ -183,6 +183,7 @@ def test_every_pass_has_its_line_in_the_documentation():
     assert set(re.findall(r"^- `(\w+)`:", page, flags=re.M)) >= {*PASSES, "parallel_axes"}
 
 
+@pytest.mark.verify
 def test_two_sums_that_would_become_each_other_stay_two():
     """Derivatives of a flexible robot: one sum was to be the other, and that a multiple of the first."""
     program = parflex.model(parflex.load("dualemps"), "jacobian-of-inverse")
@@ -288,6 +289,7 @@ def test_every_entry_of_every_model_has_a_name_and_a_unit(name):
     assert tried >= 6
 
 
+@pytest.mark.verify
 def test_units_are_those_of_what_a_joint_does():
     def units(name: str, model: str, group: str) -> list[str]:
         signals = parflex.model(parflex.load(name), model).signals

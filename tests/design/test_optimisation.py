@@ -10,7 +10,7 @@ from support.robots import robot_file
 
 import parflex
 from parflex.design.descent import Designs, Term, descend, polished
-from parflex.design.evaluation import ResponsePiece
+from parflex.design.problem import ResponsePiece
 
 SIDE, E, RHO = 0.02, 2.1e11, 7800.0
 

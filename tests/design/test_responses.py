@@ -9,9 +9,8 @@ from support.robots import load_robot, robot_file
 import parflex
 from parflex.design.descent import Descent, Designs, Term, descend, with_remaining_slope
 from parflex.design.design_state import DesignState
-from parflex.design.evaluation import ProblemDesigns, ResponsePiece
 from parflex.design.optimise import OptimisationProblem
-from parflex.design.problem import read_problem
+from parflex.design.problem import ProblemDesigns, ResponsePiece, read_problem
 from parflex.design.registry import RESPONSES
 from parflex.robot.load import with_settings
 

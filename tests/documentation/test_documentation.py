@@ -197,8 +197,8 @@ def cited_equations(text: str) -> set[int]:
 
 
 def test_equations_are_numbered_once_each_and_tied_to_the_code() -> None:
-    equations = "\n".join(text for language, text in blocks(ROOT / "docs" / "theory.md") if language == "text")
-    numbers = [int(number) for number in re.findall(r" \((\d+)\)$", equations, flags=re.M)]
+    equations = "\n".join(text for language, text in blocks(ROOT / "docs" / "theory.md") if language == "math")
+    numbers = [int(number) for number in re.findall(r"\\tag\{(\d+)\}$", equations, flags=re.M)]
     assert numbers == list(range(1, len(numbers) + 1)), "number them in the order of the page"
     cited = {path: cited_equations(path.read_text(encoding="utf-8")) for path in (ROOT / "src").rglob("*.py")}
     for path, equations in cited.items():

@@ -26,7 +26,7 @@ def halved(of, step: float, **how):
     return runs[1], lambda column: float(np.abs(runs[0][column] - runs[1][column]).max())
 
 
-@pytest.mark.few("five-bar-18", "five-bar-10")
+@pytest.mark.few("five-bar-18")
 @pytest.mark.parametrize(("kind", "seed"), cases(40))
 def test_pushed_linkages_move_as_the_oracle(kind, seed, tmp_path, figure):
     rng = np.random.default_rng([seed, *kind.encode()])

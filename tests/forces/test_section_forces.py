@@ -297,6 +297,7 @@ def test_a_closed_robot_at_rest_has_the_largest_stress_that_statics_say(five_bar
     assert most["beam"] in ("left", "right") and most["s"] == 0.0 and math.isclose(most["value"], exact, rel_tol=1e-9)
 
 
+@pytest.mark.verify
 def test_the_largest_stress_of_a_run_is_computed_when_it_is_read(five_bar, monkeypatch, tmp_path):
     calls, compute = [], outputs.largest_stress_of
     monkeypatch.setattr(outputs, "largest_stress_of", lambda *state: calls.append(1) or compute(*state))

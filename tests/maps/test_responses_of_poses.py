@@ -10,7 +10,7 @@ from support.maps import number_at, small_chunks
 from support.robots import load_robot
 
 import parflex
-from parflex.maps import equilibria, single_positions
+from parflex.maps import equilibria, positions
 from parflex.statics.equilibrium_solver import Equilibria
 
 DIRECTIONS = ("x", "y", "z", "rx", "ry", "rz")
@@ -333,13 +333,13 @@ def test_cells_of_a_five_bar_are_reached_where_its_links_reach_and_searches_are_
     assert inside.any() and np.array_equal(result.status == 0, inside)
     assert {reason[:26] for reason in np.array(result.reasons)[~inside]} == {"the pose cannot be reached"}
     assert len(searched) <= 8
-    alone = single_positions.SinglePositions(robot, ["x", "y"], (0, 1, 2))
+    alone = positions.SinglePositions(robot, ["x", "y"])
     _, status, said = alone(poses)
     assert np.array_equal(status == 0, inside) and len(searched) <= 16
     assert {reason[:26] for reason in np.array(said)[~inside]} == {"the pose cannot be reached"}
     # nothing proves the same cells: they are not called unreachable
-    monkeypatch.setattr(single_positions.Reach, "excludes", lambda *_: False)
-    monkeypatch.setattr(single_positions, "LEAST", 0)
+    monkeypatch.setattr(positions.Reach, "excludes", lambda *_: False)
+    monkeypatch.setattr(positions, "LEAST", 0)
     _, status, said = alone(np.array([[5.0, 0.5], *poses[inside][:3]]))
     assert status.tolist() == [1, 0, 0, 0] and "was not found" in said[0]
 

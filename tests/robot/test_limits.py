@@ -339,6 +339,7 @@ def test_references_beyond_limits_are_refused(tracked, capsys):
     assert not warned(capsys, *words, "--ignore-limits")
 
 
+@pytest.mark.verify
 def test_references_are_checked_at_passive_joints_and_in_studies():
     robot = parflex.load("3rrr", working_mode="+-+", settings={"legs.frame.2.limits": [3.0, 3.1]})
     with pytest.raises(InputError, match=r"joint 'leg\d.2' is at .* \(and 2 more limits\)"):

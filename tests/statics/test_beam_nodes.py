@@ -204,6 +204,7 @@ def test_a_force_input_inside_a_beam_is_one_on_a_node(tmp_path):
     assert (C @ B)[-1, 0] > 0
 
 
+@pytest.mark.verify
 def test_maps_and_sensitivities_under_a_load_inside_a_beam_are_those_of_single_poses(tmp_path):
     """Ten rows, so that equilibria are solved together; the largest error is that of a Newton step."""
     robot = bars.beam(tmp_path, joint=bars.HINGE, gravity=(0, -9.81, 0))

@@ -3,9 +3,8 @@
 from itertools import pairwise
 
 import parflex
-from parflex.design.design_state import ResponseCase
+from parflex.design.design_state import ResponseCase, value_of
 from parflex.design.registry import Tolerances, read_question
-from parflex.design.response_value import value_of
 
 LIMIT = 1e-8  # of the largest elasticity of the response
 LENGTHS = ["constants.proximal", "constants.distal", "constants.arm"]  # of the 3rrr

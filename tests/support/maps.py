@@ -6,9 +6,9 @@ import scipy.linalg
 
 from parflex import Robot, jobs
 from parflex.maps import batch
-from parflex.maps.closed_rows import OK, UNREACHABLE
+from parflex.maps.assembly import Assembly, node_model
+from parflex.maps.continuation import OK, UNREACHABLE
 from parflex.maps.kinematics import COMPILE_FROM, Geometry
-from parflex.maps.matrices import Assembly, node_model
 from parflex.maps.modes import ModeFinder
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import PositionSolver

@@ -1,9 +1,7 @@
-"""Pytest plugin: replace text in one function at import, as PARFLEX_MUTATION (JSON: function, old, new) says."""
+"""Errors put into the source: replace text in one function while its module is imported."""
 
 import ast
-import json
 import linecache
-import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -64,5 +62,6 @@ class _Finder:
         return spec
 
 
-if "PARFLEX_MUTATION" in os.environ:
-    sys.meta_path.insert(0, _Finder(json.loads(os.environ["PARFLEX_MUTATION"])))
+def install(mutation: dict[str, str]) -> None:
+    """Apply a mutation (function, old, new) to modules that this process imports from now on."""
+    sys.meta_path.insert(0, _Finder(mutation))

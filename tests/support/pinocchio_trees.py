@@ -30,12 +30,12 @@ class Repeated:
         return found | ({"controller": self.controller} if self.controller else {})
 
     def found(self, estimator: str, seed: int) -> tuple[Array, Array, Array, list[str]]:
-        """Errors of all base parameters, deviations of both kinds, and names."""
+        """Errors of all base parameters, half their intervals, white deviations, and names."""
         one = parflex.identify(self.robot, self.noisy(seed), self.columns(), estimator)
         wanted = [self.true.get(name.partition("[")[0], p.file_value) for name, p in one.parameters.items()]
-        found = one.parameters.values()
-        shown, white = (np.array([getattr(p, word) for p in found]) for word in ("deviation", "deviation_white"))
-        return one.values - wanted, shown, white, list(one.parameters)
+        half = np.array([p.interval[1] - p.value for p in one.parameters.values()])
+        white = np.array([p.deviation_white for p in one.parameters.values()])
+        return one.values - wanted, half, white, list(one.parameters)
 
 
 def three_rrr(simulated: bool = False, led: bool = False) -> Repeated:

@@ -8,7 +8,7 @@ import numpy as np
 import parflex
 from parflex import Configuration, Robot
 from parflex.closure.working_modes import working_mode_signs
-from parflex.maps.closed_rows import OK, UNREACHABLE
+from parflex.maps.continuation import OK, UNREACHABLE
 from parflex.maps.kinematics import Geometry
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import PositionSolver

@@ -8,7 +8,7 @@ from support.robots import any_robot, load_robot, robot_file, write_robot
 
 import parflex
 from parflex.codegen.cache import digest_of
-from parflex.design.parameter_slopes import name_of_file
+from parflex.parameters.parameters import Parameters
 
 BEAMS = ["dualemps", "3rrr-flexible", "gough-stewart-beams", "navaro", "navaro-refined", "three-beam-legs"]
 FLEXIBLE = [*BEAMS, "gough-stewart-flexible", "gough-stewart-elastic", "unlike-legs", "geared-beams"]
@@ -154,7 +154,7 @@ def test_settings_payload_and_designs_apply_to_the_rigid_version():
 def test_programs_of_both_versions_are_apart():
     flexible, rigid = parflex.load("dualemps"), parflex.load("dualemps", rigid=True)
     assert digest_of(flexible) != digest_of(rigid)
-    assert name_of_file(flexible, ["constants.blade"]) != name_of_file(rigid, ["constants.blade"])
+    assert Parameters(flexible, ["constants.blade"]).name() != Parameters(rigid, ["constants.blade"]).name()
     assert parflex.model(rigid, "inverse").counts["total"] < parflex.model(flexible, "inverse").counts["total"]
     assert digest_of(parflex.load("3rrr")) == digest_of(parflex.load("3rrr", rigid=True))  # its own rigid version
 

@@ -42,7 +42,7 @@ def map_command(
 ) -> Answer:
     """Natural frequencies over a grid of poses; run it again to go on where it stopped."""
     from parflex import draw_map, frequency_map
-    from parflex.maps.closed_rows import OK
+    from parflex.maps.continuation import OK
     from parflex.view.map_figure import draw_panels, scalars
 
     _check_lowest_over([name for name, *_ in over], lowest_over)
@@ -81,7 +81,7 @@ def _check_lowest_over(names: list[str], left_out: Sequence[str]) -> None:
 
 
 def _answer(result: Any, out: str, no_csv: bool, diagnostics: Sequence[Diagnostic]) -> dict[str, Any]:
-    from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+    from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 
     first = span(result.frequencies[result.status == OK][:, :1], "Hz")
     return {

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.optimize
 
-from parflex.design.evaluation import ResponsePiece
+from parflex.design.problem import ResponsePiece
 from parflex.errors import ParflexError
 from parflex.records import Record
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import ResponseCase
+from parflex.design.design_state import ResponseCase, value_of
 from parflex.design.registry import ResponseQuestion
-from parflex.design.response_value import value_of
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batch import Batch
 from parflex.maps.batch_result import BatchResult, warn_of_balanced, warn_of_unstable
-from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, home_state, outside_limits
 from parflex.maps.responses import read_responses
-from parflex.parameters.design_numbers import design_numbers, leaves, number_at
+from parflex.parameters.design_numbers import leaves, number_at
 from parflex.parameters.robot_file import redesigned
+from parflex.parameters.traced_numbers import trace_file
 from parflex.records import Record
 from parflex.robot.configuration import configure
 from parflex.robot.coordinate_names import read_row
@@ -103,9 +103,8 @@ def fixed_poses(robot: Robot, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
     if not poses or not keys:
         return {name: dict(given) for name, given in poses.items()}
     try:
-        own = {key: np.array([number_at(robot, key)]) for key in keys}
-        described = design_numbers(robot, own).description.poses
-    except (ParflexError, VariedNumberError, TypeError):
+        described = trace_file(robot, keys).description.poses
+    except (ParflexError, TypeError, ZeroDivisionError):
         return {}
     varied = {name for name in poses if any(isinstance(x, BatchedNumber) for _, x in leaves(dict(described[name])))}
     return {name: dict(given) for name, given in poses.items() if name not in varied}

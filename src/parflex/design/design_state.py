@@ -1,7 +1,8 @@
 """A robot at a pose with derivatives by values of its file: the loops stay closed and the pose stays.
 
 Sensitive numbers replace all numbers that follow from the values. Positions follow from the loops and from the target
-by the implicit function theorem: theory (60).
+by the implicit function theorem: theory (60). The value of a response is a number with derivatives by keys, or one of
+several equal numbers that keys split.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from parflex.closure.targets import (
     small_rotation,
     with_fixed_rows,
 )
-from parflex.design.parameter_slopes import numbers_by_program
-from parflex.errors import InputError, RobotFileError
-from parflex.parameters.design_numbers import DesignNumbers, design_numbers, number_at
+from parflex.errors import InputError
+from parflex.parameters.parameters import Parameters
+from parflex.records import Record
 from parflex.recursion.kinematics import jacobians, place_jacobian, pose
 from parflex.robot.beam_nodes import at_nodes
 from parflex.robot.configuration import Configuration, Pose, configure
@@ -71,7 +72,7 @@ class FollowingConfiguration(Configuration):
 
 
 class SensitiveDesign:
-    """The robot with slopes by keys in all numbers that follow from them, `twin`, and so its description.
+    """The robot with slopes by keys in all numbers that follow from them, `twin`.
 
     Where it is asked at many poses (`often`), programs that are traced for them pay.
     """
@@ -85,69 +86,21 @@ class SensitiveDesign:
         return self._by_nodes.setdefault(robot.nodes, SensitiveDesign(robot, self.keys, self.often))
 
     @cached_property
-    def _numbers(self) -> DesignNumbers:
-        return numbers_by_program(self.robot, self.keys) or read_with_slopes(self.robot, self.keys)
+    def parameters(self) -> Parameters:
+        """The keys of the robot."""
+        return Parameters(self.robot, self.keys)
 
     @cached_property
     def twin(self) -> Robot:
         """The robot with slopes; without keys the robot itself."""
         if not self.keys:
             return self.robot
-        numbers = self._numbers
+        numbers = self.parameters.sloped_numbers
         assert numbers.slopes is not None
-        changes = numbers.slopes[:, 0]
+        sloped = zip(numbers.nominal, numbers.slopes.T, strict=True)
         return numbers.with_numbers(
-            {k: Sensitive(float(value), changes[:, k].copy()) for k, value in enumerate(numbers.nominal)}
+            {k: Sensitive(float(value), slope.copy()) for k, (value, slope) in enumerate(sloped)}
         )
-
-    @cached_property
-    def description(self) -> Any:
-        """The file with slopes; read where it has not been."""
-        if not self.keys:
-            return self.robot.description
-        return self._numbers.description or read_with_slopes(self.robot, self.keys).description
-
-
-def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:
-    """The numbers of the robot with slopes by the keys; a key that the reading does not follow is refused by name."""
-    nominal = {key: np.array([checked_number(robot, key)]) for key in keys}
-    with np.errstate(invalid="ignore", divide="ignore"):
-        numbers = _followed(robot, nominal)
-        if numbers is not None:
-            return numbers
-        for key in keys:
-            if _followed(robot, {key: nominal[key]}) is None:
-                raise _without_slopes(key)
-    raise _without_slopes(", ".join(keys))
-
-
-def _followed(robot: Robot, nominal: Mapping[str, Array]) -> DesignNumbers | None:
-    """The numbers with slopes, if the reading follows them and all are finite."""
-    try:
-        numbers = design_numbers(robot, nominal, slopes=True)
-    except TypeError:  # a number was taken as a float
-        return None
-    except RobotFileError:  # nothing but names and counts takes the number that stands there and not one that varies
-        if len(nominal) > 1:
-            return None
-        key = next(iter(nominal))
-        raise InputError(
-            f"'{key}' is a name or a count, so that nothing has slopes by it",
-            key="keys",
-            value=key,
-            hint="name a key with a number, such as a length, a mass or a stiffness",
-        ) from None
-    assert numbers.slopes is not None
-    return numbers if np.isfinite(numbers.slopes).all() else None
-
-
-def _without_slopes(key: str) -> InputError:
-    return InputError(
-        f"what follows from '{key}' has no slopes: it is computed by finite elements, reduced, or not smooth here",
-        key="keys",
-        value=key,
-        hint="name keys of beams, rigid bodies, joints and places",
-    )
 
 
 class DesignState:
@@ -206,17 +159,6 @@ class DesignState:
     def there(self) -> FollowingConfiguration:
         """Where the robot with slopes is."""
         return FollowingConfiguration(self.twin, self.q, self.here.reduction.partition)
-
-
-def checked_number(robot: Robot, key: Any, word: str = "keys") -> float:
-    """The number at a key of the robot's file; what is none is refused."""
-    if robot.written is None:
-        raise InputError("the robot was not loaded from a file", key=word, hint="use 'load'")
-    try:
-        return number_at(robot, key)
-    except (InputError, RobotFileError) as error:
-        error.key = word
-        raise
 
 
 def pose_conditions(robot: Robot, requested_pose: Pose | None) -> Target:
@@ -333,3 +275,69 @@ def _refuse_open(missed: Array, drift: Array, keys: Sequence[str]) -> None:
                 value=key,
                 hint="change the lengths of all legs together, or choose another pose",
             )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MultipleValue(Record):
+    """A value that several modes or directions have at once: `matrices` (keys x m x m) are symmetric.
+
+    For a change of all keys, the eigenvalues of the sum of change times matrix are the changes of the m values, sorted;
+    `place` says which of the sorted values is meant. So the value has no gradient, only directional derivatives.
+    """
+
+    value: float
+    matrices: Array
+    place: int
+
+    @property
+    def multiplicity(self) -> int:
+        """Number of equal values."""
+        return self.matrices.shape[1]
+
+    @property
+    def directional(self) -> Array:
+        """Derivatives of all the equal values as one key grows alone, sorted; keys x m."""
+        return np.linalg.eigvalsh(self.matrices) if len(self.matrices) else np.zeros((0, self.multiplicity))
+
+    @property
+    def slope(self) -> Array:
+        """Derivative of the meant value as one key grows alone."""
+        return self.directional[:, self.place]
+
+    def along(self, changes: Array) -> Array:
+        """Derivatives of the equal values for changes of all keys together, sorted."""
+        return np.linalg.eigvalsh(np.tensordot(changes, self.matrices, 1))
+
+
+def value_of(answer: Any) -> float:
+    """The number itself."""
+    return float(answer.value if isinstance(answer, MultipleValue | Sensitive) else answer)
+
+
+def slope_of(answer: Any, count: int) -> Array:
+    """Its slopes by the keys."""
+    return np.asarray(answer.slope) if isinstance(answer, MultipleValue | Sensitive) else np.zeros(count)
+
+
+def combined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
+    """One answer of several with the same value: the changes of each are those of all, sorted together."""
+    if len(answers) == 1:
+        return answers[0]
+    blocks = [
+        answer.matrices if isinstance(answer, MultipleValue) else slope_of(answer, count).reshape(count, 1, 1)
+        for answer in answers
+    ]
+    size = sum(block.shape[1] for block in blocks)
+    matrices, start = np.zeros((count, size, size)), 0
+    for block in blocks:
+        end = start + block.shape[1]
+        matrices[:, start:end, start:end] = block
+        start = end
+    return MultipleValue(value_of(answers[0]), matrices, 0 if smallest else size - 1)
+
+
+def inverse(answer: Any) -> Any:
+    """One over an answer; of several equal values the largest becomes the smallest."""
+    if not isinstance(answer, MultipleValue):
+        return 1.0 / answer
+    return MultipleValue(1.0 / answer.value, -answer.matrices / answer.value**2, answer.multiplicity - 1 - answer.place)

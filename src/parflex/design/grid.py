@@ -19,7 +19,7 @@ from parflex.forces.forces import Wrench
 from parflex.maps.api import cells_line, warn_of_few_elements
 from parflex.maps.batch import Batch
 from parflex.maps.batch_result import BatchResult, chunks_of, warn_of_balanced, warn_of_unstable
-from parflex.maps.closed_rows import OK, SINGULAR, UNREACHABLE
+from parflex.maps.continuation import OK, SINGULAR, UNREACHABLE
 from parflex.maps.files import MapStore, check_map_file, map_settings
 from parflex.maps.positions import WAITING
 from parflex.maps.responses import ResponseName, check_loads, read_responses

@@ -15,7 +15,7 @@ from parflex.forces.forces import Wrench
 from parflex.maps.api import warn_of_few_elements
 from parflex.maps.batch import Batch
 from parflex.maps.batch_result import Progress, parameter_columns, pose_table, warn_of_unstable
-from parflex.maps.closed_rows import OK
+from parflex.maps.continuation import OK
 from parflex.maps.responses import ResponseName, check_loads
 from parflex.records import Answer, count_of, name_list
 from parflex.robot.beam_nodes import with_nodes_at

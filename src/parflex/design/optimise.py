@@ -20,9 +20,8 @@ from parflex.design.descent import (
     polished,
     with_remaining_slope,
 )
-from parflex.design.evaluation import ProblemDesigns, ResponsePiece
-from parflex.design.problem import ProblemFile, read_problem, robot_source
-from parflex.design.response_value import value_of
+from parflex.design.design_state import value_of
+from parflex.design.problem import ProblemDesigns, ProblemFile, ResponsePiece, read_problem, robot_source
 from parflex.diagnostics import Diagnostic
 from parflex.errors import ParflexError
 from parflex.io import refuse_overwrite

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from parflex.design import motion_responses, rigid_responses, statics_responses, vibration_responses
-from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, checked_number
-from parflex.design.response_value import combined, slope_of, value_of
+from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, combined, slope_of, value_of
 from parflex.errors import InputError, UnreachableError, did_you_mean
 from parflex.maps.responses import RESPONSES as BATCH_KINDS
 from parflex.maps.responses import ResponseName, SinglePoseResponses, read_responses
 from parflex.maps.responses import read_response as read_pose_response
+from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned
 from parflex.records import Record
 from parflex.robot.configuration import Pose
@@ -178,11 +178,11 @@ _BUILTIN_RESPONSES = (
     ("mass", rigid_responses.mass, "kg", "FRAME", "largest", "Mass of all moving bodies, or of one frame."),
     ("inertia", rigid_responses.inertia, _of_joint("kg", "kg m^2"), "JOINT", "largest",
      "Inertia that a motor feels while the others rest."),
-    ("effort", rigid_responses.effort, _of_joint("N", "N m"), "JOINT or JOINT@MOTION", "largest",
+    ("effort", motion_responses.effort, _of_joint("N", "N m"), "JOINT or JOINT@MOTION", "largest",
      "Effort of a motor at rest or in a motion; the largest on the way of a motion of the file."),
-    ("speed", rigid_responses.speed, _of_joint("m/s", "rad/s"), "JOINT or JOINT@MOTION", "largest",
+    ("speed", motion_responses.speed, _of_joint("m/s", "rad/s"), "JOINT or JOINT@MOTION", "largest",
      "Speed of a motor in a motion, or the largest on the way."),
-    ("power", rigid_responses.power, "W", "JOINT or JOINT@MOTION", "largest",
+    ("power", motion_responses.power, "W", "JOINT or JOINT@MOTION", "largest",
      "Mechanical power of a motor, or of all, in a motion, or the largest on the way."),
     ("conditioning", rigid_responses.conditioning, "dimensionless", "", "largest",
      "Condition number of the motors' rates per motion: large near singular poses."),
@@ -339,7 +339,7 @@ class ResponseQuestion(Record):
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
         rng = np.random.default_rng(tolerances.seed)
         names = list(tolerances.deviations)
-        nominal = {key: checked_number(robot, key, "tolerances") for key in names}
+        nominal = {key: number_at(robot, key, "tolerances") for key in names}
         draws = rng.standard_normal((tolerances.samples, len(names)))
         plain, smallest = replace(self, tolerances=None), self.response.worst == "smallest"
         columns = {key: nominal[key] + tolerances.deviations[key] * draws[:, k] for k, key in enumerate(names)}

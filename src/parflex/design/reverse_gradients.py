@@ -17,8 +17,8 @@ import numpy as np
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.parameter_slopes import traced_program
 from parflex.parameters.design_numbers import DesignNumbers, number_at
+from parflex.parameters.parameters import Parameters
 from parflex.parameters.traced_numbers import same_reading, trace_file
 from parflex.records import Record
 from parflex.recursion.dynamics import mass_matrix
@@ -109,7 +109,7 @@ def form_program(
     robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]
 ) -> ModeFormProgram | None:
     """The program of a file and keys for a robot that is held so; None where it cannot be traced."""
-    return traced_program("mode forms", _traced, robot, keys, lock, servo, without)
+    return Parameters(robot, keys).traced("mode forms", _traced, lock, servo, without)
 
 
 def _traced(

@@ -1,8 +1,14 @@
-"""Responses of the rigid robot: mass, efforts, transmission angle, workspace."""
+"""Responses of the robot with rigid bodies, at its pose or in a motion: mass, condition, transmission angle, workspace.
+
+A specified motion stays fixed as numbers of the robot change, and coordinates at rest stay at rest; theory (60) for
+velocities and accelerations.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,30 +17,30 @@ import scipy
 from parflex.closure import mobility
 from parflex.closure.constraints import Coupling, Loop
 from parflex.closure.newton import ClosurePart
-from parflex.design.design_state import DesignState
-from parflex.design.peaks import largest_on_the_way
-from parflex.design.response_value import MultipleValue, combined, inverse
-from parflex.design.rigid_motion import RigidState
-from parflex.design.statics_responses import holding_effort
+from parflex.design.design_state import DesignState, FollowingConfiguration, MultipleValue, combined, inverse
+from parflex.design.statics_responses import minimum_norm_solution
 from parflex.errors import InputError, did_you_mean
+from parflex.forces.forces import tree_forces
 from parflex.forces.section_forces import beam_chains
-from parflex.recursion.kinematics import jacobians
-from parflex.robot.configuration import SINGULAR
+from parflex.recursion.energy import kinetic_energy
+from parflex.recursion.kinematics import jacobians, motion
+from parflex.robot.configuration import SINGULAR, Configuration
 from parflex.robot.coordinate_names import read_columns
 from parflex.robot.gearing import find_gearing
 from parflex.robot.limits import POSITION, check_limits, limit_margin
+from parflex.robot.load import acting_robot
+from parflex.robot.pose_input import read_motion
 from parflex.robot.robot import Robot
-from parflex.spatial.dual import Sensitive, slopes_last
+from parflex.spatial.dual import Sensitive, slopes, slopes_last, with_slopes
 from parflex.spatial.rotations import cross
 from parflex.tree.tree import GROUND
 
 Array = np.ndarray
-
 EQUAL = 1e-7  # of a singular value: those nearer to each other are taken as equal
-
 SHORT = 1e-9  # of the typical length: points that are nearer to each other have no direction
-
 MOST_CELLS = 1_000_000
+EXACT = 1e-9  # of the largest rate: rows that are missed by less are kept as the robot changes
+FULL = 1e-10  # of the largest singular value of the kept rows
 
 
 def mass(state: DesignState, argument: str) -> Any:
@@ -71,52 +77,6 @@ def motor_number(state: DesignState, argument: str, name: str) -> int:
 def inertia(state: DesignState, argument: str) -> Any:
     """Inertia that a motor feels while the others rest, bodies undeformed."""
     return RigidState(state).inertia(motor_number(state, argument, "inertia"))
-
-
-def effort(state: DesignState, argument: str) -> Any:
-    """Effort of a motor in the motion, bodies undeformed; of a flexible robot without a motion, the holding effort.
-
-    JOINT@MOTION is the largest size of it on the way of a motion of the file.
-    """
-    if "@" in argument:
-        motor = argument.rpartition("@")[0]
-        number = motor_number(state, motor, "effort")
-        return largest_on_the_way(state, f"effort:{argument}", lambda rigid: rigid.efforts[[number]])
-    number = motor_number(state, argument, "effort")
-    circumstances = state.case
-    if state.robot.tree.elastic and not circumstances.velocity and not circumstances.acceleration:
-        return holding_effort(state, number)
-    return RigidState(state).efforts[number]
-
-
-def speed(state: DesignState, argument: str) -> Any:
-    """Rate of a motor in the motion, in size; JOINT@MOTION is the largest on the way."""
-    if "@" in argument:
-        motor = argument.rpartition("@")[0]
-        rate = state.robot.actuated[motor_number(state, motor, "speed")]
-        return largest_on_the_way(state, f"speed:{argument}", lambda rigid: rigid.rates[[rate]], rubs=False)
-    number = motor_number(state, argument, "speed")
-    return abs(RigidState(state).rates[state.robot.actuated[number]])
-
-
-def power(state: DesignState, argument: str) -> Any:
-    """Mechanical power of a motor in the motion, in size; of all together where none is named.
-
-    JOINT@MOTION, or @MOTION for all motors, is the largest on the way.
-    """
-    if "@" in argument:
-        motor = argument.rpartition("@")[0]
-        chosen = [motor_number(state, motor, "power")] if motor else slice(None)
-        return largest_on_the_way(state, f"power:{argument}", lambda rigid: powers(rigid)[chosen])
-    rigid = RigidState(state)
-    if not argument and len(state.robot.actuated) > 1:
-        return sum((abs(value) for value in powers(rigid)), 0.0)
-    return abs(powers(rigid)[motor_number(state, argument, "power")])
-
-
-def powers(rigid: RigidState) -> Array:
-    """Powers of all motors in a motion, with their signs."""
-    return rigid.efforts * rigid.rates[list(rigid.state.robot.actuated)]
 
 
 def joint_margin(state: DesignState, argument: str) -> Any:
@@ -343,7 +303,7 @@ def area(state: DesignState, argument: str) -> Any:
 
     It counts cells in which all joints are within their limits, so that it has no slopes.
     """
-    from parflex.maps.closed_rows import OK
+    from parflex.maps.continuation import OK
     from parflex.maps.kinematics import Geometry  # which brings the compiler, and is not needed elsewhere
     from parflex.maps.positions import PositionSolver
 
@@ -385,3 +345,143 @@ def _axis(text: str, argument: str) -> tuple[str, Array, float]:
         )
     count, width = int(values[2]), (values[1] - values[0]) / values[2]
     return name, values[0] + width * (np.arange(count) + 0.5), width
+
+
+class RigidState:
+    """The robot at its pose with undeformed bodies, in the motion of the load case."""
+
+    def __init__(self, state: DesignState) -> None:
+        self.state = state
+        robot, twin = (acting_robot(original, state.case.without) for original in (state.robot, state.twin))
+        lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
+        if lossy:
+            raise InputError(
+                f"the coupling '{lossy[0]}' loses power by a share that jumps where its direction changes",
+                key="response",
+                value=lossy[0],
+                hint="leave friction out (without)",
+            )
+        self.robot = robot.locking(robot.deformations)
+        self.here = Configuration(self.robot, state.here.q)
+        self.twin = twin.locking(robot.deformations)
+
+    @cached_property
+    def there(self) -> FollowingConfiguration:
+        """The robot with slopes; without keys the robot itself."""
+        return FollowingConfiguration(self.twin, self.state.q, self.here.reduction.partition)
+
+    @cached_property
+    def rates(self) -> Array:
+        """All rates in the motion."""
+        velocity, known = self.state.case.velocity, self.state.moving
+        rates = self.here.rates(velocity) if known is None else known[0]
+        if not velocity or not self.state.count:
+            return rates
+        return self._followed(rates, velocity, lambda here: _rates(here, rates))
+
+    @cached_property
+    def accelerations(self) -> Array:
+        """All accelerations in the motion."""
+        acceleration, velocity = self.state.case.acceleration, self.state.case.velocity
+        plain, accelerations = self.state.moving or (None, None)
+        if plain is None or accelerations is None:
+            plain = self.here.rates(velocity)
+            accelerations = self.here.accelerations(acceleration, plain, velocity)
+        if not (acceleration or velocity) or not self.state.count:
+            return accelerations
+        requested = dict(acceleration) if acceleration else dict.fromkeys(velocity or {}, 0.0)
+
+        def does(here: Configuration) -> Does:
+            return _accelerations(here, self.rates if here is self.there else plain, accelerations)
+
+        return self._followed(accelerations, requested, does)
+
+    def _followed(self, nominal: Array, requested: Mapping[str, float], does: Callable[[Configuration], Does]) -> Array:
+        """Rates or accelerations with slopes: rows that are met exactly stay so, and determine them together."""
+        targets, count = read_motion(self.robot.tree, requested, "velocity"), self.state.count
+        size = max(1.0, float(np.abs(nominal).max(initial=0.0)))
+        free, units = self.robot.free, self.robot.tree.rate_units[self.robot.free]
+        used_rows, used_drift = [], []
+        here, there = (_rows(at, does(at), *targets) for at in (self.here, self.there))
+        for (A, values, desired), (_, moved, _) in zip(here, there, strict=True):
+            if np.abs(values - desired).max(initial=0.0) > EXACT * size:
+                break
+            used_rows.append(A[:, free] * units)
+            used_drift.append(slopes(moved, count, Sensitive))
+        J, drift = np.concatenate(used_rows), np.concatenate(used_drift)
+        sizes = np.linalg.svd(J, compute_uv=False) if J.size else np.zeros(0)
+        if len(sizes) < len(free) or sizes[len(free) - 1] < FULL * sizes[0]:
+            raise InputError(
+                "the motion that is given does not determine how all joints move",
+                key="velocity",
+                value=", ".join(requested),
+                hint="give all components of the end effector, or of all motors",
+            )
+        changes = np.zeros((len(nominal), count))
+        changes[free] = -units[:, None] * np.linalg.lstsq(J, drift, rcond=None)[0]
+        return with_slopes(nominal, changes, Sensitive)
+
+    @cached_property
+    def forces(self) -> Array:
+        """Forces along all rates that the motion needs."""
+        here = self.there if self.state.count else self.here
+        return tree_forces(here, self.rates, self.accelerations, self.state.case.wrench)
+
+    @cached_property
+    def efforts(self) -> Array:
+        """Efforts of all motors; of least norm where they are more than the freedoms."""
+        self.here.refuse_undefined_actuation()
+        J_a = self._motions[list(self.state.robot.actuated)]
+        return minimum_norm_solution(J_a.T, self.there.pulled(self.forces))
+
+    @cached_property
+    def _motions(self) -> Array:
+        """Columns of motions of all independent rates."""
+        if not self.state.count:
+            return self.here.J
+        return self.there.along(np.eye(len(self.here.reduction.partition.independent)))
+
+    def inertia(self, number: int) -> Any:
+        """Twice the kinetic energy as one motor turns at unit rate and the others rest."""
+        self.here.refuse_undefined_actuation()
+        J_a = self._motions[list(self.state.robot.actuated)]
+        unit = np.zeros(len(J_a))
+        unit[number] = 1.0
+        right = J_a.T @ unit
+        gram = J_a.T @ J_a
+        turned = self._motions @ minimum_norm_solution(gram, right)
+        here = self.there if self.state.count else self.here
+        return 2 * kinetic_energy(here.robot.tree, here.at, turned)
+
+
+Does = tuple[Array, Array, Callable[[str], Array]]  # what the closures do, all coordinates, and a frame in world axes
+
+
+def _rates(here: Configuration, qd: Array) -> Does:
+    return here.closure_jacobian @ qd, qd, lambda name: here.frame_rows(name) @ qd
+
+
+def _accelerations(here: Configuration, qd: Array, qdd: Array) -> Does:
+    moving = motion(here.robot.tree, here.at, qd, qdd)
+    return here.robot.closures.bias(here.at, moving), qdd, lambda name: here.frame_acceleration(name, moving)
+
+
+def _rows(
+    here: Configuration, does: Does, joints: dict[int, float], frames: dict[str, dict[int, float]]
+) -> list[tuple[Array, Array, Array]]:
+    """Rows of a motion in falling priority: their Jacobian, what they are and what they should be.
+
+    Closures come first, then what is specified, the end effector, motors, and all coordinates.
+    """
+    closed, along, frame = does
+    every, motors = np.eye(len(along)), [k for k in here.robot.actuated if k not in here.robot.locked]
+    blocks = [(here.closure_jacobian, closed, np.zeros(here.robot.closures.size))]
+    blocks.append((every[list(joints)], along[list(joints)], np.array(list(joints.values()))))
+    for name, parts in frames.items():
+        blocks.append((here.frame_rows(name)[list(parts)], frame(name)[list(parts)], np.array([*parts.values()])))
+    if frames or not joints:
+        name = next(iter(frames), here.robot.tree.end_effector)
+        others = [k for k in range(6) if k not in frames.get(name, {})]
+        blocks += [(here.frame_rows(name)[[k]], frame(name)[[k]], np.zeros(1)) for k in others]
+    blocks += [(every[motors], along[motors], np.zeros(len(motors))), (every, along, np.zeros(len(along)))]
+    return [block for block in blocks if len(block[1])]

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import ResponseCase, checked_number
+from parflex.design.design_state import MultipleValue, ResponseCase, slope_of, value_of
 from parflex.design.registry import ResponseQuestion, Tolerances, read_question
-from parflex.design.response_value import MultipleValue, slope_of, value_of
 from parflex.errors import InputError
 from parflex.forces.forces import Without, Wrench
+from parflex.parameters.design_numbers import number_at
 from parflex.records import Answer, brief, name_list
 from parflex.robot.configuration import Configuration, Pose
 from parflex.robot.robot import Robot
@@ -159,7 +159,7 @@ def checked_keys(robot: Robot, keys: Any) -> list[str]:
     for key in names:
         if not isinstance(key, str):
             raise InputError("a key of the robot file is a text", key="keys", value=repr(key), hint="'constants.bar'")
-        checked_number(robot, key)
+        number_at(robot, key, "keys")
     twice = [key for k, key in enumerate(names) if key in names[:k]]
     if twice:
         raise InputError(f"'{twice[0]}' is named twice", key="keys", value=twice[0], hint="name it once")
@@ -199,7 +199,7 @@ def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[st
     value, slope = value_of(answer), slope_of(answer, count)
     table: dict[str, dict[str, float | None]] = {}
     for k, key in enumerate(keys):
-        share = slope[k] * checked_number(robot, key) / value if value else None
+        share = slope[k] * number_at(robot, key, "keys") / value if value else None
         table[key] = {"derivative": float(slope[k]), "elasticity": None if share is None else float(share)}
     several = isinstance(answer, MultipleValue)
     return Sensitivities(

@@ -24,16 +24,16 @@ from pydantic import model_validator
 from parflex import jobs as executors
 from parflex.codegen.cache import digest_of
 from parflex.design.design_rows import LONG, DesignRows
-from parflex.design.design_state import checked_number
 from parflex.design.problem import ObjectiveTable, ProblemFile, VariableTable, design_tables, robot_source
 from parflex.design.registry import BUILTIN_RESPONSE_NAMES, RESPONSES, Response, ResponseQuestion
 from parflex.diagnostics import Diagnostic, reported
 from parflex.errors import InputError, ParflexWarning
 from parflex.io import atomic_file, check_writable, read_npz
 from parflex.maps.batch_result import BatchResult
-from parflex.maps.closed_rows import OK
+from parflex.maps.continuation import OK
 from parflex.maps.files import FOREIGN
 from parflex.maps.positions import WAITING
+from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import working_mode_starts
 from parflex.records import Answer, brief, name_list
 from parflex.robot.load import load
@@ -154,7 +154,7 @@ def sweep(
     if target is not None:
         check_table_file(target)
     for key in designs:
-        checked_number(robot, key, "variables")
+        number_at(robot, key, "variables")
     rows = design_rows((robot, tuple(designs), file))
     rows.check()
     name = _name(robot, file, designs)

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.design_state import DesignState
-from parflex.design.linear_model import HeldState
-from parflex.design.response_value import MultipleValue
+from parflex.design.design_state import DesignState, MultipleValue
 from parflex.design.reverse_gradients import form_program
+from parflex.design.statics_responses import HeldState
 from parflex.errors import InputError
 from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.statics.mesh_error import warn_beyond_band

@@ -27,21 +27,6 @@ class LoopsFile:
     unknown: tuple[str, ...] = ()
 
 
-def read_loops(file: str | Path) -> LoopsFile:
-    """Read the file; each entry is checked for its form, and its names when the URDF is read."""
-    table = read_yaml(read_text(file, "loops"), str(file))
-    reader = _Entries(str(file), table)
-    return LoopsFile(
-        str(file),
-        reader.pairs(),
-        reader.motors(),
-        reader.changed(),
-        reader.rotors(),
-        reader.gravity(),
-        tuple(key for key in table if key not in KEYS),
-    )
-
-
 def read_yaml(text: str, file: str) -> Any:
     """Return the value of a YAML document by PyYAML's safe loader, without aliases and repeated keys."""
     try:
@@ -78,84 +63,55 @@ def _refuse_repeated_keys(node: Any, file: str) -> None:
             raise file_error(f"the key '{twice}' stands twice in a map", file, "loops", None, "keep one")
 
 
-class _Entries:
-    """Entries of the table, each in its form."""
+def read_loops(file: str | Path) -> LoopsFile:
+    """Read the file; each entry is checked for its form, and its names when the URDF is read."""
+    table = read_yaml(read_text(file, "loops"), str(file))
+    if not isinstance(table, dict):
+        raise file_error("has no keys", file, "closed_loop", table, "write closed_loop: [[FRAME, FRAME], ...]")
 
-    def __init__(self, file: str, table: Any) -> None:
-        self.file = file
-        if not isinstance(table, dict):
-            raise self.bad("has no keys", "closed_loop", table, "write closed_loop: [[FRAME, FRAME], ...]")
-        self.table = table
+    def require(holds: bool, message: str, key: str, hint: str, value: Any = None) -> None:
+        if not holds:
+            raise file_error(message, file, key, table.get(key) if value is None else value, hint)
 
-    def bad(self, message: str, key: str, value: Any, hint: str) -> Exception:
-        """What is wrong with an entry."""
-        return file_error(message, self.file, key, value, hint)
-
-    def names(self, key: str) -> list[str] | None:
-        """A list of names."""
-        value = self.table.get(key)
+    def names(key: str, otherwise: Any) -> Any:
+        value = table.get(key)
         if value is None:
-            return None
-        if not isinstance(value, list) or not all(isinstance(word, str | int | float) for word in value):
-            raise self.bad(f"'{key}' is not a list of names", key, value, f"write {key}: [NAME, ...]")
-        return [str(word) for word in value]
+            return otherwise
+        listed = isinstance(value, list) and all(isinstance(word, str | int | float) for word in value)
+        require(listed, f"'{key}' is not a list of names", key, f"write {key}: [NAME, ...]")
+        return tuple(map(str, value))
 
-    def pairs(self) -> tuple[tuple[str, str, str], ...]:
-        """Names of two frames and how they are tied."""
-        pairs = self.table.get("closed_loop") or []
-        fits = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
-        if not fits or not all(isinstance(name, str | int | float) for pair in pairs for name in pair):
-            raise self.bad(
-                "'closed_loop' is not a list of pairs of frames", "closed_loop", pairs, "write [[FRAME, FRAME], ...]"
-            )
-        kinds = self.names("type") or ["6d"] * len(pairs)
-        if len(kinds) != len(pairs):
-            raise self.bad(
-                f"'type' has {len(kinds)} entries for {len(pairs)} loops", "type", kinds, "give one for each pair"
-            )
-        for kind in kinds:
-            if kind.lower() not in TIES:
-                raise self.bad(f"a loop of type '{kind}' is not known", "type", kind, "write 3d or 6d")
-        return tuple(
-            (str(first), str(second), TIES[kind.lower()]) for (first, second), kind in zip(pairs, kinds, strict=True)
-        )
-
-    def motors(self) -> tuple[str, ...] | None:
-        """Names of motors; None where nothing is said."""
-        names = self.names("name_mot")
-        return None if names is None else tuple(names)
-
-    def changed(self) -> dict[str, str]:
-        """Joints that are of another kind than in the URDF."""
-        names, kinds = self.names("joint_name") or [], self.names("joint_type") or []
-        if len(names) != len(kinds):
-            raise self.bad(
-                f"'joint_type' has {len(kinds)} entries for {len(names)} joints", "joint_type", kinds,
-                "give one for each of joint_name",
-            )  # fmt: skip
-        for kind in kinds:
-            if kind.upper() not in CHANGED:
-                hint = did_you_mean(kind.upper(), CHANGED)
-                raise self.bad(f"a joint of type '{kind}' is not known", "joint_type", kind, hint)
-        return {name: kind.upper() for name, kind in zip(names, kinds, strict=True)}
-
-    def rotors(self) -> dict[str, float]:
-        """Rotor inertias by joint."""
-        table = self.table.get("rotor_inertia") or {}
-        if not isinstance(table, dict) or not all(_is_number(value) and value >= 0 for value in table.values()):
-            raise self.bad(
-                "'rotor_inertia' is not a map of joints and inertias", "rotor_inertia", table, "write { JOINT: 0.01 }"
-            )
-        return {str(name): float(value) for name, value in table.items()}
-
-    def gravity(self) -> tuple[float, ...] | None:
-        """Acceleration of gravity in axes of the base."""
-        value = self.table.get("gravity")
-        if value is None:
-            return None
-        if not isinstance(value, list) or len(value) != 3 or not all(map(_is_number, value)):
-            raise self.bad("'gravity' is not three numbers", "gravity", value, "write [0, 0, -9.81]")
-        return tuple(float(component) for component in value)
+    pairs = table.get("closed_loop") or []
+    paired = isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs)
+    paired = paired and all(isinstance(name, str | int | float) for pair in pairs for name in pair)
+    message = "'closed_loop' is not a list of pairs of frames"
+    require(paired, message, "closed_loop", "write [[FRAME, FRAME], ...]")
+    ties = names("type", ()) or ("6d",) * len(pairs)
+    message = f"'type' has {len(ties)} entries for {len(pairs)} loops"
+    require(len(ties) == len(pairs), message, "type", "give one for each pair")
+    for tie in ties:
+        require(tie.lower() in TIES, f"a loop of type '{tie}' is not known", "type", "write 3d or 6d", tie)
+    joints, kinds = names("joint_name", ()), names("joint_type", ())
+    message = f"'joint_type' has {len(kinds)} entries for {len(joints)} joints"
+    require(len(joints) == len(kinds), message, "joint_type", "give one for each of joint_name")
+    for kind in kinds:
+        hint = did_you_mean(kind.upper(), CHANGED)
+        require(kind.upper() in CHANGED, f"a joint of type '{kind}' is not known", "joint_type", hint, kind)
+    rotors, gravity = table.get("rotor_inertia") or {}, table.get("gravity")
+    numbers = isinstance(rotors, dict) and all(_is_number(value) and value >= 0 for value in rotors.values())
+    message = "'rotor_inertia' is not a map of joints and inertias"
+    require(numbers, message, "rotor_inertia", "write { JOINT: 0.01 }")
+    three = isinstance(gravity, list) and len(gravity) == 3 and all(map(_is_number, gravity))
+    require(gravity is None or three, "'gravity' is not three numbers", "gravity", "write [0, 0, -9.81]")
+    return LoopsFile(
+        str(file),
+        tuple((str(first), str(second), TIES[tie.lower()]) for (first, second), tie in zip(pairs, ties, strict=True)),
+        names("name_mot", None),
+        {name: kind.upper() for name, kind in zip(joints, kinds, strict=True)},
+        {str(name): float(value) for name, value in rotors.items()},
+        None if gravity is None else tuple(map(float, gravity)),
+        tuple(key for key in table if key not in KEYS),
+    )
 
 
 def _is_number(value: Any) -> bool:

@@ -19,7 +19,7 @@ from parflex.closure.constraints import Coupling, Loop
 from parflex.errors import InputError
 from parflex.records import Answer, Record
 from parflex.robot.robot import Robot
-from parflex.spatial.rotations import compose, cross
+from parflex.spatial.rotations import compose
 from parflex.tree import joints
 from parflex.tree.friction import JointTerms
 from parflex.tree.joints import Joint
@@ -127,12 +127,9 @@ def shown_places(robot: Robot) -> dict[str, Any]:
     return {name: place for name, place in robot.tree.places.items() if name not in link_names and place.inner is None}
 
 
-def rotation_along(u: Array) -> Array:
-    """A rotation whose z axis is this one."""
-    first = E3[int(np.argmin(np.abs(u)))]
-    x = first - u * (u @ first)
-    x = x / np.linalg.norm(x)
-    return np.stack([x, cross(u, x), u], axis=1)
+def xml_row(values: object) -> str:
+    """Numbers of an attribute, which are read back without loss."""
+    return " ".join(repr(float(value)) for value in np.asarray(values, dtype=float).ravel())
 
 
 def export_notes(robot: Robot) -> list[str]:

@@ -4,8 +4,11 @@ Efforts are fitted by ordinary least squares, weighted by the noise of each moto
 instruments. Rows are ordered by record, then instant, then motor.
 
 Two covariances belong to each fit: the white one of papers, for independent residuals, and one that is consistent with
-heteroscedastic and autocorrelated residuals: that of clusters, which are blocks of instants, with the correction of
-Bell and McCaffrey for what parameters take from the residuals of a block. Gains have that of the jackknife over blocks.
+heteroscedastic and autocorrelated residuals. Its variances are mean squares of the scores of a parameter along a few
+cosines of time (Lazarus, Lewis, Stock and Watson). Parameters take a part of the residuals, and a few cosines cannot
+resolve long correlations. Both biases are corrected, and Student's degrees of freedom found, under a working model:
+residuals of each motor are autoregressive of order one, with the coefficient that explains their correlation. The
+working model also gives the correlations of parameters. Gains have the covariance of the jackknife over blocks.
 
 Gains of drives follow from a known payload by total least squares. Efforts are known up to a factor of each motor,
 forces of the payload exactly: Y s = W theta + known, with the efforts in columns of their own. The columns W and known
@@ -27,7 +30,8 @@ MEDIAN = 1.4826  # a standard deviation over the median of sizes, of normal nois
 HUBER = 1.345  # standard deviations: the threshold with 95 % efficiency for normal noise
 MOST_ROUNDS, SETTLED = 50, 1e-8  # of weights, and of the parameters, by which the last may change them
 ROUNDING = 1e-14  # of columns of length one: what is left of them where they depend on others
-BLOCKS = 20  # of instants: residuals correlated over less than a twentieth of the record are told from white ones
+COSINES = 8  # intervals with six to eight degrees of freedom are a fifth wider than those of known variances
+BLOCKS = 20  # of instants, which the jackknife of gains leaves out
 LEAST_KNOWN = 1e-3  # of the efforts: what is known must be felt
 
 
@@ -74,7 +78,9 @@ class LeastSquaresFit(Record):
     white : Array
         Their covariance where residuals are independent of each other.
     robust : Array
-        Their covariance where residuals of one record are correlated.
+        Their covariance where residuals are correlated.
+    freedoms : Array
+        Degrees of freedom of its variances.
     residuals : Array
         (instants x rows) of efforts.
     condition : float
@@ -86,6 +92,7 @@ class LeastSquaresFit(Record):
     values: Array
     white: Array
     robust: Array
+    freedoms: Array
     residuals: Array
     condition: float
     noise: Array
@@ -95,12 +102,13 @@ class LeastSquaresFit(Record):
 def fit_rows(rows: EffortRows, estimator: str = "ols") -> LeastSquaresFit:
     """Fit by "ols", "wls" or "irls", with instruments where rows have them."""
     values, weights = solution(rows, estimator)
-    residual, every = rows.y - rows.W @ values, list(range(len(values)))
-    white, robust = WeightedRows(rows, weights).covariances(values, every)
+    residual = rows.y - rows.W @ values
+    white, robust, freedoms = covariances(rows, weights, residual * weights)
     if estimator == "irls":
         wider = _by_outliers(rows, residual, len(values)) ** 2
         white, robust = wider * white, wider * robust
-    return LeastSquaresFit(values, white, robust, residual, condition_of(rows), noise_of(rows, residual), weights)
+    noise = noise_of(rows, residual)
+    return LeastSquaresFit(values, white, robust, freedoms, residual, condition_of(rows), noise, weights)
 
 
 def condition_of(rows: EffortRows) -> float:
@@ -122,9 +130,8 @@ def _by_outliers(rows: EffortRows, residual: Array, count: int) -> float:
 
 def solution(rows: EffortRows, estimator: str) -> tuple[Array, Array]:
     """Parameters of a fit alone, and the weights of its rows."""
-    every = list(range(rows.W.shape[2]))
     weights = rows.mask
-    values = WeightedRows(rows, weights).solved(every)
+    values = (rows.y * weights).ravel() @ influence(rows, weights)
     least = max(1e-12 * float(np.abs(rows.y).max(initial=0.0)), 1e-300)  # rounding: rows are not more exact
     for _ in range(MOST_ROUNDS if estimator != "ols" else 0):
         residual = rows.y - rows.W @ values
@@ -132,7 +139,7 @@ def solution(rows: EffortRows, estimator: str) -> tuple[Array, Array]:
         if estimator == "irls":
             far = np.abs(residual) * weights
             weights = weights * np.sqrt(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)))
-        before, values = values, WeightedRows(rows, weights).solved(every)
+        before, values = values, (rows.y * weights).ravel() @ influence(rows, weights)
         if np.abs(values - before).max() <= SETTLED * np.abs(values).max():
             break
     return values, weights
@@ -160,43 +167,78 @@ def noise_of(rows: EffortRows, residual: Array) -> Array:
     return np.sqrt((((residual - mean) * rows.mask) ** 2).sum(axis=0) / count)
 
 
-class WeightedRows:
-    """Weighted rows: parameters of some columns, and their covariances.
+def influence(rows: EffortRows, weights: Array) -> Array:
+    """Return what parameters change by per unit of weighted efforts, with Z = Q R: Q (Q^T W)^-T."""
+    W, Z = _weighted(rows.W, weights), rows.W if rows.instruments is None else rows.instruments
+    Q = np.linalg.qr(_weighted(Z, weights))[0]
+    return np.asarray(Q @ _inverse(Q.T @ W).T)
 
-    With Z = Q R, parameters are (Q^T W)^-1 Q^T y. Sums over blocks of instants serve any columns, without squares of
-    lengths of columns, which may differ by a million.
+
+def _weighted(W: Array, weights: Array) -> Array:
+    return (W * weights[:, :, None]).reshape(-1, W.shape[2])
+
+
+def covariances(rows: EffortRows, weights: Array, left: Array) -> tuple[Array, Array, Array]:
+    """Return the white and the robust covariance of parameters with weighted residuals, and freedoms of the latter."""
+    count, motors, size = rows.W.shape
+    A, used = influence(rows, weights), (weights > 0).astype(float)
+    white = float((left**2).sum()) / max(int(used.sum()) - size, 1) * A.T @ A
+    U, R = np.linalg.qr(_weighted(rows.W, weights))
+    V = A @ R.T  # residuals are 1 - U V^T times errors
+    kernel = autocorrelation(used, U, V, left) ** np.arange(count)
+    cosines = np.cos(np.pi * np.outer(np.arange(count) + 0.5, np.arange(1, COSINES + 1)) / count)
+    cosines = np.repeat(np.sqrt(2 / COSINES) * cosines, motors, axis=0)
+    working = A.T @ _correlated(kernel, A, motors)
+    variances, freedoms = np.zeros(size), np.zeros(size)
+    for k in range(size):
+        scores = cosines * A[:, k, None]
+        through = scores - V @ (U.T @ scores)  # scores of residuals by errors
+        expected = through.T @ _correlated(kernel, through, motors)
+        unbiased = working[k, k] / max(float(np.trace(expected)), 1e-300)
+        variances[k] = unbiased * float(((left.ravel() @ scores) ** 2).sum())
+        freedoms[k] = np.trace(expected) ** 2 / max(float((expected**2).sum()), 1e-300)
+    ratio = np.sqrt(variances / np.maximum(np.diag(working), 1e-300))
+    return white, working * np.outer(ratio, ratio), freedoms
+
+
+def _correlated(kernel: Array, columns: Array, motors: int) -> Array:
+    """Return a Toeplitz matrix over instants times columns of rows."""
+    count = len(kernel)
+    factors = np.fft.rfft(np.concatenate([kernel, [0.0], kernel[:0:-1]]))[:, None]
+    product = np.fft.irfft(factors * np.fft.rfft(columns.reshape(count, -1), 2 * count, axis=0), axis=0)[:count]
+    return np.asarray(product.reshape(count * motors, -1))
+
+
+def autocorrelation(used: Array, U: Array, V: Array, left: Array) -> float:
+    """Return the coefficient of an autoregression whose residuals have the autocorrelation of those that are left.
+
+    Autocorrelations are summed over the lags that cosines do not resolve. Those of residuals (1 - U V^T) e are a linear
+    function of those of errors e, which corrects them for what parameters take.
     """
+    count, motors = used.shape
+    lags = np.arange(count)
+    near = (lags > 0) & (lags <= max(count / (4 * COSINES), 1))
+    band = 0.5 * near
+    BU = _correlated(band, U, motors) * used.reshape(-1, 1)
+    total = (lags == 0) * used.sum() - 2 * _products(V, U, motors) + _products(V, V @ (U.T @ U), motors)
+    among = band * _products(used, used) - 2 * _products(V, BU, motors) + _products(V, V @ (U.T @ BU), motors)
+    measured = float((left * _correlated(band, left.ravel()[:, None], motors).reshape(left.shape)).sum())
+    share = measured / max(float((left**2).sum()), 1e-300)
+    low, high = 0.0, float(np.exp(-COSINES / count))
+    for _ in range(30):
+        middle = (low + high) / 2
+        powers = middle**lags
+        low, high = (middle, high) if among @ powers < share * (total @ powers) else (low, middle)
+    return low
 
-    def __init__(self, rows: EffortRows, weights: Array) -> None:
-        self.rows, size, motors = rows, rows.W.shape[2], rows.y.shape[1]
-        self.W, self.y = (rows.W * weights[:, :, None]).reshape(-1, size), (rows.y * weights).ravel()
-        Z = self.W if rows.instruments is None else (rows.instruments * weights[:, :, None]).reshape(-1, size)
-        Q, self.R = np.linalg.qr(Z)
-        several = [slice(part.start * motors, part.stop * motors) for part in blocks_of(rows)]
-        self.leverage = np.array([Q[part].T @ Q[part] for part in several])
-        self.products = np.array([Q[part].T @ self.W[part] for part in several])
-        self.along = np.array([Q[part].T @ self.y[part] for part in several])
 
-    def _system(self, chosen: list[int]) -> tuple[Array, Array, Array, Array]:
-        """Q of some columns within Q, Q^T W and Q^T y of each block with it, and the inverse of the sum of Q^T W."""
-        Q = np.linalg.qr(self.R[:, chosen])[0]
-        products = Q.T @ self.products[:, :, chosen]
-        return Q, products, self.along @ Q, _inverse(products.sum(axis=0))
-
-    def solved(self, chosen: list[int]) -> Array:
-        """Parameters of some columns."""
-        _, _, along, inverse = self._system(chosen)
-        return inverse @ along.sum(axis=0)
-
-    def covariances(self, values: Array, chosen: list[int]) -> tuple[Array, Array]:
-        """Covariances of parameters of some columns, for white and for correlated residuals."""
-        Q, products, along, inverse = self._system(chosen)
-        left = self.y - self.W[:, chosen] @ values
-        white = float(left @ left) / max(int(self.rows.mask.sum()) - len(chosen), 1) * inverse @ inverse.T
-        free, axes = np.linalg.eigh(np.eye(len(chosen)) - Q.T @ self.leverage @ Q)
-        scores = np.einsum("bji,bj->bi", axes, along - products @ values) / np.sqrt(np.maximum(free, ROUNDING))
-        scores = np.einsum("bij,bj->bi", axes, scores)
-        return white, inverse @ (scores.T @ scores) @ inverse.T
+def _products(first: Array, second: Array, motors: int = 1) -> Array:
+    """Return sums of products of two columns of rows at instants that are 0, 1, ... apart, in both directions."""
+    several = [part.reshape(len(part) // motors, -1) for part in (first, second)]
+    count = len(several[0])
+    one, other = (np.fft.rfft(part, 2 * count, axis=0) for part in several)
+    both = np.fft.irfft((one.conj() * other).real.sum(axis=1))[:count]
+    return np.asarray(np.where(np.arange(count) > 0, 2.0, 1.0) * both)
 
 
 def _inverse(R: Array) -> Array:
@@ -233,7 +275,7 @@ def total_least_squares(rows: EffortRows) -> tuple[LeastSquaresFit, Array, Array
     motors = raw.shape[1]
     noise, factors = fit_rows(rows, "wls").noise, np.ones(motors)
     for _ in range(MOST_ROUNDS):  # what wrong gains leave is no noise: motors count by what found ones leave
-        blocks = _products(rows, raw, 1 / noise)
+        blocks = _instant_products(rows, raw, 1 / noise)
         before, (factors, values) = factors, _solved_gains(blocks.sum(axis=0), motors)
         if np.abs(factors - before).max() <= 1e-6 * np.abs(factors).max():
             break
@@ -248,12 +290,12 @@ def total_least_squares(rows: EffortRows) -> tuple[LeastSquaresFit, Array, Array
     left = scaled.y - rows.W @ values
     judged = replace(
         after, values=values, white=white[motors:, motors:], robust=robust[motors:, motors:], residuals=left,
-        noise=noise_of(rows, left),
+        noise=noise_of(rows, left), freedoms=np.full(len(values), BLOCKS - 1.0),
     )  # fmt: skip
     return judged, factors, np.sqrt(np.diag(robust)[:motors]), np.sqrt(np.diag(white)[:motors])
 
 
-def _products(rows: EffortRows, raw: Array, weights: Array) -> Array:
+def _instant_products(rows: EffortRows, raw: Array, weights: Array) -> Array:
     """Of each instant the products of all columns: efforts of each motor, parameters, what is known."""
     assert rows.known is not None
     motors = raw.shape[1]

@@ -26,7 +26,7 @@ from parflex.identification.diagnostics import (
     units_and_signs,
     unused_payloads,
 )
-from parflex.identification.estimators import EffortRows, LeastSquaresFit, WeightedRows, fit_rows, total_least_squares
+from parflex.identification.estimators import EffortRows, LeastSquaresFit, fit_rows, total_least_squares
 from parflex.identification.physical import physical_parameters
 from parflex.identification.preprocess import (
     FilterChoice,
@@ -51,7 +51,6 @@ from parflex.identification.regressor_columns import (
     stacked,
 )
 from parflex.identification.result import (
-    SIGNIFICANT,
     Identified,
     identified_parameters,
     per_motor,
@@ -186,7 +185,7 @@ def identify(
     efforts = np.concatenate([item.measured for item in predictions])
     left = np.concatenate([item.measured - item.predicted for item in predictions])
     errors = per_motor(regressor.rows, efforts, left)
-    parameters = identified_parameters(regressor, record_base, solvable, fitted, _essential(rows, fitted))
+    parameters = identified_parameters(regressor, record_base, solvable, fitted)
 
     kept_columns = [base.kept[k] for k in solvable]
     diagnostics += dead_channels(regressor, used, parts, choice)
@@ -293,21 +292,3 @@ def _named(records: Any, word: str) -> list[tuple[Any, str]]:
     """Records, and how each is called that is no file: by its number where there are several."""
     every = [] if records is None else [records] if isinstance(records, (str, Path, Mapping)) else list(records)
     return [(record, f"{word} {k}" if len(every) > 1 else word) for k, record in enumerate(every, start=1)]
-
-
-def _essential(rows: EffortRows, fitted: LeastSquaresFit) -> list[bool]:
-    """Parameters that are left when the least certain is taken out until all are told from zero."""
-    left = list(range(len(fitted.values)))
-    values, robust = fitted.values, fitted.robust
-    # weights of the fit serve all: parameters without effect hardly change them
-    weighted = WeightedRows(rows, fitted.weights if fitted.weights.shape == rows.y.shape else rows.mask)
-    while len(left) > 1:
-        deviation = np.sqrt(np.maximum(np.diag(robust), 0.0))
-        sure = np.abs(values) / np.maximum(deviation, 1e-300)
-        worst = int(np.argmin(sure))
-        if sure[worst] >= SIGNIFICANT:
-            break
-        left.pop(worst)
-        values = weighted.solved(left)
-        robust = weighted.covariances(values, left)[1]
-    return [k in left for k in range(len(fitted.values))]

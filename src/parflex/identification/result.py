@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.special
 
 from parflex.diagnostics import Diagnostic, reported
 from parflex.fit import Estimate, Fit
@@ -19,7 +20,6 @@ from parflex.identification.regressor_columns import BaseColumns, grouped_text
 from parflex.records import Record, brief, count_of
 
 Array = np.ndarray
-SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
 
 
@@ -35,7 +35,7 @@ class IdentifiedParameter(Estimate):
     Attributes
     ----------
     deviation : float
-        Standard deviation, robust to correlation of the residuals.
+        Standard deviation, robust to correlation of the residuals; the interval is that of Student's distribution.
     deviation_white : float
         Standard deviation by the published convention: residuals independent of each other.
     relative : float
@@ -49,6 +49,7 @@ class IdentifiedParameter(Estimate):
     """
 
     deviation: float
+    interval: tuple[float, float]
     deviation_white: float
     relative: float
     essential: bool
@@ -57,8 +58,8 @@ class IdentifiedParameter(Estimate):
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        words = ("value", "unit", "deviation", "deviation_white", "relative", "essential", "file_value", "made_of")
-        return {word: self[word] for word in words}
+        words = ("value", "unit", "deviation", "interval", "deviation_white", "relative", "essential", "file_value")
+        return {word: self[word] for word in (*words, "made_of")}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,22 +183,41 @@ class Identified(Fit):
 
 
 def identified_parameters(
-    regressor: Regressor, base: BaseColumns, identifiable: list[int], fitted: LeastSquaresFit, essential: list[bool]
+    regressor: Regressor, base: BaseColumns, identifiable: list[int], fitted: LeastSquaresFit
 ) -> dict[str, IdentifiedParameter]:
     """Parameters that a record tells, by name."""
     names = [unknown.name for unknown in regressor.unknowns]
     by_file = base.groups @ np.array([unknown.value for unknown in regressor.unknowns])
     white, robust = (np.sqrt(np.maximum(np.diag(C), 0.0)).tolist() for C in (fitted.white, fitted.robust))
-    parameters = {}
+    widths = scipy.special.stdtrit(fitted.freedoms, 0.975).tolist()
+    essential, parameters = essential_parameters(fitted), {}
     for place, k in enumerate(identifiable):
         unknown, value, deviation = regressor.unknowns[base.kept[k]], float(fitted.values[place]), robust[place]
+        half = widths[place] * deviation
         parameters[unknown.name] = IdentifiedParameter(
             value=value, deviation=deviation, unit=unknown.unit,
-            interval=(value - SIGNIFICANT * deviation, value + SIGNIFICANT * deviation), deviation_white=white[place],
+            interval=(value - half, value + half), deviation_white=white[place],
             relative=deviation / abs(value) if value else float("inf"), essential=essential[place],
             file_value=float(by_file[k]), made_of=grouped_text(base, names, k),
         )  # fmt: skip
     return parameters
+
+
+def essential_parameters(fitted: LeastSquaresFit) -> list[bool]:
+    """Return which parameters are left when the least certain is set to zero until no interval holds zero."""
+    values, white, robust, left = fitted.values, fitted.white, fitted.robust, np.ones(len(fitted.values), dtype=bool)
+    widths = scipy.special.stdtrit(fitted.freedoms, 0.975)
+    while left.sum() > 1:
+        half = widths * np.sqrt(np.maximum(np.diag(robust), 1e-300))
+        sure = np.where(left, np.abs(values) / half, np.inf)
+        worst = int(np.argmin(sure))
+        if sure[worst] >= 1:
+            break
+        left[worst] = False
+        # least squares without a column are this linear function of those with it
+        without = np.eye(len(values)) - np.outer(white[:, worst], np.eye(len(values))[worst]) / white[worst, worst]
+        values, white, robust = without @ values, without @ white @ without.T, without @ robust @ without.T
+    return left.tolist()
 
 
 def prediction_of(record: Recording, prepared: tuple[Array, EffortRows, Array], values: Array) -> Prediction:
@@ -293,6 +313,6 @@ def processing_steps(
     steps += [f"taken from the file as they are: {', '.join(taken)}"] if taken else []
     return [
         *steps,
-        f"{estimator}: {len(fitted.residuals)} instants of {', '.join(regressor.rows)}; deviations by "
-        "blocks of instants",
+        f"{estimator}: {len(fitted.residuals)} instants of {', '.join(regressor.rows)}; deviations robust "
+        "to correlated residuals",
     ]

@@ -20,7 +20,7 @@ from parflex.maps.batch_result import (
     warn_of_balanced,
     warn_of_unstable,
 )
-from parflex.maps.closed_rows import OK, SINGULAR
+from parflex.maps.continuation import OK, SINGULAR
 from parflex.maps.responses import check_loads, read_responses, refuse_still
 from parflex.records import Answer, count_of
 from parflex.robot.beam_nodes import with_nodes_at

@@ -20,19 +20,24 @@ from parflex.checks import integer
 from parflex.codegen import cache
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.forces.forces import checked_wrenches
+from parflex.maps.assembly import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
 from parflex.maps.batch_result import BatchResult, Progress, chunks_of, loaded_design
 from parflex.maps.batched_responses import KINDS as CONDITIONS
 from parflex.maps.batched_responses import BatchedResponses, ConditionRows, uncovered_reason
-from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.equilibria import WORTH as FEW
-from parflex.maps.equilibria import EquilibriumRows, single_equilibrium_reason
+from parflex.maps.equilibria import (
+    EquilibriumRows,
+    SpringRows,
+    prestressed_rows,
+    single_equilibrium_reason,
+    single_spring_reason,
+)
 from parflex.maps.kinematics import COMPILE_FROM, Geometry
-from parflex.maps.matrices import Assembly, NodeModel, NotCoveredError, has_spare_rows, node_model
 from parflex.maps.modes import APART, FEWEST, ModeFinder, nearest_order, put_modes
 from parflex.maps.parameters import numbers_of_designs
 from parflex.maps.positions import IMPOSSIBLE, Positions, PositionSolver, home_state, outside_limits
 from parflex.maps.responses import OF_MODES, STATIC, ResponseName, SinglePoseResponses
-from parflex.maps.springs import SpringRows, prestressed_rows, single_spring_reason
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.robot.robot import Robot
 from parflex.spatial.batched import VariedNumberError

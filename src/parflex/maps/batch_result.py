@@ -14,7 +14,7 @@ from parflex.cache import cached
 from parflex.checks import names, short_text
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError, ParflexError, ParflexWarning
-from parflex.maps.closed_rows import OK
+from parflex.maps.continuation import OK
 from parflex.maps.positions import SAID
 from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned

@@ -11,8 +11,8 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.working_modes import block
 from parflex.forces.forces import Wrench
+from parflex.maps.assembly import Assembly, NodeModel
 from parflex.maps.equilibrium_programs import SparseRows
-from parflex.maps.matrices import Assembly, NodeModel
 from parflex.maps.responses import ResponseName, RowResponses, signed_twists
 from parflex.recursion.kinematics import jacobians, pose
 from parflex.robot.configuration import Configuration

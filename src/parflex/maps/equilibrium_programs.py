@@ -1,36 +1,44 @@
-"""Programs of a robot in static equilibrium for rows of poses: forces, closures, their derivatives, frames.
+"""Robots in static equilibrium for rows of poses: programs of forces, closures and frames, and the model of the solver.
 
-Their inputs are the positions of the whole tree, deformations included. The numbers of the robot follow the positions
-of a row if rows have parameter sets of their own, and no direction changes them. Then follows, for each coupling with
-backlash, the distance of its loaded flank from its middle: the coupling pushes and pulls there. Derivatives are those
-of `tangent`: a program takes a direction beside the state, so a finer mesh needs more directions and not longer
-programs.
+Inputs of programs are the positions of the whole tree, deformations included. The numbers of the robot follow the
+positions of a row if rows have parameter sets of their own, and no direction changes them. Then follows, for each
+coupling with backlash, the distance of its loaded flank from its middle: the coupling pushes and pulls there.
+Derivatives are those of `tangent`: a program takes a direction beside the state, so a finer mesh needs more directions
+and not longer programs. All rows have the independent rates of home.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
+from parflex.closure.mobility import SINGULAR
 from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.codegen.tangent import tangent_program
 from parflex.forces.forces import on_links
 from parflex.forces.reactions import closure_loads, constraint_forces
 from parflex.parameters.design_numbers import DesignNumbers
+from parflex.records import Record
 from parflex.recursion.dynamics import joint_forces, newton_euler
 from parflex.recursion.energy import add_wrenches, distance
 from parflex.recursion.kinematics import motion
 from parflex.robot.configuration import Configuration
 from parflex.robot.load import acting_robot
 from parflex.robot.robot import Robot
+from parflex.statics.equilibrium_solver import Inverse, States, inverse_of
 from parflex.statics.linear_model import tree_stiffness
 from parflex.symbolic.expression import Expression, Graph
 
 Array = np.ndarray
+CLOSED = 1e-12  # opening in typical lengths at which loops are closed: rounding of lengths is below
+OPEN = 1e-10  # opening from which a row is left to single poses, as where a pose is assembled
+CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
 
 
 class SparseRows:
@@ -231,3 +239,190 @@ class EquilibriumPrograms:
         """World twist of a frame per unit of all rates (6 x n): positions in."""
         graph, here, _ = self._traced()
         return SparseRows(graph, "rest_frame", here.frame_rows(frame))
+
+
+@dataclass(eq=False, repr=False)
+class RowEquilibria(Record):
+    """Rows at rest: states, forces of the open tree, J_tot, inverses of the stiffness, and rows that have all of them.
+
+    Motions, forces and stiffnesses along the independent rates have no units.
+    """
+
+    states: States
+    F: Array
+    G: Array
+    inverse: Inverse
+    ok: Array
+
+    @property
+    def q(self) -> Array:
+        """Positions."""
+        return self.states.q
+
+    @property
+    def J(self) -> Array:
+        """All rates per independent rate without units."""
+        return self.states.motions
+
+    def _told(self) -> str:
+        return f"{int(self.ok.sum())} of {len(self.ok)} rows at rest"
+
+
+class RowStatics:
+    """A robot as it is held, under rows of wrenches and shares of gravity."""
+
+    def __init__(self, programs: EquilibriumPrograms, plays: Array | None = None) -> None:
+        self.programs, self.plays, robot = programs, plays, programs.robot
+        self.robot: Robot = robot
+        self.partition = Configuration(robot, robot.home).reduction.partition
+        self.rows, self.dependent, self.independent = (
+            self.partition.rows, self.partition.dependent, self.partition.independent,
+        )  # fmt: skip
+        self.rate_units = robot.tree.rate_units
+        self.units = self.rate_units[self.independent]
+        self.row_units = robot.closures.row_units()
+        self.spare = robot.closures.size > len(self.rows)
+        self.loads, self.bare, self.held = np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0))
+
+    def under(self, loads: Array, plays: Array) -> Self:
+        """Return the robot under rows of wrenches and shares of gravity, with the backlash of couplings in each row."""
+        made = copy.copy(self)
+        made.loads, made.plays = loads, plays
+        return made
+
+    # -- closures --------------------------------------------------------------------------------------
+
+    def motions(self, q: Array) -> tuple[Array, Array, Array]:
+        """Return J_tot, all rates per independent rate without units, and rows with a regular block of dependents."""
+        G = self.programs.closures(q)
+        count, n = len(q), self.robot.tree.n
+        J = np.zeros((count, n, len(self.independent)))
+        J[:, self.independent, np.arange(len(self.independent))] = self.units
+        good = np.ones(count, dtype=bool)
+        if len(self.dependent):
+            block = G[:, self.rows][:, :, self.dependent]
+            scaled = block * self.row_units[self.rows, None] * self.rate_units[self.dependent]
+            good = np.isfinite(scaled).all(axis=(1, 2))
+            good[good] = np.linalg.cond(scaled[good]) < SINGULAR
+            block[~good] = np.eye(len(self.dependent))
+            J[:, self.dependent] = np.linalg.solve(block, -G[:, self.rows][:, :, self.independent] * self.units)
+        return G, J, good
+
+    def moved(self, states: States, x: Array) -> tuple[Array, Array]:
+        """Return positions after motions of the independent rates with all loops closed, and the rows that close."""
+        q = self.programs.moved(states.q, (states.motions @ x[:, :, None])[:, :, 0])
+        good = np.isfinite(q).all(axis=1)
+        if not len(self.dependent):
+            return q, good
+        todo, opening = np.flatnonzero(good), np.full(len(q), np.inf)
+        for _ in range(CLOSING):
+            gap = self.programs.openings(q[todo])
+            opening[todo] = np.abs(gap).max(axis=1)
+            going = (opening[todo] > CLOSED) & np.isfinite(opening[todo])
+            todo, gap = todo[going], gap[going]
+            if not len(todo):
+                break
+            G, _, regular = self.motions(q[todo])
+            block = G[:, self.rows][:, :, self.dependent]
+            block[~regular] = np.eye(len(self.dependent))
+            miss = gap * self.robot.tree.length / self.row_units
+            step = np.zeros((len(todo), self.robot.tree.n))
+            step[:, self.dependent] = np.linalg.solve(block, -miss[:, self.rows, None])[:, :, 0]
+            step[~regular] = np.nan
+            q[todo] = self.programs.moved(q[todo], step)
+        return q, good & (opening < OPEN)
+
+    # -- stiffness -------------------------------------------------------------------------------------
+
+    def multipliers(self, G: Array, F: Array) -> Array:
+        """Return those of the chosen rows, which make the dependent rows of F - J_tot^T lam vanish."""
+        lam = np.zeros((len(F), self.robot.closures.size))
+        if len(self.dependent):
+            block = np.swapaxes(G[:, self.rows][:, :, self.dependent], 1, 2)
+            lam[:, self.rows] = np.linalg.solve(block, F[:, self.dependent, None])[:, :, 0]
+        return lam
+
+    def _slopes(self, q: Array, J: Array, lam: Array, w: Array) -> Array:
+        """Return how F - J_tot^T lam changes along each column of J (rows x rates x columns)."""
+        count, _, m = J.shape
+        along = np.swapaxes(self.programs.turning(q) @ J, 1, 2).reshape(count * m, -1)
+        state = np.repeat(np.concatenate([q, lam, w], axis=1), m, axis=0)
+        still = np.zeros((count * m, lam.shape[1] + w.shape[1]))
+        return np.swapaxes(self.programs.slopes(state, along, still).reshape(count, m, -1), 1, 2)
+
+    def mass_matrices(self, q: Array, J: Array) -> Array:
+        """Return J^T M_tot J."""
+        count, n, m = J.shape
+        state = np.repeat(np.concatenate([q, np.zeros((count, n))], axis=1), m, axis=0)
+        along = np.swapaxes(J, 1, 2).reshape(count * m, n)
+        forces = self.programs.inertia(state, np.zeros((count * m, q.shape[1])), along)
+        M = np.swapaxes(J, 1, 2) @ np.swapaxes(forces.reshape(count, m, -1), 1, 2)
+        return (M + np.swapaxes(M, 1, 2)) / 2
+
+    def mass(self, states: States, row: int) -> Array:
+        """Return the mass matrix of a state along its independent rates without units."""
+        return np.asarray(self.mass_matrices(states.q[row : row + 1], states.motions[row : row + 1])[0])
+
+    def _states(self, q: Array, F: Array, load: Array, w: Array) -> tuple[States, Array]:
+        """Return states and J_tot at positions under forces of the open tree and their change with the loads."""
+        G, J, good = self.motions(q)
+        good &= np.isfinite(F).all(axis=1)
+        F = np.where(good[:, None], F, 0.0)
+        turned = np.swapaxes(J, 1, 2)
+        K = turned @ self._slopes(q, J, self.multipliers(np.where(good[:, None, None], G, self._regular(G)), F), w)
+        force, change = ((turned @ f[:, :, None])[:, :, 0] for f in (F, load))
+        return States(self.partition, q, J, K, force, change, good), G
+
+    def _regular(self, G: Array) -> Array:
+        """Return closure rows whose block of dependent rates is regular."""
+        plain = np.zeros_like(G)
+        plain[:, self.rows, self.dependent] = 1.0
+        return plain
+
+    # -- what the solver takes ---------------------------------------------------------------------------
+
+    def states(self, q: Array, share: Array, rows: Array) -> States:
+        """Return the states at positions under a share of the loads of these rows."""
+        w, part = self.loads[rows], share[:, None]
+        F = self.programs.forces(q, w)
+        if not len(self.bare):
+            return self._states(q, F, np.zeros_like(F), w)[0]
+        least = self.programs.forces(q, self.bare[rows]) - self.held[rows]
+        acting = part * w + (1.0 - part) * self.bare[rows]
+        return self._states(q, part * F + (1.0 - part) * least, F - least, acting)[0]
+
+    def released(self, q: Array, loads_hold: bool) -> Self:
+        """Return the robot with a path of loads, along which the tension at the positions `q` is released."""
+        made = copy.copy(self)
+        made.bare = self.loads if loads_hold else np.zeros_like(self.loads)
+        made.held = self.programs.forces(q, made.bare)
+        return made
+
+    def stretch(self, q: Array) -> tuple[Array, Array]:
+        """Return the stretch of the couplings from the middle of their backlash, and half of the backlash."""
+        half = np.zeros((len(q), 0)) if self.plays is None else self.plays / 2
+        return np.asarray(self.programs.stretches(q)[:, 0] + q[:, q.shape[1] - half.shape[1] :]), half
+
+    def on_flanks(self, q: Array, flanks: Array) -> tuple[Self, Array]:
+        """Return the robot, and positions whose couplings push and pull on these flanks."""
+        return self, np.concatenate([q[:, : q.shape[1] - flanks.shape[1]], flanks], axis=1)
+
+    def linearised(self, q: Array, w: Array, ok: Array, forces: bool = True) -> RowEquilibria:
+        """Return all that responses need at rows of positions, of which some are good; `forces` may be left out."""
+        F = self.programs.forces(q, w) if forces else np.zeros((len(q), self.robot.tree.n))
+        states, G = self._states(q, F, np.zeros_like(F), w)
+        inverse = inverse_of(self, states)
+        return RowEquilibria(states, F, G, inverse, ok & inverse.ok)
+
+    def usual(self, G: Array) -> Array:
+        """Return rows at which loops hold as at home: closure rows that repeat others there repeat them here."""
+        if not self.spare or not len(G):
+            return np.ones(len(G), dtype=bool)
+        tree, free = self.robot.tree, self.robot.free
+        scaled = G[:, :, free] * self.row_units[:, None] * (tree.rate_units[free] / tree.length)
+        scaled = np.where(np.isfinite(scaled), scaled, 0.0)
+        values = np.linalg.svd(scaled, compute_uv=False)
+        rank = len(self.rows)
+        if values.shape[1] <= rank:
+            return np.ones(len(G), dtype=bool)
+        return values[:, rank] <= 1e-6 * values[:, 0]

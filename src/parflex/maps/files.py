@@ -14,7 +14,7 @@ import numpy as np
 from parflex.codegen.cache import digest_of
 from parflex.errors import InputError
 from parflex.io import atomic_file, check_writable, read_npz
-from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.maps.positions import IMPOSSIBLE, WAITING
 from parflex.maps.responses import ResponseName
 from parflex.robot.robot import Robot

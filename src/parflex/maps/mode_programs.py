@@ -26,8 +26,8 @@ from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.lower import Emission, depth_first
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
+from parflex.maps.assembly import NotCoveredError, refuse_elements
 from parflex.maps.kinematics import rigid_tree
-from parflex.maps.matrices import NotCoveredError, refuse_elements
 from parflex.maps.symbolic_matrices import (
     BodyMatrices,
     FrameBuilder,

@@ -20,7 +20,6 @@ from parflex.codegen.llvm_jit import Kernel, aligned_zeros
 from parflex.codegen.loop_compiler import simd_range
 from parflex.codegen.loop_functions import compiled, inner
 from parflex.maps import mode_search
-from parflex.maps import mode_search as mode_loop
 from parflex.maps.kinematics import BatchProgram
 from parflex.maps.mode_programs import DESIGN, pose_program_of_keys, step_kernels
 from parflex.maps.mode_search import PoseEntries
@@ -220,7 +219,7 @@ class _Lanes:
         programs, pose, self.kernel = finder.programs, finder.pose, finder.step
         modes, count, self.finder = finder.modes, len(q), finder
         self.poses = self._poses(pose, np.ascontiguousarray(q), designs_of(q, rows))
-        self.turn = mode_loop.TURNED if shapes else math.inf
+        self.turn = mode_search.TURNED if shapes else math.inf
         before = TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
         block = aligned_zeros((before + len(programs.step.inputs), LANES))
         self.x, self.y = block[before:].reshape(-1), block[: len(programs.step.outputs)].reshape(-1)
@@ -230,9 +229,9 @@ class _Lanes:
         self.whole, self.numbers = aligned_zeros((WHOLES, LANES)).view(np.int64), aligned_zeros((REALS, LANES))
         self.known = aligned_zeros((modes + 1, FIELDS, LANES))
         self.known[:, WARM] = FIRST
-        self.numbers[WIDE], self.numbers[NEXT_MODE] = mode_loop.WIDEST, mode_search.NEXT
+        self.numbers[WIDE], self.numbers[NEXT_MODE] = mode_search.WIDEST, mode_search.NEXT
         self.numbers[POLE] = 0.0 if programs.condensed else math.inf
-        self.numbers[BEFORE] = mode_loop.WIDEST
+        self.numbers[BEFORE] = mode_search.WIDEST
         self.found, self.twists = np.empty((count, modes)), np.empty((count, modes, programs.twisted))
         self.flags, self.steps = np.zeros((count, 2), dtype=np.int64), 0
 
@@ -265,7 +264,7 @@ class _Lanes:
             *(which, self.changes, self.x, self.y, *rows, self.kept, self.found, self.twists, self.flags),
         )
         places = np.array([array.ctypes.data for array in (self.x, self.y, self.work)], dtype=np.int64)
-        self.steps += mode_loop.find_modes(self.kernel.address("lanes_in"), places, self.poses, states)
+        self.steps += mode_search.find_modes(self.kernel.address("lanes_in"), places, self.poses, states)
         self.last = np.maximum(self.whole[POSE], 0)  # poses at which lanes ended
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from parflex.tree.tree import Tree
 Array = np.ndarray
 
 ClosingRows = Loop | FrameTarget | Coupling
+
+T = TypeVar("T", DyadPlaces, "NewtonStepper")
 
 STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
 
@@ -573,34 +575,24 @@ def cached_places(
 ) -> DyadPlaces | None:
     """Return positions in closed form by these coordinates, None if there are none; `trace` traces them."""
     key = _key(geometry, names, "circles")
-    places = cached("places by circles", key, lambda: cache.stored(key, trace, _places_content, _places))
+    read = partial(_record, DyadPlaces)
+    places = cached("places by circles", key, lambda: cache.stored(key, trace, _content, read))
     return None if places is None else replace(places, program=places.program.with_choice(geometry.compiled))
-
-
-def _places_content(places: DyadPlaces) -> dict[str, Any]:
-    return {
-        "program": cache.program_to_plain(places.program.program),
-        **{name: getattr(places, name).tolist() for name in ("inputs", "moving", "turning", "home")},
-        "length": places.length,
-        "legs": places.legs,
-    }
-
-
-def _places(content: dict[str, Any]) -> DyadPlaces:
-    program = cache.program_from_plain(content["program"])
-    assert program is not None
-    inputs, moving = (np.array(content[key], dtype=int) for key in ("inputs", "moving"))
-    legs = tuple(tuple(leg) for leg in content["legs"])
-    turning, home = np.array(content["turning"], dtype=bool), np.array(content["home"])
-    return DyadPlaces(BatchProgram(program), inputs, moving, turning, home, content["length"], legs)
 
 
 def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[], Both]) -> Steppers:
     """Steps and judges of poses by these coordinates, and all as one; `trace` traces them where they are not there."""
     key = _key(geometry, names, "closing")
 
+    def content(both: Both) -> list[list[dict[str, Any]]]:
+        return [[_content(stepper) for stepper in group] for group in both]
+
+    def read(content: list[list[dict[str, Any]]]) -> Both:
+        steppers, judges = ([_record(NewtonStepper, entry) for entry in group] for group in content)
+        return steppers, judges
+
     def build() -> Steppers:
-        both = cache.stored(key, trace, _both_content, _read_both)
+        both = cache.stored(key, trace, content, read)
         return *both, joined(*([stepper.part for stepper in group] for group in both))
 
     steps = cached("Newton steps", key, build)
@@ -611,31 +603,17 @@ def cached_steppers(geometry: Geometry, names: Sequence[str], trace: Callable[[]
     return steppers, judges, steps[2]
 
 
-def _both_content(both: Both) -> list[list[dict[str, Any]]]:
-    return [[_content(stepper) for stepper in group] for group in both]
+def _content(record: DyadPlaces | NewtonStepper) -> dict[str, Any]:
+    """A record with its program and arrays as JSON has them."""
+    own = {field.name: getattr(record, field.name) for field in fields(record)}
+    plain = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in own.items()}
+    return plain | {"program": cache.program_to_plain(record.program.program)}
 
 
-def _read_both(content: list[list[dict[str, Any]]]) -> Both:
-    steppers, judges = ([_read_stepper(entry) for entry in group] for group in content)
-    return steppers, judges
-
-
-def _content(stepper: NewtonStepper) -> dict[str, Any]:
-    return {
-        "inputs": stepper.inputs.tolist(),
-        "moving": stepper.moving.tolist(),
-        "program": cache.program_to_plain(stepper.program.program),
-        "side": stepper.side,
-        "size": stepper.size,
-        "rows": stepper.rows,
-        "settled": stepper.settled,
-        "folds": stepper.folds,
-    }
-
-
-def _read_stepper(content: dict[str, Any]) -> NewtonStepper:
+def _record(kind: type[T], content: dict[str, Any]) -> T:
+    """The record that was written so."""
     program = cache.program_from_plain(content["program"])
     assert program is not None
-    inputs, moving = np.array(content["inputs"], dtype=int), np.array(content["moving"], dtype=int)
-    numbers = (content[word] for word in ("side", "size", "rows", "settled", "folds"))
-    return NewtonStepper(inputs, moving, BatchProgram(program), *numbers)
+    arrays = {field.name for field in fields(kind) if field.type == "Array"}
+    own = {name: np.array(value, dtype=None if value else int) for name, value in content.items() if name in arrays}
+    return kind(**{**content, **own, "program": BatchProgram(program)})

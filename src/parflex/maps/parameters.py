@@ -21,14 +21,12 @@ from parflex.codegen.llvm_jit import Kernel
 from parflex.codegen.loop_compiler import simd_range
 from parflex.codegen.loop_functions import compiled, inner
 from parflex.codegen.optimise import make_program
-from parflex.errors import ParflexError
 from parflex.maps.kinematics import BatchProgram
 from parflex.maps.simd import LANES, NONE, call_lanes, lane_buffers
-from parflex.parameters.design_numbers import DesignNumbers, design_numbers, number_at
+from parflex.parameters.design_numbers import DesignNumbers, number_at
 from parflex.parameters.traced_numbers import TracedFile, same_reading, trace_file
 from parflex.records import Record
 from parflex.robot.robot import Robot
-from parflex.spatial.batched import VariedNumberError
 
 Array = np.ndarray
 
@@ -95,21 +93,18 @@ class NumberProgram(Record):
 
 
 def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:
-    """As `design_numbers`, by a program where what follows from the keys can be traced."""
+    """Return what changes in a robot with values of its file, by dotted path, one of each for every design.
+
+    Raises the error of reading the file, or `VariedNumberError`, where what follows from the keys is not traced.
+    """
     keys = tuple(designs)
     key = cache.key_of(robot, "design numbers", keys, robot.written)  # formulas may differ in alike robots
-    if key is None or robot.written is None:
-        return design_numbers(robot, designs)
-    made = cached("design numbers", key, lambda: _made(cache.stored(key, lambda: _traced_if_covered(robot, keys))))
-    if made is None:
-        return design_numbers(robot, designs)
+    made = cached("design numbers", key, lambda: _made(cache.stored(key, lambda: _traced(robot, keys))))
     columns = np.stack([np.asarray(designs[name], dtype=float) for name in keys], axis=1)
     return made.numbers(robot, keys, columns)
 
 
-def _made(content: dict[str, Any] | None) -> NumberProgram | None:
-    if content is None:
-        return None
+def _made(content: dict[str, Any]) -> NumberProgram:
     program = cache.program_from_plain(content["program"])
     assert program is not None
     places = cache.as_tuples(content["places"])
@@ -117,14 +112,6 @@ def _made(content: dict[str, Any] | None) -> NumberProgram | None:
     compared = tuple((how, bool(answer)) for how, answer in content["compared"])
     samples = None if content["samples"] is None else np.array(content["samples"])
     return NumberProgram(BatchProgram(program), places, compared, np.array(content["nominal"]), name, samples)
-
-
-def _traced_if_covered(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    """The file read with symbols; None where tracing does not cover the file."""
-    try:
-        return _traced(robot, keys)
-    except (VariedNumberError, TypeError, ParflexError, ZeroDivisionError):  # reading with arrays reports the error
-        return None
 
 
 def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -5,32 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from parflex.closure.continuation import waypoints
-from parflex.closure.newton import ClosurePart
 from parflex.closure.unreachable import other_mode_reason
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.closed_forms import DyadPlaces, dyad_places, leg_structure
-from parflex.maps.closed_rows import (
+from parflex.maps.continuation import (
     FEW,
-    FLAT,
     OK,
     OUTSIDE,
     SINGULAR,
     TURN,
     UNREACHABLE,
     StridingRows,
+    beyond_folds,
+    closes,
     nearest_point,
     neighbours,
+    walk,
 )
 from parflex.maps.coordinates import STILL, PoseCoordinates, UnsuitedCoordinatesError, closing_parts, moved_at_home
 from parflex.maps.kinematics import Geometry
 from parflex.maps.newton import ASKED, cached_places, cached_steppers, legs_differ
 from parflex.records import Record
+from parflex.robot.configuration import Configuration
 from parflex.robot.coordinate_names import joint_named
 from parflex.robot.gearing import place_following_joints
 from parflex.robot.limits import AT_LIMIT, POSITION, check_limits
@@ -38,6 +39,11 @@ from parflex.robot.robot import Robot
 from parflex.tree.tree import Link
 
 Array = np.ndarray
+LAST = 20  # poses found before, of which the nearest is the start
+SEARCHED, LEAST = 1 / 64, 8  # share of all rows that are searched for, and how many of few
+SPARE = 1e-9  # of the typical length: how far beyond its links a pose is to count as beyond them
+BEYOND_LINKS = "the pose cannot be reached: the links are too short or too long for it"
+NOT_FOUND = "the pose was not found from home or from its neighbours: it may be out of reach"
 IMPOSSIBLE, WAITING = 3, -1  # beside the states of rows that were closed
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 APART = 32  # of so many poses one starts from home, the others from the nearest of them
@@ -50,12 +56,6 @@ REMEMBERED = 128  # poses from which others start
 WORTHWHILE = 0.25  # of far poses that others must bring near, for another round
 ONCE = 1  # step from a position in closed form
 MAX_POSES_FOR_PATHS = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
-SHORTEST_ON_WAYS = 1e-3  # of the way from one way point to the next, of one stride
-FEW_WAYS = 4  # that are tried where sides tell assemblies apart: then only Newton's method can be lost
-STARTS = 8  # from which poses that were not reached are closed in whatever assembly
-SPREAD = 1.0  # rad or typical lengths, of these starts
-WIDE_STARTS, WIDE_SPREAD = 16, 2.5  # the same where sides tell assemblies apart: in other modes elbows are turned over
-MANY, FEW_STARTS = 1024, 16  # rows up to which all starts are tried that single poses have, and how many of more
 
 
 def home_state(error: ParflexError) -> tuple[int, str]:
@@ -394,126 +394,143 @@ class PositionSolver(StridingRows):
 
     def _solve_one_by_one(self, values: Array) -> Positions:
         """Pose by pose."""
-        from parflex.maps.single_positions import SinglePositions  # beside modules that stand on this one
-
         if self.single is None:
-            self.single = SinglePositions(self.robot, self.names, (OK, UNREACHABLE, SINGULAR))
+            self.single = SinglePositions(self.robot, self.names)
         q, status, messages = self.single(values)
         return Positions(q[:, self.geometry.kept], status, messages)
 
 
-def walk(solver: PositionSolver, values: Array, own: Array, q: Array, status: Array) -> None:
-    """Try what was not reached on ways from home, in place: straight, then around what blocks it."""
-    lost = np.flatnonzero(solver.lost(status))
-    if not len(lost):
-        return
-    home, units, turning = solver.given.at_home, _units(solver), _turning(solver)
-    most = None if solver.unsettled.size else FEW_WAYS
-    courses = {int(row): list(islice(waypoints(home, values[row], units, turning), most)) for row in lost}
-    at_home, state = solver.from_home(np.repeat(home[None], len(lost), axis=0), own[lost])  # each design its own
-    courses = {row: found for row, found in courses.items() if not solver.lost(state)[np.searchsorted(lost, row)]}
-    size = solver.geometry.home.size
-    for number in range(max((len(found) for found in courses.values()), default=0)):
-        going = np.array([row for row, found in courses.items() if number < len(found)], dtype=int)
-        here, begun = at_home[np.searchsorted(lost, going), :size], np.repeat(home[None], len(going), axis=0)
-        for point in range(max((len(courses[row][number]) for row in going.tolist()), default=0)):
-            on = np.flatnonzero([point < len(courses[row][number]) for row in going.tolist()])
-            if not len(on):
-                break
-            goal = np.array([courses[row][number][point] for row in going[on].tolist()])
-            start = solver.given.start(begun[on], solver.geometry.rows(here[on], own[going[on]]))
-            found, state = solver.strided(goal, own[going[on]], begun[on], start, SHORTEST_ON_WAYS)
-            begun[on], here[on] = goal, found[:, :size]
-            left = np.ones(len(going), dtype=bool)
-            left[on[solver.lost(state)]] = False
-            going, here, begun = going[left], here[left], begun[left]
-        if len(going):
-            found, state = solver.refined_positions(values[going], own[going], here)
-            reached = ~solver.lost(state)
-            q[going[reached]], status[going[reached]] = found[reached], state[reached]
-            for row in going[reached].tolist():
-                del courses[row]
-        if not courses:
-            return
+@dataclass(frozen=True, eq=False, repr=False)
+class Chain(Record):
+    """A chain of links from a fixed point to the end effector: nearest and farthest distance that it spans."""
+
+    foot: Array
+    nearest: float
+    farthest: float
 
 
-def closes(solver: PositionSolver, values: Array, own: Array) -> Array:
-    """Which of the poses close in some assembly, found by Newton's method from home and from starts about it."""
-    spread, found = np.random.default_rng(0), np.zeros(len(values), dtype=bool)  # the same starts every time
-    moved = np.unique(np.concatenate([one.columns for one in solver.steppers]))
-    units = solver.geometry.position_units
-    starts, far = (STARTS, SPREAD) if solver.unsettled.size else (WIDE_STARTS, WIDE_SPREAD)
-    for number in range(starts):
-        todo = np.flatnonzero(~found)
-        if not len(todo):
-            break
-        begin = np.repeat(solver.geometry.home[None], len(todo), axis=0)
-        if number:
-            begin[:, moved] += far * units[moved] * spread.uniform(-1, 1, len(moved))
-        rows = solver.given.start(values[todo], solver.geometry.rows(begin, own[todo]))
-        found[todo] = solver.closed(rows)
-    return found
+class Reach:
+    """What the lengths of links say of places of the end effector, as far as coordinates name these."""
+
+    def __init__(self, robot: Robot, names: list[str]) -> None:
+        tree = robot.tree
+        axes = {"x": 0, "y": 1, "z": 2}
+        plain = {name: axes[name] for name in names if name in axes and joint_named(tree, name) is None}
+        self.columns = [names.index(name) for name in plain]
+        self.axes = list(plain.values())
+        self.whole = len(plain) == (2 if tree.planar else 3)
+        self.spare = SPARE * tree.length
+        self.chains = self._chains(robot) if plain else []
+
+    def _chains(self, robot: Robot) -> list[Chain]:
+        tree, at = robot.tree, Configuration(robot, robot.home).at
+        tip = tree.places[tree.end_effector]
+        end = at.of(tip)[1]
+        ways = [(tip.link, [end])]
+        for loop in robot.closures.loops:
+            if len(loop.translations) < (2 if tree.planar else 3):
+                continue
+            for own, other in ((loop.first, loop.second), (loop.second, loop.first)):
+                if own.link == tip.link:
+                    ways.append((other.link, [at.of(own)[1], end]))
+        found = []
+        for link, rest in ways:
+            path = sorted(tree.path(link)) if link >= 0 else []  # from the ground on
+            if not path or any(np.any(tree.links[j].joint.S_v) for j in path):
+                continue  # what slides has no length
+            points = [at.position[j] for j in path] + rest
+            sizes = [float(np.linalg.norm(b - a)) for a, b in pairwise(points)]
+            total, longest = sum(sizes), max(sizes)
+            found.append(Chain(np.asarray(points[0], dtype=float), max(0.0, 2 * longest - total), total))
+        return found
+
+    def excludes(self, row: Array) -> bool:
+        """Whether no turn of the joints brings the end effector there."""
+        for chain in self.chains:
+            far = float(np.linalg.norm(row[self.columns] - chain.foot[self.axes]))
+            if far > chain.farthest + self.spare or (self.whole and far < chain.nearest - self.spare):
+                return True
+        return False
 
 
-def _units(solver: PositionSolver) -> Array:
-    """What makes coordinates comparable: rad, typical lengths."""
-    tree = solver.geometry.tree
-    joints, lengths = solver.geometry.position_units, {"x", "y", "z"}
-    own = [joint_named(tree, name) for name in solver.names]
-    return np.array(
-        [
-            tree.length if joint is None and name in lengths else 1.0 if joint is None else joints[joint.q.start]
-            for name, joint in zip(solver.names, own, strict=True)
-        ]
-    )
+class SinglePositions:
+    """Finds poses one after the other, with few searches: lengths of links first, then neighbours and home.
 
-
-def _turning(solver: PositionSolver) -> Array:
-    """Which coordinates are joints that turn freely, where no turn of what follows is counted."""
-    if solver.counts_turns:
-        return np.zeros(len(solver.names), dtype=bool)
-    own = [joint_named(solver.geometry.tree, name) for name in solver.names]
-    return np.array([joint is not None and joint.periodic and not joint.wound for joint in own], dtype=bool)
-
-
-def beyond_folds(solver: PositionSolver, values: Array, own: Array, q: Array, states: Array) -> None:
-    """Poses that were not reached on the side of home, in place: the nearest ones on the sides of its legs.
-
-    A pose by motors and coordinates of the platform together closes on both sides of a fold of these coordinates,
-    beyond which no path along them leads. Home determines the side as long as a pose exists there; otherwise the legs
-    alone determine the working mode, as for a single pose.
+    A search over many starts takes a hundred times as long as Newton's method from a neighbour, and is in vain at poses
+    out of reach. A pose is therefore excluded if the lengths of links prove it unreachable, then tried from its
+    neighbours and from home; only some of the remaining poses are searched for.
     """
-    folding = [one for one in solver.steppers if one.folds]
-    lost = np.flatnonzero(solver.lost(states))
-    if not folding or not len(lost):
-        return
-    solver, geometry, assembler = solver.for_ways(), solver.geometry, solver.robot.assembler
-    moved = np.unique(np.concatenate([one.columns for one in folding]))
-    positions = geometry.kept[moved]
-    turning, counted = (np.isin(positions, sorted(one)) for one in (assembler.periodic, assembler.counted))
-    rates = [
-        k for link in geometry.robot.tree.links if link.q.start in positions for k in range(link.v.start, link.v.stop)
-    ]
-    starts = assembler.starts(geometry.robot.home, ClosurePart("", (), np.array(rates, dtype=int)))
-    best, every = np.full(len(lost), np.inf), np.arange(len(lost))
-    for start in islice(starts, None if len(lost) <= MANY else FEW_STARTS):
-        begin = np.repeat(start[geometry.kept][None], len(lost), axis=0)
-        rows = solver.given.start(values[lost], geometry.rows(begin, own[lost]))
-        good = solver.closed(rows)
-        singular, strict = np.zeros(len(lost), dtype=bool), np.ones(len(lost), dtype=bool)
-        with np.errstate(invalid="ignore"):
-            for one in (*solver.steppers, *solver.judges):
-                side = one.judge(rows, every)[1]
-                if one.folds:
-                    strict &= side > 0
-                else:
-                    good &= side > 0
-                    singular |= side < FLAT * one.size
-        off = rows[:, moved] - geometry.home[moved]
-        turns = np.where(turning, np.round(off / (2 * np.pi)), 0.0)
-        rows[:, moved] -= 2 * np.pi * turns
-        off = (off - 2 * np.pi * turns) / np.where(turning | counted, 1.0, geometry.tree.length)
-        far = np.abs(off).max(axis=1) + np.where(strict, 0.0, 1e3)  # the side of home first
-        nearer = good & (far < best)
-        best[nearer] = far[nearer]
-        q[lost[nearer]], states[lost[nearer]] = rows[nearer], np.where(singular[nearer], SINGULAR, OK)
+
+    def __init__(self, robot: Robot, names: list[str]) -> None:
+        self.robot, self.names = robot, names
+        self.rigid = robot.locking(robot.deformations) if robot.deformations else robot
+        self.reach = Reach(self.rigid, names)
+        # elastic couplings are at rest at a pose, and rows that repeat others at home may hold something elsewhere:
+        # where one pose is assembled, this is seen to
+        self.plain = robot.at_rest is None and not robot.mobility.redundant
+
+    def __call__(self, values: Array) -> tuple[Array, Array, list[str]]:
+        """Whole positions (home where there are none), states, and sentences on poses without positions."""
+        count = len(values)
+        q, status, said = (
+            np.repeat(self.robot.home[None], count, axis=0),
+            np.full(count, UNREACHABLE),
+            [""] * count,
+        )
+        found: list[int] = []
+        left = max(LEAST, int(SEARCHED * count))
+        for k, row in enumerate(values):
+            if self.reach.excludes(row):
+                said[k] = BEYOND_LINKS
+                continue
+            last = found[-LAST:]
+            nearest = [q[last[int(np.argmin(np.abs(values[last] - row).sum(axis=1)))]]] if last else []
+            if self.plain:
+                status[k], whole, said[k] = self._near(row, [*nearest, self.robot.home])
+            else:
+                status[k], whole, said[k] = self._searched(row, nearest[0]) if nearest else self._searched(row)
+            if whole is None and status[k] == UNREACHABLE and left > 0 and (self.plain or nearest):
+                status[k], whole, said[k] = self._searched(row)
+                left -= status[k] != OK  # where searches find poses they go on
+            if whole is not None:
+                q[k] = whole
+                found.append(k)
+        return q, status, said
+
+    def _near(self, row: Array, starts: list[Array]) -> tuple[int, Array | None, str]:
+        """By Newton's method alone; of poses that leave motions free nothing, since these stay near home."""
+        given = self._given(row)
+        try:
+            if self.robot.pose_finder.leaves_free(given):
+                return UNREACHABLE, None, NOT_FOUND
+            for start in starts:
+                whole = self.rigid.pose_finder.near(given, start)
+                if whole is not None:
+                    fixed = set(self.robot.pose_finder.read(given).values)
+                    return self._judged(
+                        whole if start is not self.robot.home else self.robot.tree.within_limits(whole, fixed)
+                    )
+        except SingularError as error:
+            return SINGULAR, None, error.message
+        except ParflexError as error:
+            return UNREACHABLE, None, error.message
+        return UNREACHABLE, None, NOT_FOUND
+
+    def _searched(self, row: Array, near: Array | None = None) -> tuple[int, Array | None, str]:
+        """As one pose is found: from home or from a pose nearby, then from starts all over its joints."""
+        try:
+            return self._judged(self.robot.assemble(self._given(row), near))
+        except SingularError as error:
+            return SINGULAR, None, error.message
+        except ParflexError as error:
+            return UNREACHABLE, None, error.message
+
+    def _judged(self, whole: Array) -> tuple[int, Array | None, str]:
+        try:
+            Configuration(self.robot, whole).reduction  # noqa: B018 - raises where the closures are singular
+        except SingularError as error:
+            return SINGULAR, None, error.message
+        return OK, whole, ""
+
+    def _given(self, row: Array) -> dict[str, float]:
+        return dict(zip(self.names, row.tolist(), strict=True))

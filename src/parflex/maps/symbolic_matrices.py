@@ -20,7 +20,7 @@ import numpy as np
 from parflex.closure.constraints import Constraint, Coupling, Distance, Loop, neutral_rotation
 from parflex.closure.partition import choose_partition
 from parflex.codegen.optimise import make_program
-from parflex.maps.matrices import NotCoveredError, closing_rank
+from parflex.maps.assembly import NotCoveredError, closing_rank
 from parflex.parameters.design_numbers import DesignNumbers
 from parflex.recursion.kinematics import Pose
 from parflex.robot.substructures import CutConnection, CutRobot, CutStep

@@ -1,14 +1,13 @@
 """Numbers of a robot that follow from changed values of its file, for many parameter sets at once.
 
-The file is read once with numbers that stand for all sets. The result of the reading (positions, masses, stiffnesses)
-are the inputs of programs in place of constants, so the reading has no second implementation. Sets that the reading
-would treat otherwise than the nominal one, and impossible sets, are marked and loaded one by one.
+The results of reading the file (positions, masses, stiffnesses) are inputs of programs in place of constants. Sets that
+the reading would treat otherwise than the nominal one, and impossible sets, are marked and loaded one by one.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -47,8 +46,8 @@ class DesignNumbers(Record):
     """Numbers of a robot in many designs.
 
     `places` says where in the robot each number stands, by fields and indices, as a rule at several places; `held`
-    are designs x numbers, or what makes them when they are asked for; `slopes` are keys x designs x numbers, how each
-    number changes with each key; `alone` marks designs that must be loaded one by one. `name` tells the places and
+    are designs x numbers, or what makes them when they are asked for; `slopes` are keys x numbers at the nominal
+    design, where they are asked for; `alone` marks designs that must be loaded one by one. `name` tells the places and
     formulas from others. `samples` are numbers in designs around the nominal one: what is equal in them follows from
     the formulas.
     """
@@ -60,9 +59,7 @@ class DesignNumbers(Record):
     held: Array | LazyNumbers
     alone: Array
     slopes: Array | None = None
-    description: Any = None  # of the file, with the numbers of all designs in it
     name: str = ""
-    varied_tree: Tree | None = None
     samples: Array | None = None
 
     @cached_property
@@ -77,7 +74,8 @@ class DesignNumbers(Record):
     @cached_property
     def tree(self) -> Tree:
         """With the numbers of all designs in it."""
-        return self.varied_tree if self.varied_tree is not None else self._varied("tree", self.robot.tree)
+        tree: Tree = self._varied("tree", self.robot.tree)
+        return tree
 
     @cached_property
     def closures(self) -> Closures:
@@ -113,9 +111,8 @@ class DesignNumbers(Record):
 
     def of_rows(self, rows: Array) -> DesignNumbers:
         """The same for some of the designs."""
-        slopes = None if self.slopes is None else self.slopes[:, rows]
         held = self.held[rows] if isinstance(self.held, np.ndarray) else self.held.of_rows(rows)
-        return replace(self, held=held, alone=self.alone[rows], slopes=slopes, varied_tree=None)
+        return replace(self, held=held, alone=self.alone[rows])
 
     def robot_of(self, row: int, home: Array) -> Robot:
         """The robot of one design, which stands at `home`; it is not read again, so that its file is that of all."""
@@ -156,34 +153,6 @@ def _nested_by_place(places: Sequence[Iterable[Path]], numbers: Iterable[int]) -
     return branches
 
 
-@np.errstate(all="ignore")  # designs in which a number is not finite are marked
-def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = False) -> DesignNumbers:
-    """What changes in a robot with values of its file, by dotted path as in `load`, one of each for every design."""
-    keys = tuple(designs)
-    columns = np.array([np.asarray(designs[key], dtype=float) for key in keys]).reshape(len(keys), -1)
-    count = columns.shape[1] + 1
-    decisions = Decisions(count)
-    settings: dict[str, Any] = {}
-    for k, key in enumerate(keys):
-        unit = None if not slopes else np.broadcast_to(np.eye(len(keys))[k][:, None], (len(keys), count)).copy()
-        settings[key] = BatchedNumber(np.concatenate([[number_at(robot, key)], columns[k]]), decisions, unit)
-    description, parts = reread_file(robot, settings)
-    equal: dict[bytes, tuple[BatchedNumber, list[Path]]] = {}
-    for name, part in parts.items():
-        for place, x in leaves(part):
-            if isinstance(x, BatchedNumber):
-                change = b"" if x.slopes is None else x.slopes.tobytes()
-                equal.setdefault(x.values.tobytes() + change, (x, []))[1].append((name, *place))
-    varied = [x for x, _ in equal.values()]
-    values, changes = np.array([x.values for x in varied]).reshape(len(varied), count).T, None
-    if slopes:
-        changes = np.array([x.slopes for x in varied]).reshape(len(varied), len(keys), count).transpose(1, 2, 0)[:, 1:]
-    places, alone = tuple(tuple(places) for _, places in equal.values()), decisions.differ[1:]
-    alone = alone | ~np.isfinite(values[1:]).all(axis=1)
-    tree = parts["tree"]
-    return DesignNumbers(robot, keys, places, values[0], values[1:], alone, changes, description, varied_tree=tree)
-
-
 def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The file read again with other numbers at some keys: its description, the parts of the robot, and its home."""
     written = robot.written
@@ -202,11 +171,9 @@ def reread_file(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[st
     return description, parts | {"home": home}
 
 
-def substitute_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
-    """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
-    varied = [(place, x) for place, x in leaves(part) if isinstance(x, BatchedNumber)]
-    numbers = [scalar(float(x.values[1]), np.array(x.slopes)[:, 1]) for _, x in varied]
-    return _substituted(part, _nested_by_place([(place,) for place, _ in varied], range(len(varied))), numbers)
+def with_leaves(part: Any, places: Sequence[Path], numbers: Sequence[Any]) -> Any:
+    """Return the same part with other numbers at some places."""
+    return _substituted(part, _nested_by_place([(place,) for place in places], range(len(places))), numbers)
 
 
 def with_design_axis(values: Any, designs: int) -> Array:
@@ -220,16 +187,20 @@ def with_design_axis(values: Any, designs: int) -> Array:
     return wide
 
 
-def number_at(robot: Robot, key: str) -> float:
-    """The number that stands at a key of the robot's file, by dotted path."""
-    assert robot.written is not None
-    value = value_at(robot.written.table, key, robot.file)
+def number_at(robot: Robot, key: Any, word: str = "") -> float:
+    """Return the number at a key of the robot's file, by dotted path; the error of what is none is about `word`."""
+    if robot.written is None:
+        raise InputError("the robot was not loaded from a file", key=word or "designs", hint="use 'load'")
+    try:
+        value = value_at(robot.written.table, key, robot.file)
+    except (InputError, RobotFileError) as error:
+        error.key = word or error.key
+        raise
     try:
         return float(evaluate(value, robot.description.constants) if isinstance(value, str) else value)
     except (RobotFileError, TypeError, ValueError):
-        raise InputError(
-            f"'{key}' is not a number of the robot file", key="designs", value=key, hint="name a key with one number"
-        ) from None
+        text, hint = f"'{key}' is not a number of the robot file", "name a key with one number"
+        raise InputError(text, key=word or "designs", value=key, hint=hint) from None
 
 
 def leaves(part: Any, place: Path = ()) -> Iterator[tuple[Path, Any]]:

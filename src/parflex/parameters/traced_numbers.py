@@ -188,8 +188,12 @@ class TracedNumber(BatchedNumber):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TracedFile(Record):
-    """Numbers of a robot as expressions of symbols for keys, the places of each, and what the reading decided by."""
+    """Numbers of a robot as expressions of symbols for keys, the places of each, and what the reading decided by.
 
+    `description` is that of the file, with these numbers in it.
+    """
+
+    description: Any
     graph: Graph
     symbols: tuple[Expression, ...]
     numbers: tuple[TracedNumber, ...]
@@ -229,14 +233,18 @@ def trace_file(robot: Robot, keys: Sequence[str], parting: bool = False) -> Trac
     symbols = tuple(graph.symbol(f"key[{k}]") for k in range(len(keys)))
     settings = {key: TracedNumber(number_at(robot, key), x, decisions) for key, x in zip(keys, symbols, strict=True)}
     traced: dict[int, tuple[TracedNumber, list[Path]]] = {}
-    for name, part in reread_file(robot, settings)[1].items():
+    try:
+        description, parts = reread_file(robot, settings)
+    except (TypeError, ZeroDivisionError) as error:  # a number is taken as a plain one
+        raise VariedNumberError(str(error)) from None
+    for name, part in parts.items():
         for place, x in leaves(part):
             if isinstance(x, TracedNumber):
                 traced.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
             elif isinstance(x, BatchedNumber):
                 raise VariedNumberError("a number is not traced")
     numbers, places = tuple(x for x, _ in traced.values()), tuple(tuple(paths) for _, paths in traced.values())
-    return TracedFile(graph, symbols, numbers, places, decisions)
+    return TracedFile(description, graph, symbols, numbers, places, decisions)
 
 
 def _nominal(x: Any) -> float:

@@ -42,26 +42,25 @@ class Decisions:
         return nominal_outcome
 
 
-def _function(name: str, function: Callable[[Array], Array], slope: Callable[[Array], Array]) -> Any:
-    """The method of a function of one number, `slope` its derivative; rows without a finite value are marked."""
+def _function(name: str, function: Callable[[Array], Array]) -> Any:
+    """The method of a function of one number; designs without a finite value are marked."""
 
     def call(self: BatchedNumber) -> BatchedNumber:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return self._mapped(self._finite(function(self.values)), lambda: slope(self.values))
+            return BatchedNumber(self._finite(function(self.values)), self.decisions)
 
     call.__name__, call.__doc__ = name, f"Return the {name} in each row."
     return call
 
 
 class BatchedNumber(Scalar):
-    """A number in each row; in designs also how it changes along some directions (directions x designs) if asked."""
+    """A number in each row."""
 
-    __slots__ = ("decisions", "slopes", "values")
+    __slots__ = ("decisions", "values")
 
-    def __init__(self, values: Array, decisions: Decisions | None = None, slopes: Array | None = None) -> None:
+    def __init__(self, values: Array, decisions: Decisions | None = None) -> None:
         self.values = values
         self.decisions = decisions
-        self.slopes = slopes
 
     @property
     def nominal(self) -> float:
@@ -70,11 +69,7 @@ class BatchedNumber(Scalar):
 
     def lifted(self, number: float) -> BatchedNumber:
         """A plain number as a batched one that is the same in all rows."""
-        return self._mapped(np.full_like(self.values, number), lambda: np.zeros(1))
-
-    def _mapped(self, values: Array, slope: Callable[[], Any]) -> BatchedNumber:
-        """A function of this number, `slope` its derivative."""
-        return BatchedNumber(values, self.decisions, None if self.slopes is None else slope() * self.slopes)
+        return BatchedNumber(np.full_like(self.values, number), self.decisions)
 
     def _finite(self, values: Array) -> Array:
         """The values; designs in which they are not finite are marked."""
@@ -84,36 +79,32 @@ class BatchedNumber(Scalar):
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, BatchedNumber):
-            slopes = None if self.slopes is None or other.slopes is None else self.slopes + other.slopes
-            return BatchedNumber(self.values + other.values, self.decisions, slopes)
+            return BatchedNumber(self.values + other.values, self.decisions)
         if isinstance(other, self.plain):
-            return BatchedNumber(self.values + other, self.decisions, self.slopes) if other else self
+            return BatchedNumber(self.values + other, self.decisions) if other else self
         return NotImplemented
 
     def __neg__(self) -> BatchedNumber:
-        return BatchedNumber(-self.values, self.decisions, None if self.slopes is None else -self.slopes)
+        return BatchedNumber(-self.values, self.decisions)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, BatchedNumber):
-            both_sloped = self.slopes is not None and other.slopes is not None
-            slopes = other.values * self.slopes + self.values * other.slopes if both_sloped else None
-            return BatchedNumber(self.values * other.values, self.decisions, slopes)
+            return BatchedNumber(self.values * other.values, self.decisions)
         if isinstance(other, self.plain):
-            return (self if other == 1 else self._mapped(self.values * other, lambda: other)) if other else 0.0
+            return (self if other == 1 else BatchedNumber(self.values * other, self.decisions)) if other else 0.0
         return NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
         if not isinstance(other, self.plain):
             return NotImplemented
         with np.errstate(divide="ignore", invalid="ignore"):
-            values = self._finite(other / self.values)
-            return self._mapped(values, lambda: -values / self.values) if other else 0.0
+            return BatchedNumber(self._finite(other / self.values), self.decisions) if other else 0.0
 
     def _power(self, power: float) -> BatchedNumber:
-        return _function("power", lambda x: x**power, lambda x: power * x ** (power - 1))(self)
+        return _function("power", lambda x: x**power)(self)
 
     def __abs__(self) -> BatchedNumber:
-        return self._mapped(np.abs(self.values), lambda: np.sign(self.values))
+        return BatchedNumber(np.abs(self.values), self.decisions)
 
     def _compare(self, other: Any, test: Callable[[Array, Any], Any]) -> Any:
         """The nominal answer; rows that are not designs have none."""
@@ -126,20 +117,9 @@ class BatchedNumber(Scalar):
     __gt__ = partialmethod(_compare, test=np.greater)
     __ge__ = partialmethod(_compare, test=np.greater_equal)
 
-    def __eq__(self, other: object) -> Any:
-        return self._compare(other, lambda x, y: (x == y) & ~self._slopes_differ(other))
-
-    def __ne__(self, other: object) -> Any:
-        return self._compare(other, lambda x, y: (x != y) | self._slopes_differ(other))
-
+    __eq__ = partialmethod(_compare, test=np.equal)
+    __ne__ = partialmethod(_compare, test=np.not_equal)
     __hash__ = object.__hash__
-
-    def _slopes_differ(self, other: Any) -> Any:
-        """Designs in which a change makes the two numbers differ: one with slopes is not zero for good."""
-        if self.slopes is None:
-            return np.False_
-        other_slopes = getattr(other, "slopes", None)
-        return np.any(self.slopes != (0.0 if other_slopes is None else other_slopes), axis=0)
 
     def __bool__(self) -> bool:
         return bool(self != 0)
@@ -161,33 +141,27 @@ class BatchedNumber(Scalar):
     def __repr__(self) -> str:
         return f"{self.nominal:g} in {len(self.values)} rows"
 
-    sqrt = _function("square root", np.sqrt, lambda x: 0.5 / np.sqrt(x))
-    sin = _function("sine", np.sin, np.cos)
-    cos = _function("cosine", np.cos, lambda x: -np.sin(x))
-    tan = _function("tangent", np.tan, lambda x: 1 + np.tan(x) ** 2)
-    tanh = _function("hyperbolic tangent", np.tanh, lambda x: 1 - np.tanh(x) ** 2)
-    arcsin = _function("angle of a sine", np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))
-    arccos = _function("angle of a cosine", np.arccos, lambda x: -1 / np.sqrt(1 - x * x))
-    arctan = _function("angle of a tangent", np.arctan, lambda x: 1 / (1 + x * x))
+    sqrt = _function("square root", np.sqrt)
+    sin = _function("sine", np.sin)
+    cos = _function("cosine", np.cos)
+    tan = _function("tangent", np.tan)
+    tanh = _function("hyperbolic tangent", np.tanh)
+    arcsin = _function("angle of a sine", np.arcsin)
+    arccos = _function("angle of a cosine", np.arccos)
+    arctan = _function("angle of a tangent", np.arctan)
 
-    def _with_other(self, other: Any, values: Callable[..., Array], slopes: Callable[..., tuple[Array, Array]]) -> Any:
-        """A function of two numbers, `slopes` its derivatives by both."""
+    def _with_other(self, other: Any, function: Callable[[Array, Array], Array]) -> BatchedNumber:
+        """A function of two numbers."""
         x = other if isinstance(other, BatchedNumber) else self.lifted(other)
-        result = BatchedNumber(values(self.values, x.values), self.decisions)
-        if self.slopes is not None and x.slopes is not None:
-            by_self, by_other = slopes(self.values, x.values)
-            result.slopes = by_self * self.slopes + by_other * x.slopes
-        return result
+        return BatchedNumber(function(self.values, x.values), self.decisions)
 
     def arctan2(self, other: Any) -> Any:
         """Angle of the point (other, self)."""
-        return self._with_other(other, np.arctan2, lambda y, x: (x / (x * x + y * y), -y / (x * x + y * y)))
+        return self._with_other(other, np.arctan2)
 
     def larger(self, other: Any) -> Any:
-        """The larger of two numbers in each row, with the mean of both slopes where they are equal."""
-        return self._with_other(
-            other, np.maximum, lambda x, y: (0.5 + 0.5 * np.sign(x - y), 0.5 - 0.5 * np.sign(x - y))
-        )
+        """The larger of two numbers in each row."""
+        return self._with_other(other, np.maximum)
 
     def sign(self) -> Any:
         """-1, 0 or 1 in each row; in designs as the nominal one decides."""

@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign
-from parflex.design.linear_model import HeldState
-from parflex.design.response_value import slope_of
+from parflex.design.design_state import DesignState, ResponseCase, SensitiveDesign, slope_of
+from parflex.design.statics_responses import HeldState
 from parflex.design.vibration_responses import frequency_of, lowest_modes
 from parflex.errors import InputError
 from parflex.records import Record

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import ResponseCase, SensitiveDesign
-from parflex.design.parameter_slopes import numbers_by_program
 from parflex.errors import ParflexError
 from parflex.parameters.design_numbers import number_at
+from parflex.parameters.parameters import Parameters
 from parflex.robot.configuration import configure
 from parflex.robot.load import with_settings
 from parflex.robot.robot import Robot
@@ -64,7 +64,7 @@ class ReboundRobots:
     @cached_property
     def _other(self) -> Robot | None:
         """A robot with other numbers at all keys, in no simple ratio; None where there is none, or no program."""
-        if numbers_by_program(self.robot, self.keys) is None:
+        if Parameters(self.robot, self.keys).numbers is None:
             return None
         shares = 1 + ELSEWHERE * np.sqrt(np.arange(2.0, 2 + len(self.keys)))
         numbers = {key: float(x * number_at(self.robot, key)) for key, x in zip(self.keys, shares, strict=True)}
@@ -120,7 +120,7 @@ class ReboundRobot:
         written = replace(first.written, table=table)
         alike: dict[str, Any] = {"known_home": first.home, "known_mobility": first.mobility}
         read: Robot = replace(first, description=said, written=written, **alike)
-        numbers = numbers_by_program(read, self.designs.keys)
+        numbers = Parameters(read, self.designs.keys).numbers
         if numbers is None:
             return None
         made = numbers.with_numbers({k: float(x) for k, x in enumerate(numbers.values[0])})

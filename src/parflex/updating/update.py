@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from parflex.checks import short_text
-from parflex.design.design_state import ResponseCase, checked_number
+from parflex.design.design_state import ResponseCase
 from parflex.design.sensitivity import checked_keys
 from parflex.diagnostics import Diagnostic
 from parflex.errors import InputError
+from parflex.parameters.design_numbers import number_at
 from parflex.robot.robot import Robot
 from parflex.statics.load_case import LoadCase, read_load_case
 from parflex.updating.diagnostics import gravity_warnings, unit_warnings
@@ -88,7 +89,7 @@ def update(
     keys = checked_keys(robot, vary)
     steps = FitProgress(progress)
     rows, diagnostics = read_measured(measured, steps)
-    first = np.array([checked_number(robot, key) for key in keys])
+    first = np.array([number_at(robot, key, "keys") for key in keys])
     for key, value in zip(keys, first, strict=True):
         if value == 0:
             raise InputError(f"'{key}' is zero, and shares of it say nothing", key="vary", value=key,

@@ -12,7 +12,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.forces.section_forces import beam_chains
 from parflex.io import read_npz
-from parflex.maps.closed_rows import OK
+from parflex.maps.continuation import OK
 from parflex.maps.files import FOREIGN
 from parflex.records import Record
 from parflex.recursion.kinematics import pose

@@ -129,9 +129,9 @@ def draw_parameters(found: Identified, path: str | Path | None = None) -> Figure
         plot = figure.subplots()
         for place, item in zip(places, found.parameters.values(), strict=True):
             size = max(abs(item.value), abs(item.file_value), 1e-300)
-            value, half = item.value / size, 1.96 * item.deviation / size
+            value, ends = item.value / size, np.array(item.interval) / size
             colour = LINES[0] if item.essential else REST
-            plot.plot([value - half, value + half], [place, place], color=colour, lw=4, alpha=0.4)
+            plot.plot(ends, [place, place], color=colour, lw=4, alpha=0.4)
             plot.plot([item.file_value / size], [place], "o", mfc="white", mec=LINES[5], ms=4.5)
             plot.plot([value], [place], "o", color=colour, ms=4)
         plot.axvline(0.0, color=MEASURED, lw=0.9)

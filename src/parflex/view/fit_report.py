@@ -40,8 +40,8 @@ PAIRS = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "95 % fro
 def identification_page(identified: Identified) -> str:
     """The text of the page; everything is in it."""
     rows = [
-        [name if item.essential else f"({name})", item.value, 1.96 * item.deviation, 1.96 * item.deviation_white,
-         f"{100 * item.relative:.3g} %", item.file_value, item.unit, item.made_of]
+        [name if item.essential else f"({name})", item.value, item.interval[1] - item.value,
+         1.96 * item.deviation_white, f"{100 * item.relative:.3g} %", item.file_value, item.unit, item.made_of]
         for name, item in identified.parameters.items()
     ]  # fmt: skip
     motors = [

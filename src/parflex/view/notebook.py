@@ -20,7 +20,7 @@ from parflex.diagnostics import with_code
 from parflex.dynamics.dynamics import Result
 from parflex.errors import ParflexError
 from parflex.formulations.explain import Explanation
-from parflex.maps.closed_rows import OK, OUTSIDE, SINGULAR, UNREACHABLE
+from parflex.maps.continuation import OK, OUTSIDE, SINGULAR, UNREACHABLE
 from parflex.robot.configuration import Configuration
 from parflex.robot.limits import limit_warnings
 from parflex.robot.load import load

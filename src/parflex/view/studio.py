@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_rows import DesignRows
-from parflex.design.design_state import checked_number
 from parflex.design.sweep import DesignFile
 from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.maps.batch import Batch
-from parflex.maps.closed_rows import UNREACHABLE
+from parflex.maps.continuation import UNREACHABLE
 from parflex.maps.responses import read_responses
+from parflex.parameters.design_numbers import number_at
 from parflex.parameters.robot_file import redesigned, write_design
 from parflex.records import Record
 from parflex.recursion.kinematics import pose
@@ -411,7 +411,7 @@ class DesignSession:
 
     def __post_init__(self) -> None:
         self.keys = list(self.file.variables)
-        file_values = {key: checked_number(self.robot, key, "variables") for key in self.keys}
+        file_values = {key: number_at(self.robot, key, "variables") for key in self.keys}
         starts = {
             key: item.start if item.start is not None else file_values[key] for key, item in self.file.variables.items()
         }

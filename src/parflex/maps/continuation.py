@@ -8,15 +8,20 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from functools import cached_property
-from typing import Self
+from itertools import islice
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from parflex.closure.newton import STRIDE
+from parflex.closure.continuation import waypoints
+from parflex.closure.newton import STRIDE, ClosurePart
 from parflex.maps.coordinates import PoseCoordinates, RequestedPoses
 from parflex.maps.newton import POLISH, JoinedSteps, NewtonStepper, judged_rows, jumping_rows
 from parflex.robot.coordinate_names import joint_named
+
+if TYPE_CHECKING:
+    from parflex.maps.positions import PositionSolver
 
 Array = np.ndarray
 OK, UNREACHABLE, SINGULAR, OUTSIDE = 0, 1, 2, 4  # outside the limits of a joint; 3 is a design that makes no robot
@@ -32,6 +37,14 @@ LONGEST, SHORTEST = 1 / 3, 1 / 60  # of their way, of one stride
 SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
 FEW = 64  # poses that are compared with all others one by one
 SIDE_BY_SIDE = 256  # poses whose distances are there at a time: they stay in the cache
+
+
+SHORTEST_ON_WAYS = 1e-3  # of the way from one way point to the next, of one stride
+FEW_WAYS = 4  # that are tried where sides tell assemblies apart: then only Newton's method can be lost
+STARTS = 8  # from which poses that were not reached are closed in whatever assembly
+SPREAD = 1.0  # rad or typical lengths, of these starts
+WIDE_STARTS, WIDE_SPREAD = 16, 2.5  # the same where sides tell assemblies apart: in other modes elbows are turned over
+MANY, FEW_STARTS = 1024, 16  # rows up to which all starts are tried that single poses have, and how many of more
 
 
 class ClosedRows(RequestedPoses):
@@ -212,3 +225,120 @@ def neighbours(points: Array, values: Array, count: int) -> tuple[Array, Array]:
     chosen = np.take_along_axis(far, nearest, axis=1)
     order = np.argsort(chosen, axis=1, kind="stable")
     return np.sqrt(np.take_along_axis(chosen, order, axis=1)), np.take_along_axis(nearest, order, axis=1)
+
+
+def walk(solver: PositionSolver, values: Array, own: Array, q: Array, status: Array) -> None:
+    """Try what was not reached on ways from home, in place: straight, then around what blocks it."""
+    lost = np.flatnonzero(solver.lost(status))
+    if not len(lost):
+        return
+    home, units, turning = solver.given.at_home, _units(solver), _turning(solver)
+    most = None if solver.unsettled.size else FEW_WAYS
+    courses = {int(row): list(islice(waypoints(home, values[row], units, turning), most)) for row in lost}
+    at_home, state = solver.from_home(np.repeat(home[None], len(lost), axis=0), own[lost])  # each design its own
+    courses = {row: found for row, found in courses.items() if not solver.lost(state)[np.searchsorted(lost, row)]}
+    size = solver.geometry.home.size
+    for number in range(max((len(found) for found in courses.values()), default=0)):
+        going = np.array([row for row, found in courses.items() if number < len(found)], dtype=int)
+        here, begun = at_home[np.searchsorted(lost, going), :size], np.repeat(home[None], len(going), axis=0)
+        for point in range(max((len(courses[row][number]) for row in going.tolist()), default=0)):
+            on = np.flatnonzero([point < len(courses[row][number]) for row in going.tolist()])
+            if not len(on):
+                break
+            goal = np.array([courses[row][number][point] for row in going[on].tolist()])
+            start = solver.given.start(begun[on], solver.geometry.rows(here[on], own[going[on]]))
+            found, state = solver.strided(goal, own[going[on]], begun[on], start, SHORTEST_ON_WAYS)
+            begun[on], here[on] = goal, found[:, :size]
+            left = np.ones(len(going), dtype=bool)
+            left[on[solver.lost(state)]] = False
+            going, here, begun = going[left], here[left], begun[left]
+        if len(going):
+            found, state = solver.refined_positions(values[going], own[going], here)
+            reached = ~solver.lost(state)
+            q[going[reached]], status[going[reached]] = found[reached], state[reached]
+            for row in going[reached].tolist():
+                del courses[row]
+        if not courses:
+            return
+
+
+def closes(solver: PositionSolver, values: Array, own: Array) -> Array:
+    """Which of the poses close in some assembly, found by Newton's method from home and from starts about it."""
+    spread, found = np.random.default_rng(0), np.zeros(len(values), dtype=bool)  # the same starts every time
+    moved = np.unique(np.concatenate([one.columns for one in solver.steppers]))
+    units = solver.geometry.position_units
+    starts, far = (STARTS, SPREAD) if solver.unsettled.size else (WIDE_STARTS, WIDE_SPREAD)
+    for number in range(starts):
+        todo = np.flatnonzero(~found)
+        if not len(todo):
+            break
+        begin = np.repeat(solver.geometry.home[None], len(todo), axis=0)
+        if number:
+            begin[:, moved] += far * units[moved] * spread.uniform(-1, 1, len(moved))
+        rows = solver.given.start(values[todo], solver.geometry.rows(begin, own[todo]))
+        found[todo] = solver.closed(rows)
+    return found
+
+
+def _units(solver: PositionSolver) -> Array:
+    """What makes coordinates comparable: rad, typical lengths."""
+    tree = solver.geometry.tree
+    joints, lengths = solver.geometry.position_units, {"x", "y", "z"}
+    own = [joint_named(tree, name) for name in solver.names]
+    return np.array(
+        [
+            tree.length if joint is None and name in lengths else 1.0 if joint is None else joints[joint.q.start]
+            for name, joint in zip(solver.names, own, strict=True)
+        ]
+    )
+
+
+def _turning(solver: PositionSolver) -> Array:
+    """Which coordinates are joints that turn freely, where no turn of what follows is counted."""
+    if solver.counts_turns:
+        return np.zeros(len(solver.names), dtype=bool)
+    own = [joint_named(solver.geometry.tree, name) for name in solver.names]
+    return np.array([joint is not None and joint.periodic and not joint.wound for joint in own], dtype=bool)
+
+
+def beyond_folds(solver: PositionSolver, values: Array, own: Array, q: Array, states: Array) -> None:
+    """Poses that were not reached on the side of home, in place: the nearest ones on the sides of its legs.
+
+    A pose by motors and coordinates of the platform together closes on both sides of a fold of these coordinates,
+    beyond which no path along them leads. Home determines the side as long as a pose exists there; otherwise the legs
+    alone determine the working mode, as for a single pose.
+    """
+    folding = [one for one in solver.steppers if one.folds]
+    lost = np.flatnonzero(solver.lost(states))
+    if not folding or not len(lost):
+        return
+    solver, geometry, assembler = solver.for_ways(), solver.geometry, solver.robot.assembler
+    moved = np.unique(np.concatenate([one.columns for one in folding]))
+    positions = geometry.kept[moved]
+    turning, counted = (np.isin(positions, sorted(one)) for one in (assembler.periodic, assembler.counted))
+    rates = [
+        k for link in geometry.robot.tree.links if link.q.start in positions for k in range(link.v.start, link.v.stop)
+    ]
+    starts = assembler.starts(geometry.robot.home, ClosurePart("", (), np.array(rates, dtype=int)))
+    best, every = np.full(len(lost), np.inf), np.arange(len(lost))
+    for start in islice(starts, None if len(lost) <= MANY else FEW_STARTS):
+        begin = np.repeat(start[geometry.kept][None], len(lost), axis=0)
+        rows = solver.given.start(values[lost], geometry.rows(begin, own[lost]))
+        good = solver.closed(rows)
+        singular, strict = np.zeros(len(lost), dtype=bool), np.ones(len(lost), dtype=bool)
+        with np.errstate(invalid="ignore"):
+            for one in (*solver.steppers, *solver.judges):
+                side = one.judge(rows, every)[1]
+                if one.folds:
+                    strict &= side > 0
+                else:
+                    good &= side > 0
+                    singular |= side < FLAT * one.size
+        off = rows[:, moved] - geometry.home[moved]
+        turns = np.where(turning, np.round(off / (2 * np.pi)), 0.0)
+        rows[:, moved] -= 2 * np.pi * turns
+        off = (off - 2 * np.pi * turns) / np.where(turning | counted, 1.0, geometry.tree.length)
+        far = np.abs(off).max(axis=1) + np.where(strict, 0.0, 1e3)  # the side of home first
+        nearer = good & (far < best)
+        best[nearer] = far[nearer]
+        q[lost[nearer]], states[lost[nearer]] = rows[nearer], np.where(singular[nearer], SINGULAR, OK)
